@@ -293,7 +293,7 @@ fn folded(records: &[Record]) -> State {
 /// tokens, what becomes of its answer, and what all of it comes to.
 fn planned(state: &State, most: u64) -> (usize, u64) {
     let calibration = TokenCalibration::default();
-    let State { items, places, preface, .. } = state;
+    let State { items, places, preface_len: preface, .. } = state;
     let outline = ContextOutline {
         items,
         places,
@@ -314,7 +314,7 @@ fn planned(state: &State, most: u64) -> (usize, u64) {
     };
     let merged = merge_summaries(None, written, &user_messages(items));
     let text = render_summary(Some(&merged), None, most / 4);
-    let files = changed_files_pin(&state.changed, most / 20);
+    let files = changed_files_pin(&state.changed_files, most / 20);
     let kept: Vec<Item> = items[keep.from..].iter().map(|item| (**item).clone()).collect();
     let sizes = asked.text.len()
         + text.len()

@@ -65,7 +65,9 @@ pub use client::follow::{Followed, Follower};
 pub use client::request::{PendingRequest, Request, RequestOutcome};
 pub use client::session::{Accepted, Client, Session, SessionStart, Settled};
 pub use client::watch::{Watched, Watcher};
-pub use compaction::plan::{Asked, Compaction, Space, Trigger};
+pub use compaction::plan::{
+    Compaction, CompactionRequest, CompactionTrigger, ContextLimits, next_prompt_tokens,
+};
 pub use compaction::plan_compaction;
 pub use config::{
     AgentSettings, Approval, ApprovalRule, ApprovalSettings, Config, ConfigFile, ContextSettings,
@@ -85,13 +87,14 @@ pub use longhaul_redact::{Redactor, StreamRedactor};
 pub use replay::{load, load_through};
 pub use runtime::{Parts, Runtime};
 pub use secrets::redactor;
-pub use session::decide::{Action, Ending, Limits, Policy, decide};
+pub use session::decide::{Action, Policy, TurnEnding, TurnLimits, decide};
 pub use session::events::event_of;
-pub use session::repeats::Repeats;
+pub use session::repeats::RepeatDetector;
 pub use session::state::{
-    Again, Attempt, CallState, Counting, Created, Cut, Epoch, Reported, State, Turn, Waiting,
+    Attempt, CallState, Epoch, PendingInput, ProviderCount, SessionCreation, State, TokenCounting,
+    TruncatedPrompt, Turn, TurnRequest,
 };
-pub use session::tasks::{SessionTasks, Stall, TaskState, Told};
+pub use session::tasks::{EndNotice, SessionTasks, TaskStall, TaskState};
 pub use session::work::Work;
 pub use turn::fallback::model_facts;
 pub use turn::retry::RetryMode;

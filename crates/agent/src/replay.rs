@@ -1,4 +1,5 @@
-//! From records to a state. It costs what the newest epoch costs, however long the session's past is.
+//! Replay: rebuilds the state of a session from its records, for example to resume after a kill. The cost is that of the newest epoch,
+//! however long the session is.
 
 use longhaul_journal::{Journal, newest_import, record_at, records};
 use longhaul_protocol::{EpochStarted, Record, Seq, SessionId, StreamName};
@@ -6,36 +7,36 @@ use longhaul_protocol::{EpochStarted, Record, Seq, SessionId, StreamName};
 use crate::session::state::State;
 use crate::{Error, Result};
 
-/// What a session is, by its records; an empty state if it has none.
+/// Loads the state of a session; an empty state if it has no records.
 pub async fn load(journal: &dyn Journal, key: &str, id: SessionId) -> Result<State> {
     load_through(journal, key, id, Seq::MAX).await
 }
 
-/// What a session was after this record. Where that is in an earlier epoch, it costs what the whole past costs.
+/// Loads the state as it was after this record. In an earlier epoch than the newest, this reads the session from its beginning.
 pub async fn load_through(journal: &dyn Journal, key: &str, id: SessionId, last: Seq) -> Result<State> {
     let stream = StreamName::session(id);
     let mut state = State::default();
     let from = match journal.newest_epoch(&stream).await? {
-        Some(epoch) if epoch <= last => begin(journal, &stream, epoch).await?,
+        Some(epoch) if epoch <= last => replay_start(journal, &stream, epoch).await?,
         _ => 1,
     };
-    // The first record says where the session works.
+    // The first record has the work folder.
     if from > 1 {
         apply(&mut state, key, record_at(journal, &stream, 1).await?.as_slice())?;
-        // So does the newest import, and it says whose words those before it are.
+        // So has the newest import, which also says which user wrote the records before it.
         let import = newest_import(journal, id).await?.filter(|import| import.seq < from);
         apply(&mut state, key, import.as_slice())?;
     }
-    let mut cursor = records(journal, &stream, from).through(last);
-    while let Some(record) = cursor.next().await? {
+    let mut records = records(journal, &stream, from).through(last);
+    while let Some(record) = records.next().await? {
         apply(&mut state, key, &[record])?;
     }
     Ok(state)
 }
 
-/// Where to begin reading: with the epoch, or with the one whose context it goes on with.
-pub(crate) async fn begin(journal: &dyn Journal, stream: &StreamName, epoch: Seq) -> Result<Seq> {
-    // Where the record of an epoch is gone, so is what it carried: only the whole past can tell.
+/// The record from which a replay begins: the epoch, or the earlier one whose context it continues.
+pub(crate) async fn replay_start(journal: &dyn Journal, stream: &StreamName, epoch: Seq) -> Result<Seq> {
+    // If the record of the epoch is gone, so is what it carried over: replay everything.
     let Some(newest) = epoch_at(journal, stream, epoch).await? else { return Ok(1) };
     match newest.folds_from {
         Some(earlier) if earlier != epoch => {
@@ -46,7 +47,7 @@ pub(crate) async fn begin(journal: &dyn Journal, stream: &StreamName, epoch: Seq
     }
 }
 
-/// The epoch that began with this record, if it can still be read.
+/// The epoch that began with this record, if the record can be read.
 pub(crate) async fn epoch_at(
     journal: &dyn Journal,
     stream: &StreamName,

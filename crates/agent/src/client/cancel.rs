@@ -69,8 +69,8 @@ impl CancelProgress {
         match SessionRecord::decode(record) {
             Ok(SessionRecord::OrderTaken(taken)) if taken.order.id == self.order => match &self.state.turn {
                 Some(turn) => self.turn = Some(turn.number),
-                None if !self.state.waiting.is_empty() => {
-                    self.turn = Some(self.state.turns.saturating_add(1));
+                None if !self.state.pending_inputs.is_empty() => {
+                    self.turn = Some(self.state.turn_count.saturating_add(1));
                 }
                 None => return Ok(Some(CancelOutcome::NoTurn)),
             },

@@ -5,7 +5,7 @@ use longhaul_journal::{Journal, Page};
 use longhaul_model::{Capabilities, ContextWindow, WindowSource};
 use longhaul_protocol::{CompactDone, SessionId, SessionRecord, StreamName, ToolSchema};
 
-use crate::compaction::plan::Space;
+use crate::compaction::plan::ContextLimits;
 use crate::session::state::State;
 use crate::turn::fallback::{max_answer_tokens, model_facts};
 use crate::worker::toolset::Toolset;
@@ -88,14 +88,14 @@ impl ContextReport {
         let tokens = window.map(|window| window.tokens);
         let answer = max_answer_tokens(settings.model.max_output_tokens, facts, tokens);
         let fixed = system.saturating_add(tools);
-        let space = Space::new(state, model, tokens, answer, fixed, &settings.context);
-        let (total, reported) = state.occupancy_with(model, state.corrected(model, fixed));
+        let space = ContextLimits::new(state, model, tokens, answer, fixed, &settings.context);
+        let (total, reported) = state.context_tokens_with(model, state.calibrated(model, fixed));
         let parts =
-            ContextBreakdown { system, tools, ..ContextBreakdown::of_items(&state.items, state.preface) };
+            ContextBreakdown { system, tools, ..ContextBreakdown::of_items(&state.items, state.preface_len) };
         Self {
             model: model.to_owned(),
             parts: parts.scaled_to(total),
-            incoming: state.incoming(&space),
+            incoming: crate::compaction::plan::incoming_tokens(&state, &space),
             reported: reported.map(|reported| reported.tokens),
             window,
             room: space.room,

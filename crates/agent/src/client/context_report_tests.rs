@@ -56,7 +56,7 @@ fn what_the_provider_counted_is_the_total_and_is_named() {
         limits: std::collections::BTreeMap::new(),
     });
     let state = after(&[input(JoinMode::Join), turn(), step(1), attempt(), text(), answered(1), usage]);
-    let model = state.reported.as_ref().unwrap().model.clone();
+    let model = state.provider_count.as_ref().unwrap().model.clone();
 
     let report = ContextReport::new(&state, &model, &Capabilities::default(), BEGINNING, &settings(None));
 

@@ -104,7 +104,7 @@ impl LocalSession {
             self.shared.show(&self.shared.live(None, EventKind::InputAccepted { input_seq: seq, id }));
             Accepted { seq, id }
         };
-        self.runtime.activity.noted(session);
+        self.runtime.activity.record_activity(session);
         self.ring(session).await;
         Ok(accepted)
     }
@@ -137,14 +137,14 @@ impl LocalSession {
     async fn resume(&self) -> Result<Option<TurnEnded>> {
         let Some(entry) = self.runtime.journal.session(self.key()).await? else { return Ok(None) };
         let before = self.state().await?;
-        if !before.work(entry.inbox_head, self.runtime.wake()).is_unfinished() {
+        if !crate::Work::of(&before, entry.inbox_head, self.runtime.wake()).is_unfinished() {
             return Ok(None);
         }
         match self.order(OrderKind::Unknown).await? {
             Some(ended) => Ok(Some(ended)),
             // The turn may have ended before the worker saw the order.
             None => {
-                let turn = before.turn.map_or(before.turns.saturating_add(1), |turn| turn.number);
+                let turn = before.turn.map_or(before.turn_count.saturating_add(1), |turn| turn.number);
                 self.end_of(entry.id, turn, before.head).await
             }
         }
@@ -214,7 +214,7 @@ impl LocalSession {
         loop {
             let id = self.known_id().await?;
             // A session that failed repeatedly is left alone until its back-off has passed.
-            if !id.is_some_and(|id| self.runtime.failures.too_early(id)) {
+            if !id.is_some_and(|id| self.runtime.worker_backoff.is_backing_off(id)) {
                 self.wake().await?;
             }
             let head = match id {
@@ -224,9 +224,11 @@ impl LocalSession {
             if state.head != head || head == 0 {
                 state = self.state().await?;
             }
-            let wakes = state.tasks.wakes(self.runtime.config.settings.exec.wake);
-            let has_more =
-                state.turn.is_some() || state.again.is_some() || !state.waiting.is_empty() || wakes;
+            let wakes = state.tasks.should_wake(self.runtime.config.settings.exec.wake);
+            let has_more = state.turn.is_some()
+                || state.turn_request.is_some()
+                || !state.pending_inputs.is_empty()
+                || wakes;
             if !state.questions.is_empty() {
                 return Ok(Settled::Asks);
             }

@@ -158,12 +158,13 @@ impl RequestProgress {
             }
             Ok(SessionRecord::OrderTaken(taken)) if *awaited == Awaited::Order(taken.order.id) => {
                 *is_taken = true;
-                let is_idle = state.turn.is_none() && state.waiting.is_empty() && state.again.is_none();
+                let is_idle =
+                    state.turn.is_none() && state.pending_inputs.is_empty() && state.turn_request.is_none();
                 is_idle.then_some(RequestOutcome::Nothing)
             }
             Ok(SessionRecord::OrderTaken(taken)) if *awaited == Awaited::Compaction(taken.order.id) => {
                 *is_taken = true;
-                state.compaction.asked.is_none().then_some(RequestOutcome::Nothing)
+                state.compaction.requested.is_none().then_some(RequestOutcome::Nothing)
             }
             Ok(SessionRecord::CompactDone(done)) if *is_taken && compacts => {
                 Some(RequestOutcome::Compacted(done))
@@ -172,7 +173,7 @@ impl RequestProgress {
                 Some(RequestOutcome::NotCompacted(failed.reason))
             }
             Ok(SessionRecord::TurnEnded(ended)) => {
-                let waits = state.waiting.iter().any(|input| *awaited == Awaited::Input(input.id));
+                let waits = state.pending_inputs.iter().any(|input| *awaited == Awaited::Input(input.id));
                 (*is_taken && !waits && !compacts).then_some(RequestOutcome::Ended(ended))
             }
             _ => None,
@@ -190,7 +191,8 @@ impl RequestProgress {
             return Some(Settled::Asks);
         }
         let is_busy = state.turn.is_some() || state.tasks.running().next().is_some();
-        let may_begin = state.tasks.untold().next().is_some() && last_record_at.elapsed() < TASK_END_GRACE;
+        let may_begin =
+            state.tasks.unannounced_ends().next().is_some() && last_record_at.elapsed() < TASK_END_GRACE;
         (!is_busy && !may_begin).then_some(Settled::Rests)
     }
 }

@@ -406,7 +406,7 @@ impl Session {
             Link::Local(local) => local.runtime.wake(),
             Link::Detached { .. } => crate::Wake::Never,
         };
-        Ok(state.work(entry.inbox_head, wake).is_unfinished())
+        Ok(crate::Work::of(&state, entry.inbox_head, wake).is_unfinished())
     }
 
     /// The other process that holds the session, if one does.
@@ -442,7 +442,7 @@ impl Session {
     /// Says that the user is active, so that the session does not count as idle.
     pub fn touch(&self) {
         if let (Link::Local(local), Some(id)) = (&self.link, self.id()) {
-            local.runtime.activity.noted(id);
+            local.runtime.activity.record_activity(id);
         }
     }
 
@@ -462,7 +462,7 @@ impl Session {
     /// The ends of tasks that the model has not been told.
     pub async fn notifications(&self) -> Result<Vec<EndedTask>> {
         let state = self.state().await?;
-        let unannounced = state.tasks.untold();
+        let unannounced = state.tasks.unannounced_ends();
         Ok(unannounced
             .map(|(task, end)| EndedTask { task: task.clone(), end: end.clone(), told: false })
             .collect())

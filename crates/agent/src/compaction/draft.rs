@@ -13,7 +13,7 @@ use longhaul_protocol::{
     SessionRecord, Summary, SystemMessage, TextContent,
 };
 
-use crate::compaction::plan::{Space, Trigger};
+use crate::compaction::plan::{CompactionTrigger, ContextLimits};
 use crate::session::apply::IMPORTED_NOTICE;
 use crate::session::state::State;
 
@@ -38,9 +38,9 @@ pub(super) enum CompactionGoal {
 
 impl CompactionGoal {
     /// `is_needed`: without the compaction, the next request would not go through.
-    pub(super) fn new(trigger: Trigger, is_needed: bool) -> Self {
+    pub(super) fn new(trigger: CompactionTrigger, is_needed: bool) -> Self {
         match (trigger, is_needed) {
-            (Trigger::Asked, _) => Self::Fits,
+            (CompactionTrigger::Requested, _) => Self::Fits,
             (_, true) => Self::SmallerOrFits,
             (_, false) => Self::Smaller,
         }
@@ -51,7 +51,7 @@ impl CompactionGoal {
 #[derive(Debug, Clone)]
 pub(super) struct EpochDrafter<'a> {
     pub(super) state: &'a State,
-    pub(super) space: &'a Space,
+    pub(super) space: &'a ContextLimits,
     pub(super) system: BlobRef,
     pub(super) tools: BlobRef,
     /// The last record before it began.
@@ -114,11 +114,15 @@ impl EpochDrafter<'_> {
         let said = user_messages(&own);
         let summary = merge_summaries(self.state.summary.as_ref(), written, &said);
         let calibration = self.state.calibration(&self.space.model);
-        let outline = self.state.outline(&calibration, self.space.requests());
+        let outline = crate::compaction::plan::context_outline(
+            &self.state,
+            &calibration,
+            self.space.max_request_tokens(),
+        );
         let usable = self.usable();
         let most = self.space.room.map_or(self.keep, |room| room.at_most(self.keep));
         let kept = Some(self.with_first_half(outline.kept_window(most)));
-        let kept = kept.filter(|keep| keep.from > self.state.preface);
+        let kept = kept.filter(|keep| keep.from > self.state.preface_len);
         let none = self.with_first_half(outline.kept_window(0));
         let raw = calibration.largest_within(usable);
         let (usual, tight) = (PartLimits::usual(raw), PartLimits::tight(raw));
@@ -140,7 +144,7 @@ impl EpochDrafter<'_> {
     /// The items of the context, without what the user of an imported session said: only this user gives directives.
     fn own_items(&self) -> Vec<Arc<Item>> {
         let state = self.state;
-        let items = state.items.iter().zip(&state.places).skip(state.preface);
+        let items = state.items.iter().zip(&state.places).skip(state.preface_len);
         items.filter(|(_, place)| !self.is_foreign(place)).map(|(item, _)| item.clone()).collect()
     }
 
@@ -151,7 +155,11 @@ impl EpochDrafter<'_> {
     /// The epoch that begins with the previous summary and the newest exchanges, without a model call.
     pub(super) fn draft_by_rule(&self) -> Result<EpochDraft, String> {
         let calibration = self.state.calibration(&self.space.model);
-        let outline = self.state.outline(&calibration, self.space.requests());
+        let outline = crate::compaction::plan::context_outline(
+            &self.state,
+            &calibration,
+            self.space.max_request_tokens(),
+        );
         let usable = self.usable();
         let raw = calibration.largest_within(usable);
         let (usual, tight) = (PartLimits::usual(raw), PartLimits::tight(raw));
@@ -166,7 +174,7 @@ impl EpochDrafter<'_> {
             let fewer = self.with_first_half(outline.kept_window(within));
             for keep in [&newest, &fewer, &nothing] {
                 let draft = self.build_by_rule(keep, limits);
-                let is_of_use = keep.from > self.state.preface
+                let is_of_use = keep.from > self.state.preface_len
                     || draft.done.after < draft.done.before
                     || self.goal == CompactionGoal::SmallerOrFits;
                 if !is_of_use {
@@ -192,10 +200,12 @@ impl EpochDrafter<'_> {
 
     /// Keeps the first half of a truncated answer that is to continue.
     fn with_first_half(&self, keep: KeptWindow) -> KeptWindow {
-        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.goes_on) else { return keep };
+        let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.continues_next_step) else {
+            return keep;
+        };
         let is_half = |place: &Place| (place.turn, place.step) == (turn.number, turn.steps);
         let half = self.state.places.iter().position(is_half).unwrap_or(keep.from);
-        let from = keep.from.min(half.max(self.state.preface));
+        let from = keep.from.min(half.max(self.state.preface_len));
         KeptWindow { from, requests: keep.requests.into_iter().filter(|index| *index < from).collect() }
     }
 
@@ -221,10 +231,12 @@ impl EpochDrafter<'_> {
         let beginning = || estimate_bytes(self.system.bytes + self.tools.bytes);
         let fixed = match self.space.room {
             Some(room) => room.fixed,
-            None => self.state.corrected(&self.space.model, beginning()),
+            None => self.state.calibrated(&self.space.model, beginning()),
         };
-        let items = self.state.corrected(&self.space.model, estimate_items(items));
-        fixed.saturating_add(items).saturating_add(self.state.incoming(self.space))
+        let items = self.state.calibrated(&self.space.model, estimate_items(items));
+        fixed
+            .saturating_add(items)
+            .saturating_add(crate::compaction::plan::incoming_tokens(&self.state, self.space))
     }
 
     fn meets_goal(&self, draft: &EpochDraft) -> bool {
@@ -276,7 +288,8 @@ impl EpochDrafter<'_> {
             preface.chain(kept.iter().map(|kept| Arc::new(kept.item.clone()))).collect();
         let (from, through) = self.covered_range(keep);
         let epoch = state.epoch.as_ref().map_or(1, |epoch| epoch.number.saturating_add(1));
-        let carried = state.to_carry(kept.iter().map(|kept| &kept.item), through);
+        let carried =
+            crate::session::carry_over::carry_over(&state, kept.iter().map(|kept| &kept.item), through);
         EpochDraft {
             done: CompactDone {
                 epoch,
@@ -290,12 +303,12 @@ impl EpochDrafter<'_> {
                 content: parts.into_iter().map(|text| TextContent { text }).collect(),
             }),
             epoch: EpochStarted {
-                turns: state.turns,
+                turns: state.turn_count,
                 inbox_through: state.inbox_through,
                 pins,
                 todo: state.todo.clone(),
-                tasks: state.tasks.to_carry(),
-                ended: state.tasks.ended_to_carry(),
+                tasks: state.tasks.carry_running(),
+                ended: state.tasks.carry_ended(),
                 questions: state.questions.clone(),
                 previous: state.epoch.as_ref().map(|epoch| epoch.began),
                 summary: summary.cloned().map(Box::new),
@@ -331,7 +344,7 @@ impl EpochDrafter<'_> {
         let state = self.state;
         let mut pins: Vec<Pin> =
             state.pins.iter().filter(|pin| pin.name == FIRST_REQUEST_PIN).cloned().collect();
-        let first = (state.preface..state.items.len())
+        let first = (state.preface_len..state.items.len())
             .filter(|index| !self.is_foreign(&state.places[*index]))
             .find_map(|index| Some((index, user_request(&state.items[index])?)))
             .filter(|(index, _)| *index < keep.from && !keep.requests.contains(index));
@@ -346,7 +359,7 @@ impl EpochDrafter<'_> {
                 Some(relative) => relative.to_owned(),
                 None => path.clone(),
             };
-        let changed: Vec<String> = state.changed.iter().map(named).collect();
+        let changed: Vec<String> = state.changed_files.iter().map(named).collect();
         pins.extend(changed_files_pin(&changed, limits.list));
         pins
     }

@@ -10,7 +10,7 @@ use super::*;
 use crate::compaction::plan::Compaction;
 use crate::compaction::plan_compaction;
 use crate::session::fixtures::record;
-use crate::session::state::{Counting, Epoch, Turn};
+use crate::session::state::{Epoch, TokenCounting, Turn};
 
 /// How long a text is.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +62,7 @@ struct Case {
     since: Vec<Exchange>,
     stands: Stands,
     written: Option<Vec<Length>>,
-    trigger: Trigger,
+    trigger: CompactionTrigger,
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -70,11 +70,11 @@ fn case() -> impl Strategy<Value = Case> {
     let samples = proptest::collection::vec((100u64..5_000, 100u64..5_000), 0..4);
     let stands = prop_oneof![Just(Stands::Rests), Just(Stands::Answered), Just(Stands::Unanswered)];
     let trigger = prop_oneof![
-        Just(Trigger::BeforeTurn),
-        Just(Trigger::WithinTurn),
-        Just(Trigger::Idle),
-        Just(Trigger::Overflow),
-        Just(Trigger::Asked)
+        Just(CompactionTrigger::BeforeTurn),
+        Just(CompactionTrigger::WithinTurn),
+        Just(CompactionTrigger::Idle),
+        Just(CompactionTrigger::Overflow),
+        Just(CompactionTrigger::Requested)
     ];
     let exchanges = |least| proptest::collection::vec(exchange(), least..6);
     let written = proptest::option::of(proptest::collection::vec(length(), 0..8));
@@ -87,11 +87,17 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 impl Case {
-    fn space(&self, state: &State) -> Space {
+    fn space(&self, state: &State) -> ContextLimits {
         let (window, answer) = (self.window, (self.window / 4).min(8_192));
-        let room = Some(ContextBudget { window, answer, fixed: state.corrected("m", self.fixed) });
+        let room = Some(ContextBudget { window, answer, fixed: state.calibrated("m", self.fixed) });
         let model = "m".to_owned();
-        Space { model, room, checks: CompactionThresholds::default(), has_summaries: true, is_idle: false }
+        ContextLimits {
+            model,
+            room,
+            checks: CompactionThresholds::default(),
+            has_summaries: true,
+            is_idle: false,
+        }
     }
 
     fn text(&self, length: Length, begin: &str) -> String {
@@ -113,14 +119,14 @@ impl Case {
     fn state(&self) -> State {
         let blob = BlobRef::to(b"x", "text/plain");
         let epoch = Epoch { number: 1, began: 1, folds_from: 1, system: blob.clone(), tools: blob };
-        let counting = Counting {
+        let counting = TokenCounting {
             calibration: TokenCalibration::from_samples(self.samples.clone()),
-            ..Counting::default()
+            ..TokenCounting::default()
         };
         let mut state = State {
             head: 1,
             epoch: Some(epoch),
-            counting: BTreeMap::from([("m".to_owned(), counting)]),
+            token_counts: BTreeMap::from([("m".to_owned(), counting)]),
             ..State::default()
         };
         self.add(&mut state, &self.before);
@@ -128,22 +134,26 @@ impl Case {
             self.open(&mut state, Stands::Rests);
             let keep = self.window / 20;
             apply_start(&mut state);
-            if let Ok(facts) =
-                plan_compaction(&state, &self.space(&state), Trigger::Asked, self.written(), keep)
-            {
+            if let Ok(facts) = plan_compaction(
+                &state,
+                &self.space(&state),
+                CompactionTrigger::Requested,
+                self.written(),
+                keep,
+            ) {
                 facts.iter().for_each(|fact| apply(&mut state, fact));
             }
         }
         self.add(&mut state, &self.since);
         self.open(&mut state, self.stands);
-        state.compaction = Compaction { open: None, answers_since: 1, ..state.compaction };
+        state.compaction = Compaction { open_reason: None, answers_since_last: 1, ..state.compaction };
         state
     }
 
     fn add(&self, state: &mut State, exchanges: &[Exchange]) {
         for exchange in exchanges {
-            state.turns += 1;
-            let turn = state.turns;
+            state.turn_count += 1;
+            let turn = state.turn_count;
             let mut push = |step: u64, item: Item| {
                 state.head += 1;
                 state.places.push(Place { seq: state.head, turn, step, said: None });
@@ -177,10 +187,13 @@ impl Case {
 
     fn open(&self, state: &mut State, stands: Stands) {
         let steps = self.since.last().map_or(1, |exchange| exchange.steps.len().max(1)) as u64;
-        let turn = Turn { number: state.turns, answers: state.turns, steps, ..Turn::default() };
+        let turn =
+            Turn { number: state.turn_count, request_turn: state.turn_count, steps, ..Turn::default() };
         state.turn = match stands {
             Stands::Rests => None,
-            Stands::Answered => Some(Turn { answered: true, settled: true, called: true, ..turn }),
+            Stands::Answered => {
+                Some(Turn { answered: true, results_in_context: true, had_calls: true, ..turn })
+            }
             Stands::Unanswered => Some(turn),
         };
     }
@@ -196,7 +209,7 @@ fn apply_start(state: &mut State) {
 
 /// The texts that a person said in a turn.
 fn requests(state: &State, of_turn: Option<u64>) -> Vec<String> {
-    let all = state.items.iter().zip(&state.places).skip(state.preface);
+    let all = state.items.iter().zip(&state.places).skip(state.preface_len);
     let said = all.filter_map(|(item, place)| match &**item {
         Item::Text { role: Role::User, text } if of_turn.is_none_or(|turn| turn == place.turn) => {
             Some(text.clone())
@@ -208,11 +221,11 @@ fn requests(state: &State, of_turn: Option<u64>) -> Vec<String> {
 
 /// How many tokens what is asked in a turn has.
 fn asked(state: &State, turn: u64) -> u64 {
-    let all = state.items.iter().zip(&state.places).skip(state.preface);
+    let all = state.items.iter().zip(&state.places).skip(state.preface_len);
     let by_person = |item: &Item| matches!(item, Item::Text { role: Role::User, .. } | Item::Image(_));
     let asked = all.filter(|(item, place)| by_person(item) && place.turn == turn);
     let items: Vec<_> = asked.map(|(item, _)| item.clone()).collect();
-    state.corrected("m", estimate_items(&items))
+    state.calibrated("m", estimate_items(&items))
 }
 
 /// Whether a text is another one, or what is left of it where there is little room.
@@ -223,9 +236,10 @@ fn is_of(text: &str, whole: &str) -> bool {
 
 /// Where the second of the newest exchanges begins, if there are two.
 fn newest_two(state: &State) -> Option<usize> {
-    let begins =
-        |index: &usize| *index == state.preface || state.places[*index].turn != state.places[*index - 1].turn;
-    (state.preface..state.items.len()).rev().filter(begins).nth(1)
+    let begins = |index: &usize| {
+        *index == state.preface_len || state.places[*index].turn != state.places[*index - 1].turn
+    };
+    (state.preface_len..state.items.len()).rev().filter(begins).nth(1)
 }
 
 proptest! {
@@ -237,16 +251,16 @@ proptest! {
         let mut state = case.state();
         let space = case.space(&state);
         let usable = space.room.unwrap().usable();
-        let need = state.next_prompt(&space);
+        let need = crate::compaction::plan::next_prompt_tokens(&state, &space);
         apply_start(&mut state);
 
         let planned = plan_compaction(&state, &space, case.trigger, case.written(), keep);
 
         // Whether it need only fit.
         let is_free = match case.trigger {
-            Trigger::Asked | Trigger::Overflow => true,
-            Trigger::Idle => false,
-            Trigger::BeforeTurn | Trigger::WithinTurn => need > usable,
+            CompactionTrigger::Requested | CompactionTrigger::Overflow => true,
+            CompactionTrigger::Idle => false,
+            CompactionTrigger::BeforeTurn | CompactionTrigger::WithinTurn => need > usable,
         };
         let Ok(facts) = planned else {
             // C7: by rule there is a way, unless what must stay is too large alone.
@@ -262,7 +276,7 @@ proptest! {
         let before = state.clone();
         facts.iter().for_each(|fact| apply(&mut state, fact));
         // C6, by the estimator that says how large the next request will be.
-        prop_assert_eq!((state.next_prompt(&space), state.epoch.as_ref().unwrap().number), (done.after, done.epoch));
+        prop_assert_eq!((crate::compaction::plan::next_prompt_tokens(&state, &space), state.epoch.as_ref().unwrap().number), (done.after, done.epoch));
         prop_assert!(done.after <= usable, "{} of {}", done.after, usable);
         if !is_free && done.before >= SMALL_CONTEXT_TOKENS {
             prop_assert!(done.after < done.before);
@@ -300,8 +314,8 @@ proptest! {
         let calibration = state.calibration("m");
         let usable = drafter.usable();
         let sizes = PartLimits::usual(calibration.largest_within(usable));
-        let bare = drafter.build_by_rule(&state.outline(&calibration, u64::MAX).kept_window(0), sizes).done.after;
-        let newest = state.corrected("m", estimate_items(&state.items[from..]));
+        let bare = drafter.build_by_rule(&crate::compaction::plan::context_outline(&state, &calibration, u64::MAX).kept_window(0), sizes).done.after;
+        let newest = state.calibrated("m", estimate_items(&state.items[from..]));
         if bare + newest + 2 > usable {
             return Ok(());
         }
@@ -329,7 +343,7 @@ fn a_window_of_a_few_tokens_is_refused_in_words() {
             since: vec![request; 3],
             stands: Stands::Unanswered,
             written: Some(vec![Length::Bytes(4_000)]),
-            trigger: Trigger::WithinTurn,
+            trigger: CompactionTrigger::WithinTurn,
         };
         let state = case.state();
         let space = case.space(&state);
@@ -356,7 +370,7 @@ fn an_open_turn_with_a_result_that_has_no_room_keeps_what_was_asked() {
         since: vec![Exchange { request: Length::Bytes(40), has_picture: true, steps }],
         stands: Stands::Answered,
         written: None,
-        trigger: Trigger::WithinTurn,
+        trigger: CompactionTrigger::WithinTurn,
     };
     let mut state = case.state();
     let space = case.space(&state);
@@ -365,7 +379,7 @@ fn an_open_turn_with_a_result_that_has_no_room_keeps_what_was_asked() {
     let facts = plan_compaction(&state, &space, case.trigger, None, 8_000).unwrap();
     facts.iter().for_each(|fact| apply(&mut state, fact));
 
-    let kept: Vec<&str> = state.items[state.preface..]
+    let kept: Vec<&str> = state.items[state.preface_len..]
         .iter()
         .map(|item| match &**item {
             Item::Text { role: Role::User, .. } => "request",
@@ -388,7 +402,7 @@ fn full(since: Vec<Exchange>, stands: Stands) -> Case {
         since,
         stands,
         written: None,
-        trigger: Trigger::WithinTurn,
+        trigger: CompactionTrigger::WithinTurn,
     }
 }
 
@@ -398,7 +412,7 @@ fn exchange_of(share: usize) -> Exchange {
     Exchange { request: Length::Bytes(40), has_picture: false, steps }
 }
 
-fn compact(state: &mut State, space: &Space, trigger: Trigger) -> CompactDone {
+fn compact(state: &mut State, space: &ContextLimits, trigger: CompactionTrigger) -> CompactDone {
     apply_start(state);
     let facts = plan_compaction(state, space, trigger, None, 8_000).unwrap();
     let Some(SessionRecord::CompactDone(done)) = facts.last().cloned() else { unreachable!() };
@@ -411,12 +425,12 @@ fn compact(state: &mut State, space: &Space, trigger: Trigger) -> CompactDone {
 fn a_turn_that_is_run_again_keeps_its_request_in_its_middle() {
     let case = full(vec![exchange_of(1_500)], Stands::Rests);
     let mut state = case.state();
-    (state.asked_in, state.again) = (1, Some(crate::session::state::Again::Retry));
+    (state.request_turn, state.turn_request) = (1, Some(crate::session::state::TurnRequest::Retry));
     apply(&mut state, &SessionRecord::TurnStarted(TurnStarted { turn: 2 }));
     apply(&mut state, &SessionRecord::StepStarted(StepStarted::new(1)));
     let space = case.space(&state);
 
-    compact(&mut state, &space, Trigger::WithinTurn);
+    compact(&mut state, &space, CompactionTrigger::WithinTurn);
 
     assert_eq!(requests(&state, None).len(), 1, "{:#?}", &state.items);
 }
@@ -426,10 +440,11 @@ fn a_turn_that_is_run_again_keeps_its_request_in_its_middle() {
 fn a_turn_that_is_run_again_twice_keeps_its_request_before_it_begins() {
     let case = full(vec![exchange_of(1_500)], Stands::Rests);
     let mut state = case.state();
-    (state.turns, state.asked_in, state.again) = (2, 1, Some(crate::session::state::Again::Retry));
+    (state.turn_count, state.request_turn, state.turn_request) =
+        (2, 1, Some(crate::session::state::TurnRequest::Retry));
     let space = case.space(&state);
 
-    compact(&mut state, &space, Trigger::BeforeTurn);
+    compact(&mut state, &space, CompactionTrigger::BeforeTurn);
 
     assert_eq!(requests(&state, None).len(), 1, "{:#?}", &state.items);
 }
@@ -439,9 +454,9 @@ fn a_turn_that_is_run_again_twice_keeps_its_request_before_it_begins() {
 fn by_rule_the_older_of_two_exchanges_goes_before_the_open_one() {
     let case = full(vec![exchange_of(300), exchange_of(330)], Stands::Answered);
     let mut state = case.state();
-    let space = Space { has_summaries: false, ..case.space(&state) };
+    let space = ContextLimits { has_summaries: false, ..case.space(&state) };
 
-    let done = compact(&mut state, &space, Trigger::WithinTurn);
+    let done = compact(&mut state, &space, CompactionTrigger::WithinTurn);
 
     let results = state.items.iter().filter(|item| matches!(***item, Item::ToolResult { .. })).count();
     assert!(results > 0, "{done:?}");
@@ -452,11 +467,11 @@ fn by_rule_the_older_of_two_exchanges_goes_before_the_open_one() {
 fn by_rule_a_compaction_that_would_drop_nothing_is_none() {
     let case = full(vec![exchange_of(10)], Stands::Answered);
     let mut state = case.state();
-    let space = Space { has_summaries: false, ..case.space(&state) };
-    let first = compact(&mut state, &space, Trigger::Asked);
+    let space = ContextLimits { has_summaries: false, ..case.space(&state) };
+    let first = compact(&mut state, &space, CompactionTrigger::Requested);
     apply_start(&mut state);
 
-    let second = plan_compaction(&state, &space, Trigger::Asked, None, 8_000);
+    let second = plan_compaction(&state, &space, CompactionTrigger::Requested, None, 8_000);
 
     assert!(first.from <= first.through, "{first:?}");
     let is_upside_down = second.is_ok_and(|facts| {
@@ -472,10 +487,10 @@ fn where_the_epoch_of_an_open_turn_is_gone_its_request_stays() {
     let mut state = case.state();
     let space = case.space(&state);
     apply_start(&mut state);
-    let facts = plan_compaction(&state, &space, Trigger::WithinTurn, None, 8_000).unwrap();
+    let facts = plan_compaction(&state, &space, CompactionTrigger::WithinTurn, None, 8_000).unwrap();
 
     facts[1..].iter().for_each(|fact| apply(&mut state, fact));
 
     assert_eq!(requests(&state, Some(2)).len(), 1, "{:#?}", &state.items);
-    assert_eq!(state.compaction.open, None);
+    assert_eq!(state.compaction.open_reason, None);
 }

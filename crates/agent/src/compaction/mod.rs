@@ -24,7 +24,7 @@ use longhaul_context::WrittenSummary;
 use longhaul_protocol::{CallId, CompactFailed, CompactStart, EpochReason, Seq, SessionRecord, Stubbed};
 use summarise::{SummaryOutcome, summarise};
 
-use crate::compaction::plan::{Moment, Relief, Space, Trigger};
+use crate::compaction::plan::{CompactionChoice, CompactionTrigger, ContextLimits, SizeCheck};
 use crate::memory::memory_for_context;
 use crate::runtime::Inner;
 use crate::runtime::slot::Shared;
@@ -47,23 +47,23 @@ const NOT_SAVED: &str = "what happened could not be saved";
 const INPUT_FIRST: &str = "an input came, and goes first";
 
 /// Compacts the context. The result is on record when this returns.
-pub(crate) async fn compact(worker: &mut Worker, trigger: Trigger) -> WorkerResult<()> {
+pub(crate) async fn compact(worker: &mut Worker, trigger: CompactionTrigger) -> WorkerResult<()> {
     worker.reload_state().await;
     worker.reload_toolset_between_turns();
     let covered = worker.state().head;
-    let focus = worker.state().compaction.asked.as_ref().and_then(|asked| asked.focus.clone());
+    let focus = worker.state().compaction.requested.as_ref().and_then(|asked| asked.focus.clone());
     let start = CompactStart { reason: trigger.word().to_owned(), focus: focus.clone() };
     worker.commit(vec![SessionRecord::CompactStart(start)], vec![]).await?;
 
     let (mut after, mut usages) = (Vec::new(), Vec::new());
-    let has_summaries = worker.policy().space.has_summaries;
+    let has_summaries = worker.policy().context.has_summaries;
     let summary = if has_summaries {
         summarise(worker, trigger, focus.as_deref(), &mut usages, &mut after).await?
     } else {
         SummaryOutcome::NotWanted
     };
     after.extend(usages.into_iter().map(SessionRecord::Usage));
-    let was_needed = is_needed(worker.state(), &worker.policy().space, trigger);
+    let was_needed = is_needed(worker.state(), &worker.policy().context, trigger);
     let memory = memory_for_context(worker).await;
     let drafter = epoch_drafter(worker, trigger, covered, memory.as_deref());
     let draft = match summary {
@@ -94,27 +94,27 @@ pub(crate) async fn compact(worker: &mut Worker, trigger: Trigger) -> WorkerResu
         Err(reason) => reason,
     };
     let state = worker.state();
-    let tokens = Some(state.next_prompt(&worker.policy().space));
+    let tokens = Some(crate::compaction::plan::next_prompt_tokens(&state, &worker.policy().context));
     record_compact_failed(worker, CompactFailed { reason, tokens, was_needed }, after).await
 }
 
 /// Why a compaction stopped before its end.
-fn stop_reason(worker: &Worker, trigger: Trigger) -> &'static str {
+fn stop_reason(worker: &Worker, trigger: CompactionTrigger) -> &'static str {
     match trigger {
-        Trigger::Idle => INPUT_FIRST,
+        CompactionTrigger::Idle => INPUT_FIRST,
         _ if worker.policy().is_out_of_time => OUT_OF_TIME,
-        _ if worker.policy().must_end.is_some() => NOT_SAVED,
+        _ if worker.policy().forced_end.is_some() => NOT_SAVED,
         _ => CANCELLED,
     }
 }
 
 fn epoch_drafter<'a>(
     worker: &'a Worker,
-    trigger: Trigger,
+    trigger: CompactionTrigger,
     covered: Seq,
     memory: Option<&'a str>,
 ) -> EpochDrafter<'a> {
-    let (state, space) = (worker.state(), &worker.policy().space);
+    let (state, space) = (worker.state(), &worker.policy().context);
     let (system, tools) = match &state.epoch {
         // A turn goes on with the system prompt and tools that it began with.
         Some(epoch) if state.turn.is_some() => (epoch.system.clone(), epoch.tools.clone()),
@@ -179,14 +179,14 @@ pub(crate) async fn stub_tool_output(worker: &mut Worker, calls: Vec<CallId>) ->
 /// Pure, for tests and for programs that carry out decisions themselves.
 pub fn plan_compaction(
     state: &State,
-    space: &Space,
-    trigger: Trigger,
+    space: &ContextLimits,
+    trigger: CompactionTrigger,
     written: Option<WrittenSummary>,
     keep: u64,
 ) -> std::result::Result<Vec<SessionRecord>, String> {
     let epoch = state.epoch.as_ref().ok_or("there is no epoch")?;
     // `compact_start` is not among the records that the compaction covers.
-    let covered = state.head - u64::from(state.compaction.open.is_some());
+    let covered = state.head - u64::from(state.compaction.open_reason.is_some());
     let goal = CompactionGoal::new(trigger, is_needed(state, space, trigger));
     let (system, tools) = (epoch.system.clone(), epoch.tools.clone());
     let drafter = EpochDrafter { state, space, system, tools, covered, keep, goal, memory: None };
@@ -198,13 +198,15 @@ pub fn plan_compaction(
 }
 
 /// Whether the next request would not fit, or was refused as too long.
-fn is_needed(state: &State, space: &Space, trigger: Trigger) -> bool {
-    let is_too_large = space.room.is_some_and(|room| state.next_prompt(space) > room.usable());
+fn is_needed(state: &State, space: &ContextLimits, trigger: CompactionTrigger) -> bool {
+    let is_too_large = space
+        .room
+        .is_some_and(|room| crate::compaction::plan::next_prompt_tokens(&state, space) > room.usable());
     match trigger {
-        Trigger::Overflow => true,
-        Trigger::BeforeTurn | Trigger::WithinTurn => is_too_large,
-        Trigger::Asked => is_too_large && state.turn.is_some(),
-        Trigger::Idle => false,
+        CompactionTrigger::Overflow => true,
+        CompactionTrigger::BeforeTurn | CompactionTrigger::WithinTurn => is_too_large,
+        CompactionTrigger::Requested => is_too_large && state.turn.is_some(),
+        CompactionTrigger::Idle => false,
     }
 }
 
@@ -213,7 +215,7 @@ fn is_needed(state: &State, space: &Space, trigger: Trigger) -> bool {
 pub(crate) async fn compact_if_idle(runtime: &Arc<Inner>, slot: &Arc<Shared>, state: &State) -> Result<bool> {
     // The session's worker takes its lease for this, and its inbox. Only a hosting runtime may do that to a session that no client
     // has opened here.
-    let was_opened_here = slot.id.get().is_some_and(|id| runtime.activity.has_seen(*id));
+    let was_opened_here = slot.id.get().is_some_and(|id| runtime.activity.was_used_here(*id));
     if !was_opened_here && !runtime.is_hosting() {
         return Ok(false);
     }
@@ -227,11 +229,11 @@ pub(crate) async fn compact_if_idle(runtime: &Arc<Inner>, slot: &Arc<Shared>, st
     let answer = max_answer_tokens(settings.model.max_output_tokens, &facts, window);
     let toolset = Toolset::new(runtime, state);
     let fixed = toolset.fixed_tokens(&facts);
-    let space = Space::new(state, model.name(), window, answer, fixed, &settings.context);
-    let policy = Policy { space: Space { is_idle: true, ..space }, ..toolset.policy(runtime) };
-    match state.relief(&policy, Moment::Rest) {
-        Relief::Nothing | Relief::Hopeless(_) => Ok(false),
-        Relief::Stub(_) | Relief::Compact(_) => slot.ask_as_idle(runtime).await,
+    let space = ContextLimits::new(state, model.name(), window, answer, fixed, &settings.context);
+    let policy = Policy { context: ContextLimits { is_idle: true, ..space }, ..toolset.policy(runtime) };
+    match crate::compaction::plan::choose_compaction(&state, &policy, SizeCheck::AtRest) {
+        CompactionChoice::Nothing | CompactionChoice::Impossible(_) => Ok(false),
+        CompactionChoice::Stub(_) | CompactionChoice::Compact(_) => slot.ask_as_idle(runtime).await,
     }
 }
 

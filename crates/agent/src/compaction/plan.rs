@@ -1,7 +1,6 @@
-//! When a context is made smaller, and how: decided from the records and the room that there is. No clock, no disk, no network.
+//! When and how a context is compacted, decided from the state and the model's limits. No clock, no disk, no network.
 //!
-//! Cheapest first: nothing; old tool output as stubs; a summary, or less by rule. What is decided here is carried out by
-//! `compacting`.
+//! Cheapest first: nothing; stubs in place of old tool output; a summary, or dropping by rule. `compaction::run` carries it out.
 
 use std::sync::Arc;
 
@@ -12,74 +11,74 @@ use longhaul_context::{
 use longhaul_protocol::{CallId, InputId, Item, JoinMode, Seq, SessionRecord};
 
 use crate::session::decide::Policy;
-use crate::session::state::{Again, State, Waiting};
+use crate::session::state::{PendingInput, State, TurnRequest};
 use crate::{ContextSettings, Summary};
 
-/// So many failures in a row open the breaker.
-const BREAKER: u32 = 3;
-/// It is tried again after such a part of what is usable has come.
-const BREAKER_SHARE: u64 = 20;
-/// What was asked in an open turn, and answered, stays as far as it takes no more than such a part of what is usable.
-const REQUESTS_SHARE: u64 = 4;
-/// Stubs are made only where they gain such a part of the window.
-const STUB_SHARE: u64 = 10;
-/// What comes in together takes at most so many tenths of what is usable, with what stays anyway.
-const JOINING_TENTHS: u64 = 8;
-/// What a model has room for whose window is not known: anything.
+/// Failures in a row that open the circuit breaker.
+const BREAKER_FAILURES: u32 = 3;
+/// The breaker closes again after the context has grown by 1/20 of the usable tokens.
+const BREAKER_GROWTH_DIVISOR: u64 = 20;
+/// Answered requests of an open turn are kept within 1/4 of the usable tokens.
+const REQUESTS_DIVISOR: u64 = 4;
+/// Stubs must free at least 1/10 of the window.
+const STUB_GAIN_DIVISOR: u64 = 10;
+/// Inputs that enter together may fill 8/10 of the usable tokens, with everything that stays.
+const MAX_INPUT_TENTHS: u64 = 8;
+/// The budget of a model whose window is unknown: practically unlimited.
 const UNKNOWN_ROOM: ContextBudget = ContextBudget { window: 1 << 40, answer: 0, fixed: 0 };
-/// Without a finished step between them there are at most so many compactions.
-const MOST_IN_A_ROW: u32 = 2;
+/// Compactions without a finished step between them.
+const MAX_COMPACTIONS_IN_A_ROW: u32 = 2;
 
-/// What is known of the compactions of a session.
+/// The compactions of a session so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Compaction {
-    /// One began, for this reason, and has no end on record.
-    pub open: Option<String>,
-    /// Somebody asked for one.
-    pub asked: Option<Asked>,
-    /// How many there were.
+    /// The reason of a compaction that began and has no end on record.
+    pub open_reason: Option<String>,
+    /// A compaction that the user requested.
+    pub requested: Option<CompactionRequest>,
+    /// Compactions so far.
     pub count: u64,
-    /// How many there were since the last answer.
-    pub since_answer: u32,
-    /// How many answers there were since the last one.
-    pub answers_since: u64,
-    /// How often it failed, in a row.
+    /// Compactions since the last answer.
+    pub count_since_answer: u32,
+    /// Answers since the last compaction.
+    pub answers_since_last: u64,
+    /// Failures in a row.
     pub failures: u32,
-    /// How large the context was when it last did.
+    /// The size of the context at the last failure, in tokens.
     pub failed_at: Option<u64>,
-    /// It failed since the last answer, or in this turn.
-    pub tried: bool,
+    /// A compaction failed since the last answer, or in this turn.
+    pub failed_since_answer: bool,
     /// The same, and the next request did not fit.
-    pub is_hopeless: bool,
-    /// The last record that one covers.
+    pub cannot_fit: bool,
+    /// The last record that a compaction covers.
     pub covered_through: Seq,
-    /// The one that is open is being read, and the record of its epoch is gone.
-    pub has_lost_its_epoch: bool,
+    /// The open compaction is being replayed, and the record of its epoch is gone.
+    pub lost_epoch_record: bool,
 }
 
-/// Somebody wants the context to be made smaller.
+/// The user's request for a compaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
-    /// What the summary should dwell on.
+pub struct CompactionRequest {
+    /// What the summary should focus on.
     pub focus: Option<String>,
 }
 
-/// Why a context is made smaller.
+/// Why a context is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trigger {
-    /// It is large, and a turn is about to begin.
+pub enum CompactionTrigger {
+    /// It is over the threshold, and a turn is about to begin.
     BeforeTurn,
-    /// It is large, and the model is about to be asked in the middle of a turn.
+    /// It is over the threshold, in the middle of a turn.
     WithinTurn,
-    /// It is rather large, and nobody waits for anything.
+    /// It is over the lower threshold of idle sessions.
     Idle,
-    /// The model said that it is too large.
+    /// The model refused the prompt as too long.
     Overflow,
-    /// Somebody asked for it.
-    Asked,
+    /// The user requested it.
+    Requested,
 }
 
-impl Trigger {
+impl CompactionTrigger {
     /// The word for it, in records and events.
     pub const fn word(self) -> &'static str {
         match self {
@@ -87,55 +86,52 @@ impl Trigger {
             Self::WithinTurn => "within_turn",
             Self::Idle => "idle",
             Self::Overflow => "overflow",
-            Self::Asked => "asked",
+            Self::Requested => "asked",
         }
     }
 }
 
-/// At which moment it is looked whether a context should be made smaller.
+/// When the size of a context is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moment {
-    /// Nothing is to be done.
-    Rest,
+pub(crate) enum SizeCheck {
+    /// No turn is open or due.
+    AtRest,
     /// A turn is about to begin.
     BeforeTurn,
-    /// The model is about to be asked in a turn.
+    /// The model is about to be called in an open turn.
     WithinTurn,
 }
 
-/// What is done about the size of a context.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Relief {
-    /// Nothing: there is room.
+pub(crate) enum CompactionChoice {
     Nothing,
-    /// Old tool output is replaced by stubs.
+    /// Replace the old output of these calls by stubs.
     Stub(Vec<CallId>),
-    /// It is made smaller.
-    Compact(Trigger),
-    /// It can't be made to fit; this is the arithmetic.
-    Hopeless(String),
+    Compact(CompactionTrigger),
+    /// Nothing makes it fit; the text has the arithmetic.
+    Impossible(String),
 }
 
-/// What the model has room for, and what is done about it.
+/// The limits that a context must keep to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Space {
-    /// The model that will be asked.
+pub struct ContextLimits {
+    /// The model of the next call.
     pub model: String,
-    /// What it has room for, if that is known.
+    /// Its token budget, if the window is known.
     pub room: Option<ContextBudget>,
-    /// From where on the context is made smaller.
+    /// The thresholds for compacting.
     pub checks: CompactionThresholds,
-    /// Whether a model writes summaries; else what is old is dropped by rule.
+    /// Whether a model writes summaries; else old exchanges are dropped by rule.
     pub has_summaries: bool,
-    /// Nobody has had to do with the session for a while.
+    /// Whether the session is idle.
     pub is_idle: bool,
 }
 
-/// Of a prompt that was refused, the next one is at most so many tenths.
+/// After a refused prompt, the next one has at most 9/10 of its size.
 const REFUSED_TENTHS: u64 = 9;
 
-impl Space {
-    /// What this model has room for. `fixed` is what system prompt and tools take before anything is learnt.
+impl ContextLimits {
+    /// The limits of this model. `fixed` is the uncalibrated estimate of system prompt and tools.
     pub fn new(
         state: &State,
         model: &str,
@@ -144,16 +140,17 @@ impl Space {
         fixed: u64,
         settings: &ContextSettings,
     ) -> Self {
-        let counting = state.counting.get(model);
-        // Whoever has set another size since a prompt was cut has done what was asked for.
-        let cut = counting
-            .and_then(|counting| counting.cuts)
-            .filter(|cut| !window.zip(cut.window).is_some_and(|(now, then)| now != then && now > cut.at));
+        let counting = state.token_counts.get(model);
+        // A truncated prompt does not count any more once the user has set a larger window.
+        let cut = counting.and_then(|counting| counting.truncated_prompt).filter(|cut| {
+            !window.zip(cut.window).is_some_and(|(now, then)| now != then && now > cut.tokens_read)
+        });
         let refused = counting.and_then(|counting| counting.refused_at);
-        let seen = cut.map(|cut| cut.at).into_iter().chain(refused.map(|at| at / 10 * REFUSED_TENTHS));
+        let seen =
+            cut.map(|cut| cut.tokens_read).into_iter().chain(refused.map(|at| at / 10 * REFUSED_TENTHS));
         let window = window.into_iter().chain(seen.map(|prompt| prompt.saturating_add(answer))).min();
         let room =
-            window.map(|window| ContextBudget { window, answer, fixed: state.corrected(model, fixed) });
+            window.map(|window| ContextBudget { window, answer, fixed: state.calibrated(model, fixed) });
         let usable = room.map_or(0, |room| room.usable());
         // A share of an unknown window is no threshold; a number of tokens is one.
         let at = |share: f64, tokens| {
@@ -167,202 +164,204 @@ impl Space {
         let has_summaries = settings.summary == Summary::Model;
         Self { model: model.to_owned(), room, checks, has_summaries, is_idle: false }
     }
-}
 
-impl Space {
-    /// So many tokens of what was asked in an open turn stay, whatever else goes.
-    pub(crate) fn requests(&self) -> u64 {
-        self.room.map_or(u64::MAX, |room| room.usable() / REQUESTS_SHARE)
+    /// Tokens that answered requests of an open turn may keep.
+    pub(crate) fn max_request_tokens(&self) -> u64 {
+        self.room.map_or(u64::MAX, |room| room.usable() / REQUESTS_DIVISOR)
     }
 }
 
-impl Default for Space {
-    /// Nobody knows yet what there is room for.
+impl Default for ContextLimits {
+    /// Nothing is known about the model yet.
     fn default() -> Self {
         let (model, room, checks) = (String::new(), None, CompactionThresholds::default());
         Self { model, room, checks, has_summaries: true, is_idle: false }
     }
 }
 
-impl State {
-    /// How many tokens the next request has.
-    pub fn next_prompt(&self, space: &Space) -> u64 {
-        let fixed = match space.room {
-            Some(room) => room.fixed,
-            None => return self.occupancy(&space.model).0.saturating_add(self.incoming(space)),
-        };
-        self.occupancy_with(&space.model, fixed).0.saturating_add(self.incoming(space))
-    }
+/// Tokens of the next request.
+pub fn next_prompt_tokens(state: &State, space: &ContextLimits) -> u64 {
+    let fixed = match space.room {
+        Some(room) => room.fixed,
+        None => return state.context_tokens(&space.model).0.saturating_add(incoming_tokens(state, space)),
+    };
+    state.context_tokens_with(&space.model, fixed).0.saturating_add(incoming_tokens(state, space))
+}
 
-    /// How many tokens come in with the next step: what waits, and what is told of tasks.
-    pub(crate) fn incoming(&self, space: &Space) -> u64 {
-        // What is asked once more is asked as it was.
-        if self.turn.as_ref().is_some_and(|turn| turn.steps > 0 && !turn.answered) {
-            return 0;
-        }
-        let (joining, _) = self.joining(space);
-        let said: u64 = joining.iter().map(|input| of_input(input)).sum();
-        let goes_on = self.interrupted.as_ref().filter(|_| self.again == Some(Again::Continue));
-        let said = said + goes_on.map_or(0, |text| estimate_text(text));
-        let told = self.tasks.tell().into_iter().map(|fact| match fact {
-            SessionRecord::Notification(told) => estimate_text(&told.text),
-            SessionRecord::Note(note) => estimate_text(&note.text),
-            _ => 0,
-        });
-        self.corrected(&space.model, said + told.sum::<u64>())
+/// Tokens that enter with the next step: pending inputs and announcements of tasks.
+pub(crate) fn incoming_tokens(state: &State, space: &ContextLimits) -> u64 {
+    // A repeated request is the same as before.
+    if state.turn.as_ref().is_some_and(|turn| turn.steps > 0 && !turn.answered) {
+        return 0;
     }
+    let (joining, _) = split_pending_inputs(state, space);
+    let said: u64 = joining.iter().map(|input| input_tokens(input)).sum();
+    let goes_on =
+        state.interrupted_answer.as_ref().filter(|_| state.turn_request == Some(TurnRequest::Continue));
+    let said = said + goes_on.map_or(0, |text| estimate_text(text));
+    let told = state.tasks.announcements().into_iter().map(|fact| match fact {
+        SessionRecord::Notification(told) => estimate_text(&told.text),
+        SessionRecord::Note(note) => estimate_text(&note.text),
+        _ => 0,
+    });
+    state.calibrated(&space.model, said + told.sum::<u64>())
+}
 
-    /// The inputs that the next step takes in, and those that there is no room for together with them. Of a new turn the first is
-    /// always taken in; into one that is open nothing is that it would have to end for.
-    fn joining(&self, space: &Space) -> (Vec<&Waiting>, Vec<InputId>) {
-        let joins = |input: &&Waiting| self.turn.is_none() || input.mode == JoinMode::Join;
-        let inputs = self.waiting.iter().filter(|input| joins(input) && !input.cancelled);
-        let Some(room) = space.room else { return (inputs.collect(), vec![]) };
-        let (asked, _) = self.asked(space);
-        let most = (room.usable() / 10 * JOINING_TENTHS).saturating_sub(room.fixed).saturating_sub(asked);
-        let (mut joining, mut later, mut sum) = (Vec::new(), Vec::new(), 0);
-        for input in inputs {
-            sum += of_input(input);
-            let is_first = self.turn.is_none() && joining.is_empty();
-            if later.is_empty() && (is_first || self.corrected(&space.model, sum) <= most) {
-                joining.push(input);
-            } else {
-                later.push(input.id);
-            }
-        }
-        (joining, later)
-    }
-
-    /// The inputs that would join the next step, and that there is no room for.
-    pub(crate) fn too_many(&self, space: &Space) -> Vec<InputId> {
-        self.joining(space).1
-    }
-
-    /// The context as the planning of a compaction sees it.
-    pub(crate) fn outline<'a>(
-        &'a self,
-        calibration: &'a TokenCalibration,
-        requests: u64,
-    ) -> ContextOutline<'a> {
-        // A turn that is to be run again is not over.
-        let again = self.again.map(|_| self.asked_in);
-        let open_turn = self.turn.as_ref().map(|turn| turn.answers).or(again);
-        ContextOutline {
-            items: &self.items,
-            places: &self.places,
-            preface: self.preface,
-            open_turn,
-            requests,
-            calibration,
+/// Splits the pending inputs into those that enter with the next step and those that don't fit beside them. A new turn always takes
+/// its first input; an open turn takes none that would force it to end.
+fn split_pending_inputs<'a>(
+    state: &'a State,
+    space: &ContextLimits,
+) -> (Vec<&'a PendingInput>, Vec<InputId>) {
+    let joins = |input: &&PendingInput| state.turn.is_none() || input.mode == JoinMode::Join;
+    let inputs = state.pending_inputs.iter().filter(|input| joins(input) && !input.cancelled);
+    let Some(room) = space.room else { return (inputs.collect(), vec![]) };
+    let (asked, _) = request_tokens(state, space);
+    let most = (room.usable() / 10 * MAX_INPUT_TENTHS).saturating_sub(room.fixed).saturating_sub(asked);
+    let (mut joining, mut later, mut sum) = (Vec::new(), Vec::new(), 0);
+    for input in inputs {
+        sum += input_tokens(input);
+        let is_first = state.turn.is_none() && joining.is_empty();
+        if later.is_empty() && (is_first || state.calibrated(&space.model, sum) <= most) {
+            joining.push(input);
+        } else {
+            later.push(input.id);
         }
     }
+    (joining, later)
+}
 
-    /// What is to be done about the size of the context.
-    pub(crate) fn relief(&self, policy: &Policy, moment: Moment) -> Relief {
-        let space = &policy.space;
-        let has_history = self.items.len() > self.preface;
-        if self.compaction.asked.is_some() {
-            return Relief::Compact(Trigger::Asked);
-        }
-        // M12: a refusal counts until the context is another one.
-        let refused = self.turn.as_ref().filter(|turn| turn.refusal.is_some());
-        let overflows = refused.map_or(0, |turn| turn.too_long);
-        let room = space.room.unwrap_or(UNKNOWN_ROOM);
-        let need = self.next_prompt(space);
-        if space.room.is_some() && moment != Moment::Rest && (overflows > 0 || need > room.usable()) {
-            return self.must_shrink(space, room, need, moment, overflows);
-        }
-        let (check, trigger) = match moment {
-            Moment::Rest if space.is_idle && space.has_summaries => (space.checks.idle, Trigger::Idle),
-            Moment::Rest => return Relief::Nothing,
-            // The first request of a turn is checked like every other, too.
-            Moment::BeforeTurn => (space.checks.before_first_request(), Trigger::BeforeTurn),
-            Moment::WithinTurn => (space.checks.within_turn, Trigger::WithinTurn),
-        };
-        let Some(check) = check.filter(|check| need >= *check) else { return Relief::Nothing };
-        if !has_history || self.compaction.answers_since == 0 || self.compaction.tried {
-            return Relief::Nothing;
-        }
-        // An answer that goes on must not lose its first half; and what stays anyway can't be made smaller.
-        let (asked, _) = self.asked(space);
-        let stays = room.fixed.saturating_add(asked).saturating_add(self.incoming(space));
-        let goes_on = self.turn.as_ref().is_some_and(|turn| turn.goes_on);
-        if goes_on || stays >= room.usable() / 10 * 6 {
-            return Relief::Nothing;
-        }
-        let is_open = self.compaction.failures >= BREAKER
-            && self.compaction.failed_at.is_some_and(|at| need < at + room.usable() / BREAKER_SHARE);
-        match self.stubs(space, room) {
-            Some((calls, gains)) if need.saturating_sub(gains) < check => Relief::Stub(calls),
-            _ if is_open => Relief::Nothing,
-            _ => Relief::Compact(trigger),
-        }
-    }
+/// The inputs that must wait for a later turn, because they don't fit into the next step.
+pub(crate) fn deferred_inputs(state: &State, space: &ContextLimits) -> Vec<InputId> {
+    split_pending_inputs(state, space).1
+}
 
-    /// The next request does not fit, or the model said so.
-    fn must_shrink(
-        &self,
-        space: &Space,
-        room: ContextBudget,
-        need: u64,
-        moment: Moment,
-        overflows: u32,
-    ) -> Relief {
-        let usable = room.usable();
-        let (asked, can_shrink) = self.asked(space);
-        // It was made smaller because of the first, and that did not help.
-        if overflows > 1 || (overflows > 0 && !can_shrink) {
-            let said = self.turn.as_ref().and_then(|turn| turn.refusal.clone());
-            return Relief::Hopeless(said.unwrap_or_else(|| does_not_fit(need, room)));
-        }
-        let stubs = self.stubs(space, room).filter(|(_, gains)| need.saturating_sub(*gains) <= usable);
-        if let (0, Some((calls, _))) = (overflows, stubs) {
-            return Relief::Stub(calls);
-        }
-        let is_spent = self.compaction.answers_since == 0 && self.compaction.since_answer >= MOST_IN_A_ROW;
-        let least = room.fixed.saturating_add(asked).saturating_add(self.incoming(space));
-        if room.fixed >= usable {
-            return Relief::Hopeless(does_not_fit(need, room));
-        }
-        if least > usable {
-            return Relief::Hopeless(is_too_long(least, room));
-        }
-        if self.compaction.is_hopeless || is_spent || !can_shrink {
-            return Relief::Hopeless(does_not_fit(need, room));
-        }
-        Relief::Compact(match (overflows, moment) {
-            (1.., _) => Trigger::Overflow,
-            (0, Moment::BeforeTurn) => Trigger::BeforeTurn,
-            (0, _) => Trigger::WithinTurn,
-        })
-    }
-
-    /// What is asked in the open turn, in tokens: that stays, whatever goes. And whether there is anything else.
-    fn asked(&self, space: &Space) -> (u64, bool) {
-        let calibration = self.calibration(&space.model);
-        let asked = self.outline(&calibration, 0).open_requests(space.requests());
-        let items: Vec<Arc<Item>> = asked.iter().map(|index| self.items[*index].clone()).collect();
-        let has_more = self.items.len() > self.preface + asked.len();
-        (self.corrected(&space.model, estimate_items(&items)), has_more)
-    }
-
-    /// Old tool output whose removal gains enough to be worth it.
-    fn stubs(&self, space: &Space, room: ContextBudget) -> Option<(Vec<CallId>, u64)> {
-        let calibration = self.calibration(&space.model);
-        let stubs = self.outline(&calibration, 0).plan_stubs();
-        let is_worth_it = !stubs.calls.is_empty() && stubs.gains >= room.window / STUB_SHARE;
-        is_worth_it.then_some((stubs.calls, stubs.gains))
+pub(crate) fn context_outline<'a>(
+    state: &'a State,
+    calibration: &'a TokenCalibration,
+    requests: u64,
+) -> ContextOutline<'a> {
+    // A turn that will be retried is not over.
+    let again = state.turn_request.map(|_| state.request_turn);
+    let open_turn = state.turn.as_ref().map(|turn| turn.request_turn).or(again);
+    ContextOutline {
+        items: &state.items,
+        places: &state.places,
+        preface: state.preface_len,
+        open_turn,
+        requests,
+        calibration,
     }
 }
 
-/// How many tokens an input has, before anything is learnt.
-fn of_input(input: &Waiting) -> u64 {
+/// Chooses what to do about the size of the context.
+pub(crate) fn choose_compaction(state: &State, policy: &Policy, moment: SizeCheck) -> CompactionChoice {
+    let space = &policy.context;
+    let has_history = state.items.len() > state.preface_len;
+    if state.compaction.requested.is_some() {
+        return CompactionChoice::Compact(CompactionTrigger::Requested);
+    }
+    // M12: a refusal counts until the context changes.
+    let refused = state.turn.as_ref().filter(|turn| turn.refusal.is_some());
+    let overflows = refused.map_or(0, |turn| turn.overflow_count);
+    let room = space.room.unwrap_or(UNKNOWN_ROOM);
+    let need = next_prompt_tokens(state, space);
+    if space.room.is_some() && moment != SizeCheck::AtRest && (overflows > 0 || need > room.usable()) {
+        return choose_forced_compaction(state, space, room, need, moment, overflows);
+    }
+    let (check, trigger) = match moment {
+        SizeCheck::AtRest if space.is_idle && space.has_summaries => {
+            (space.checks.idle, CompactionTrigger::Idle)
+        }
+        SizeCheck::AtRest => return CompactionChoice::Nothing,
+        // The first request of a turn must meet both thresholds.
+        SizeCheck::BeforeTurn => (space.checks.before_first_request(), CompactionTrigger::BeforeTurn),
+        SizeCheck::WithinTurn => (space.checks.within_turn, CompactionTrigger::WithinTurn),
+    };
+    let Some(check) = check.filter(|check| need >= *check) else { return CompactionChoice::Nothing };
+    if !has_history || state.compaction.answers_since_last == 0 || state.compaction.failed_since_answer {
+        return CompactionChoice::Nothing;
+    }
+    // A cut answer must not lose its first half; and what stays anyway can't be compacted.
+    let (asked, _) = request_tokens(state, space);
+    let stays = room.fixed.saturating_add(asked).saturating_add(incoming_tokens(state, space));
+    let goes_on = state.turn.as_ref().is_some_and(|turn| turn.continues_next_step);
+    if goes_on || stays >= room.usable() / 10 * 6 {
+        return CompactionChoice::Nothing;
+    }
+    let is_open = state.compaction.failures >= BREAKER_FAILURES
+        && state.compaction.failed_at.is_some_and(|at| need < at + room.usable() / BREAKER_GROWTH_DIVISOR);
+    match worthwhile_stubs(state, space, room) {
+        Some((calls, gains)) if need.saturating_sub(gains) < check => CompactionChoice::Stub(calls),
+        _ if is_open => CompactionChoice::Nothing,
+        _ => CompactionChoice::Compact(trigger),
+    }
+}
+
+/// The next request does not fit, or the model refused it.
+fn choose_forced_compaction(
+    state: &State,
+    space: &ContextLimits,
+    room: ContextBudget,
+    need: u64,
+    moment: SizeCheck,
+    overflows: u32,
+) -> CompactionChoice {
+    let usable = room.usable();
+    let (asked, can_shrink) = request_tokens(state, space);
+    // The first refusal led to a compaction, and that did not help.
+    if overflows > 1 || (overflows > 0 && !can_shrink) {
+        let said = state.turn.as_ref().and_then(|turn| turn.refusal.clone());
+        return CompactionChoice::Impossible(said.unwrap_or_else(|| does_not_fit_error(need, room)));
+    }
+    let stubs =
+        worthwhile_stubs(state, space, room).filter(|(_, gains)| need.saturating_sub(*gains) <= usable);
+    if let (0, Some((calls, _))) = (overflows, stubs) {
+        return CompactionChoice::Stub(calls);
+    }
+    let is_spent = state.compaction.answers_since_last == 0
+        && state.compaction.count_since_answer >= MAX_COMPACTIONS_IN_A_ROW;
+    let least = room.fixed.saturating_add(asked).saturating_add(incoming_tokens(state, space));
+    if room.fixed >= usable {
+        return CompactionChoice::Impossible(does_not_fit_error(need, room));
+    }
+    if least > usable {
+        return CompactionChoice::Impossible(request_too_long_error(least, room));
+    }
+    if state.compaction.cannot_fit || is_spent || !can_shrink {
+        return CompactionChoice::Impossible(does_not_fit_error(need, room));
+    }
+    CompactionChoice::Compact(match (overflows, moment) {
+        (1.., _) => CompactionTrigger::Overflow,
+        (0, SizeCheck::BeforeTurn) => CompactionTrigger::BeforeTurn,
+        (0, _) => CompactionTrigger::WithinTurn,
+    })
+}
+
+/// Tokens of the open turn's requests, which always stay, and whether the context holds anything else.
+fn request_tokens(state: &State, space: &ContextLimits) -> (u64, bool) {
+    let calibration = state.calibration(&space.model);
+    let asked = context_outline(state, &calibration, 0).open_requests(space.max_request_tokens());
+    let items: Vec<Arc<Item>> = asked.iter().map(|index| state.items[*index].clone()).collect();
+    let has_more = state.items.len() > state.preface_len + asked.len();
+    (state.calibrated(&space.model, estimate_items(&items)), has_more)
+}
+
+/// Calls whose old output is worth replacing by stubs, and the tokens gained.
+fn worthwhile_stubs(state: &State, space: &ContextLimits, room: ContextBudget) -> Option<(Vec<CallId>, u64)> {
+    let calibration = state.calibration(&space.model);
+    let stubs = context_outline(state, &calibration, 0).plan_stubs();
+    let is_worth_it = !stubs.calls.is_empty() && stubs.gains >= room.window / STUB_GAIN_DIVISOR;
+    is_worth_it.then_some((stubs.calls, stubs.gains))
+}
+
+/// Uncalibrated estimate of an input.
+fn input_tokens(input: &PendingInput) -> u64 {
     let pictures = input.images.iter().cloned().map(Item::Image).map(Arc::new);
     estimate_text(&input.text) + estimate_items(&pictures.collect::<Vec<_>>())
 }
 
-/// The arithmetic of a message that is too long by itself.
-fn is_too_long(least: u64, room: ContextBudget) -> String {
+fn request_too_long_error(least: u64, room: ContextBudget) -> String {
     format!(
         "what is asked is longer than the model has room for: with system prompt and tools ({} tokens) it takes about {least}, \
          and {} are usable (a context of {} less {} for the answer); ask in parts, put it into a file and have that read, or \
@@ -374,8 +373,7 @@ fn is_too_long(least: u64, room: ContextBudget) -> String {
     )
 }
 
-/// The arithmetic of a request that does not fit.
-fn does_not_fit(need: u64, room: ContextBudget) -> String {
+fn does_not_fit_error(need: u64, room: ContextBudget) -> String {
     format!(
         "the context can't be made to fit: the next request has about {need} tokens, of them {} for system prompt and tools, \
          and {} are usable (a context of {} less {} for the answer); give the model a larger context on its server or in \

@@ -14,7 +14,7 @@ use longhaul_model::{
 };
 use longhaul_protocol::{InboxRecord, Item, JoinMode, OrderKind, Role, SessionRecord, Usage, Warning};
 
-use crate::compaction::plan::Trigger;
+use crate::compaction::plan::CompactionTrigger;
 use crate::turn::fallback::max_answer_tokens;
 use crate::turn::retry::retry_event;
 use crate::worker::wait::{WaitOutcome, Wakeup};
@@ -42,7 +42,7 @@ pub(super) enum SummaryOutcome {
 /// Has everything since the preface summarised, together with the previous summary.
 pub(super) async fn summarise(
     worker: &mut Worker,
-    trigger: Trigger,
+    trigger: CompactionTrigger,
     focus: Option<&str>,
     usages: &mut Vec<Usage>,
     after: &mut Vec<SessionRecord>,
@@ -86,7 +86,7 @@ fn summary_model_warning(worker: &Worker, reason: &str) -> Option<SessionRecord>
     let text = format!(
         "the model for summaries (context.summary_model) can't be used, and the session's own is asked: {reason}"
     );
-    (!worker.state().warned.contains(code)).then(|| SessionRecord::Warning(Warning::new(code, text)))
+    (!worker.state().given_warnings.contains(code)).then(|| SessionRecord::Warning(Warning::new(code, text)))
 }
 
 /// A summary call, as it changes from try to try.
@@ -105,7 +105,7 @@ struct SummaryCall {
 impl SummaryCall {
     fn new(worker: &Worker, model: Arc<dyn Model>, facts: Capabilities) -> Self {
         let settings = &worker.runtime().config.settings.model;
-        let (name, space) = (model.name(), &worker.policy().space);
+        let (name, space) = (model.name(), &worker.policy().context);
         let is_own = name == space.model;
         let window = facts.window.map(|window| window.tokens);
         let room = space.room.filter(|room| is_own && window.is_none_or(|window| room.window <= window));
@@ -126,7 +126,7 @@ impl SummaryCall {
 
     fn request(&self, worker: &Worker, focus: Option<&str>) -> Request {
         let state = worker.state();
-        let items = &state.items[state.preface..];
+        let items = &state.items[state.preface_len..];
         let material = SummaryMaterial { previous: state.summary.as_ref(), items, focus };
         let prompt = build_summary_prompt(&material, self.form, self.max_request);
         let summaries_before = usize::try_from(state.compaction.count).unwrap_or(usize::MAX);
@@ -190,7 +190,7 @@ impl SummaryCall {
 async fn summarise_with(
     worker: &mut Worker,
     model: Arc<dyn Model>,
-    trigger: Trigger,
+    trigger: CompactionTrigger,
     focus: Option<&str>,
     usages: &mut Vec<Usage>,
 ) -> WorkerResult<SummaryOutcome> {
@@ -259,13 +259,13 @@ async fn summarise_with(
 async fn wait_without_taking_inbox<T>(
     worker: &mut Worker,
     work: &mut (impl Future<Output = T> + Unpin),
-    trigger: Trigger,
+    trigger: CompactionTrigger,
     is_due: impl Fn(&[InboxRecord]) -> bool,
 ) -> WorkerResult<WaitOutcome<T>> {
     loop {
         let deadline = worker.update_deadline();
         let waiting = worker.peek_inbox().await;
-        if worker.policy().ends_the_turn() || should_stop(worker, trigger, &waiting) {
+        if worker.policy().must_end_turn() || should_stop(worker, trigger, &waiting) {
             return Ok(WaitOutcome::Interrupted);
         }
         if is_due(&waiting) {
@@ -280,8 +280,8 @@ async fn wait_without_taking_inbox<T>(
 }
 
 /// Whether the compaction should stop: for a cancel or an interrupting input, or, in an idle session, for anything.
-fn should_stop(worker: &Worker, trigger: Trigger, waiting: &[InboxRecord]) -> bool {
-    if trigger == Trigger::Idle && (!waiting.is_empty() || !worker.slot().is_asked_as_idle()) {
+fn should_stop(worker: &Worker, trigger: CompactionTrigger, waiting: &[InboxRecord]) -> bool {
+    if trigger == CompactionTrigger::Idle && (!waiting.is_empty() || !worker.slot().is_asked_as_idle()) {
         return true;
     }
     let has_turn = worker.state().turn.is_some();

@@ -31,25 +31,25 @@ pub(super) struct Parent<'a> {
 }
 
 /// What a fork begins with.
-pub(super) struct Copies {
+pub(super) struct ForkRecords {
     pub(super) records: Vec<RecordCopy>,
-    pub(super) places: Places,
+    pub(super) places: SeqMap,
     /// What the model had not seen at that point.
     pub(super) unsent: Vec<String>,
 }
 
 /// Where the records of the parent stand in the fork.
 #[derive(Default)]
-pub(super) struct Places {
+pub(super) struct SeqMap {
     copied: Vec<Seq>,
     /// What the parent's import says, where the fork begins with that: right after its first record.
     marked: Option<Imported>,
 }
 
-impl Places {
+impl SeqMap {
     /// The place of a record; of one that was not copied, the first one, which names the parent, or the mark after it, if the words in it
     /// are the user's own.
-    pub(super) fn new_place(&self, old: Seq) -> Seq {
+    pub(super) fn new_seq(&self, old: Seq) -> Seq {
         let before_or_at = self.copied.partition_point(|copied| *copied <= old) as Seq;
         match &self.marked {
             Some(mark) if before_or_at > 0 || old > mark.foreign_through => before_or_at + 2,
@@ -59,24 +59,24 @@ impl Places {
 }
 
 /// The records that a fork begins with: its creation, the copies, and what closes that which was open.
-pub(super) fn copies(parent: &Parent<'_>, created: SessionCreated) -> Result<Copies, DecodeError> {
+pub(super) fn copies(parent: &Parent<'_>, created: SessionCreated) -> Result<ForkRecords, DecodeError> {
     let began = creation(parent.first);
     let work_dir = began.and_then(|began| began.work_dir);
     // It begins when its parent did: the model is told the day, and the same beginning is in the provider's cache.
     let first = parent.first.or(parent.records.first());
     let at = first.map_or(At(0), |first| first.at);
     let last_at = parent.records.last().map_or(at, |last| last.at);
-    let mut draft = Draft { state: State::default(), records: Vec::new() };
+    let mut draft = ForkDraft { state: State::default(), records: Vec::new() };
     draft.write(at, &SessionRecord::SessionCreated(SessionCreated { work_dir, ..created }))?;
     let beginning = draft.clone();
 
-    // Once as it is, to see what is open at the end; then without what stays with the parent.
+    // Once as it is, to see what is open at the end; then without what not_copied with the parent.
     for record in parent.records {
-        draft.copy(record, &Places::default(), &Stays::default())?;
+        draft.copy(record, &SeqMap::default(), &NotCopied::default())?;
     }
-    let stays = Stays::of(&draft.state, parent.records);
-    let unsent = draft.state.waiting.iter().map(|input| input.text.clone()).collect();
-    let copied: Vec<&Record> = parent.records.iter().filter(|record| !stays.holds(record)).collect();
+    let not_copied = NotCopied::of(&draft.state, parent.records);
+    let unsent = draft.state.pending_inputs.iter().map(|input| input.text.clone()).collect();
+    let copied: Vec<&Record> = parent.records.iter().filter(|record| !not_copied.holds(record)).collect();
     let first_seq = copied.first().map_or(0, |first| first.seq);
     let (before, after) = match parent.import {
         Some(import) if import.seq < first_seq => (Some(imported_in(import)), None),
@@ -85,50 +85,50 @@ pub(super) fn copies(parent: &Parent<'_>, created: SessionCreated) -> Result<Cop
         }
         Some(_) | None => (None, None),
     };
-    let places = Places { copied: copied.iter().map(|record| record.seq).collect(), marked: before };
+    let places = SeqMap { copied: copied.iter().map(|record| record.seq).collect(), marked: before };
     draft = beginning;
     if let Some(mark) = &places.marked {
         let foreign_through = mark.foreign_through.min(1);
         draft.mark(at, Imported { foreign_through, ..mark.clone() })?;
     }
     for record in copied {
-        draft.copy(record, &places, &stays)?;
+        draft.copy(record, &places, &not_copied)?;
     }
     // Forked at a point before the import: all of it came from the file.
     if let Some(mark) = after {
-        let foreign_through = if mark.mine { places.new_place(mark.foreign_through) } else { Seq::MAX };
+        let foreign_through = if mark.mine { places.new_seq(mark.foreign_through) } else { Seq::MAX };
         let foreign_through = foreign_through.min(draft.records.len() as Seq + 1);
         draft.mark(last_at, Imported { foreign_through, ..mark })?;
     }
-    draft.close(last_at, &stays)?;
-    Ok(Copies { records: draft.records, places, unsent })
+    draft.close(last_at, &not_copied)?;
+    Ok(ForkRecords { records: draft.records, places, unsent })
 }
 
 /// What is not copied, since it is the parent's business.
 #[derive(Default)]
-struct Stays {
+struct NotCopied {
     /// Inputs that the model has not seen.
     inputs: HashSet<InputId>,
     /// Tasks that run.
     tasks: HashSet<TaskId>,
-    /// Orders from here on have yet to be carried out.
+    /// Orders from this record on are not carried out yet.
     orders_from: Option<Seq>,
     /// Whether a turn was asked for without an input.
     again: bool,
 }
 
-impl Stays {
+impl NotCopied {
     fn of(state: &State, records: &[Record]) -> Self {
         let last =
             |kind: &str| records.iter().rev().find(|record| record.kind == kind).map_or(1, |last| last.seq);
-        let waits = state.again.is_some() || state.compaction.asked.is_some();
+        let waits = state.turn_request.is_some() || state.compaction.requested.is_some();
         // An order to compact may come within a turn; what asks for a turn comes after one.
-        let since = if state.again.is_some() { last("turn_ended") } else { last("epoch_started") };
+        let since = if state.turn_request.is_some() { last("turn_ended") } else { last("epoch_started") };
         Self {
-            inputs: state.waiting.iter().map(|input| input.id).collect(),
+            inputs: state.pending_inputs.iter().map(|input| input.id).collect(),
             tasks: state.tasks.running().map(crate::TaskState::id).collect(),
             orders_from: waits.then_some(since),
-            again: state.again.is_some(),
+            again: state.turn_request.is_some(),
         }
     }
 
@@ -149,12 +149,12 @@ impl Stays {
 }
 
 #[derive(Clone)]
-struct Draft {
+struct ForkDraft {
     state: State,
     records: Vec<RecordCopy>,
 }
 
-impl Draft {
+impl ForkDraft {
     fn write(&mut self, at: At, fact: &SessionRecord) -> Result<(), DecodeError> {
         let encoded = fact.encode();
         self.push(RecordCopy { at, kind: encoded.kind, key: None, body: Body::Here(encoded.body) })
@@ -187,17 +187,17 @@ impl Draft {
     }
 
     /// A record, with the bytes that it has; but for those that point at other records, or into the inbox, which is the parent's.
-    fn copy(&mut self, record: &Record, places: &Places, stays: &Stays) -> Result<(), DecodeError> {
+    fn copy(&mut self, record: &Record, places: &SeqMap, not_copied: &NotCopied) -> Result<(), DecodeError> {
         if record.kind == "imported" {
             let mut imported = imported_in(record);
             if imported.foreign_through > 0 {
-                imported.foreign_through = places.new_place(imported.foreign_through);
+                imported.foreign_through = places.new_seq(imported.foreign_through);
             }
             return self.mark(record.at, imported);
         }
         let changed = match SessionRecord::decode(record) {
             Ok(SessionRecord::EpochStarted(epoch)) => {
-                Some(SessionRecord::EpochStarted(moved_epoch(epoch, places, stays)))
+                Some(SessionRecord::EpochStarted(moved_epoch(epoch, places, not_copied)))
             }
             Ok(SessionRecord::InputTaken(mut input)) => {
                 input.inbox_through = 0;
@@ -212,7 +212,7 @@ impl Draft {
                 Some(SessionRecord::TurnEnded(ended))
             }
             Ok(SessionRecord::CompactDone(mut done)) => {
-                (done.from, done.through) = (places.new_place(done.from), places.new_place(done.through));
+                (done.from, done.through) = (places.new_seq(done.from), places.new_seq(done.through));
                 Some(SessionRecord::CompactDone(done))
             }
             // The parent has paid.
@@ -232,10 +232,10 @@ impl Draft {
     }
 
     /// Closes what was open at the point, so that the fork is at rest.
-    fn close(&mut self, at: At, stays: &Stays) -> Result<(), DecodeError> {
+    fn close(&mut self, at: At, not_copied: &NotCopied) -> Result<(), DecodeError> {
         let attempt = self.state.turn.as_ref().and_then(|turn| turn.attempt.as_ref());
         if let Some(attempt) = attempt {
-            let kept = u32::try_from(attempt.kept_when_cancelled()).unwrap_or(u32::MAX);
+            let kept = u32::try_from(attempt.blocks_kept_on_cancel()).unwrap_or(u32::MAX);
             let block = attempt.interrupted_block();
             let (attempt, error) = (attempt.id, Some(FORKED.to_owned()));
             let ended = AttemptEnded { attempt, kept, stop: None, error, goes_on: false, too_long: None };
@@ -260,7 +260,7 @@ impl Draft {
             let answer = WITHDRAWN.to_owned();
             self.write(at, &SessionRecord::Answered(Answered { id, answer }))?;
         }
-        if self.state.compaction.open.is_some() {
+        if self.state.compaction.open_reason.is_some() {
             let reason = FORKED.to_owned();
             self.write(
                 at,
@@ -268,11 +268,11 @@ impl Draft {
             )?;
         }
         // Whatever has ended and was not told would begin a turn by itself.
-        for told in self.state.tasks.tell() {
+        for told in self.state.tasks.announcements() {
             self.write(at, &told)?;
         }
         if let Some(turn) = &self.state.turn {
-            let said = if turn.text.is_empty() { &turn.carried } else { &turn.text };
+            let said = if turn.text.is_empty() { &turn.text_before_cut } else { &turn.text };
             let ended = TurnEnded {
                 turn: turn.number,
                 outcome: Outcome::Cancelled,
@@ -285,14 +285,14 @@ impl Draft {
             self.write(at, &SessionRecord::TurnEnded(ended))?;
         }
         let has_numbers = self.state.summary.is_some() || self.state.compaction.count > 0;
-        match forked_note(has_numbers, !stays.tasks.is_empty()) {
+        match forked_note(has_numbers, !not_copied.tasks.is_empty()) {
             Some(text) => self.write(at, &SessionRecord::Note(Note::new(text))),
             None => Ok(()),
         }
     }
 }
 
-/// What an import says. Where its body is gone, everything before it is somebody else's.
+/// What an import says. Where its body is gone, everything before it counts as another user's.
 fn imported_in(record: &Record) -> Imported {
     record.decode().unwrap_or_else(|_| Imported::unknown(record.seq))
 }
@@ -311,20 +311,20 @@ fn forked_note(has_numbers: bool, has_tasks: bool) -> Option<String> {
 }
 
 /// An epoch that points nowhere but into the fork.
-fn moved_epoch(mut epoch: EpochStarted, places: &Places, stays: &Stays) -> EpochStarted {
+fn moved_epoch(mut epoch: EpochStarted, places: &SeqMap, not_copied: &NotCopied) -> EpochStarted {
     epoch.inbox_through = 0;
-    epoch.folds_from = epoch.folds_from.map(|from| places.new_place(from));
-    epoch.previous = epoch.previous.map(|previous| places.new_place(previous)).filter(|place| *place > 1);
-    epoch.tasks.retain(|task| !stays.tasks.contains(&task.task_id));
+    epoch.folds_from = epoch.folds_from.map(|from| places.new_seq(from));
+    epoch.previous = epoch.previous.map(|previous| places.new_seq(previous)).filter(|place| *place > 1);
+    epoch.tasks.retain(|task| !not_copied.tasks.contains(&task.task_id));
     for kept in &mut epoch.kept {
-        kept.place.seq = places.new_place(kept.place.seq);
-        kept.place.said = kept.place.said.map(|said| places.new_place(said));
+        kept.place.seq = places.new_seq(kept.place.seq);
+        kept.place.said = kept.place.said.map(|said| places.new_seq(said));
     }
     if let Some(carried) = &mut epoch.carried {
-        carried.covered_through = places.new_place(carried.covered_through);
-        carried.waiting.retain(|input| !stays.inputs.contains(&input.id));
-        carried.waiting.iter_mut().for_each(|input| input.taken = places.new_place(input.taken));
-        if stays.again {
+        carried.covered_through = places.new_seq(carried.covered_through);
+        carried.waiting.retain(|input| !not_copied.inputs.contains(&input.id));
+        carried.waiting.iter_mut().for_each(|input| input.taken = places.new_seq(input.taken));
+        if not_copied.again {
             carried.again = None;
         }
     }

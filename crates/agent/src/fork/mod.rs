@@ -17,8 +17,7 @@
 mod copy;
 
 use longhaul_journal::{
-    Append, Error as JournalError, Journal, Page, begin_with_copies, name_session, newest_import, record_at,
-    records, resolve,
+    Append, Error as JournalError, Journal, Page, begin_with_copies, name_session, newest_import, resolve,
 };
 use longhaul_memory::extracted_through;
 use longhaul_protocol::{
@@ -26,10 +25,12 @@ use longhaul_protocol::{
     SessionId, SessionRecord, StreamName,
 };
 
-use crate::replay::{begin, epoch_at, load};
+use crate::replay::{epoch_at, load, replay_start};
 use crate::{Error, Result};
 
 use copy::{Parent, copies};
+
+const ONE: Page = Page { records: 1, bytes: 0 };
 
 /// A session that was forked.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -42,7 +43,7 @@ pub struct Forked {
     pub origin: Origin,
     /// How many records it begins with.
     pub records: Seq,
-    /// What was said and the model had not seen at that point. It is not in the fork; whoever wants it there says it again.
+    /// What was said and the model had not seen at that point. It is not in the fork; the user may send it again.
     pub unsent: Vec<String>,
 }
 
@@ -59,11 +60,11 @@ pub async fn fork_session(
         Some(at) => at,
         None => end_of_last_turn(journal, key, parent.id, parent.head.seq).await?,
     };
-    check_point(journal, key, &stream, point, parent.head.seq).await?;
+    check_fork_point(journal, key, &stream, point, parent.head.seq).await?;
     let records = epoch_up_to(journal, &stream, point).await?;
     // A compaction is one append, and more records than one.
     let point = records.last().map_or(point, |last| last.seq);
-    let id = free_name(journal, new_key).await?;
+    let id = reserve_key(journal, new_key).await?;
     let created = SessionCreated {
         id,
         key: new_key.to_owned(),
@@ -71,7 +72,7 @@ pub async fn fork_session(
         origin: Some(Origin { session: parent.id, seq: point }),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let first = record_at(journal, &stream, 1).await?;
+    let first = journal.read(&stream, 1, ONE).await?.pop();
     let unreadable = |reason| Error::Unreadable { key: key.to_owned(), reason };
     let import = newest_import(journal, parent.id).await?;
     let parts = Parent { first: first.as_ref(), records: &records, import: import.as_ref() };
@@ -90,12 +91,12 @@ pub async fn fork_session(
         other => other,
     })?;
     let extracted = extracted_through(journal, parent.id).await?;
-    skip_extracted(journal, parent.id, id, copied.places.new_place(extracted.min(point))).await?;
+    skip_extracted(journal, parent.id, id, copied.places.new_seq(extracted.min(point))).await?;
     let origin = Origin { session: parent.id, seq: point };
     Ok(Forked { key: new_key.to_owned(), id, origin, records: head.seq, unsent: copied.unsent })
 }
 
-/// Where a session is forked that nobody named a record of.
+/// The default fork point.
 async fn end_of_last_turn(journal: &dyn Journal, key: &str, id: SessionId, head: Seq) -> Result<Seq> {
     if load(journal, key, id).await?.turn.is_none() {
         return Ok(head);
@@ -119,7 +120,7 @@ async fn end_of_last_turn(journal: &dyn Journal, key: &str, id: SessionId, head:
     Ok(first_turn.saturating_sub(1).max(1))
 }
 
-async fn check_point(
+async fn check_fork_point(
     journal: &dyn Journal,
     key: &str,
     stream: &StreamName,
@@ -130,10 +131,10 @@ async fn check_point(
     if seq == 0 || seq > head {
         return no("there is no such record".to_owned());
     }
-    match record_at(journal, stream, seq).await {
+    match journal.read(stream, seq, ONE).await {
         Err(JournalError::Damaged { reason, .. }) => no(format!("it is damaged ({reason})")),
         Err(error) => Err(error.into()),
-        Ok(record) => match record.as_ref().map(|record| &record.body) {
+        Ok(page) => match page.first().map(|record| &record.body) {
             Some(Body::Here(_)) => Ok(()),
             Some(Body::Gone(gone)) => no(format!("it is gone ({})", gone.reason)),
             None => no("it is missing".to_owned()),
@@ -144,10 +145,17 @@ async fn check_point(
 /// The records of the epoch that holds a record, from its beginning up to it; without the session's first.
 async fn epoch_up_to(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Result<Vec<Record>> {
     let from = match epoch_of(journal, stream, point).await? {
-        Some(epoch) => begin(journal, stream, epoch).await?,
+        Some(epoch) => replay_start(journal, stream, epoch).await?,
         None => 1,
     };
-    let mut records = records(journal, stream, from.max(2)).through(point).collect().await?;
+    let mut records = Vec::new();
+    let mut next = from.max(2);
+    while next <= point {
+        let page = journal.read(stream, next, Page::default()).await?;
+        let Some(last) = page.last() else { break };
+        next = last.seq + 1;
+        records.extend(page.into_iter().filter(|record| record.seq <= point));
+    }
     if is_within_compaction(&records) {
         let page = journal.read(stream, point + 1, Page::default()).await?;
         let rest = page.iter().position(|record| record.kind == "compact_done").map_or(0, |done| done + 1);
@@ -172,28 +180,26 @@ async fn epoch_of(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Res
         match previous.filter(|previous| *previous < began) {
             Some(previous) => epoch = Some(previous),
             // Where that can't be read any more, or never was written, the records themselves tell.
-            None => return last_epoch_by_looking(journal, stream, point).await,
+            None => return scan_for_epoch(journal, stream, point).await,
         }
     }
     Ok(epoch)
 }
 
-async fn last_epoch_by_looking(
-    journal: &dyn Journal,
-    stream: &StreamName,
-    point: Seq,
-) -> Result<Option<Seq>> {
-    let (mut found, mut cursor) = (None, records(journal, stream, 1).through(point));
-    while let Some(record) = cursor.next().await? {
-        if record.kind == "epoch_started" {
-            found = Some(record.seq);
-        }
+async fn scan_for_epoch(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Result<Option<Seq>> {
+    let (mut found, mut next) = (None, 1);
+    while next <= point {
+        let page = journal.read(stream, next, Page::default()).await?;
+        let Some(last) = page.last() else { break };
+        next = last.seq + 1;
+        let is_one = |record: &&Record| record.seq <= point && record.kind == "epoch_started";
+        found = page.iter().rfind(is_one).map(|record| record.seq).or(found);
     }
     Ok(found)
 }
 
 /// The session that a key leads to, which must be new or without anything in it.
-async fn free_name(journal: &dyn Journal, key: &str) -> Result<SessionId> {
+async fn reserve_key(journal: &dyn Journal, key: &str) -> Result<SessionId> {
     let taken = || Err(JournalError::SessionExists { key: key.to_owned() }.into());
     if let Some(known) = journal.session(key).await?
         && (known.head.seq > 0 || known.inbox_head > 0 || known.trashed)
@@ -215,7 +221,7 @@ async fn skip_extracted(
     if head == 0 || through <= 1 {
         return Ok(());
     }
-    let newest = record_at(journal, &stream, head).await?;
+    let newest = journal.read(&stream, head, ONE).await?.pop();
     let Some(Ok(ExtractRecord::Extracted(newest))) = newest.as_ref().map(ExtractRecord::decode) else {
         return Ok(());
     };

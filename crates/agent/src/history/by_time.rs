@@ -4,7 +4,7 @@ use longhaul_journal::{Error, Journal, Result, record_at};
 use longhaul_protocol::{At, Seq, StreamName};
 
 /// The first record of a stream since a moment; the place after its end if there is none. Times grow with places, unless
-/// somebody has set the clock back; then some may be missed.
+/// the clock was set back; then some may be missed.
 pub(crate) async fn first_since(
     journal: &dyn Journal,
     stream: &StreamName,

@@ -3,34 +3,34 @@ use longhaul_protocol::{
     ToolFinished, TurnEnded,
 };
 
-use super::reader::Standing;
+use super::reader::BlockStatus;
 
-/// What a record shows to a reader.
+/// A record as the history tools show it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct RecordView {
     /// Who said it, or what it is.
     pub(super) who: String,
     /// Its words.
     pub(super) text: String,
 }
 
-impl Shown {
-    /// Nothing, for a record that only keeps the books or repeats what another holds.
+impl RecordView {
+    /// None for a record that is bookkeeping or repeats another.
     pub(super) fn of(fact: SessionRecord) -> Option<Self> {
         let (who, text) = match fact {
             SessionRecord::InputTaken(input) => ("user".to_owned(), with_pictures(input.text, &input.images)),
-            SessionRecord::Block(Block { item, .. }) => item_shown(item),
-            SessionRecord::ToolFinished(finished) => result_shown(finished),
+            SessionRecord::Block(Block { item, .. }) => item_view(item),
+            SessionRecord::ToolFinished(finished) => result_view(finished),
             SessionRecord::TaskStarted(task) => {
                 (format!("task {} started", task.task_id), format!("{}\n{}", task.description, task.command))
             }
-            SessionRecord::TaskEnded(ended) => task_end_shown(ended),
+            SessionRecord::TaskEnded(ended) => task_end_view(ended),
             SessionRecord::Notification(told) => (format!("news of task {}", told.task_id), told.text),
             SessionRecord::Note(note) => ("note".to_owned(), note.text),
             SessionRecord::Question(question) => ("question to a person".to_owned(), question.text),
             SessionRecord::Answered(answered) => ("answer of a person".to_owned(), answered.answer),
             SessionRecord::OrderTaken(taken) => {
-                (format!("order: {}", order_shown(&taken.order)?), String::new())
+                (format!("order: {}", order_view(&taken.order)?), String::new())
             }
             SessionRecord::SystemMessage(SystemMessage { content }) => {
                 let parts: Vec<String> = content.into_iter().map(|part| part.text).collect();
@@ -49,7 +49,7 @@ impl Shown {
                 (format!("model changed from {} to {}", changed.from, changed.to), changed.reason)
             }
             SessionRecord::TurnStarted(started) => (format!("turn {} begins", started.turn), String::new()),
-            SessionRecord::TurnEnded(ended) => turn_end_shown(ended)?,
+            SessionRecord::TurnEnded(ended) => turn_end_view(ended)?,
             SessionRecord::SessionCreated(_)
             | SessionRecord::EpochStarted(_)
             | SessionRecord::StepStarted(_)
@@ -67,22 +67,22 @@ impl Shown {
     }
 }
 
-fn item_shown(item: Item) -> (String, String) {
+fn item_view(item: Item) -> (String, String) {
     match item {
         Item::Text { role: Role::Assistant, text } => ("assistant".to_owned(), text),
         Item::Text { role: Role::User, text } => ("user".to_owned(), text),
         Item::Text { role: Role::System, text } => ("message of the runtime".to_owned(), text),
         Item::Reasoning { text, .. } => ("assistant, thinking".to_owned(), text),
-        Item::ToolCall { name, arguments, .. } => (format!("call of {}", one_line(&name)), arguments),
+        Item::ToolCall { name, arguments, .. } => (format!("call of {}", to_single_line(&name)), arguments),
         Item::ToolResult { content, images, .. } => ("result".to_owned(), with_pictures(content, &images)),
         Item::Image(_) => ("picture".to_owned(), String::new()),
         Item::Note { text } => ("note".to_owned(), text),
     }
 }
 
-fn result_shown(finished: ToolFinished) -> (String, String) {
+fn result_view(finished: ToolFinished) -> (String, String) {
     let ToolFinished { call, name, is_error, content, images, whole, .. } = finished;
-    let mut who = format!("result of {}", one_line(&name));
+    let mut who = format!("result of {}", to_single_line(&name));
     if is_error {
         who += ", which failed";
     }
@@ -92,7 +92,7 @@ fn result_shown(finished: ToolFinished) -> (String, String) {
     (who, with_pictures(content, &images))
 }
 
-fn task_end_shown(ended: TaskEnded) -> (String, String) {
+fn task_end_view(ended: TaskEnded) -> (String, String) {
     let TaskEnded { task_id, status, exit_code, output, tail, message, .. } = ended;
     let mut who = format!("task {task_id} ended: {}", status.word());
     if let Some(code) = exit_code {
@@ -106,7 +106,7 @@ fn task_end_shown(ended: TaskEnded) -> (String, String) {
     (who, lines.join("\n"))
 }
 
-fn order_shown(order: &Order) -> Option<&'static str> {
+fn order_view(order: &Order) -> Option<&'static str> {
     Some(match order.kind {
         OrderKind::Cancel => "end the turn",
         OrderKind::Retry => "try again",
@@ -119,7 +119,7 @@ fn order_shown(order: &Order) -> Option<&'static str> {
 }
 
 /// A turn that was completed ended with an answer, which is shown already.
-fn turn_end_shown(ended: TurnEnded) -> Option<(String, String)> {
+fn turn_end_view(ended: TurnEnded) -> Option<(String, String)> {
     let how = match ended.outcome {
         Outcome::Completed => return None,
         Outcome::Cancelled => "cancelled",
@@ -138,17 +138,17 @@ fn with_pictures(text: String, pictures: &[Image]) -> String {
 }
 
 /// A name that a model made up can't begin a line of its own.
-fn one_line(name: &str) -> String {
+fn to_single_line(name: &str) -> String {
     const LONGEST: usize = 80;
     name.chars().take(LONGEST).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 /// What is said about something that a model wrote and that did not become part of the conversation.
-pub(super) fn mark(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Said => "",
-        Standing::Discarded => " (discarded: not part of the conversation)",
-        Standing::Unfinished => " (of an answer that is not over)",
+pub(super) fn status_suffix(status: BlockStatus) -> &'static str {
+    match status {
+        BlockStatus::InConversation => "",
+        BlockStatus::Discarded => " (discarded: not part of the conversation)",
+        BlockStatus::Unfinished => " (of an answer that is not over)",
     }
 }
 

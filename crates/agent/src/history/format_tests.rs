@@ -16,12 +16,12 @@ fn a_result_of_which_only_head_and_tail_are_there_says_how_to_read_the_whole() {
     let finished =
         ToolFinished { whole, is_error: true, ..ToolFinished::new(call, "ex\nec", "head … tail") };
 
-    let shown = Shown::of(SessionRecord::ToolFinished(finished));
+    let shown = RecordView::of(SessionRecord::ToolFinished(finished));
 
     let who = format!(
         "result of ex ec, which failed (head and tail; read_file with the path \"output:{call}\" reads the whole)"
     );
-    assert_eq!(shown, Some(Shown { who, text: "head … tail".to_owned() }));
+    assert_eq!(shown, Some(RecordView { who, text: "head … tail".to_owned() }));
 }
 
 #[test]
@@ -37,16 +37,16 @@ fn the_end_of_a_task_is_shown_with_the_last_that_it_printed() {
         unasked: false,
     };
 
-    let shown = Shown::of(SessionRecord::TaskEnded(ended));
+    let shown = RecordView::of(SessionRecord::TaskEnded(ended));
 
     let who =
         format!("task {} ended: failed, exit code 2", longhaul_protocol::TaskId::from(CallId::from_bits(7)));
-    assert_eq!(shown, Some(Shown { who, text: "no such file".to_owned() }));
+    assert_eq!(shown, Some(RecordView { who, text: "no such file".to_owned() }));
 }
 
 #[test]
 fn what_only_keeps_the_books_shows_nothing() {
     let started = SessionRecord::StepStarted(longhaul_protocol::StepStarted::new(1));
 
-    assert_eq!(Shown::of(started), None);
+    assert_eq!(RecordView::of(started), None);
 }

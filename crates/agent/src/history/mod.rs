@@ -1,11 +1,12 @@
-//! C10: tools with which the model reaches everything of its session, also what was compacted out of its context.
+//! C10: history tools. The model reaches all records of its session, also those that were compacted out of its context.
 //!
 //! | module | what it holds |
 //! | --- | --- |
 //! | `search` | `history_search`: records by words |
 //! | `read` | `history_read`: records by number, as a transcript |
-//! | `shown` | what a record shows to a reader |
-//! | `past` | the records of one session, a page at a time |
+//! | `format` | a record as text |
+//! | `reader` | the records of one session, a page at a time |
+//! | `by_time` | finding a record by its time |
 
 pub(crate) mod by_time;
 mod format;
@@ -33,7 +34,7 @@ pub(crate) async fn read_records(
     to: Seq,
     cap: OutputLimit,
 ) -> Result<ToolOutcome> {
-    read::read(reader::Past::new(journal.clone(), session), from, to, cap).await
+    read::read(reader::SessionHistory::new(journal.clone(), session), from, to, cap).await
 }
 
 /// What is known of them without having any, for `docs/tools.md`.

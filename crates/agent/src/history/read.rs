@@ -11,13 +11,13 @@ use longhaul_tools::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::format::{Shown, mark, minute};
-use super::reader::{Pages, Past};
+use super::format::{RecordView, minute, status_suffix};
+use super::reader::{HistoryPage, SessionHistory};
 
-/// So many records are shown at once.
-const MOST_RECORDS: u64 = 200;
-/// What the last line may take.
-const LAST_LINE: usize = 120;
+/// Records in one answer.
+const MAX_RECORDS: u64 = 200;
+/// Reserved for the last line.
+const LAST_LINE_BYTES: usize = 120;
 
 /// What history_read takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -45,7 +45,7 @@ impl HistoryRead {
 
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: longhaul_protocol::HISTORY_READ,
+        name: "history_read",
         description: "Shows records of this session word for word, by the numbers that history_search gives.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
@@ -69,9 +69,9 @@ impl Tool for HistoryRead {
         if to < from {
             return Err(ToolOutcome::error(format!("`to` is {to}, which is before `from`, {from}")));
         }
-        let (past, cap) = (Past::new(self.journal.clone(), call.session), call.output_limit);
+        let (history, cap) = (SessionHistory::new(self.journal.clone(), call.session), call.output_limit);
         Ok(PreparedCall::new(move |_stop| async move {
-            match read(past, from, to, cap).await {
+            match read(history, from, to, cap).await {
                 Ok(finished) => finished,
                 Err(error) => ToolOutcome::error(format!("the history can't be read: {error}")),
             }
@@ -79,31 +79,36 @@ impl Tool for HistoryRead {
     }
 }
 
-pub(super) async fn read(mut past: Past, from: Seq, to: Seq, cap: OutputLimit) -> Result<ToolOutcome> {
-    let head = past.head().await?;
+pub(super) async fn read(
+    mut history: SessionHistory,
+    from: Seq,
+    to: Seq,
+    cap: OutputLimit,
+) -> Result<ToolOutcome> {
+    let head = history.head().await?;
     if from > head {
         return Ok(ToolOutcome::error(format!(
             "there is no record {from}: this session has records 1 to {head}"
         )));
     }
-    let last = to.min(head).min(from.saturating_add(MOST_RECORDS - 1));
+    let last = to.min(head).min(from.saturating_add(MAX_RECORDS - 1));
     let mut transcript = Transcript::within(cap);
     let mut next = from;
     while next <= last {
-        let page = match past.page(next).await? {
-            Pages::Damaged(seq) => {
+        let page = match history.page(next).await? {
+            HistoryPage::Damaged(seq) => {
                 if seq <= last && !transcript.add(&format!("[{seq}] can't be read: it is damaged\n")) {
                     break;
                 }
                 next = seq + 1;
                 continue;
             }
-            Pages::Records(page) if page.is_empty() => break,
-            Pages::Records(page) => page,
+            HistoryPage::Records(page) if page.is_empty() => break,
+            HistoryPage::Records(page) => page,
         };
         for record in page.into_iter().filter(|record| record.seq <= last) {
             let seq = record.seq;
-            let entry = entry(&mut past, record).await?;
+            let entry = entry(&mut history, record).await?;
             if entry.is_some_and(|entry| !transcript.add(&entry)) {
                 return Ok(ToolOutcome::ok(transcript.closed(seq, to.min(head))));
             }
@@ -113,8 +118,8 @@ pub(super) async fn read(mut past: Past, from: Seq, to: Seq, cap: OutputLimit) -
     Ok(ToolOutcome::ok(transcript.closed(next, to.min(head))))
 }
 
-/// A record as it stands in a transcript; nothing, if it has nothing to show.
-async fn entry(past: &mut Past, record: Record) -> Result<Option<String>> {
+/// A record as a transcript entry; nothing, if it has no content.
+async fn entry(history: &mut SessionHistory, record: Record) -> Result<Option<String>> {
     let head = format!("[{}] {}", record.seq, minute(record.at));
     if let Body::Gone(gone) = &record.body {
         let reason: String = gone.reason.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -123,10 +128,10 @@ async fn entry(past: &mut Past, record: Record) -> Result<Option<String>> {
     let Ok(fact) = SessionRecord::decode(&record) else {
         return Ok(Some(format!("{head} can't be read: it is not as a {} should be\n", record.kind)));
     };
-    let standing = past.standing(record.seq, &fact).await?;
-    let Some(Shown { who, text }) = Shown::of(fact) else { return Ok(None) };
-    let mut entry = format!("{head} {who}{}\n", mark(standing));
-    // Indented, so that nobody's words can pass for a record of their own.
+    let status = history.status(record.seq, &fact).await?;
+    let Some(RecordView { who, text }) = RecordView::of(fact) else { return Ok(None) };
+    let mut entry = format!("{head} {who}{}\n", status_suffix(status));
+    // Indented, so that no text can pass for a record of its own.
     for line in text.lines() {
         entry.push_str("  ");
         entry.push_str(line);
@@ -144,8 +149,10 @@ struct Transcript {
 
 impl Transcript {
     fn within(cap: OutputLimit) -> Self {
-        let cap =
-            OutputLimit { lines: cap.lines.saturating_sub(1), bytes: cap.bytes.saturating_sub(LAST_LINE) };
+        let cap = OutputLimit {
+            lines: cap.lines.saturating_sub(1),
+            bytes: cap.bytes.saturating_sub(LAST_LINE_BYTES),
+        };
         Self { text: String::new(), lines: 0, cap }
     }
 

@@ -4,46 +4,46 @@ use std::sync::Arc;
 use longhaul_journal::{Error, Journal, Page, Result, SearchHit, SearchQuery};
 use longhaul_protocol::{AttemptId, Block, Record, Seq, SessionId, SessionRecord, StreamName};
 
-/// So many records are in memory at once, if they are small.
+/// Records in memory at once, if they are small.
 const PAGE: Page = Page { records: 64, bytes: 256 << 10 };
-/// The end of an attempt is looked for in so many records after one of its blocks.
+/// Records after a block in which the end of its attempt is searched.
 const LONGEST_ATTEMPT: u64 = 5_000;
 
 /// The records of one session.
-pub(super) struct Past {
+pub(super) struct SessionHistory {
     journal: Arc<dyn Journal>,
     pub(super) stream: StreamName,
     /// What became of the attempts that were asked about.
-    attempts: HashMap<AttemptId, Attempt>,
+    attempts: HashMap<AttemptId, AttemptEnd>,
 }
 
 /// Some records in a row, or the place of one that can't be read.
-pub(super) enum Pages {
+pub(super) enum HistoryPage {
     Records(Vec<Record>),
     Damaged(Seq),
 }
 
 #[derive(Clone, Copy)]
-enum Attempt {
-    /// The first so many of its blocks count.
+enum AttemptEnd {
+    /// This many of its blocks are kept, from the first.
     Kept(u32),
     /// It is not over yet.
     Open,
-    /// Nobody can tell.
+    /// Unknown.
     Unknown,
 }
 
 /// Whether something that a model wrote became part of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
-    Said,
+pub(super) enum BlockStatus {
+    InConversation,
     /// The answer broke off or was asked for again.
     Discarded,
     /// The answer is not over yet.
     Unfinished,
 }
 
-impl Past {
+impl SessionHistory {
     pub(super) fn new(journal: Arc<dyn Journal>, session: SessionId) -> Self {
         Self { journal, stream: StreamName::session(session), attempts: HashMap::new() }
     }
@@ -58,29 +58,31 @@ impl Past {
     }
 
     /// Records from a place on.
-    pub(super) async fn page(&self, from: Seq) -> Result<Pages> {
+    pub(super) async fn page(&self, from: Seq) -> Result<HistoryPage> {
         self.some(from, PAGE).await
     }
 
     /// The record at this place, if it can be read.
     pub(super) async fn one(&self, seq: Seq) -> Result<Option<Record>> {
         match self.some(seq, Page { records: 1, bytes: 0 }).await? {
-            Pages::Records(page) => Ok(page.into_iter().next()),
-            Pages::Damaged(_) => Ok(None),
+            HistoryPage::Records(page) => Ok(page.into_iter().next()),
+            HistoryPage::Damaged(_) => Ok(None),
         }
     }
 
-    async fn some(&self, from: Seq, page: Page) -> Result<Pages> {
+    async fn some(&self, from: Seq, page: Page) -> Result<HistoryPage> {
         match self.journal.read(&self.stream, from, page).await {
-            Ok(page) => Ok(Pages::Records(page)),
-            Err(Error::Damaged { seq, .. }) => Ok(Pages::Damaged(seq.max(from))),
+            Ok(page) => Ok(HistoryPage::Records(page)),
+            Err(Error::Damaged { seq, .. }) => Ok(HistoryPage::Damaged(seq.max(from))),
             Err(error) => Err(error),
         }
     }
 
     /// Whether what a record holds was said: blocks count only through the end of their attempt.
-    pub(super) async fn standing(&mut self, seq: Seq, fact: &SessionRecord) -> Result<Standing> {
-        let SessionRecord::Block(Block { attempt, index, .. }) = fact else { return Ok(Standing::Said) };
+    pub(super) async fn status(&mut self, seq: Seq, fact: &SessionRecord) -> Result<BlockStatus> {
+        let SessionRecord::Block(Block { attempt, index, .. }) = fact else {
+            return Ok(BlockStatus::InConversation);
+        };
         let became = match self.attempts.get(attempt) {
             Some(known) => *known,
             None => {
@@ -90,35 +92,35 @@ impl Past {
             }
         };
         Ok(match became {
-            Attempt::Kept(kept) if *index >= kept => Standing::Discarded,
-            Attempt::Open => Standing::Unfinished,
-            Attempt::Kept(_) | Attempt::Unknown => Standing::Said,
+            AttemptEnd::Kept(kept) if *index >= kept => BlockStatus::Discarded,
+            AttemptEnd::Open => BlockStatus::Unfinished,
+            AttemptEnd::Kept(_) | AttemptEnd::Unknown => BlockStatus::InConversation,
         })
     }
 
-    async fn end_of(&self, attempt: AttemptId, from: Seq) -> Result<Attempt> {
+    async fn end_of(&self, attempt: AttemptId, from: Seq) -> Result<AttemptEnd> {
         let mut next = from;
         while next < from + LONGEST_ATTEMPT {
             let page = match self.page(next).await? {
-                Pages::Records(page) => page,
-                Pages::Damaged(seq) => {
+                HistoryPage::Records(page) => page,
+                HistoryPage::Damaged(seq) => {
                     next = seq + 1;
                     continue;
                 }
             };
-            let Some(last) = page.last() else { return Ok(Attempt::Open) };
+            let Some(last) = page.last() else { return Ok(AttemptEnd::Open) };
             next = last.seq + 1;
             for record in page.iter().filter(|record| record.kind.starts_with("attempt_")) {
                 match SessionRecord::decode(record) {
                     Ok(SessionRecord::AttemptEnded(ended)) if ended.attempt == attempt => {
-                        return Ok(Attempt::Kept(ended.kept));
+                        return Ok(AttemptEnd::Kept(ended.kept));
                     }
                     // It was given up without a word.
-                    Ok(SessionRecord::AttemptStarted(_)) => return Ok(Attempt::Kept(0)),
+                    Ok(SessionRecord::AttemptStarted(_)) => return Ok(AttemptEnd::Kept(0)),
                     _ => {}
                 }
             }
         }
-        Ok(Attempt::Unknown)
+        Ok(AttemptEnd::Unknown)
     }
 }

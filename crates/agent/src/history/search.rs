@@ -12,13 +12,13 @@ use longhaul_tools::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::format::{Shown, mark, minute};
-use super::reader::{Past, Standing};
+use super::format::{RecordView, minute, status_suffix};
+use super::reader::{BlockStatus, SessionHistory};
 
-const USUAL_LIMIT: usize = 10;
-const LONGEST_QUERY: usize = 1_000;
-/// Of so many hits those are looked at that are not left out.
-const MOST_LOOKED_AT: usize = 1_000;
+const DEFAULT_LIMIT: usize = 10;
+const MAX_QUERY_CHARS: usize = 1_000;
+/// Hits that are examined at most to fill the limit.
+const MAX_EXAMINED_HITS: usize = 1_000;
 
 /// What history_search takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -45,7 +45,7 @@ impl HistorySearch {
 
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: longhaul_protocol::HISTORY_SEARCH,
+        name: "history_search",
         description: "Finds records of this session by words, also what was compacted out of the context.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
@@ -72,34 +72,33 @@ impl Tool for HistorySearch {
                 "`query` has no word in it; name some that stood in what you look for",
             ));
         }
-        if query.chars().count() > LONGEST_QUERY {
+        if query.chars().count() > MAX_QUERY_CHARS {
             return Err(ToolOutcome::error(format!(
-                "`query` has more than {LONGEST_QUERY} characters; a few words do"
+                "`query` has more than {MAX_QUERY_CHARS} characters; a few words do"
             )));
         }
-        let past = Past::new(self.journal.clone(), call.session);
-        let limit = limit.unwrap_or(USUAL_LIMIT);
+        let history = SessionHistory::new(self.journal.clone(), call.session);
+        let limit = limit.unwrap_or(DEFAULT_LIMIT);
         Ok(PreparedCall::new(move |_stop| async move {
-            match find(past, &query, limit).await {
-                Ok(found) => ToolOutcome::ok(in_words(&found)),
+            match find(history, &query, limit).await {
+                Ok(found) => ToolOutcome::ok(format_hits(&found)),
                 Err(error) => ToolOutcome::error(format!("the history can't be searched: {error}")),
             }
         }))
     }
 }
 
-/// A record that was found, as it is told.
-struct Found {
+struct HistoryHit {
     seq: Seq,
     line: String,
 }
 
-/// What has all of the words, then what has some of them.
-async fn find(mut past: Past, query: &str, limit: usize) -> Result<Vec<Found>> {
+/// Records with all of the words, then those with some of them.
+async fn find(mut history: SessionHistory, query: &str, limit: usize) -> Result<Vec<HistoryHit>> {
     let mut found = Vec::new();
     for matching in [MatchMode::All, MatchMode::Any] {
         if found.len() < limit {
-            let more = gather(&mut past, query, matching, limit, &found).await?;
+            let more = search_once(&mut history, query, matching, limit, &found).await?;
             found.extend(more);
         }
     }
@@ -107,26 +106,25 @@ async fn find(mut past: Past, query: &str, limit: usize) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-/// The best of them that are not known yet. The engine is asked for more as long as too few of its hits are of use.
-async fn gather(
-    past: &mut Past,
+/// The best hits that are not in `known`. Asks the index for more as long as too few of its hits are of use.
+async fn search_once(
+    history: &mut SessionHistory,
     query: &str,
     matching: MatchMode,
     limit: usize,
-    known: &[Found],
-) -> Result<Vec<Found>> {
+    known: &[HistoryHit],
+) -> Result<Vec<HistoryHit>> {
     let known: HashSet<Seq> = known.iter().map(|found| found.seq).collect();
-    let (words, streams) = (query.to_owned(), vec![past.stream.clone()]);
+    let (words, streams) = (query.to_owned(), vec![history.stream.clone()]);
     let mut search = SearchQuery { words, matching, streams, limit: 2 * limit + known.len() };
     loop {
-        let hits = past.search(&search).await?;
-        let is_all = hits.len() < search.limit || search.limit >= MOST_LOOKED_AT;
-        // What was thought or taken back is seldom what somebody looks for, and has the same words.
+        let hits = history.search(&search).await?;
+        let is_all = hits.len() < search.limit || search.limit >= MAX_EXAMINED_HITS;
         let (mut said, mut besides) = (Vec::new(), Vec::new());
         for hit in hits.into_iter().filter(|hit| !known.contains(&hit.seq)) {
-            match look_at(past, hit).await? {
-                Some((found, Worth::Said)) => said.push(found),
-                Some((found, Worth::Besides)) => besides.push(found),
+            match examine_hit(history, hit).await? {
+                Some((found, HitRank::Primary)) => said.push(found),
+                Some((found, HitRank::Secondary)) => besides.push(found),
                 None => {}
             }
         }
@@ -134,31 +132,36 @@ async fn gather(
             said.append(&mut besides);
             return Ok(said);
         }
-        search.limit = MOST_LOOKED_AT.min(search.limit * 4);
+        search.limit = MAX_EXAMINED_HITS.min(search.limit * 4);
     }
 }
 
-enum Worth {
-    Said,
-    Besides,
+/// Reasoning and discarded text rank below the conversation: they have the same words and are seldom what the model looks for.
+enum HitRank {
+    Primary,
+    Secondary,
 }
 
-/// A hit as it is told; nothing, if it only repeats what others hold.
-async fn look_at(past: &mut Past, hit: SearchHit) -> Result<Option<(Found, Worth)>> {
-    let Some(record) = past.one(hit.seq).await? else { return Ok(None) };
+/// A hit as a line; nothing, if it only repeats other records.
+async fn examine_hit(history: &mut SessionHistory, hit: SearchHit) -> Result<Option<(HistoryHit, HitRank)>> {
+    let Some(record) = history.one(hit.seq).await? else { return Ok(None) };
     let Ok(fact) = SessionRecord::decode(&record) else { return Ok(None) };
     if matches!(fact, SessionRecord::SystemMessage(_)) {
         return Ok(None);
     }
-    let standing = past.standing(hit.seq, &fact).await?;
+    let status = history.status(hit.seq, &fact).await?;
     let is_thought = matches!(&fact, SessionRecord::Block(Block { item: Item::Reasoning { .. }, .. }));
-    let worth = if is_thought || standing != Standing::Said { Worth::Besides } else { Worth::Said };
-    let Some(Shown { who, .. }) = Shown::of(fact) else { return Ok(None) };
-    let line = format!("[{}] {} {who}{}: {}", hit.seq, minute(record.at), mark(standing), hit.excerpt);
-    Ok(Some((Found { seq: hit.seq, line }, worth)))
+    let worth = if is_thought || status != BlockStatus::InConversation {
+        HitRank::Secondary
+    } else {
+        HitRank::Primary
+    };
+    let Some(RecordView { who, .. }) = RecordView::of(fact) else { return Ok(None) };
+    let line = format!("[{}] {} {who}{}: {}", hit.seq, minute(record.at), status_suffix(status), hit.excerpt);
+    Ok(Some((HistoryHit { seq: hit.seq, line }, worth)))
 }
 
-fn in_words(found: &[Found]) -> String {
+fn format_hits(found: &[HistoryHit]) -> String {
     if found.is_empty() {
         return "[no record of this session has any of these words; words are looked for whole, so try others]"
             .to_owned();

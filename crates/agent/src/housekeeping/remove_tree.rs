@@ -1,10 +1,11 @@
 //! Removing a folder that a command has filled, whatever it has put there.
 //!
-//! A command can nest folders deeper than any stack goes and any path is long, so nothing here calls itself and nothing is named
-//! by a path: what stands in a sub-folder is moved up into the folder itself, until every sub-folder is empty. That takes two
-//! open folders, however deep it goes. Links are removed and never followed.
+//! A command can nest folders deeper than the stack and longer than a path, so nothing here recurses or uses paths: the entries of a
+//! sub-folder are moved up into the top folder until every sub-folder is empty. That takes two open folders, however deep it goes.
+//! Links are removed and never followed. A folder without permissions for its owner, such as in a module cache, gets them first.
 //!
-//! A folder may be closed to its owner, too: caches of modules are, so that nobody changes them. One that refuses is opened up first.
+//! `std::fs::remove_dir_all` is not enough: it recurses with one open folder per level, which fails at 10,000 levels, and a chmod pass
+//! before it would have to walk the same depth.
 
 use std::ffi::CStr;
 use std::fs;
@@ -16,33 +17,32 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, chmod, fchmod, openat, renamea
 use rustix::io::{Errno, Result};
 use rustix::path::Arg;
 
-/// Somebody may go on filling it meanwhile. What is left after so long is for the next time.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A process may keep filling the folder. What is left after this time is for the next cleanup.
+const REMOVAL_TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Removes a folder and all that is in it. What can't be removed stays, and so does what it is in.
+/// Removes a folder with its content. What can't be removed stays, with the folders above it.
 pub(crate) fn remove_folder(path: &Path) -> Result<()> {
-    let top = match open_closed(CWD, path) {
+    let top = match open_with_chmod(CWD, path) {
         Ok(top) => top,
         // A link, or a file.
         Err(Errno::LOOP | Errno::NOTDIR) => return unlinkat(CWD, path, AtFlags::empty()),
         Err(error) => return Err(error),
     };
-    let due = Instant::now() + PATIENCE;
-    let mut emptying = Emptying { top: top.as_fd(), prefix: prefix(), moved: 0 };
-    while Instant::now() < due && emptying.pass(due)? > 0 {}
+    let due = Instant::now() + REMOVAL_TIME_LIMIT;
+    let mut removal = TreeRemoval { top: top.as_fd(), prefix: unique_prefix(), moved: 0 };
+    while Instant::now() < due && removal.pass(due)? > 0 {}
     unlinkat(CWD, path, AtFlags::REMOVEDIR)
 }
 
-/// What is needed to empty a folder.
-struct Emptying<'a> {
+struct TreeRemoval<'a> {
     top: BorrowedFd<'a>,
-    /// What the names begin with that moved folders get.
+    /// Prefix of the names that moved folders get.
     prefix: String,
     moved: u64,
 }
 
-impl Emptying<'_> {
-    /// Goes through the folder once, and says how much that has changed.
+impl TreeRemoval<'_> {
+    /// Goes through the folder once; returns the number of changes.
     fn pass(&mut self, due: Instant) -> Result<u64> {
         let mut changed = 0;
         for entry in entries(self.top)? {
@@ -54,18 +54,18 @@ impl Emptying<'_> {
             if is_dots(name) {
                 continue;
             }
-            match remove_from_closed(self.top, name) {
+            match remove_with_chmod(self.top, name) {
                 Ok(()) => changed += 1,
-                Err(Errno::NOTEMPTY | Errno::EXIST) => changed += self.raise_from(name, due),
+                Err(Errno::NOTEMPTY | Errno::EXIST) => changed += self.flatten(name, due),
                 Err(_) => {}
             }
         }
         Ok(changed)
     }
 
-    /// Empties a sub-folder by one level: its folders move up, all else goes.
-    fn raise_from(&mut self, name: &CStr, due: Instant) -> u64 {
-        let Ok(folder) = open_closed(self.top, name) else { return 0 };
+    /// Empties a sub-folder by one level: its folders move up, everything else is removed.
+    fn flatten(&mut self, name: &CStr, due: Instant) -> u64 {
+        let Ok(folder) = open_with_chmod(self.top, name) else { return 0 };
         let Ok(entries) = entries(folder.as_fd()) else { return 0 };
         let mut changed = 0;
         for entry in entries {
@@ -74,8 +74,8 @@ impl Emptying<'_> {
             if is_dots(inner) {
                 continue;
             }
-            let is_done = match remove_from_closed(folder.as_fd(), inner) {
-                Err(Errno::NOTEMPTY | Errno::EXIST) => self.raise(folder.as_fd(), inner),
+            let is_done = match remove_with_chmod(folder.as_fd(), inner) {
+                Err(Errno::NOTEMPTY | Errno::EXIST) => self.move_up(folder.as_fd(), inner),
                 removed => removed.is_ok(),
             };
             changed += u64::from(is_done);
@@ -86,19 +86,21 @@ impl Emptying<'_> {
         changed + u64::from(unlinkat(self.top, name, AtFlags::REMOVEDIR).is_ok())
     }
 
-    fn raise(&mut self, from: BorrowedFd<'_>, name: &CStr) -> bool {
+    fn move_up(&mut self, from: BorrowedFd<'_>, name: &CStr) -> bool {
         self.moved += 1;
         let to = format!("{}{}", self.prefix, self.moved);
         match renameat(from, name, self.top, &to) {
-            // A folder that gets another one above it is written itself.
-            Err(Errno::ACCESS) => open_up(from, name).is_ok() && renameat(from, name, self.top, &to).is_ok(),
+            // Moving a folder writes its `..`, so it must be writable itself.
+            Err(Errno::ACCESS) => {
+                grant_owner(from, name).is_ok() && renameat(from, name, self.top, &to).is_ok()
+            }
             renamed => renamed.is_ok(),
         }
     }
 }
 
-/// Removes a file, a link or an empty folder, also from a folder in which nothing may be changed.
-fn remove_from_closed(within: BorrowedFd<'_>, name: &CStr) -> Result<()> {
+/// The same, also from a folder that is not writable.
+fn remove_with_chmod(within: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     match remove(within, name) {
         Err(Errno::ACCESS) => {
             fchmod(within, Mode::RWXU)?;
@@ -111,13 +113,12 @@ fn remove_from_closed(within: BorrowedFd<'_>, name: &CStr) -> Result<()> {
 /// Removes a file, a link or an empty folder.
 fn remove(within: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     match unlinkat(within, name, AtFlags::empty()) {
-        // It is a folder: systems say so in different ways.
+        // It is a folder; systems report that in different ways.
         Err(Errno::ISDIR | Errno::PERM) => unlinkat(within, name, AtFlags::REMOVEDIR),
         removed => removed,
     }
 }
 
-/// What is in a folder. To list it, it is entered.
 fn entries(folder: BorrowedFd<'_>) -> Result<Dir> {
     match Dir::read_from(folder) {
         Err(Errno::ACCESS) => {
@@ -128,20 +129,20 @@ fn entries(folder: BorrowedFd<'_>) -> Result<Dir> {
     }
 }
 
-/// Opens a folder, also one that nobody may read.
-fn open_closed(within: BorrowedFd<'_>, name: impl Arg + Copy) -> Result<OwnedFd> {
+/// Opens a folder, also one that is not readable.
+fn open_with_chmod(within: BorrowedFd<'_>, name: impl Arg + Copy) -> Result<OwnedFd> {
     match open(within, name) {
         Err(Errno::ACCESS) => {
-            open_up(within, name)?;
+            grant_owner(within, name)?;
             open(within, name)
         }
         opened => opened,
     }
 }
 
-/// Lets the owner of a folder do everything there.
-fn open_up(within: BorrowedFd<'_>, name: impl Arg) -> Result<()> {
-    // Whoever may not read it can still hold it, and what is held is a folder, whatever gets its name meanwhile.
+/// Gives the owner all permissions on a folder.
+fn grant_owner(within: BorrowedFd<'_>, name: impl Arg) -> Result<()> {
+    // `O_PATH` needs no permission, and what it opened stays a folder, whatever gets its name meanwhile.
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let held = openat(within, name, flags, Mode::empty())?;
     chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), Mode::RWXU)
@@ -156,13 +157,13 @@ fn is_dots(name: &CStr) -> bool {
     matches!(name.to_bytes(), b"." | b"..")
 }
 
-/// Another one each time, so that nothing gets a name that something has from a pass that was broken off.
-fn prefix() -> String {
+/// Unique, so that it can't clash with names of an interrupted removal.
+fn unique_prefix() -> String {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!("going-{}-{:x}-", std::process::id(), since.as_nanos())
 }
 
-/// When a folder, or what stands in it directly, was changed last. Nothing if nobody can tell.
+/// When a folder or a direct entry of it was last changed. None if it can't be read.
 pub(crate) fn changed_at(folder: &Path) -> Option<SystemTime> {
     let changed = |path: &Path| fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
     let inner = fs::read_dir(folder).ok()?.flatten().filter_map(|entry| changed(&entry.path()).ok());

@@ -1,4 +1,4 @@
-//! T9: what memory's calls cost. There is money for each of them or it is not made, and what one cost that came to nothing is not lost.
+//! T9: the cost of memory's model calls. Each call needs a budget, and the cost of failed calls is not lost.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -13,48 +13,48 @@ use crate::Error;
 use crate::runtime::{Inner, lock};
 use crate::session::apply::nano;
 
-/// What calls cost that came to nothing, by the stream whose next record says it.
+/// The usage of failed calls, by the stream whose next record will hold it.
 #[derive(Default)]
-pub(crate) struct Unpaid(Mutex<HashMap<String, Vec<Usage>>>);
+pub(crate) struct UnrecordedCosts(Mutex<HashMap<String, Vec<Usage>>>);
 
-impl Unpaid {
-    /// What was not said yet of a stream. Whatever is left of it comes back here, also where the job is cut.
-    pub(super) fn bill(&self, stream: String) -> Bill<'_> {
+impl UnrecordedCosts {
+    /// Takes the unrecorded usage of a stream. What the job does not record comes back when the guard is dropped.
+    pub(super) fn take_pending(&self, stream: String) -> PendingUsage<'_> {
         let usages = lock(&self.0).remove(&stream).unwrap_or_default();
-        Bill { unpaid: self, stream, usages }
+        PendingUsage { unrecorded_costs: self, stream, usages }
     }
 
-    /// All of it.
+    /// The total, in billionths of a US dollar.
     pub(crate) fn nano(&self) -> u64 {
         let costs = |usages: &Vec<Usage>| usages.iter().filter_map(|usage| usage.cost).map(nano).sum::<u64>();
         lock(&self.0).values().map(costs).sum()
     }
 }
 
-/// What a job has yet to say of its costs.
-pub(super) struct Bill<'a> {
-    unpaid: &'a Unpaid,
+/// The usage that a job has yet to record.
+pub(super) struct PendingUsage<'a> {
+    unrecorded_costs: &'a UnrecordedCosts,
     stream: String,
     pub(super) usages: Vec<Usage>,
 }
 
-impl Drop for Bill<'_> {
+impl Drop for PendingUsage<'_> {
     fn drop(&mut self) {
         if !self.usages.is_empty() {
             let stream = std::mem::take(&mut self.stream);
-            lock(&self.unpaid.0).entry(stream).or_default().append(&mut self.usages);
+            lock(&self.unrecorded_costs.0).entry(stream).or_default().append(&mut self.usages);
         }
     }
 }
 
-/// A model that is asked only while there is money. A long session takes many calls, and each is a reason to look.
-pub(super) struct Thrifty {
+/// A model that checks the day's budget before each call.
+pub(super) struct BudgetedModel {
     pub(super) model: Arc<dyn Model>,
     pub(super) runtime: Weak<Inner>,
 }
 
 #[async_trait]
-impl Model for Thrifty {
+impl Model for BudgetedModel {
     fn name(&self) -> &str {
         self.model.name()
     }

@@ -1,4 +1,4 @@
-//! The two phases, as the runtime has them done.
+//! The jobs of memory: idle extraction, extraction after a turn, and consolidation.
 
 use std::sync::Arc;
 
@@ -6,55 +6,55 @@ use longhaul_memory::{BackgroundModel, Consolidation, Extraction, consolidate, m
 use longhaul_model::Model as _;
 use longhaul_protocol::{EventKind, Seq, SessionId, StreamName};
 
-use super::cost::Thrifty;
+use super::cost::BudgetedModel;
 use crate::runtime::slot::Shared;
 use crate::runtime::{Inner, lock};
 use crate::{Error, Result};
 
-/// So often in a row pages are put in order, if that many items wait.
-const MOST_ROUNDS: usize = 10;
+/// Consolidations in a row, while enough items wait.
+const MAX_CONSOLIDATION_ROUNDS: usize = 10;
 
-/// The job of the idle worker: goes through what is new in an idle session. Whether there was anything.
+/// Idle extraction: extracts what is new in an idle session; true if there was something.
 pub(crate) async fn extract_if_idle(runtime: &Arc<Inner>, shared: &Arc<Shared>) -> Result<bool> {
     let Some(id) = shared.id.get().copied() else { return Ok(false) };
-    if runtime.config.settings.memory.extract_at_tokens == 0 || !concerns(runtime, id).await? {
+    if runtime.config.settings.memory.extract_at_tokens == 0 || !is_relevant(runtime, id).await? {
         return Ok(false);
     }
     let extraction = extract(runtime, shared, id).await?;
     Ok(extraction.parts > 0)
 }
 
-/// The job after that: puts the pages of its scope in order, if enough is new. Whether they are different now.
+/// Consolidation: updates the pages of the session's scope if enough extracts are new; true if pages changed.
 pub(crate) async fn consolidate_if_due(runtime: &Arc<Inner>, shared: &Arc<Shared>) -> Result<bool> {
     let Some(id) = shared.id.get().copied() else { return Ok(false) };
-    if runtime.config.settings.memory.consolidate_at_items == 0 || !concerns(runtime, id).await? {
+    if runtime.config.settings.memory.consolidate_at_items == 0 || !is_relevant(runtime, id).await? {
         return Ok(false);
     }
     let Some(scope) = runtime.memory.scopes.of(id).await? else { return Ok(false) };
     let job = async {
-        // One look is for all sessions of the scope: a home with a thousand of them is not read a thousand times.
+        // One check counts for all sessions of the scope: a home with a thousand sessions is not read a thousand times.
         if !has_new_extracts(runtime, id).await? {
             return Ok(false);
         }
-        let heads = extracts_of(runtime, &scope).await?;
+        let heads = extract_heads(runtime, &scope).await?;
         let done = consolidate_alone(runtime, shared, &scope).await;
-        // Where it failed, this session comes back to it, later each time; if all of the scope did, each of them would be paid for.
+        // After a failure only this session tries again, with backoff; if all of the scope did, each try would cost.
         let is_looked_at = |(session, _): &(SessionId, Seq)| done.is_ok() || *session != id;
-        lock(&runtime.memory.looked_at).extend(heads.into_iter().filter(is_looked_at));
+        lock(&runtime.memory.consolidated_through).extend(heads.into_iter().filter(is_looked_at));
         done
     };
-    runtime.memory.consolidations.alone(scope.clone(), job).await
+    runtime.memory.consolidations.run_exclusive(scope.clone(), job).await
 }
 
-/// Whether a session has extracts that were not there when it was last looked.
+/// Whether a session has extracts that no consolidation has considered.
 async fn has_new_extracts(runtime: &Inner, id: SessionId) -> Result<bool> {
     let head = runtime.journal.head(&StreamName::extract(id)).await?.seq;
-    let known = lock(&runtime.memory.looked_at).get(&id).copied();
+    let known = lock(&runtime.memory.consolidated_through).get(&id).copied();
     Ok(known.unwrap_or(0) < head)
 }
 
-/// Up to where there are extracts of the sessions of a scope.
-async fn extracts_of(runtime: &Inner, scope: &str) -> Result<Vec<(SessionId, Seq)>> {
+/// The heads of the extract streams of a scope's sessions.
+async fn extract_heads(runtime: &Inner, scope: &str) -> Result<Vec<(SessionId, Seq)>> {
     let mut heads = Vec::new();
     for (session, _) in runtime.memory.scopes.sessions(scope).await? {
         heads.push((session, runtime.journal.head(&StreamName::extract(session)).await?.seq));
@@ -62,7 +62,7 @@ async fn extracts_of(runtime: &Inner, scope: &str) -> Result<Vec<(SessionId, Seq
     Ok(heads)
 }
 
-/// After a turn: goes through what is new in its session, if that is enough by now.
+/// Extraction after a turn, if enough tokens are new.
 pub(crate) async fn check_after_turn(
     runtime: &Arc<Inner>,
     shared: &Arc<Shared>,
@@ -81,21 +81,21 @@ pub(crate) async fn check_after_turn(
     Ok(())
 }
 
-/// Whether a session is the business of this runtime: it looks after all of them, has had to do with it, or shares its memory.
-async fn concerns(runtime: &Inner, id: SessionId) -> Result<bool> {
-    if runtime.is_hosting() || runtime.activity.has_seen(id) {
+/// Whether this runtime is responsible for the session: it hosts all, has used this one, or shares its memory.
+async fn is_relevant(runtime: &Inner, id: SessionId) -> Result<bool> {
+    if runtime.is_hosting() || runtime.activity.was_used_here(id) {
         return Ok(true);
     }
     let Some(scope) = runtime.memory.scopes.of(id).await? else { return Ok(false) };
     let work_dir = &runtime.config.work_dir;
     let work_dir = work_dir.canonicalize().unwrap_or_else(|_| work_dir.clone());
-    // The key counts only where memory is a person's, and then nothing is shared.
+    // The key counts only where memory belongs to one user, and then nothing is shared.
     Ok(scope == runtime.config.memory_scope("", &work_dir))
 }
 
-/// Goes through what is new in a session, or waits for who is at it.
+/// Extracts what is new in a session, or joins the running extraction.
 pub(super) async fn extract(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: SessionId) -> Result<Extraction> {
-    runtime.memory.extractions.join(id, extract_alone(runtime, shared, id)).await
+    runtime.memory.extractions.run_shared(id, extract_alone(runtime, shared, id)).await
 }
 
 async fn extract_alone(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: SessionId) -> Result<Extraction> {
@@ -103,34 +103,34 @@ async fn extract_alone(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: SessionId
     let Some(scope) = memory.scopes.of(id).await? else {
         return Ok(Extraction { through: 0, parts: 0, items: 0, refused: vec![] });
     };
-    let calling = calling(runtime).await?;
-    let mut bill = memory.unpaid.bill(StreamName::extract(id).to_string());
+    let calling = background_model(runtime).await?;
+    let mut pending = memory.unrecorded_costs.take_pending(StreamName::extract(id).to_string());
     let extraction =
-        longhaul_memory::extract(&runtime.journal, id, &scope, &calling, &mut bill.usages).await?;
-    // From here on it can be counted again at no cost.
+        longhaul_memory::extract(&runtime.journal, id, &scope, &calling, &mut pending.usages).await?;
+    // The count begins again.
     lock(&memory.unread).remove(&id);
     if extraction.parts > 0 {
         let through = extraction.through;
         shared.show(&shared.live(None, EventKind::ExtractDone { through }));
     }
-    say_refused(runtime, &shared.key, &extraction.refused);
+    warn_refused(runtime, &shared.key, &extraction.refused);
     Ok(extraction)
 }
 
 async fn consolidate_alone(runtime: &Arc<Inner>, shared: &Arc<Shared>, scope: &str) -> Result<bool> {
     let memory = &runtime.memory;
     let at_items = runtime.config.settings.memory.consolidate_at_items;
-    let mut bill = memory.unpaid.bill(format!("memory/{scope}"));
+    let mut pending = memory.unrecorded_costs.take_pending(format!("memory/{scope}"));
     let mut is_different = false;
-    for _ in 0..MOST_ROUNDS {
-        let calling = calling(runtime).await?;
+    for _ in 0..MAX_CONSOLIDATION_ROUNDS {
+        let calling = background_model(runtime).await?;
         let scope_of = memory.scopes.rule();
         let done =
-            consolidate(&runtime.journal, scope, scope_of, at_items, &calling, &mut bill.usages).await?;
+            consolidate(&runtime.journal, scope, scope_of, at_items, &calling, &mut pending.usages).await?;
         match done {
             Consolidation::NotDue(_) => break,
             Consolidation::Done { pages, refused, .. } => {
-                say_refused(runtime, &shared.key, &refused);
+                warn_refused(runtime, &shared.key, &refused);
                 is_different |= !pages.is_empty();
                 pages_changed(runtime, scope, &pages).await;
             }
@@ -139,7 +139,7 @@ async fn consolidate_alone(runtime: &Arc<Inner>, shared: &Arc<Shared>, scope: &s
     Ok(is_different)
 }
 
-/// Brings the files up to date, and tells everybody whose memory it is.
+/// Updates the mirrored files, and sends the event to all sessions of the scope.
 pub(crate) async fn pages_changed(runtime: &Arc<Inner>, scope: &str, pages: &[String]) {
     if pages.is_empty() {
         return;
@@ -160,32 +160,32 @@ pub(crate) async fn pages_changed(runtime: &Arc<Inner>, scope: &str, pages: &[St
         Err(error) => runtime.warn("", "memory_mirror", &error.to_string()),
     }
     let kind = EventKind::MemoryChanged { pages: pages.to_vec() };
-    let mut is_told = false;
+    let mut is_sent = false;
     for shared in runtime.all_sessions() {
         let Some(id) = shared.id.get() else { continue };
         if matches!(runtime.memory.scopes.of(*id).await, Ok(Some(theirs)) if theirs == scope) {
             shared.show(&shared.live(None, kind.clone()));
-            is_told = true;
+            is_sent = true;
         }
     }
-    if !is_told {
+    if !is_sent {
         runtime.tell("", kind);
     }
 }
 
-fn say_refused(runtime: &Inner, key: &str, refused: &[String]) {
+fn warn_refused(runtime: &Inner, key: &str, refused: &[String]) {
     for reason in refused {
         runtime.warn(key, "memory_refused", reason);
     }
 }
 
-/// Who is asked, if there is money for it.
-async fn calling(runtime: &Arc<Inner>) -> Result<BackgroundModel> {
+/// The model for background calls, within the day's budget.
+async fn background_model(runtime: &Arc<Inner>) -> Result<BackgroundModel> {
     if runtime.ledger.is_budget_spent(runtime).await? {
         return Err(Error::OutOfMoney);
     }
     let model =
-        Arc::new(Thrifty { model: runtime.model_chain().primary(), runtime: Arc::downgrade(runtime) });
+        Arc::new(BudgetedModel { model: runtime.model_chain().primary(), runtime: Arc::downgrade(runtime) });
     let facts = model.capabilities().await;
     let settings = &runtime.config.settings;
     Ok(BackgroundModel {

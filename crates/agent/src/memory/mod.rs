@@ -1,14 +1,14 @@
-//! Memory as the runtime has it: when its jobs run, for whom, and what becomes of what they say. What memory is stands in
+//! Memory in the runtime: when extraction and consolidation run, for which sessions, at which cost. Memory itself is the crate
 //! `longhaul-memory`.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `joining` | one job at a time for each thing; who comes meanwhile gets what it came to |
-//! | `jobs` | the two phases: who is asked, whether there is money, who is told |
-//! | `paying` | whether there is money for a call, and what one cost that came to nothing |
+//! | `single_flight` | one job at a time for each key; concurrent callers share its result |
+//! | `jobs` | extraction and consolidation: which model, within which budget, who gets the events |
+//! | `cost` | the budget for background calls, and the cost of calls that failed |
 //! | `scopes` | which sessions share a memory |
-//! | `remembered` | what a context begins with |
-//! | `tools` | what the model reaches it with |
+//! | `opening` | the pages that a context begins with |
+//! | `tools` | the memory tools of the model |
 //!
 //! | a crash after | is on disk | next time |
 //! | --- | --- | --- |
@@ -38,36 +38,36 @@ use longhaul_memory::{Extraction, PageEdited, PageSet, ScopeKind, UnextractedCou
 use longhaul_protocol::{Seq, SessionId, Speaker};
 use tokio::sync::oneshot;
 
-use cost::Unpaid;
+use cost::UnrecordedCosts;
 pub(crate) use jobs::{check_after_turn, consolidate_if_due, extract_if_idle};
 pub(crate) use opening::memory_for_context;
 pub(crate) use scopes::Scopes;
-use single_flight::Joining;
+use single_flight::SingleFlight;
 #[cfg(test)]
 pub(crate) use tools::memory_abouts;
-pub(crate) use tools::{Noting, Told, memory_tools};
+pub(crate) use tools::{NoteHooks, PagesChangedFn, memory_tools};
 
 use crate::config::MemoryScope;
 use crate::runtime::Inner;
 use crate::runtime::slot::Shared;
 use crate::{Config, Error, Result};
 
-/// So often is looked whether another process has come to an end with a session.
-const PAUSE: Duration = Duration::from_millis(250);
+/// How often to check whether another process has finished with the session.
+const HELD_RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What a runtime knows of memory. All of it can be read again.
+/// The runtime's caches and running jobs of memory. All of it can be rebuilt.
 pub(crate) struct Memory {
     pub(crate) scopes: Arc<Scopes>,
-    extractions: Joining<SessionId, Result<Extraction>>,
-    consolidations: Joining<String, Result<bool>>,
+    extractions: SingleFlight<SessionId, Result<Extraction>>,
+    consolidations: SingleFlight<String, Result<bool>>,
     /// Pages as they were last read.
     books: Mutex<HashMap<String, PageSet>>,
-    /// What is new in the sessions that had a turn here.
+    /// Tokens since the last extract, of sessions that had a turn here.
     unread: Mutex<HashMap<SessionId, UnextractedCounter>>,
-    /// Up to where extracts were there when it was last looked whether pages should be put in order.
-    looked_at: Mutex<HashMap<SessionId, Seq>>,
-    /// What calls cost that came to nothing.
-    pub(crate) unpaid: Unpaid,
+    /// The head of each extract stream when consolidation was last considered.
+    consolidated_through: Mutex<HashMap<SessionId, Seq>>,
+    /// The cost of failed calls that no record holds yet.
+    pub(crate) unrecorded_costs: UnrecordedCosts,
     runtime: Weak<Inner>,
 }
 
@@ -79,18 +79,18 @@ impl Memory {
         };
         Self {
             scopes: Arc::new(Scopes::new(journal.clone(), scope)),
-            extractions: Joining::default(),
-            consolidations: Joining::default(),
+            extractions: SingleFlight::default(),
+            consolidations: SingleFlight::default(),
             books: Mutex::default(),
             unread: Mutex::default(),
-            looked_at: Mutex::default(),
-            unpaid: Unpaid::default(),
+            consolidated_through: Mutex::default(),
+            unrecorded_costs: UnrecordedCosts::default(),
             runtime: runtime.clone(),
         }
     }
 
-    /// Hears of pages that a tool has changed.
-    pub(crate) fn told(&self) -> Told {
+    /// The callback for pages that a tool has changed.
+    pub(crate) fn pages_changed_hook(&self) -> PagesChangedFn {
         let runtime = self.runtime.clone();
         Arc::new(move |scope, pages| {
             let Some(runtime) = runtime.upgrade() else { return };
@@ -134,7 +134,7 @@ pub(crate) async fn extract_session(
         tokio::select! {
             biased;
             _ = suspension.wait_for(|suspended| *suspended) => {}
-            extracted = extract_in_turn(&inner, &shared, id) => drop(sender.send(extracted)),
+            extracted = extract_when_free(&inner, &shared, id) => drop(sender.send(extracted)),
         }
     };
     if !runtime.spawn(job) {
@@ -169,11 +169,13 @@ async fn scope_of_session(runtime: &Inner, key: &str, id: Option<SessionId>) -> 
     Ok(runtime.config.memory_scope(key, &work_dir))
 }
 
-/// Goes through a session, once whoever else is at it has come to an end.
-async fn extract_in_turn(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: SessionId) -> Result<Extraction> {
+/// Extracts a session, once no other process does.
+async fn extract_when_free(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: SessionId) -> Result<Extraction> {
     loop {
         match jobs::extract(runtime, shared, id).await {
-            Err(Error::Memory(longhaul_memory::Error::Held { .. })) => tokio::time::sleep(PAUSE).await,
+            Err(Error::Memory(longhaul_memory::Error::Held { .. })) => {
+                tokio::time::sleep(HELD_RETRY_INTERVAL).await
+            }
             done => return done,
         }
     }

@@ -48,7 +48,7 @@ pub(crate) async fn memory_for_context(worker: &Worker) -> Option<String> {
     if book.pages.is_empty() {
         return None;
     }
-    let space = &worker.policy().space;
+    let space = &worker.policy().context;
     let room = match space.room {
         Some(room) => Some(room),
         None => room_before_first_call(runtime).await,

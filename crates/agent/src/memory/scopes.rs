@@ -26,7 +26,7 @@ impl Scopes {
         Self { journal, scope_of: Box::new(scope_of), known: Mutex::default() }
     }
 
-    /// How the scope of a session is told from its key and its folder.
+    /// Derives the scope of a session from its key and its work folder.
     pub(crate) fn rule(&self) -> &ScopeFn {
         &self.scope_of
     }
@@ -39,7 +39,7 @@ impl Scopes {
         let place = match session_place(&*self.journal, session).await {
             Ok(Some(place)) => place,
             Ok(None) => return Ok(None),
-            // Then it has no memory: a wrong one would be worse.
+            // Without a readable place it has no memory: a wrong one would be worse.
             Err(longhaul_journal::Error::Damaged { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
@@ -51,8 +51,8 @@ impl Scopes {
     /// The sessions of a scope with their keys, without those that were put away.
     pub(crate) async fn sessions(&self, scope: &str) -> Result<Vec<(SessionId, String)>> {
         let mut sessions = Vec::new();
-        let mut all = all_sessions(&*self.journal);
-        while let Some(entry) = all.next().await? {
+        let mut entries = all_sessions(&*self.journal);
+        while let Some(entry) = entries.next().await? {
             let is_used = !entry.trashed && entry.head.seq > 0;
             if is_used && self.of(entry.id).await?.as_deref() == Some(scope) {
                 sessions.push((entry.id, entry.key));

@@ -1,4 +1,4 @@
-//! One job at a time for each thing.
+//! Single flight: one job at a time for each key; concurrent callers share its result.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -7,60 +7,62 @@ use std::sync::{Arc, Mutex, Weak};
 
 use crate::runtime::lock;
 
-/// Jobs that are under way. Whoever asks for one that is waits for it and gets what it came to; if it was cut, they do it themselves.
-pub(super) struct Joining<K, T>(Mutex<HashMap<K, Weak<Slot<T>>>>);
-
-struct Slot<T> {
-    gate: tokio::sync::Mutex<()>,
-    done: Mutex<Done<T>>,
+/// The running jobs. A caller whose job already runs waits for it and gets its result; if that was cancelled, the caller runs its own.
+pub(super) struct SingleFlight<K, T> {
+    slots: Mutex<HashMap<K, Weak<JobSlot<T>>>>,
 }
 
-struct Done<T> {
+struct JobSlot<T> {
+    gate: tokio::sync::Mutex<()>,
+    finished: Mutex<FinishedJobs<T>>,
+}
+
+struct FinishedJobs<T> {
     count: u64,
     last: Option<T>,
 }
 
-impl<K, T> Default for Joining<K, T> {
+impl<K, T> Default for SingleFlight<K, T> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self { slots: Mutex::default() }
     }
 }
 
-impl<K: Hash + Eq, T: Clone> Joining<K, T> {
-    /// Does the job, or waits for the one that is under way.
-    pub(super) async fn join(&self, key: K, job: impl Future<Output = T>) -> T {
+impl<K: Hash + Eq, T: Clone> SingleFlight<K, T> {
+    /// Runs the job, or waits for the running one and shares its result.
+    pub(super) async fn run_shared(&self, key: K, job: impl Future<Output = T>) -> T {
         let slot = self.slot(key);
-        let before = lock(&slot.done).count;
+        let before = lock(&slot.finished).count;
         let _alone = slot.gate.lock().await;
         {
-            let done = lock(&slot.done);
+            let done = lock(&slot.finished);
             if let Some(last) = done.last.as_ref().filter(|_| done.count != before) {
                 return last.clone();
             }
         }
-        let came_to = job.await;
-        let mut done = lock(&slot.done);
+        let result = job.await;
+        let mut done = lock(&slot.finished);
         done.count += 1;
-        done.last = Some(came_to.clone());
-        came_to
+        done.last = Some(result.clone());
+        result
     }
 
-    /// Does the job once the one that is under way is over: it may have begun too early to see what this one is for.
-    pub(super) async fn alone(&self, key: K, job: impl Future<Output = T>) -> T {
+    /// Runs the job after the running one, which may have started too early to see what this one is for.
+    pub(super) async fn run_exclusive(&self, key: K, job: impl Future<Output = T>) -> T {
         let slot = self.slot(key);
         let _alone = slot.gate.lock().await;
         job.await
     }
 
-    fn slot(&self, key: K) -> Arc<Slot<T>> {
-        let mut slots = lock(&self.0);
+    fn slot(&self, key: K) -> Arc<JobSlot<T>> {
+        let mut slots = lock(&self.slots);
         if let Some(slot) = slots.get(&key).and_then(Weak::upgrade) {
             return slot;
         }
         slots.retain(|_, slot| slot.strong_count() > 0);
-        let slot = Arc::new(Slot {
+        let slot = Arc::new(JobSlot {
             gate: tokio::sync::Mutex::default(),
-            done: Mutex::new(Done { count: 0, last: None }),
+            finished: Mutex::new(FinishedJobs { count: 0, last: None }),
         });
         slots.insert(key, Arc::downgrade(&slot));
         slot

@@ -7,7 +7,8 @@ use super::*;
 /// Y5
 #[tokio::test]
 async fn who_comes_while_a_job_is_under_way_gets_what_it_came_to() {
-    let (joining, begun, gate) = (Joining::<u8, usize>::default(), AtomicUsize::new(0), Semaphore::new(0));
+    let (single_flight, begun, gate) =
+        (SingleFlight::<u8, usize>::default(), AtomicUsize::new(0), Semaphore::new(0));
     let job = || async {
         let number = begun.fetch_add(1, Ordering::SeqCst) + 1;
         gate.acquire().await.unwrap().forget();
@@ -18,10 +19,14 @@ async fn who_comes_while_a_job_is_under_way_gets_what_it_came_to() {
         gate.add_permits(1);
     };
 
-    let (first, second, third, ()) =
-        tokio::join!(joining.join(1, job()), joining.join(1, job()), joining.join(1, job()), release);
+    let (first, second, third, ()) = tokio::join!(
+        single_flight.run_shared(1, job()),
+        single_flight.run_shared(1, job()),
+        single_flight.run_shared(1, job()),
+        release
+    );
     gate.add_permits(1);
-    let later = joining.join(1, job()).await;
+    let later = single_flight.run_shared(1, job()).await;
 
     assert_eq!((first, second, third, later), (1, 1, 1, 2));
 }
@@ -29,14 +34,14 @@ async fn who_comes_while_a_job_is_under_way_gets_what_it_came_to() {
 /// Y5
 #[tokio::test]
 async fn a_job_that_was_cut_is_done_by_who_waited_for_it() {
-    let (joining, begun) = (Joining::<u8, usize>::default(), AtomicUsize::new(0));
+    let (single_flight, begun) = (SingleFlight::<u8, usize>::default(), AtomicUsize::new(0));
     let never = async {
         begun.fetch_add(1, Ordering::SeqCst);
         std::future::pending().await
     };
     let at_once = async { begun.fetch_add(1, Ordering::SeqCst) + 1 };
-    let mut cut = Box::pin(joining.join(1, never));
-    let mut waiting = Box::pin(joining.join(1, at_once));
+    let mut cut = Box::pin(single_flight.run_shared(1, never));
+    let mut waiting = Box::pin(single_flight.run_shared(1, at_once));
     let polled = tokio::select! {
         biased;
         _ = &mut cut => true,
@@ -53,7 +58,7 @@ async fn a_job_that_was_cut_is_done_by_who_waited_for_it() {
 /// Y5
 #[tokio::test]
 async fn jobs_for_different_things_run_side_by_side() {
-    let (joining, gate) = (Joining::<u8, u8>::default(), Semaphore::new(0));
+    let (single_flight, gate) = (SingleFlight::<u8, u8>::default(), Semaphore::new(0));
     let waits = async {
         gate.acquire().await.unwrap().forget();
         1
@@ -63,13 +68,17 @@ async fn jobs_for_different_things_run_side_by_side() {
         2
     };
 
-    assert_eq!(tokio::join!(joining.join(1, waits), joining.join(2, lets_go)), (1, 2));
+    assert_eq!(
+        tokio::join!(single_flight.run_shared(1, waits), single_flight.run_shared(2, lets_go)),
+        (1, 2)
+    );
 }
 
 /// Y8: what was new only after a job had begun is not left to chance.
 #[tokio::test]
 async fn who_must_see_what_is_new_does_it_after_the_one_under_way() {
-    let (joining, begun, gate) = (Joining::<u8, usize>::default(), AtomicUsize::new(0), Semaphore::new(0));
+    let (single_flight, begun, gate) =
+        (SingleFlight::<u8, usize>::default(), AtomicUsize::new(0), Semaphore::new(0));
     let job = || async {
         let number = begun.fetch_add(1, Ordering::SeqCst) + 1;
         gate.acquire().await.unwrap().forget();
@@ -80,7 +89,8 @@ async fn who_must_see_what_is_new_does_it_after_the_one_under_way() {
         gate.add_permits(2);
     };
 
-    let (first, second, ()) = tokio::join!(joining.alone(1, job()), joining.alone(1, job()), release);
+    let (first, second, ()) =
+        tokio::join!(single_flight.run_exclusive(1, job()), single_flight.run_exclusive(1, job()), release);
 
     assert_eq!((first, second), (1, 2));
 }

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Lease, Result as JournalResult, SessionEntry, all_sessions, record_at};
+use longhaul_journal::{Lease, Page, Result as JournalResult, SessionEntry};
 use longhaul_protocol::{Seq, SessionId, SessionRecord, StreamName, TaskId};
 use tokio::time::Instant;
 
 use crate::Result;
-use crate::housekeeping::cleanup;
+use crate::housekeeping::backoff::Backoff;
 use crate::replay::load;
 use crate::runtime::Inner;
 use crate::session::tasks::TaskState;
@@ -22,6 +22,8 @@ use crate::worker::task_monitor;
 const SWEEP: Duration = Duration::from_secs(1);
 /// The time between two looks is at least so many times the time that one takes.
 const SHARE: u32 = 50;
+/// How many sessions are listed at once.
+const PAGE: usize = 500;
 
 /// What is known of the sessions from the look before.
 #[derive(Default)]
@@ -41,14 +43,9 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
     let mut suspension = runtime.suspension();
     let mut known = Known::default();
     let mut lease = None;
-    let mut tidies_at = Instant::now();
+    let mut unreadable = Backoff::new(Duration::ZERO);
     loop {
         let began = Instant::now();
-        if began >= tidies_at {
-            tidies_at = began + cleanup::EVERY;
-            let inner = runtime.clone();
-            runtime.spawn(async move { cleanup::tidy(&inner).await });
-        }
         // Carried to its end: a lease that was taken and then forgotten would keep others waiting until it expires.
         lease = keep(&runtime, lease).await;
         let look = async {
@@ -64,7 +61,7 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
             biased;
             _ = suspension.wait_for(|suspended| *suspended) => break,
             seen = look => {
-                tell(&runtime, &known, &seen);
+                report_unreadable(&runtime, &mut unreadable, &seen.unreadable);
                 known = seen;
             }
         }
@@ -78,10 +75,12 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
     }
 }
 
-/// Says what can't be read, once for each reason.
-fn tell(runtime: &Inner, known: &Known, seen: &Known) {
-    for (key, reason) in &seen.unreadable {
-        if known.unreadable.get(key) != Some(reason) {
+/// Warns of sessions that can't be read, once for each reason.
+fn report_unreadable(runtime: &Inner, backoff: &mut Backoff<String>, unreadable: &BTreeMap<String, String>) {
+    backoff.retain(|key| unreadable.contains_key(key));
+    for (key, reason) in unreadable {
+        let report = backoff.record_failure(key.clone(), reason.clone(), Instant::now(), Duration::ZERO);
+        if report.is_new_reason {
             let text = if key.is_empty() {
                 format!("the sessions can't be listed: {reason}")
             } else {
@@ -107,46 +106,47 @@ async fn keep(runtime: &Inner, lease: Option<Lease>) -> Option<Lease> {
 /// Looks at every session that has changed since the last look, and at those that another process had then.
 async fn sweep(runtime: &Arc<Inner>, known: &Known) -> JournalResult<Known> {
     let mut seen = Known::default();
-    let mut sessions = all_sessions(&*runtime.journal);
-    while let Some(entry) = sessions.next().await? {
-        if entry.trashed {
-            continue;
-        }
-        // What it comes to is looked at when nobody is at it any more.
-        if runtime.works_at(entry.id) {
-            continue;
-        }
-        let ends = (entry.head.seq, entry.inbox_head);
-        let changed = known.ends.get(&entry.id) != Some(&ends);
-        let running = known.running.get(&entry.id).cloned().unwrap_or_default();
-        let look = if !changed && !known.unfinished.contains(&entry.id) {
-            Look { has_something_to_do: false, running }
-        } else {
-            match look_at(runtime, &entry).await {
-                Ok(look) => look,
-                // It is looked at again the next time.
-                Err(error) => {
-                    seen.unreadable.insert(entry.key.clone(), error.to_string());
-                    continue;
-                }
+    let mut after: Option<String> = None;
+    loop {
+        let page = runtime.journal.sessions(after.as_deref(), PAGE).await?;
+        let Some(last) = page.last() else { return Ok(seen) };
+        after = Some(last.key.clone());
+        for entry in page.iter().filter(|entry| !entry.trashed) {
+            // What it comes to is looked at when nobody is at it any more.
+            if runtime.works_at(entry.id) {
+                continue;
             }
-        };
-        if !look.running.is_empty() {
-            // One whose end another process should have recorded, and has not, is watched again.
-            let shared = runtime.shared(&entry.key, Some(entry.id));
-            look.running.iter().for_each(|task| task_monitor::monitor_task(runtime, &shared, *task));
-            seen.running.insert(entry.id, look.running);
-        }
-        if !look.has_something_to_do {
-            seen.ends.insert(entry.id, ends);
-            continue;
-        }
-        seen.unfinished.insert(entry.id);
-        if !runtime.failures.too_early(entry.id) {
-            runtime.shared(&entry.key, Some(entry.id)).wake(runtime);
+            let ends = (entry.head.seq, entry.inbox_head);
+            let changed = known.ends.get(&entry.id) != Some(&ends);
+            let running = known.running.get(&entry.id).cloned().unwrap_or_default();
+            let look = if !changed && !known.unfinished.contains(&entry.id) {
+                Look { has_something_to_do: false, running }
+            } else {
+                match look_at(runtime, entry).await {
+                    Ok(look) => look,
+                    // It is looked at again the next time.
+                    Err(error) => {
+                        seen.unreadable.insert(entry.key.clone(), error.to_string());
+                        continue;
+                    }
+                }
+            };
+            if !look.running.is_empty() {
+                // One whose end another process should have recorded, and has not, is watched again.
+                let shared = runtime.shared(&entry.key, Some(entry.id));
+                look.running.iter().for_each(|task| task_monitor::monitor_task(runtime, &shared, *task));
+                seen.running.insert(entry.id, look.running);
+            }
+            if !look.has_something_to_do {
+                seen.ends.insert(entry.id, ends);
+                continue;
+            }
+            seen.unfinished.insert(entry.id);
+            if !runtime.worker_backoff.is_backing_off(entry.id) {
+                runtime.shared(&entry.key, Some(entry.id)).wake(runtime);
+            }
         }
     }
-    Ok(seen)
 }
 
 /// What there is to do in a session.
@@ -166,13 +166,15 @@ async fn look_at(runtime: &Inner, entry: &SessionEntry) -> Result<Look> {
         return Ok(Look { has_something_to_do: through < entry.inbox_head, ..Look::default() });
     }
     let state = load(&*runtime.journal, &entry.key, entry.id).await?;
-    let has_something_to_do = state.work(entry.inbox_head, runtime.wake()).is_due();
+    let has_something_to_do = crate::Work::of(&state, entry.inbox_head, runtime.wake()).is_due();
     Ok(Look { has_something_to_do, running: state.tasks.running().map(TaskState::id).collect() })
 }
 
 /// Most sessions rest, and their last record says so: then nothing else of them needs to be read.
 async fn rests_through(runtime: &Inner, entry: &SessionEntry) -> Result<Option<Seq>> {
-    let last = record_at(&*runtime.journal, &StreamName::session(entry.id), entry.head.seq).await?;
+    let page = Page { records: 1, bytes: 0 };
+    let stream = StreamName::session(entry.id);
+    let last = runtime.journal.read(&stream, entry.head.seq, page).await?.pop();
     Ok(match last.map(|last| SessionRecord::decode(&last)) {
         Some(Ok(SessionRecord::TurnEnded(ended))) => ended.inbox_through,
         Some(Ok(SessionRecord::Imported(imported))) => Some(imported.inbox_through),

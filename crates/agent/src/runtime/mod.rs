@@ -1,6 +1,5 @@
 //! Many sessions in one process.
 
-mod failures;
 pub(crate) mod host;
 mod preflight;
 pub(crate) mod slot;
@@ -26,11 +25,12 @@ use crate::client::local::LocalSession;
 use crate::client::session::Session;
 use crate::client::watch::{Hub, Watcher};
 use crate::clock::now;
-use crate::housekeeping::idle::{Activity, Idle, IdleStatus};
+use crate::housekeeping::activity::ActivityTracker;
+use crate::housekeeping::backoff::WorkerBackoff;
+use crate::housekeeping::idle::{IdleStatus, IdleWorker};
 use crate::housekeeping::retention::{self, Mode, Pruning};
-use crate::housekeeping::{cleanup, idle};
+use crate::housekeeping::{cleanup, scheduler};
 use crate::memory::Memory;
-use crate::runtime::failures::Failures;
 use crate::runtime::slot::Shared;
 use crate::secrets::{hidden_variables, redactor_for};
 use crate::turn::budget::SpendLedger;
@@ -80,9 +80,9 @@ pub(crate) struct Inner {
     /// What is done only after asking.
     pub(crate) approvals: ApprovalPolicy,
     pub(crate) folder_tools: FolderToolsCache,
-    pub(crate) failures: Failures,
-    pub(crate) activity: Activity,
-    pub(crate) idle: Idle,
+    pub(crate) worker_backoff: WorkerBackoff,
+    pub(crate) activity: ActivityTracker,
+    pub(crate) idle: IdleWorker,
     pub(crate) ledger: SpendLedger,
     pub(crate) memory: Memory,
     pub(crate) everybody: Arc<Hub>,
@@ -153,7 +153,7 @@ impl Runtime {
         };
         let tasks = tasks(&config, home.folder())?;
         let approvals = approvals(&config)?;
-        let idle = Idle::new(Duration::from_secs(config.settings.memory.check_interval_s));
+        let idle = IdleWorker::new(Duration::from_secs(config.settings.memory.check_interval_s));
         let config = Config { home: home.folder().to_owned(), ..config };
         let inner = Arc::new_cyclic(|inner| Inner {
             memory: Memory::new(&config, &journal, inner),
@@ -169,8 +169,8 @@ impl Runtime {
             task_monitor: TaskMonitor::default(),
             approvals,
             folder_tools: FolderToolsCache::default(),
-            failures: Failures::default(),
-            activity: Activity::default(),
+            worker_backoff: WorkerBackoff::default(),
+            activity: ActivityTracker::default(),
             idle,
             ledger: SpendLedger::default(),
             everybody: Arc::default(),
@@ -198,7 +198,7 @@ impl Runtime {
     /// Begins to do what is done while sessions are idle, and nothing else: for whoever has a session of their own and leaves the
     /// turns of others to others. Once is enough.
     pub async fn start_idle(&self) -> Result<()> {
-        self.0.idle.start(&self.0, &idle::jobs()).await
+        self.0.idle.start(&self.0, &scheduler::session_jobs()).await
     }
 
     /// Stops that at once, also in the middle of a job, until it is started again.
@@ -220,7 +220,7 @@ impl Runtime {
     /// Removes what commands have left behind and nobody needs any more, unless somebody has just done so. A runtime that looks
     /// after sessions does this by itself.
     pub async fn tidy(&self) {
-        cleanup::tidy(&self.0).await;
+        cleanup::remove_leftovers(&self.0).await;
     }
 
     /// Puts away what is beyond the limits of the config, and removes what goes for good; never a session that is open here.

@@ -235,7 +235,7 @@ impl Shared {
 
     /// Tells the outcome to those whose input or order was taken and does not wait for a later turn.
     pub(crate) fn settled(&self, ended: Option<&TurnEnded>, state: &State) {
-        let later = |what: Awaited| state.waiting.iter().any(|input| what == Awaited::Input(input.id));
+        let later = |what: Awaited| state.pending_inputs.iter().any(|input| what == Awaited::Input(input.id));
         let concerns = |what: Awaited| !matches!(what, Awaited::Compaction(_)) && !later(what);
         self.tell(|waiter| waiter.taken && concerns(waiter.what), || Ok(ended.cloned()));
     }

@@ -1,7 +1,7 @@
 //! What a new epoch carries over from the state before it, and the state that it begins with.
 //!
-//! A compaction is one append. Whoever loads the session afterwards reads nothing from before it, and whoever was there when it
-//! happened folds the same record: both begin with [`State::begun`], so they can't differ.
+//! A compaction is one append. A process that loads the session afterwards reads nothing from before it, and the process that compacted
+//! folds the same record: both begin with [`new_epoch_state`], so they can't differ.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,215 +12,214 @@ use longhaul_protocol::{
 };
 
 use crate::compaction::plan::Compaction;
-use crate::session::repeats::Repeats;
-use crate::session::state::{Again, Counting, Cut, Epoch, State, Turn, Waiting};
+use crate::session::repeats::RepeatDetector;
+use crate::session::state::{Epoch, PendingInput, State, TokenCounting, TruncatedPrompt, Turn, TurnRequest};
 use crate::session::tasks::SessionTasks;
 
-/// What the model knows of files is carried for so many of them.
-const MOST_SEEN: usize = 2_000;
-/// The words for [`Again`].
+/// Known files that an epoch carries over.
+const MAX_KNOWN_FILES: usize = 2_000;
+/// The words for [`TurnRequest`].
 const RETRY: &str = "retry";
 const CONTINUE: &str = "continue";
 
-impl State {
-    /// What a new epoch carries over, besides what its record has fields for. `kept` is what stays of the context.
-    pub(crate) fn to_carry<'a>(
-        &self,
-        kept: impl IntoIterator<Item = &'a Item>,
-        covered_through: Seq,
-    ) -> Carried {
-        let shown: HashSet<_> = kept
-            .into_iter()
-            .filter_map(|item| match item {
-                Item::ToolResult { call, .. } => Some(*call),
-                _ => None,
-            })
-            .collect();
-        let mut outputs: Vec<CarriedOutput> = self
-            .outputs
+/// What a new epoch carries over, besides what its record has fields for. `kept` is what stays of the context.
+pub(crate) fn carry_over<'a>(
+    state: &State,
+    kept: impl IntoIterator<Item = &'a Item>,
+    covered_through: Seq,
+) -> Carried {
+    let shown: HashSet<_> = kept
+        .into_iter()
+        .filter_map(|item| match item {
+            Item::ToolResult { call, .. } => Some(*call),
+            _ => None,
+        })
+        .collect();
+    let mut outputs: Vec<CarriedOutput> = state
+        .full_outputs
+        .iter()
+        .filter(|(call, _)| shown.contains(call))
+        .map(|(call, whole)| CarriedOutput { call: *call, whole: whole.clone() })
+        .collect();
+    outputs.sort_by_key(|output| output.call);
+    Carried {
+        turn: state.turn.as_ref().map(carry_turn),
+        waiting: state.pending_inputs.iter().map(carry_input).collect(),
+        again: state.turn_request.map(|again| match again {
+            TurnRequest::Retry => RETRY.to_owned(),
+            TurnRequest::Continue => CONTINUE.to_owned(),
+        }),
+        last_outcome: state.last_outcome,
+        interrupted: state.interrupted_answer.clone(),
+        seen: carry_known_files(state),
+        changed: state.changed_files.clone(),
+        outputs,
+        tasks: state.tasks.carry_knowledge(),
+        model: state.model.clone(),
+        counting: state
+            .token_counts
             .iter()
-            .filter(|(call, _)| shown.contains(call))
-            .map(|(call, whole)| CarriedOutput { call: *call, whole: whole.clone() })
-            .collect();
-        outputs.sort_by_key(|output| output.call);
-        Carried {
-            turn: self.turn.as_ref().map(Turn::to_carry),
-            waiting: self.waiting.iter().map(Waiting::to_carry).collect(),
-            again: self.again.map(|again| match again {
-                Again::Retry => RETRY.to_owned(),
-                Again::Continue => CONTINUE.to_owned(),
-            }),
-            last_outcome: self.last_outcome,
-            interrupted: self.interrupted.clone(),
-            seen: self.seen_to_carry(),
-            changed: self.changed.clone(),
-            outputs,
-            tasks: self.tasks.knowledge_to_carry(),
-            model: self.model.clone(),
-            counting: self.counting.iter().map(|(model, known)| (model.clone(), known.to_carry())).collect(),
-            rate_limits: self.rate_limits.clone(),
-            warned: self.warned.clone(),
-            answers: self.answers,
-            compactions: self.compaction.count.saturating_add(1),
-            since_answer: self.compaction.since_answer.saturating_add(1),
-            covered_through,
-            asked_in: self.asked_in,
-        }
-    }
-
-    /// What the model knows of files, by their paths. If there are too many, those that were changed stay, the newest first.
-    fn seen_to_carry(&self) -> Vec<FileSeen> {
-        let mut seen: Vec<FileSeen> =
-            self.seen.iter().map(|(path, hash)| FileSeen { path: path.clone(), hash: *hash }).collect();
-        if seen.len() > MOST_SEEN {
-            let ages: HashMap<&str, usize> = self.changed.iter().rev().map(String::as_str).zip(0..).collect();
-            let age = |seen: &FileSeen| ages.get(seen.path.as_str()).copied().unwrap_or(usize::MAX);
-            seen.sort_by(|one, other| age(one).cmp(&age(other)).then_with(|| one.path.cmp(&other.path)));
-            seen.truncate(MOST_SEEN);
-        }
-        seen.sort_by(|one, other| one.path.cmp(&other.path));
-        seen
-    }
-
-    /// The state that an epoch begins with which does not go on with the context before it. The `system_message` records after it
-    /// put the preface before what it keeps.
-    pub(crate) fn begun(&self, began: Seq, epoch: EpochStarted) -> Self {
-        let carried = *epoch.carried.unwrap_or_default();
-        Self {
-            head: self.head,
-            created: self.created.clone(),
-            foreign_through: self.foreign_through,
-            epoch: Some(Epoch {
-                number: epoch.epoch,
-                began,
-                folds_from: began,
-                system: epoch.system,
-                tools: epoch.tools,
-            }),
-            inbox_through: self.inbox_through.max(epoch.inbox_through),
-            turns: epoch.turns,
-            places: epoch.kept.iter().map(|kept| kept.place).collect(),
-            items: epoch.kept.into_iter().map(|kept| Arc::new(kept.item)).collect(),
-            preface: 0,
-            summary: epoch.summary.map(|summary| *summary),
-            compaction: Compaction {
-                count: carried.compactions,
-                since_answer: carried.since_answer,
-                covered_through: carried.covered_through,
-                ..Compaction::default()
-            },
-            answers: carried.answers,
-            asked_in: carried.asked_in,
-            waiting: carried.waiting.into_iter().map(Waiting::carried).collect(),
-            turn: carried.turn.map(Turn::carried),
-            todo: epoch.todo,
-            seen: Arc::new(carried.seen.into_iter().map(|seen| (seen.path, seen.hash)).collect()),
-            changed: carried.changed,
-            outputs: carried.outputs.into_iter().map(|output| (output.call, output.whole)).collect(),
-            pins: epoch.pins,
-            tasks: SessionTasks::carried(epoch.tasks, epoch.ended, carried.tasks),
-            questions: epoch.questions,
-            last_outcome: carried.last_outcome,
-            interrupted: carried.interrupted,
-            again: carried.again.and_then(|again| match again.as_str() {
-                RETRY => Some(Again::Retry),
-                CONTINUE => Some(Again::Continue),
-                _ => None,
-            }),
-            model: carried.model,
-            counting: carried
-                .counting
-                .into_iter()
-                .map(|(model, known)| (model, Counting::carried(known)))
-                .collect(),
-            reported: None,
-            rate_limits: carried.rate_limits,
-            warned: carried.warned,
-        }
+            .map(|(model, known)| (model.clone(), carry_counting(known)))
+            .collect(),
+        rate_limits: state.rate_limits.clone(),
+        warned: state.given_warnings.clone(),
+        answers: state.answer_count,
+        compactions: state.compaction.count.saturating_add(1),
+        since_answer: state.compaction.count_since_answer.saturating_add(1),
+        covered_through,
+        asked_in: state.request_turn,
     }
 }
 
-impl Turn {
-    fn to_carry(&self) -> OpenTurn {
-        OpenTurn {
-            number: self.number,
-            answers: self.answers,
-            steps: self.steps,
-            started_at: self.started_at,
-            awaited_ms: self.awaited_ms,
-            tokens: self.tokens,
-            cost_nano: self.cost_nano,
-            hurried: self.hurried,
-            goes_on: self.goes_on,
-            carried: self.carried.clone(),
-            cuts: self.cuts,
-            interrupted: self.interrupted.clone(),
-            answered: self.answered,
-            called: self.called || !self.calls.is_empty(),
-            text: self.text.clone(),
-            too_long: self.too_long,
-            // What was refused is gone: the new context has yet to be.
-            refusal: None,
-            repeats: self.repeats.to_carry(),
-        }
+/// What the model knows of files, by their paths. If there are too many, those that were changed stay, the newest first.
+fn carry_known_files(state: &State) -> Vec<FileSeen> {
+    let mut seen: Vec<FileSeen> =
+        state.known_files.iter().map(|(path, hash)| FileSeen { path: path.clone(), hash: *hash }).collect();
+    if seen.len() > MAX_KNOWN_FILES {
+        let ages: HashMap<&str, usize> =
+            state.changed_files.iter().rev().map(String::as_str).zip(0..).collect();
+        let age = |seen: &FileSeen| ages.get(seen.path.as_str()).copied().unwrap_or(usize::MAX);
+        seen.sort_by(|one, other| age(one).cmp(&age(other)).then_with(|| one.path.cmp(&other.path)));
+        seen.truncate(MAX_KNOWN_FILES);
     }
+    seen.sort_by(|one, other| one.path.cmp(&other.path));
+    seen
+}
 
-    /// Between two steps nothing else is open: no attempt, no call, no question, no cancel.
-    fn carried(open: OpenTurn) -> Self {
-        Self {
-            number: open.number,
-            answers: open.answers,
-            steps: open.steps,
-            started_at: open.started_at,
-            awaited_ms: open.awaited_ms,
-            tokens: open.tokens,
-            cost_nano: open.cost_nano,
-            hurried: open.hurried,
-            goes_on: open.goes_on,
-            carried: open.carried,
-            cuts: open.cuts,
-            interrupted: open.interrupted,
-            answered: open.answered,
-            called: open.called,
-            text: open.text,
-            too_long: open.too_long,
-            refusal: open.refusal,
-            repeats: Repeats::carried(open.repeats),
-            // A step that has yet to be answered has yet to put the results of its calls into the context.
-            settled: open.answered,
-            ..Self::default()
-        }
+/// The state that an epoch begins with which does not go on with the context before it. The `system_message` records after it
+/// put the preface before what it keeps.
+pub(crate) fn new_epoch_state(state: &State, began: Seq, epoch: EpochStarted) -> State {
+    let carried = *epoch.carried.unwrap_or_default();
+    State {
+        head: state.head,
+        created: state.created.clone(),
+        foreign_through: state.foreign_through,
+        epoch: Some(Epoch {
+            number: epoch.epoch,
+            began,
+            folds_from: began,
+            system: epoch.system,
+            tools: epoch.tools,
+        }),
+        inbox_through: state.inbox_through.max(epoch.inbox_through),
+        turn_count: epoch.turns,
+        places: epoch.kept.iter().map(|kept| kept.place).collect(),
+        items: epoch.kept.into_iter().map(|kept| Arc::new(kept.item)).collect(),
+        preface_len: 0,
+        summary: epoch.summary.map(|summary| *summary),
+        compaction: Compaction {
+            count: carried.compactions,
+            count_since_answer: carried.since_answer,
+            covered_through: carried.covered_through,
+            ..Compaction::default()
+        },
+        answer_count: carried.answers,
+        request_turn: carried.asked_in,
+        pending_inputs: carried.waiting.into_iter().map(restore_input).collect(),
+        turn: carried.turn.map(restore_turn),
+        todo: epoch.todo,
+        known_files: Arc::new(carried.seen.into_iter().map(|seen| (seen.path, seen.hash)).collect()),
+        changed_files: carried.changed,
+        full_outputs: carried.outputs.into_iter().map(|output| (output.call, output.whole)).collect(),
+        pins: epoch.pins,
+        tasks: SessionTasks::restore(epoch.tasks, epoch.ended, carried.tasks),
+        questions: epoch.questions,
+        last_outcome: carried.last_outcome,
+        interrupted_answer: carried.interrupted,
+        turn_request: carried.again.and_then(|again| match again.as_str() {
+            RETRY => Some(TurnRequest::Retry),
+            CONTINUE => Some(TurnRequest::Continue),
+            _ => None,
+        }),
+        model: carried.model,
+        token_counts: carried
+            .counting
+            .into_iter()
+            .map(|(model, known)| (model, restore_counting(known)))
+            .collect(),
+        provider_count: None,
+        rate_limits: carried.rate_limits,
+        given_warnings: carried.warned,
     }
 }
 
-impl Waiting {
-    fn to_carry(&self) -> WaitingInput {
-        let Self { id, mode, text, images, cancelled, taken } = self.clone();
-        WaitingInput { id, mode, text, images, cancelled, taken }
-    }
-
-    fn carried(waiting: WaitingInput) -> Self {
-        let WaitingInput { id, mode, text, images, cancelled, taken } = waiting;
-        Self { id, mode, text, images, cancelled, taken }
+fn carry_turn(turn: &Turn) -> OpenTurn {
+    OpenTurn {
+        number: turn.number,
+        answers: turn.request_turn,
+        steps: turn.steps,
+        started_at: turn.started_at,
+        awaited_ms: turn.question_wait_ms,
+        tokens: turn.tokens,
+        cost_nano: turn.cost_nano,
+        hurried: turn.retry_now_count,
+        goes_on: turn.continues_next_step,
+        carried: turn.text_before_cut.clone(),
+        cuts: turn.length_cuts,
+        interrupted: turn.interrupted_answer.clone(),
+        answered: turn.answered,
+        called: turn.had_calls || !turn.calls.is_empty(),
+        text: turn.text.clone(),
+        too_long: turn.overflow_count,
+        // The refused prompt is gone with the old context.
+        refusal: None,
+        repeats: turn.repeats.carry_over(),
     }
 }
 
-impl Counting {
-    fn to_carry(&self) -> CarriedCounting {
-        CarriedCounting {
-            samples: self.calibration.samples().to_vec(),
-            cut_at: self.cuts.map(|cut| cut.at),
-            cut_window: self.cuts.and_then(|cut| cut.window),
-            refused_at: self.refused_at,
-        }
+/// Between two steps nothing else is open: no attempt, no call, no question, no cancel.
+fn restore_turn(open: OpenTurn) -> Turn {
+    Turn {
+        number: open.number,
+        request_turn: open.answers,
+        steps: open.steps,
+        started_at: open.started_at,
+        question_wait_ms: open.awaited_ms,
+        tokens: open.tokens,
+        cost_nano: open.cost_nano,
+        retry_now_count: open.hurried,
+        continues_next_step: open.goes_on,
+        text_before_cut: open.carried,
+        length_cuts: open.cuts,
+        interrupted_answer: open.interrupted,
+        answered: open.answered,
+        had_calls: open.called,
+        text: open.text,
+        overflow_count: open.too_long,
+        refusal: open.refusal,
+        repeats: RepeatDetector::restore(open.repeats),
+        // A step without an answer has no results in the context yet.
+        results_in_context: open.answered,
+        ..Turn::default()
     }
+}
 
-    fn carried(known: CarriedCounting) -> Self {
-        Self {
-            calibration: TokenCalibration::from_samples(known.samples),
-            cuts: known.cut_at.map(|at| Cut { at, window: known.cut_window }),
-            refused_at: known.refused_at,
-        }
+fn carry_input(input: &PendingInput) -> WaitingInput {
+    let PendingInput { id, mode, text, images, cancelled, taken } = input.clone();
+    WaitingInput { id, mode, text, images, cancelled, taken }
+}
+
+fn restore_input(waiting: WaitingInput) -> PendingInput {
+    let WaitingInput { id, mode, text, images, cancelled, taken } = waiting;
+    PendingInput { id, mode, text, images, cancelled, taken }
+}
+
+fn carry_counting(counting: &TokenCounting) -> CarriedCounting {
+    CarriedCounting {
+        samples: counting.calibration.samples().to_vec(),
+        cut_at: counting.truncated_prompt.map(|cut| cut.tokens_read),
+        cut_window: counting.truncated_prompt.and_then(|cut| cut.window),
+        refused_at: counting.refused_at,
+    }
+}
+
+fn restore_counting(known: CarriedCounting) -> TokenCounting {
+    TokenCounting {
+        calibration: TokenCalibration::from_samples(known.samples),
+        truncated_prompt: known
+            .cut_at
+            .map(|at| TruncatedPrompt { tokens_read: at, window: known.cut_window }),
+        refused_at: known.refused_at,
     }
 }
 

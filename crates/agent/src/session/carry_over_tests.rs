@@ -15,8 +15,8 @@ use longhaul_protocol::{
 };
 use proptest::prelude::*;
 
-use super::MOST_SEEN;
-use crate::compaction::plan::{Compaction, Space, Trigger};
+use super::MAX_KNOWN_FILES;
+use crate::compaction::plan::{Compaction, CompactionTrigger, ContextLimits};
 use crate::compaction::plan_compaction;
 use crate::session::decide::{Action, decide};
 use crate::session::fixtures::{policy, record};
@@ -143,9 +143,9 @@ impl Scribe {
         let state = &self.state;
         match &state.turn {
             Some(turn) if turn.cancelled => return None,
-            None if state.waiting.is_empty() && state.again.is_none() => return None,
+            None if state.pending_inputs.is_empty() && state.turn_request.is_none() => return None,
             Some(_) => {}
-            None => self.write(&SessionRecord::TurnStarted(TurnStarted { turn: self.state.turns + 1 })),
+            None => self.write(&SessionRecord::TurnStarted(TurnStarted { turn: self.state.turn_count + 1 })),
         }
         let turn = self.state.turn.clone().unwrap();
         if turn.cancelled {
@@ -234,7 +234,7 @@ impl Scribe {
         let blob = BlobRef::to(&self.records.len().to_le_bytes(), "text/plain");
         let before = self.state.epoch.clone().unwrap();
         EpochStarted {
-            turns: self.state.turns,
+            turns: self.state.turn_count,
             inbox_through: self.state.inbox_through,
             pins: self.state.pins.clone(),
             todo: self.state.todo.clone(),
@@ -290,7 +290,7 @@ impl Scribe {
                     unasked: false,
                 }));
             }
-            Happens::Tell => self.state.tasks.tell().into_iter().for_each(|fact| self.write(&fact)),
+            Happens::Tell => self.state.tasks.announcements().into_iter().for_each(|fact| self.write(&fact)),
             Happens::Stall => {
                 let Some(task_id) = self.a_task(TaskState::is_running) else { return };
                 let news = TaskNews { task_id, printed: 12, ended: false };
@@ -328,7 +328,8 @@ impl Scribe {
             }
             Happens::Stub => {
                 let calibration = self.state.calibration("m");
-                let calls = self.state.outline(&calibration, 0).plan_stubs().calls;
+                let calls =
+                    crate::compaction::plan::context_outline(&self.state, &calibration, 0).plan_stubs().calls;
                 self.write(&SessionRecord::EpochStarted(self.next_epoch(EpochReason::Stubbed)));
                 self.write(&SessionRecord::Stubbed(Stubbed { calls }));
             }
@@ -355,7 +356,13 @@ impl Scribe {
         self.start_compaction();
         let summary = Summary { goal: "the goal".into(), ..Summary::default() };
         let written = by_model.then(|| WrittenSummary { summary, withdrawn: vec![] });
-        let Ok(facts) = plan_compaction(&self.state, &Space::default(), Trigger::Asked, written, keep) else {
+        let Ok(facts) = plan_compaction(
+            &self.state,
+            &ContextLimits::default(),
+            CompactionTrigger::Requested,
+            written,
+            keep,
+        ) else {
             // By rule there may be nothing that could go.
             assert!(!by_model);
             let reason = "there is nothing that could go".to_owned();
@@ -374,21 +381,21 @@ impl Scribe {
         let after = self.state.clone();
         assert_eq!(after.tasks.all(), before.tasks.all());
         let shown: HashSet<CallId> = after.items.iter().filter_map(result_of).collect();
-        let outputs = before.outputs.iter().filter(|(call, _)| shown.contains(call));
+        let outputs = before.full_outputs.iter().filter(|(call, _)| shown.contains(call));
         State {
-            outputs: outputs.map(|(call, whole)| (*call, whole.clone())).collect(),
+            full_outputs: outputs.map(|(call, whole)| (*call, whole.clone())).collect(),
             // Which tasks run stands in the preface.
             tasks: after.tasks,
             turn: before.turn.map(|turn| Turn {
-                called: turn.called || !turn.calls.is_empty(),
-                settled: turn.answered,
+                had_calls: turn.had_calls || !turn.calls.is_empty(),
+                results_in_context: turn.answered,
                 calls: vec![],
                 refusal: None,
                 ..turn
             }),
             compaction: Compaction {
                 count: before.compaction.count + 1,
-                since_answer: before.compaction.since_answer + 1,
+                count_since_answer: before.compaction.count_since_answer + 1,
                 covered_through,
                 ..Compaction::default()
             },
@@ -396,10 +403,10 @@ impl Scribe {
             epoch: after.epoch,
             items: after.items,
             places: after.places,
-            preface: after.preface,
+            preface_len: after.preface_len,
             summary: after.summary,
             pins: after.pins,
-            reported: None,
+            provider_count: None,
             ..before
         }
     }
@@ -446,14 +453,18 @@ fn of_too_many_files_those_that_were_changed_last_are_still_known() {
     let path = |number: usize| format!("/w/{number:05}");
     let hash = Hash::of("x");
     let state = State {
-        seen: Arc::new((0..MOST_SEEN + 10).map(|number| (path(number), hash)).collect()),
-        changed: vec![path(MOST_SEEN + 9), path(MOST_SEEN + 5)],
+        known_files: Arc::new((0..MAX_KNOWN_FILES + 10).map(|number| (path(number), hash)).collect()),
+        changed_files: vec![path(MAX_KNOWN_FILES + 9), path(MAX_KNOWN_FILES + 5)],
         ..State::default()
     };
 
-    let seen: Vec<String> = state.to_carry([], 1).seen.into_iter().map(|seen| seen.path).collect();
+    let seen: Vec<String> = crate::session::carry_over::carry_over(&state, [], 1)
+        .seen
+        .into_iter()
+        .map(|seen| seen.path)
+        .collect();
 
-    let expected = (0..MOST_SEEN - 2).chain([MOST_SEEN + 5, MOST_SEEN + 9]).map(path);
+    let expected = (0..MAX_KNOWN_FILES - 2).chain([MAX_KNOWN_FILES + 5, MAX_KNOWN_FILES + 9]).map(path);
     assert_eq!(seen, expected.collect::<Vec<_>>());
 }
 
@@ -493,8 +504,8 @@ proptest! {
             prop_assert_eq!(decide(&closed, &policy()), Action::Rest);
             prop_assert_eq!(closed.inbox_through, state.inbox_through + 3);
             prop_assert_eq!(&closed.created.as_ref().unwrap().work_dir, &Some("/here".to_owned()));
-            prop_assert!(closed.waiting.is_empty() && closed.questions.is_empty() && closed.again.is_none());
-            prop_assert!(closed.tasks.all().is_empty() && closed.compaction.open.is_none());
+            prop_assert!(closed.pending_inputs.is_empty() && closed.questions.is_empty() && closed.turn_request.is_none());
+            prop_assert!(closed.tasks.all().is_empty() && closed.compaction.open_reason.is_none());
             prop_assert_eq!(normalise(&closed.items), closed.items.clone(), "each call has one result");
             let is_foreign = closed.foreign_through == before.seq + 1;
             prop_assert_eq!(is_foreign, !mine);

@@ -1,80 +1,83 @@
 //! `decide(state, policy)`: what to do next. No clock, no disk, no network.
 //!
-//! Whoever acts carries an action to its end before asking again. So an attempt or a call that is open *here* was left open by
-//! a runtime that is gone.
+//! The worker finishes each action before it calls `decide` again. So an attempt or a call that is open here was left open by a
+//! process that is gone: that is all of crash recovery in the pure core.
 
 use longhaul_model::FailureClass;
 use longhaul_protocol::{CallId, Hash, Limit, Outcome, QuestionId};
 
 use crate::Wake;
-use crate::compaction::plan::{Moment, Relief, Space, Trigger};
+use crate::compaction::plan::{
+    CompactionChoice, CompactionTrigger, ContextLimits, SizeCheck, choose_compaction,
+};
 use crate::session::state::{CallState, State, Turn};
+use crate::session::work::Work;
 
-/// What the decisions depend on besides the records.
+/// What decisions depend on besides the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// The system prompt that a new turn would have.
+    /// Hash of the current system prompt.
     pub system: Hash,
-    /// The tools' schemas that a new turn would have.
+    /// Hash of the current tools' schemas.
     pub tools: Hash,
-    /// The tools that only look, which may run side by side.
-    pub reads: Vec<String>,
-    /// What a turn may use.
-    pub limits: Limits,
-    /// What the model has room for.
-    pub space: Space,
-    /// Which ends of tasks begin a turn by themselves.
+    /// Tools without side effects, which may run in parallel.
+    pub read_only_tools: Vec<String>,
+    /// Limits of a turn.
+    pub limits: TurnLimits,
+    /// Limits of the context.
+    pub context: ContextLimits,
+    /// Which ends of tasks start a turn.
     pub wake: Wake,
-    /// Whether more of them are waited for before they do.
-    pub is_gathering: bool,
-    /// Whether the time of this turn is over.
+    /// Whether more ends of tasks are awaited before a turn starts, to batch them.
+    pub is_batching_task_ends: bool,
+    /// Whether the turn has passed its deadline.
     pub is_out_of_time: bool,
-    /// Why nothing more may be done in this turn: the journal refused to take what happened.
-    pub must_end: Option<String>,
+    /// Why the turn must end: the journal refused a record.
+    pub forced_end: Option<String>,
 }
 
-/// What a turn may use.
+/// Limits of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct TurnLimits {
     /// Steps.
     pub steps: u64,
     /// Tokens, sent and received.
     pub tokens: Option<u64>,
-    /// Money, in billionths of a US dollar.
+    /// Cost, in billionths of a US dollar.
     pub cost_nano: Option<u64>,
-    /// Money before the day's is used up, if there is a limit for the day.
+    /// What is left of the day's budget, in billionths of a US dollar.
     pub left_today_nano: Option<u64>,
 }
 
-impl Default for Limits {
+impl Default for TurnLimits {
     fn default() -> Self {
         Self { steps: u64::MAX, tokens: None, cost_nano: None, left_today_nano: None }
     }
 }
 
 impl Policy {
-    /// Whether nothing new may be begun in this turn.
-    pub fn ends_the_turn(&self) -> bool {
-        self.is_out_of_time || self.must_end.is_some()
+    /// Whether the turn may not start anything new.
+    pub fn must_end_turn(&self) -> bool {
+        self.is_out_of_time || self.forced_end.is_some()
     }
 }
 
-/// What to do next.
+/// What the worker does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing, until something comes.
+    /// Wait until something happens.
     Rest,
-    /// Begin an epoch, because there is none or what a context begins with has changed.
+    /// Start an epoch: there is none, or the system prompt or the tools have changed.
     StartEpoch,
     /// Close a compaction that a crash left open.
     CloseCompaction,
     /// Replace the output of these calls by stubs.
     Stub(Vec<CallId>),
-    /// Make the context smaller.
-    Compact(Trigger),
-    /// Begin a turn that asks nobody: it is cancelled already, or has a limit to end with.
+    /// Compact the context.
+    Compact(CompactionTrigger),
+    /// Begin a turn that calls no model: it is cancelled already, or ends with a limit.
     BeginTurn(u64),
-    /// Ask the model, after beginning what has to begin.
+    /// Call the model, after starting the turn and the step.
     CallModel {
         /// The turn to begin.
         turn: Option<u64>,
@@ -86,30 +89,30 @@ pub enum Action {
         /// How many of its blocks count.
         kept: usize,
     },
-    /// Run these calls side by side, or find out what became of them.
+    /// Run these calls in parallel, or find out what became of them after a crash.
     RunTools(Vec<CallId>),
-    /// Wait for a person's answer, without which these calls can't run.
+    /// Wait for the user's answer to this question.
     AwaitAnswer(QuestionId),
     /// End the turn.
-    EndTurn(Ending),
+    EndTurn(TurnEnding),
 }
 
 /// How a turn ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
+pub struct TurnEnding {
     /// The outcome.
     pub outcome: Outcome,
     /// The limit that was reached.
     pub limit: Option<Limit>,
     /// What went wrong, or which limit it was and how to go on.
     pub error: Option<String>,
-    /// The same, for programs.
+    /// A code for programs.
     pub code: Option<String>,
-    /// The final answer, where it is not what the last answer on record says.
+    /// The final answer, if it differs from the last recorded one.
     pub text: Option<String>,
 }
 
-impl Ending {
+impl TurnEnding {
     pub(crate) fn failed(error: impl Into<String>) -> Self {
         Self { error: Some(error.into()), ..Self::plain(Outcome::Failed) }
     }
@@ -123,48 +126,47 @@ impl Ending {
     }
 }
 
-/// What to do next.
+/// Decides what the worker does next.
 pub fn decide(state: &State, policy: &Policy) -> Action {
-    if state.compaction.open.is_some() {
+    if state.compaction.open_reason.is_some() {
         return Action::CloseCompaction;
     }
     match &state.turn {
-        None if !state.wants_a_turn(policy) => match state.relief(policy, Moment::Rest) {
-            Relief::Stub(calls) => Action::Stub(calls),
-            Relief::Compact(trigger) => Action::Compact(trigger),
-            Relief::Nothing | Relief::Hopeless(_) => Action::Rest,
-        },
-        None if begins_anew(state, policy) => Action::StartEpoch,
-        None => begin(state, policy),
+        None if !should_start_turn(state, policy) => {
+            match choose_compaction(state, policy, SizeCheck::AtRest) {
+                CompactionChoice::Stub(calls) => Action::Stub(calls),
+                CompactionChoice::Compact(trigger) => Action::Compact(trigger),
+                CompactionChoice::Nothing | CompactionChoice::Impossible(_) => Action::Rest,
+            }
+        }
+        None if needs_new_epoch(state, policy) => Action::StartEpoch,
+        None => start_turn(state, policy),
         Some(turn) => decide_in_turn(state, turn, policy),
     }
 }
 
-/// A turn is wanted, and none is open.
-fn begin(state: &State, policy: &Policy) -> Action {
-    let turn = state.turns.saturating_add(1);
-    // A turn that begins only to end as cancelled, or with its limit, asks nobody.
-    if state.waiting.iter().any(|input| input.cancelled) || policy.limits.left_today_nano == Some(0) {
+fn start_turn(state: &State, policy: &Policy) -> Action {
+    let turn = state.turn_count.saturating_add(1);
+    // A turn that only ends as cancelled, or with a limit, calls no model.
+    if state.pending_inputs.iter().any(|input| input.cancelled) || policy.limits.left_today_nano == Some(0) {
         return Action::BeginTurn(turn);
     }
-    match state.relief(policy, Moment::BeforeTurn) {
-        Relief::Nothing => Action::CallModel { turn: Some(turn), step: Some(1) },
-        Relief::Stub(calls) => Action::Stub(calls),
-        Relief::Compact(trigger) => Action::Compact(trigger),
-        // It begins, to end with that.
-        Relief::Hopeless(_) => Action::BeginTurn(turn),
+    match choose_compaction(state, policy, SizeCheck::BeforeTurn) {
+        CompactionChoice::Nothing => Action::CallModel { turn: Some(turn), step: Some(1) },
+        CompactionChoice::Stub(calls) => Action::Stub(calls),
+        CompactionChoice::Compact(trigger) => Action::Compact(trigger),
+        // It begins, only to end with that error.
+        CompactionChoice::Impossible(_) => Action::BeginTurn(turn),
     }
 }
 
-impl State {
-    /// Whether something is there that a turn should begin with.
-    pub(crate) fn wants_a_turn(&self, policy: &Policy) -> bool {
-        let work = self.own_work(policy.wake);
-        work.input || (work.task_end && !policy.is_gathering)
-    }
+/// Whether a turn should start where none is open.
+pub(crate) fn should_start_turn(state: &State, policy: &Policy) -> bool {
+    let work = Work::of_taken(state, policy.wake);
+    work.input || (work.task_end && !policy.is_batching_task_ends)
 }
 
-fn begins_anew(state: &State, policy: &Policy) -> bool {
+fn needs_new_epoch(state: &State, policy: &Policy) -> bool {
     state
         .epoch
         .as_ref()
@@ -173,11 +175,11 @@ fn begins_anew(state: &State, policy: &Policy) -> bool {
 
 fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     if let Some(attempt) = &turn.attempt {
-        let kept = match (&turn.broken, turn.cancelled) {
-            // Nobody can tell which of its calls have run.
+        let kept = match (&turn.lost_record, turn.cancelled) {
+            // Which of its calls have run is unknown.
             (Some(_), _) => 0,
-            (None, true) => attempt.kept_when_cancelled(),
-            (None, false) => attempt.kept_when_broken(),
+            (None, true) => attempt.blocks_kept_on_cancel(),
+            (None, false) => attempt.blocks_kept_on_failure(),
         };
         return Action::CloseAttempt { kept };
     }
@@ -187,20 +189,20 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
         return Action::RunTools(open);
     }
     if turn.cancelled {
-        return Action::EndTurn(Ending::plain(Outcome::Cancelled));
+        return Action::EndTurn(TurnEnding::plain(Outcome::Cancelled));
     }
-    if let Some(reason) = policy.must_end.as_ref().or(turn.broken.as_ref()) {
-        return Action::EndTurn(Ending::failed(reason.clone()));
+    if let Some(reason) = policy.forced_end.as_ref().or(turn.lost_record.as_ref()) {
+        return Action::EndTurn(TurnEnding::failed(reason.clone()));
     }
-    if let Some(reason) = turn.repeats.stuck() {
+    if let Some(reason) = turn.repeats.stuck_reason() {
         let error = format!("{reason}; say what should be done differently to go on");
-        return Action::EndTurn(Ending::limit(Limit::Loop, error));
+        return Action::EndTurn(TurnEnding::limit(Limit::Loop, error));
     }
-    let has_calls = turn.called || !turn.calls.is_empty();
-    let is_done = turn.answered && !has_calls && !turn.goes_on && !state.joins();
+    let has_calls = turn.had_calls || !turn.calls.is_empty();
+    let is_done = turn.answered && !has_calls && !turn.continues_next_step && !state.has_joining_inputs();
     if policy.is_out_of_time && !is_done {
         let error = "the turn reached its limit of time (limits.seconds_per_turn); send anything to go on";
-        return Action::EndTurn(Ending::limit(Limit::Time, error));
+        return Action::EndTurn(TurnEnding::limit(Limit::Time, error));
     }
     let next = next_calls(&turn.calls, policy);
     if let Some(question) = next.iter().find_map(|call| state.question_about(*call)) {
@@ -213,9 +215,9 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
         return Action::StartEpoch;
     }
     if is_done {
-        return Action::EndTurn(Ending::plain(Outcome::Completed));
+        return Action::EndTurn(TurnEnding::plain(Outcome::Completed));
     }
-    if let Some(ending) = is_used_up(turn, policy) {
+    if let Some(ending) = check_turn_budget(turn, policy) {
         return Action::EndTurn(ending);
     }
     let step = (turn.steps == 0 || turn.answered).then(|| turn.steps.saturating_add(1));
@@ -224,27 +226,27 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
             "the turn reached its limit of {} steps (limits.steps); send anything to go on",
             policy.limits.steps
         );
-        return Action::EndTurn(Ending::limit(Limit::Steps, error));
+        return Action::EndTurn(TurnEnding::limit(Limit::Steps, error));
     }
-    match state.relief(policy, Moment::WithinTurn) {
-        Relief::Nothing => Action::CallModel { turn: None, step },
-        Relief::Stub(calls) => Action::Stub(calls),
-        Relief::Compact(trigger) => Action::Compact(trigger),
-        Relief::Hopeless(error) => {
+    match choose_compaction(state, policy, SizeCheck::WithinTurn) {
+        CompactionChoice::Nothing => Action::CallModel { turn: None, step },
+        CompactionChoice::Stub(calls) => Action::Stub(calls),
+        CompactionChoice::Compact(trigger) => Action::Compact(trigger),
+        CompactionChoice::Impossible(error) => {
             let code = Some(FailureClass::TooLong.code().to_owned());
-            Action::EndTurn(Ending { code, ..Ending::failed(error) })
+            Action::EndTurn(TurnEnding { code, ..TurnEnding::failed(error) })
         }
     }
 }
 
-/// Before the model is asked once more: whether the turn may still spend.
-fn is_used_up(turn: &Turn, policy: &Policy) -> Option<Ending> {
+/// Why the turn may not call the model again, if a budget is spent.
+fn check_turn_budget(turn: &Turn, policy: &Policy) -> Option<TurnEnding> {
     if policy.limits.tokens.is_some_and(|most| turn.tokens >= most) {
         let error = format!(
             "the turn used {} tokens, and limits.tokens_per_turn is reached; send anything to go on",
             turn.tokens
         );
-        return Some(Ending::limit(Limit::Tokens, error));
+        return Some(TurnEnding::limit(Limit::Tokens, error));
     }
     if policy.limits.cost_nano.is_some_and(|most| turn.cost_nano >= most) {
         #[allow(clippy::cast_precision_loss, reason = "for people")]
@@ -252,20 +254,20 @@ fn is_used_up(turn: &Turn, policy: &Policy) -> Option<Ending> {
         let error = format!(
             "the turn cost {dollars:.4} US dollars, and limits.cost_per_turn is reached; send anything to go on"
         );
-        return Some(Ending::limit(Limit::Cost, error));
+        return Some(TurnEnding::limit(Limit::Cost, error));
     }
     if policy.limits.left_today_nano.is_some_and(|left| turn.cost_nano >= left) {
         let error = "all sessions together have cost what limits.cost_per_day allows; \
                      raise it, or send anything tomorrow (UTC) to go on";
-        return Some(Ending::limit(Limit::Cost, error));
+        return Some(TurnEnding::limit(Limit::Cost, error));
     }
     None
 }
 
-/// Calls that only look run side by side, up to the first that does more; the rest run one by one, in order.
+/// Read-only calls run in parallel, up to the first call with side effects; the rest run one by one, in order.
 fn next_calls(calls: &[CallState], policy: &Policy) -> Vec<CallId> {
     let mut waiting = calls.iter().filter(|call| call.result.is_none());
-    let reads = |call: &&CallState| policy.reads.contains(&call.name);
+    let reads = |call: &&CallState| policy.read_only_tools.contains(&call.name);
     let Some(first) = waiting.next() else { return vec![] };
     let mut next = vec![first.id];
     if reads(&first) {

@@ -46,7 +46,7 @@ fn thoughts_count_only_with_the_text_that_they_led_to() {
     };
 
     let kept =
-        ["", "So I"].map(|text| (attempt(text).kept_when_stopped(), attempt(text).kept_when_cancelled()));
+        ["", "So I"].map(|text| (attempt(text).blocks_kept_on_stop(), attempt(text).blocks_kept_on_cancel()));
 
     assert_eq!(kept, [(0, 0), (0, 2)]);
 }
@@ -66,7 +66,7 @@ fn a_cancelled_attempt_keeps_what_is_complete_unless_it_is_thoughts_alone() {
     assert_eq!(next(&with(begun(), vec![text(), cancel()])), Action::CloseAttempt { kept: 1 });
     assert_eq!(next(&with(begun(), vec![thought(), cancel()])), Action::CloseAttempt { kept: 0 });
     let ended = next(&with(begun(), vec![asks(1, "look"), cancel(), broke(1)]));
-    assert_eq!(ended, Action::EndTurn(Ending::plain(Outcome::Cancelled)), "the call is not run");
+    assert_eq!(ended, Action::EndTurn(TurnEnding::plain(Outcome::Cancelled)), "the call is not run");
 }
 
 /// T4
@@ -101,11 +101,11 @@ fn a_call_that_a_crash_left_open_is_looked_after_before_anything_else() {
 fn a_turn_ends_with_an_answer_unless_somebody_joined() {
     let answer = with(begun(), vec![text(), answered(1)]);
 
-    assert_eq!(next(&answer), Action::EndTurn(Ending::plain(Outcome::Completed)));
+    assert_eq!(next(&answer), Action::EndTurn(TurnEnding::plain(Outcome::Completed)));
     let joined = with(answer.clone(), vec![input(JoinMode::Join)]);
     assert_eq!(next(&joined), Action::CallModel { turn: None, step: Some(2) });
     let later = with(answer, vec![input(JoinMode::After)]);
-    assert_eq!(next(&later), Action::EndTurn(Ending::plain(Outcome::Completed)));
+    assert_eq!(next(&later), Action::EndTurn(TurnEnding::plain(Outcome::Completed)));
 }
 
 /// T9
@@ -121,13 +121,13 @@ fn a_turn_has_a_limit_of_steps() {
 /// J5
 #[test]
 fn what_could_not_be_saved_ends_the_turn_once_what_started_is_known() {
-    let refused = Policy { must_end: Some("disk full".to_owned()), ..policy() };
+    let refused = Policy { forced_end: Some("disk full".to_owned()), ..policy() };
     let asked = with(begun(), vec![asks(1, "write"), answered(1)]);
 
     let ending = decide(&after(&asked), &refused);
     let open = decide(&after(&with(asked, vec![starts(1, "write", Effect::Unknown)])), &refused);
 
-    assert_eq!(ending, Action::EndTurn(Ending::failed("disk full")));
+    assert_eq!(ending, Action::EndTurn(TurnEnding::failed("disk full")));
     assert_eq!(open, Action::RunTools(vec![call_id(1)]));
 }
 

@@ -7,7 +7,7 @@ use longhaul_protocol::{
 };
 
 use crate::Wake;
-use crate::session::decide::{Limits, Policy};
+use crate::session::decide::{Policy, TurnLimits};
 use crate::session::state::State;
 
 pub(crate) fn call_id(number: u128) -> CallId {
@@ -45,18 +45,18 @@ pub(crate) fn after(facts: &[SessionRecord]) -> State {
 
 pub(crate) fn policy() -> Policy {
     let hash = Hash::of(b"x");
-    let limits = Limits { steps: 3, ..Limits::default() };
+    let limits = TurnLimits { steps: 3, ..TurnLimits::default() };
     let reads = vec!["look".to_owned()];
     Policy {
         system: hash,
         tools: hash,
         limits,
-        reads,
-        space: crate::compaction::plan::Space::default(),
+        read_only_tools: reads,
+        context: crate::compaction::plan::ContextLimits::default(),
         is_out_of_time: false,
-        must_end: None,
+        forced_end: None,
         wake: Wake::Always,
-        is_gathering: false,
+        is_batching_task_ends: false,
     }
 }
 

@@ -1,92 +1,89 @@
-//! A model that does the same again and again, with the same result, is stuck. First it is told, then the turn ends.
+//! Loop detection: a model that repeats a call with the same result is stuck. First a warning tells it so, then the turn ends.
 
 use std::collections::VecDeque;
 
 use longhaul_protocol::Hash;
 use serde_json::Value;
 
-/// So many times the same in a row: the result says so.
-const TOLD_AT: usize = 3;
-/// So many times the same in a row: the turn ends.
-const ENDED_AT: usize = 5;
-/// So many calls of two kinds in turn: the turn ends.
-const ALTERNATING: usize = 8;
-/// What begins the warning in a result.
-const MARK: &str = "\n\n[runtime note] ";
-/// The tools whose results are one JSON object, and stay one.
-const OBJECTS: [&str; 5] = ["exec", "task_list", "task_output", "task_wait", "task_kill"];
-/// What differs from run to run without a difference in what happened.
-const PASSING: [&str; 3] = ["duration_ms", "task_id", "message"];
+/// Repeats in a row after which the result carries a warning.
+const WARN_AFTER_REPEATS: usize = 3;
+/// Repeats in a row that end the turn.
+const END_AFTER_REPEATS: usize = 5;
+/// Calls that alternate between two, and end the turn.
+const END_AFTER_ALTERNATING: usize = 8;
+/// Precedes the warning in a result.
+const WARNING_PREFIX: &str = "\n\n[runtime note] ";
+/// Tools whose result is one JSON object, which stays one with a warning.
+const JSON_TOOLS: [&str; 5] = ["exec", "task_list", "task_output", "task_wait", "task_kill"];
+/// Fields that differ from run to run although nothing else does.
+const VOLATILE_FIELDS: [&str; 3] = ["duration_ms", "task_id", "message"];
 
-/// The tool that waits.
-const WAIT: &str = "task_wait";
+const WAIT_TOOL: &str = "task_wait";
 
-/// The latest calls of a turn with their results, newest last.
+/// Fingerprints of the latest calls of a turn with their results, newest last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Repeats {
+pub struct RepeatDetector {
     latest: VecDeque<Hash>,
 }
 
-impl Repeats {
-    /// What a new epoch carries of them.
-    pub(crate) fn to_carry(&self) -> Vec<Hash> {
+impl RepeatDetector {
+    pub(crate) fn carry_over(&self) -> Vec<Hash> {
         self.latest.iter().copied().collect()
     }
 
-    /// What an epoch has carried over.
-    pub(crate) fn carried(latest: Vec<Hash>) -> Self {
+    pub(crate) fn restore(latest: Vec<Hash>) -> Self {
         Self { latest: latest.into() }
     }
 
-    /// One more call came to its result.
+    /// Records the result of a call.
     pub(crate) fn push(&mut self, name: &str, arguments: &str, content: &str) {
-        // Whoever waits for a task and looks again is not stuck: time has passed.
-        if name == WAIT {
+        // A model that waits for a task is not stuck: time passes.
+        if name == WAIT_TOOL {
             self.latest.clear();
             return;
         }
         self.latest.push_back(fingerprint(name, arguments, content));
-        if self.latest.len() > ALTERNATING {
+        if self.latest.len() > END_AFTER_ALTERNATING {
             self.latest.pop_front();
         }
     }
 
-    /// Why the turn should end, if it should.
-    pub(crate) fn stuck(&self) -> Option<String> {
-        if self.in_a_row() >= ENDED_AT {
-            return Some(format!("the same call had the same result {ENDED_AT} times in a row"));
+    /// Why the turn should end, if the model is in a loop.
+    pub(crate) fn stuck_reason(&self) -> Option<String> {
+        if self.count_in_a_row() >= END_AFTER_REPEATS {
+            return Some(format!("the same call had the same result {END_AFTER_REPEATS} times in a row"));
         }
-        let alternate = self.latest.len() == ALTERNATING
+        let alternate = self.latest.len() == END_AFTER_ALTERNATING
             && self.latest.iter().zip(self.latest.iter().skip(2)).all(|(one, next)| one == next)
             && self.latest[0] != self.latest[1];
-        alternate
-            .then(|| format!("the same two calls had the same results in turn, {ALTERNATING} calls long"))
+        alternate.then(|| {
+            format!("the same two calls had the same results in turn, {END_AFTER_ALTERNATING} calls long")
+        })
     }
 
-    /// The result that the model gets: with a warning, if the same came too often.
-    pub(crate) fn told(&self, name: &str, arguments: &str, content: String) -> String {
-        let mut then = self.clone();
-        then.push(name, arguments, &content);
-        let times = then.in_a_row();
-        if times < TOLD_AT {
+    /// The result for the model, with a warning if it is a repeat.
+    pub(crate) fn with_repeat_warning(&self, name: &str, arguments: &str, content: String) -> String {
+        let mut next = self.clone();
+        next.push(name, arguments, &content);
+        let times = next.count_in_a_row();
+        if times < WARN_AFTER_REPEATS {
             return content;
         }
         let warning = format!(
-            "This call has had the same result {times} times in a row; after {ENDED_AT} times the turn ends. \
+            "This call has had the same result {times} times in a row; after {END_AFTER_REPEATS} times the turn ends. \
              Try something else, or say what is in the way."
         );
         with_warning(name, content, &warning)
     }
 
-    fn in_a_row(&self) -> usize {
+    fn count_in_a_row(&self) -> usize {
         let newest = self.latest.back();
         self.latest.iter().rev().take_while(|hash| Some(*hash) == newest).count()
     }
 }
 
-/// What a tool answers as one JSON object.
 fn fields_of(name: &str, content: &str) -> Option<serde_json::Map<String, Value>> {
-    let object = OBJECTS.contains(&name).then(|| serde_json::from_str(content).ok())??;
+    let object = JSON_TOOLS.contains(&name).then(|| serde_json::from_str(content).ok())??;
     match object {
         Value::Object(fields) => Some(fields),
         _ => None,
@@ -94,20 +91,20 @@ fn fields_of(name: &str, content: &str) -> Option<serde_json::Map<String, Value>
 }
 
 fn with_warning(name: &str, content: String, warning: &str) -> String {
-    let Some(mut fields) = fields_of(name, &content) else { return content + MARK + warning };
+    let Some(mut fields) = fields_of(name, &content) else { return content + WARNING_PREFIX + warning };
     let said = fields.get("message").and_then(Value::as_str).map(|said| format!("{said} {warning}"));
     fields.insert("message".to_owned(), Value::String(said.unwrap_or_else(|| warning.to_owned())));
     Value::Object(fields).to_string()
 }
 
-/// The same for the same call with the same result, durations, task ids and our own warnings aside.
+/// Equal for the same call with the same result; durations, task ids and our own warnings don't count.
 fn fingerprint(name: &str, arguments: &str, content: &str) -> Hash {
     let result = match fields_of(name, content) {
         Some(mut fields) => {
-            fields.retain(|field, _| !PASSING.contains(&field.as_str()));
+            fields.retain(|field, _| !VOLATILE_FIELDS.contains(&field.as_str()));
             Value::Object(fields).to_string()
         }
-        None => content.rsplit_once(MARK).map_or(content, |(result, _)| result).to_owned(),
+        None => content.rsplit_once(WARNING_PREFIX).map_or(content, |(result, _)| result).to_owned(),
     };
     Hash::of(serde_json::json!([name, arguments, result]).to_string())
 }

@@ -1,129 +1,130 @@
-//! What a session is right now: what folding its records gives, and nothing besides.
+//! The state of a session: what folding its records gives, and nothing besides.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use longhaul_context::{TokenCalibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
-    At, AttemptId, BlobRef, Block, CallId, Effect, Hash, Image, InputId, Item, JoinMode, Outcome, Pin, Place,
-    Question, QuestionId, Role, Seq, Summary, Todo, ToolStarted,
+    At, AttemptId, BlobRef, Block, CallId, DecodeError, Effect, Hash, Image, InputId, Item, JoinMode,
+    Outcome, Pin, Place, Question, QuestionId, Record, Role, Seq, Summary, Todo, ToolStarted,
 };
 
 use crate::compaction::plan::Compaction;
-use crate::session::repeats::Repeats;
+use crate::session::apply::apply;
+use crate::session::repeats::RepeatDetector;
 use crate::session::tasks::SessionTasks;
 
-/// What a session is right now.
+/// The state of a session after its last record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
     /// The last record that is folded in.
     pub head: Seq,
-    /// When the session began, and the folder that it works in.
-    pub created: Option<Created>,
-    /// The last record whose user is not the one of this home: the session came from a file, and what was said in it is data. 0 if there is none.
+    /// When the session began, and its work folder.
+    pub created: Option<SessionCreation>,
+    /// The last record of an imported session that another user wrote: its content is data, not instructions. 0 if there is none.
     pub foreign_through: Seq,
-    /// The epoch that the context belongs to.
+    /// The current epoch.
     pub epoch: Option<Epoch>,
     /// How far the inbox is taken.
     pub inbox_through: Seq,
-    /// How many turns have started.
-    pub turns: u64,
-    /// What the model has read and written since the epoch began, and what the epoch began with.
+    /// Turns that have started.
+    pub turn_count: u64,
+    /// The context: what the epoch began with, then everything since.
     pub items: Vec<Arc<Item>>,
-    /// Where each of them came into the context: as many.
+    /// Where each item entered the context: one per item.
     pub places: Vec<Place>,
-    /// So many of them, from the first, are what a compaction put before the rest: a summary, then what is pinned.
-    pub preface: usize,
-    /// What the summary says.
+    /// How many items, from the first, are the preface of a compaction: the summary and the pins.
+    pub preface_len: usize,
+    /// The summary of the last compaction.
     pub summary: Option<Summary>,
-    /// What is known of compactions.
+    /// The compactions so far.
     pub compaction: Compaction,
-    /// How many steps have come to their answer, in all epochs.
-    pub answers: u64,
-    /// Inputs that were taken and that the model has not seen yet.
-    pub waiting: Vec<Waiting>,
-    /// The turn that is open.
+    /// Steps of all epochs that came to an answer.
+    pub answer_count: u64,
+    /// Inputs that were taken from the inbox and that the model has not seen yet.
+    pub pending_inputs: Vec<PendingInput>,
+    /// The open turn.
     pub turn: Option<Turn>,
     /// The todo list.
     pub todo: Vec<Todo>,
-    /// What the model knows of files: the hash of each, by canonical path.
-    pub seen: Arc<HashMap<String, Hash>>,
-    /// The files that were changed, the newest last.
-    pub changed: Vec<String>,
-    /// Outputs of which the model has only head and tail.
-    pub outputs: HashMap<CallId, BlobRef>,
+    /// The content that the model knows of files: a hash by canonical path.
+    pub known_files: Arc<HashMap<String, Hash>>,
+    /// Files that tools changed, the newest last.
+    pub changed_files: Vec<String>,
+    /// The full outputs of calls of which the model has only head and tail.
+    pub full_outputs: HashMap<CallId, BlobRef>,
     /// What must stay in the context word for word.
     pub pins: Vec<Pin>,
-    /// Its tasks.
+    /// The background tasks.
     pub tasks: SessionTasks,
-    /// Questions that are open.
+    /// Open questions to the user.
     pub questions: Vec<Question>,
     /// How the last turn ended.
     pub last_outcome: Option<Outcome>,
-    /// What there was of the answer that the last turn did not get to its end. Only where the user interrupted it does the context have it.
-    pub interrupted: Option<String>,
-    /// A turn that was asked for without an input.
-    pub again: Option<Again>,
-    /// The turn in which that was asked which the last turn was to answer: an earlier one, where it tried that again.
-    pub asked_in: u64,
-    /// The model that was asked last.
+    /// The partial text of the answer at which the last turn stopped. The context has it only if the user interrupted.
+    pub interrupted_answer: Option<String>,
+    /// A turn that was requested without an input.
+    pub turn_request: Option<TurnRequest>,
+    /// The turn whose request the last turn answered: an earlier one, if it was a retry.
+    pub request_turn: u64,
+    /// The model of the last attempt.
     pub model: Option<String>,
-    /// What is known about how each model counts.
-    pub counting: BTreeMap<String, Counting>,
-    /// How large the context was when a provider last said so.
-    pub reported: Option<Reported>,
-    /// What the provider said last about how much more it takes.
+    /// How each model counts tokens.
+    pub token_counts: BTreeMap<String, TokenCounting>,
+    /// The size of the context when a provider last reported it.
+    pub provider_count: Option<ProviderCount>,
+    /// The provider's last report of its rate limits.
     pub rate_limits: BTreeMap<String, String>,
-    /// The codes of warnings that are given once.
-    pub warned: BTreeSet<String>,
+    /// Codes of the once-only warnings that were given.
+    pub given_warnings: BTreeSet<String>,
 }
 
-/// A turn without an input of its own.
+/// A turn that is requested without an input of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
-    /// What the last turn was to do is tried once more.
+pub enum TurnRequest {
+    /// Try the request of the last turn again.
     Retry,
-    /// The answer that was interrupted goes on.
+    /// Continue the interrupted answer.
     Continue,
 }
 
-/// What is known about how a model counts tokens.
+/// How a model counts tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counting {
+pub struct TokenCounting {
     /// How far off the estimates are.
     pub calibration: TokenCalibration,
-    /// The last prompt that its server cut without a word.
-    pub cuts: Option<Cut>,
-    /// So many tokens were too many for it, by our own count.
+    /// The last prompt that the server truncated without an error.
+    pub truncated_prompt: Option<TruncatedPrompt>,
+    /// The size, by our count, at which the model last refused a prompt as too long.
     pub refused_at: Option<u64>,
 }
 
-/// A prompt that was cut.
+/// A prompt of which the server read only a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
-    /// So much of it was read.
-    pub at: u64,
-    /// How large the context was taken to be.
+pub struct TruncatedPrompt {
+    /// Tokens that the server read.
+    pub tokens_read: u64,
+    /// The window that was assumed then.
     pub window: Option<u64>,
 }
 
-/// What a provider said about the size of a context.
+/// A provider's count of a context.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reported {
-    /// The model that it was said for.
+pub struct ProviderCount {
+    /// The model that counted.
     pub model: String,
-    /// Sent and received.
+    /// Tokens sent and received.
     pub tokens: u64,
-    /// How many items the context had.
+    /// Items that the context had.
     pub items: usize,
 }
 
-/// What the first record of a session says.
+/// The first record of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Created {
+pub struct SessionCreation {
     /// When.
     pub at: At,
-    /// The folder that it works in.
+    /// The work folder.
     pub work_dir: Option<String>,
 }
 
@@ -134,7 +135,7 @@ pub struct Epoch {
     pub number: u64,
     /// The record that began it.
     pub began: Seq,
-    /// The record to begin reading from.
+    /// The record from which a replay begins.
     pub folds_from: Seq,
     /// The system prompt.
     pub system: BlobRef,
@@ -142,88 +143,88 @@ pub struct Epoch {
     pub tools: BlobRef,
 }
 
-/// An input that was taken and that the model has not seen yet.
+/// An input that was taken from the inbox and that the model has not seen yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct PendingInput {
     /// The input.
     pub id: InputId,
-    /// What it asked for.
+    /// Whether it joins the open turn, waits for the next one, or interrupts.
     pub mode: JoinMode,
-    /// Its words.
+    /// Its text.
     pub text: String,
-    /// Pictures that came with them.
+    /// Its images.
     pub images: Vec<Image>,
-    /// Somebody does not want it to be worked on any more.
+    /// The user cancelled it before its turn began.
     pub cancelled: bool,
-    /// The record with which it was taken.
+    /// The record that took it.
     pub taken: Seq,
 }
 
-/// The turn that is open.
+/// The open turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turn {
     /// Its number, from 1.
     pub number: u64,
-    /// The turn in which that was asked which it is to answer: an earlier one, where it tries that again.
-    pub answers: u64,
-    /// How many steps have started.
+    /// The turn whose request it answers: an earlier one, if this is a retry.
+    pub request_turn: u64,
+    /// Steps that have started.
     pub steps: u64,
-    /// Somebody wants it to end.
+    /// The user cancelled it.
     pub cancelled: bool,
-    /// A record of it is lost, so nobody can tell what would be done twice; this is what is known.
-    pub broken: Option<String>,
+    /// A record of it is lost, so resuming could do things twice. The text says what is known.
+    pub lost_record: Option<String>,
     /// When it began.
     pub started_at: Option<At>,
-    /// Since when a person is awaited, if one is.
-    pub awaits_since: Option<At>,
-    /// How many milliseconds persons were awaited before that.
-    pub awaited_ms: u64,
-    /// The start of a task was erased: the result that follows says whose it was.
+    /// Since when an open question waits for the user.
+    pub question_since: Option<At>,
+    /// Milliseconds that earlier questions waited: not part of the turn's time.
+    pub question_wait_ms: u64,
+    /// The start of a task was erased: the next result says which task it was.
     pub erased_task: bool,
-    /// Tokens that it has used.
+    /// Tokens used.
     pub tokens: u64,
-    /// Money that it has cost, in billionths of a US dollar.
+    /// Cost, in billionths of a US dollar.
     pub cost_nano: u64,
-    /// How often somebody wanted it to wait no longer.
-    pub hurried: u64,
-    /// The model call that is open.
+    /// Orders to retry now instead of waiting.
+    pub retry_now_count: u64,
+    /// The open model call.
     pub attempt: Option<Attempt>,
-    /// The answer was cut at its greatest length, and goes on.
-    pub goes_on: bool,
+    /// The answer was cut at its maximum length and continues with the next step.
+    pub continues_next_step: bool,
     /// The text of the answer before it was cut.
-    pub carried: String,
-    /// How often it was.
-    pub cuts: u32,
-    /// What there was of the last answer that failed.
-    pub interrupted: Option<String>,
-    /// The user wants the answer to go on from what there is of it, once the attempt that is open has come to nothing.
-    pub continues: bool,
+    pub text_before_cut: String,
+    /// How often the answer was cut.
+    pub length_cuts: u32,
+    /// The partial text of the last failed answer.
+    pub interrupted_answer: Option<String>,
+    /// The user wants the answer to continue from its partial text, once the open attempt has failed.
+    pub continue_requested: bool,
     /// Whether the newest step has its answer.
     pub answered: bool,
     /// The text of the newest answer.
     pub text: String,
-    /// The calls of the newest answer, in its order.
+    /// The tool calls of the newest answer, in its order.
     pub calls: Vec<CallState>,
-    /// The newest answer had calls, before an epoch began; their results are in the context.
-    pub called: bool,
-    /// Whether their results are in the context.
-    pub settled: bool,
-    /// How often the model said that the prompt was too long, since its last answer.
-    pub too_long: u32,
-    /// What it said.
+    /// The newest answer had calls before the current epoch began; their results are in the context.
+    pub had_calls: bool,
+    /// Whether the results of the calls are in the context.
+    pub results_in_context: bool,
+    /// How often the model refused the prompt as too long since its last answer.
+    pub overflow_count: u32,
+    /// The last refusal.
     pub refusal: Option<String>,
-    /// What was called lately, and with what result.
-    pub repeats: Repeats,
+    /// The latest calls and results, to detect a loop.
+    pub repeats: RepeatDetector,
 }
 
-/// A model call that is open.
+/// An open model call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     /// The attempt.
     pub id: AttemptId,
-    /// The blocks that are complete.
+    /// The complete blocks.
     pub blocks: Vec<Arc<Item>>,
-    /// Text of the block that is not complete, as far as it is on record.
+    /// The recorded text of the block that is not complete.
     pub unfinished: String,
 }
 
@@ -236,28 +237,33 @@ pub struct CallState {
     pub name: String,
     /// The arguments, as the model wrote them.
     pub arguments: String,
-    /// What a person said to whether it may run.
-    pub answer: Option<CallAnswer>,
-    /// The record with which it started.
+    /// The user's answer to whether it may run.
+    pub approval: Option<ApprovalAnswer>,
+    /// The record of its start.
     pub started: Option<ToolStarted>,
-    /// What came of it.
+    /// Its result.
     pub result: Option<Arc<Item>>,
-    /// The record that says so.
-    pub finished: Seq,
+    /// The record of its result.
+    pub finished_seq: Seq,
 }
 
-/// What a person said to whether a call may run.
+/// The user's answer to whether a call may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallAnswer {
-    /// Their words.
-    pub words: String,
-    /// Why they were asked.
+pub struct ApprovalAnswer {
+    /// The user's words.
+    pub text: String,
+    /// Why the user was asked.
     pub reasons: Vec<String>,
 }
 
 impl State {
-    /// Whether somebody wants the open turn to end.
-    pub fn cancelled(&self) -> bool {
+    /// Folds one record into the state. The caller passes the records in order.
+    pub fn apply(&mut self, record: &Record) -> Result<(), DecodeError> {
+        apply(self, record)
+    }
+
+    /// Whether the open turn is cancelled.
+    pub fn is_cancelled(&self) -> bool {
         self.turn.as_ref().is_some_and(|turn| turn.cancelled)
     }
 
@@ -276,37 +282,36 @@ impl State {
         self.questions.iter().find(|question| question.id == id)
     }
 
-    /// How many tokens the context has, for this model: what its provider counted last, and an estimate of what came since.
-    pub fn occupancy(&self, model: &str) -> (u64, Option<&Reported>) {
+    /// Tokens of the context for this model: the provider's last count, plus an estimate of what came since.
+    pub fn context_tokens(&self, model: &str) -> (u64, Option<&ProviderCount>) {
         let beginning =
             self.epoch.as_ref().map_or(0, |epoch| epoch.system.bytes.saturating_add(epoch.tools.bytes));
-        self.occupancy_with(model, self.corrected(model, estimate_bytes(beginning)))
+        self.context_tokens_with(model, self.calibrated(model, estimate_bytes(beginning)))
     }
 
-    /// The same, where it is known what system prompt and tools take.
-    pub fn occupancy_with(&self, model: &str, fixed: u64) -> (u64, Option<&Reported>) {
-        match self.reported.as_ref().filter(|reported| reported.model == model) {
-            Some(reported) => {
-                let since = self.items.get(reported.items..).unwrap_or_default();
-                let since = self.corrected(model, estimate_items(since));
-                (reported.tokens.saturating_add(since), Some(reported))
+    /// The same, where the tokens of system prompt and tools are known.
+    pub fn context_tokens_with(&self, model: &str, fixed: u64) -> (u64, Option<&ProviderCount>) {
+        match self.provider_count.as_ref().filter(|count| count.model == model) {
+            Some(count) => {
+                let since = self.items.get(count.items..).unwrap_or_default();
+                let since = self.calibrated(model, estimate_items(since));
+                (count.tokens.saturating_add(since), Some(count))
             }
-            None => (fixed.saturating_add(self.corrected(model, estimate_items(&self.items))), None),
+            None => (fixed.saturating_add(self.calibrated(model, estimate_items(&self.items))), None),
         }
     }
 
-    /// An estimate, corrected by what is known about how a model counts.
-    pub fn corrected(&self, model: &str, raw: u64) -> u64 {
-        self.counting.get(model).map_or(raw, |counting| counting.calibration.correct(raw))
+    /// An estimate, corrected by how the model counts.
+    pub fn calibrated(&self, model: &str, estimate: u64) -> u64 {
+        self.token_counts.get(model).map_or(estimate, |counting| counting.calibration.correct(estimate))
     }
 
-    /// How a model counts, as far as is known.
     pub(crate) fn calibration(&self, model: &str) -> TokenCalibration {
-        self.counting.get(model).map(|counting| counting.calibration.clone()).unwrap_or_default()
+        self.token_counts.get(model).map(|counting| counting.calibration.clone()).unwrap_or_default()
     }
 
-    /// What was under way in the open turn when its last record was written, for people.
-    pub fn under_way(&self) -> String {
+    /// What the open turn was doing at its last record, for people.
+    pub fn describe_open_work(&self) -> String {
         let Some(turn) = &self.turn else { return "no turn was open".to_owned() };
         let open: Vec<&str> =
             turn.calls.iter().filter(|call| call.is_open()).map(|call| call.name.as_str()).collect();
@@ -321,33 +326,33 @@ impl State {
         }
     }
 
-    /// Inputs that join the open turn at its next step.
-    pub(crate) fn joins(&self) -> bool {
-        self.waiting.iter().any(|input| input.mode == JoinMode::Join)
+    /// Whether inputs join the open turn at its next step.
+    pub(crate) fn has_joining_inputs(&self) -> bool {
+        self.pending_inputs.iter().any(|input| input.mode == JoinMode::Join)
     }
 }
 
 impl CallState {
-    /// It may or may not be running: whoever recorded its start is gone, or is at it.
+    /// It has started and has no result: it may be running, or the process that started it is gone.
     pub fn is_open(&self) -> bool {
         self.started.is_some() && self.result.is_none()
     }
 
-    /// What it may do to the world, once that is on record.
+    /// What it may do to the world, once its start is recorded.
     pub fn effect(&self) -> Option<Effect> {
         self.started.as_ref().map(|started| started.effect)
     }
 }
 
 impl Attempt {
-    /// How many blocks of an attempt that broke off count. With a complete call the step ends there: what is complete is
-    /// kept, and its calls are run. Without one nothing is kept, and the same request is sent again.
-    pub fn kept_when_broken(&self) -> usize {
+    /// How many blocks of a failed attempt are kept. With a complete call, the step ends there and its calls run. Without one,
+    /// nothing is kept and the same request is sent again.
+    pub fn blocks_kept_on_failure(&self) -> usize {
         let has_call = self.blocks.iter().any(|block| matches!(**block, Item::ToolCall { .. }));
         if has_call { self.blocks.len() } else { 0 }
     }
 
-    /// The text that there is, complete or not.
+    /// Its text so far, including the incomplete block.
     pub fn text(&self) -> String {
         let whole = text_of(&self.blocks);
         match (whole.is_empty(), self.unfinished.is_empty()) {
@@ -357,7 +362,7 @@ impl Attempt {
         }
     }
 
-    /// T11: the unfinished text of an answer that the user interrupts, as its last block. It never gets longer.
+    /// T11: the unfinished text of an answer that the user interrupts, as its last block.
     pub fn interrupted_block(&self) -> Option<Block> {
         let text = self.unfinished.clone();
         let index = u32::try_from(self.blocks.len()).unwrap_or(u32::MAX);
@@ -365,18 +370,18 @@ impl Attempt {
         (!self.unfinished.trim().is_empty()).then_some(block)
     }
 
-    /// How many complete blocks of an attempt count where its turn stops: all, unless they are thoughts alone, which no provider takes
-    /// back without what they led to.
-    pub fn kept_when_stopped(&self) -> usize {
-        let only_thoughts = self.blocks.iter().all(|block| matches!(**block, Item::Reasoning { .. }));
-        if only_thoughts { 0 } else { self.blocks.len() }
+    /// How many complete blocks are kept where the turn stops: all, unless they are only reasoning, which no provider accepts
+    /// without an answer.
+    pub fn blocks_kept_on_stop(&self) -> usize {
+        let is_only_reasoning = self.blocks.iter().all(|block| matches!(**block, Item::Reasoning { .. }));
+        if is_only_reasoning { 0 } else { self.blocks.len() }
     }
 
-    /// The same where the user interrupted it: the block of its unfinished text counts as well.
-    pub fn kept_when_cancelled(&self) -> usize {
+    /// The same where the user interrupted: the block of its unfinished text is kept as well.
+    pub fn blocks_kept_on_cancel(&self) -> usize {
         match self.interrupted_block() {
             Some(_) => self.blocks.len() + 1,
-            None => self.kept_when_stopped(),
+            None => self.blocks_kept_on_stop(),
         }
     }
 }

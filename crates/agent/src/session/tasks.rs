@@ -1,4 +1,4 @@
-//! The tasks of a session, by its records: which run, which have ended, and what the model knows of it. Pure.
+//! The background tasks of a session: which run, which have ended, and what the model knows of them. Pure.
 
 use longhaul_context::{running_tasks_note, task_notification};
 use longhaul_protocol::{
@@ -9,60 +9,67 @@ use longhaul_tools::SessionTask;
 
 use crate::Wake;
 
-/// So many tasks that are over stay listed.
-const LISTED: usize = 256;
+/// Ended and announced tasks that stay listed.
+const MAX_ENDED_TASKS: usize = 256;
 
 /// The tasks of a session, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionTasks {
     list: Vec<TaskState>,
-    /// Those that run, as the model was last told.
-    noted: Vec<TaskId>,
+    /// The running tasks that the model last heard of.
+    announced_running: Vec<TaskId>,
 }
 
 /// A task of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskState {
-    /// What it is.
+    /// The record of its start.
     pub started: TaskStarted,
-    /// How it ended.
+    /// The record of its end.
     pub ended: Option<TaskEnded>,
-    /// Whether the model knows that.
-    pub told: Told,
-    /// How far the model knows what it did.
-    pub news: Option<TaskNews>,
+    /// Whether the model knows that it has ended.
+    pub end_notice: EndNotice,
+    /// What the model knows of it: its output so far, and its end.
+    pub known_to_model: Option<TaskNews>,
     /// It seems to wait for input.
-    pub waiting: Option<Stall>,
-    /// Somebody wants it to end.
-    pub is_to_end: bool,
+    pub stall: Option<TaskStall>,
+    /// The user or the model has ordered it to end.
+    pub kill_requested: bool,
 }
 
 /// Whether the model knows that a task has ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Told {
-    /// It has yet to be told.
+pub enum EndNotice {
+    /// The next step announces it.
     #[default]
-    NotYet,
-    /// A notification says so.
-    Notified,
-    /// Somebody ended it on purpose: no notification says so.
-    Unneeded,
+    Pending,
+    /// A notification announced it.
+    Sent,
+    /// It was killed on purpose, so no notification is needed.
+    NotNeeded,
 }
 
-/// A task that has been silent for a while after what looks like a question.
+/// A task that is silent after what looks like a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stall {
-    /// How much it had printed.
-    pub printed: u64,
-    /// What is said about that.
+pub struct TaskStall {
+    /// Bytes that it had printed.
+    pub printed_bytes: u64,
+    /// The note to the model.
     pub text: String,
-    /// The model was told.
-    pub is_told: bool,
+    /// Whether the model has read the note.
+    pub is_announced: bool,
 }
 
 impl TaskState {
     fn new(started: TaskStarted) -> Self {
-        Self { started, ended: None, told: Told::NotYet, news: None, waiting: None, is_to_end: false }
+        Self {
+            started,
+            ended: None,
+            end_notice: EndNotice::Pending,
+            known_to_model: None,
+            stall: None,
+            kill_requested: false,
+        }
     }
 
     /// Its id.
@@ -70,57 +77,55 @@ impl TaskState {
         self.started.task_id
     }
 
-    /// Whether it runs, as far as is on record.
+    /// Whether it runs, by the records.
     pub fn is_running(&self) -> bool {
         self.ended.is_none()
     }
 
-    /// Its end, if the model has yet to be told of it.
-    fn untold(&self) -> Option<&TaskEnded> {
-        self.ended.as_ref().filter(|_| self.told == Told::NotYet)
+    fn unannounced_end(&self) -> Option<&TaskEnded> {
+        self.ended.as_ref().filter(|_| self.end_notice == EndNotice::Pending)
     }
 }
 
 impl SessionTasks {
-    /// All of them that are still listed.
+    /// All listed tasks, the oldest first.
     pub fn all(&self) -> &[TaskState] {
         &self.list
     }
 
-    /// Those that run, as far as is on record.
+    /// The running tasks, by the records.
     pub fn running(&self) -> impl Iterator<Item = &TaskState> {
         self.list.iter().filter(|task| task.is_running())
     }
 
-    /// Those whose end the model has yet to be told.
-    pub fn untold(&self) -> impl Iterator<Item = (&TaskStarted, &TaskEnded)> {
-        self.list.iter().filter_map(|task| Some((&task.started, task.untold()?)))
+    /// The ended tasks whose end the model does not know yet.
+    pub fn unannounced_ends(&self) -> impl Iterator<Item = (&TaskStarted, &TaskEnded)> {
+        self.list.iter().filter_map(|task| Some((&task.started, task.unannounced_end()?)))
     }
 
-    /// Whether there is an end that begins a turn by itself.
-    pub fn wakes(&self, wake: Wake) -> bool {
-        self.untold().any(|(_, end)| match wake {
+    /// Whether an unannounced end starts a turn.
+    pub fn should_wake(&self, wake: Wake) -> bool {
+        self.unannounced_ends().any(|(_, end)| match wake {
             Wake::Always => true,
             Wake::OnFailure => end.status != TaskStatus::Completed,
             Wake::Never => false,
         })
     }
 
-    /// Whether nothing of them runs or waits to be told.
-    pub fn are_over(&self) -> bool {
-        self.running().next().is_none() && self.untold().next().is_none()
+    /// Whether no task runs and every end is announced.
+    pub fn are_settled(&self) -> bool {
+        self.running().next().is_none() && self.unannounced_ends().next().is_none()
     }
 
-    /// What the model is told at the boundary between two steps: ends, tasks that wait, and the set of those that run, if that
-    /// has changed.
-    pub fn tell(&self) -> Vec<SessionRecord> {
-        let ends = self.untold().map(|(task, end)| {
+    /// What the next step announces to the model: ends, stalled tasks, and the set of running tasks if it has changed.
+    pub fn announcements(&self) -> Vec<SessionRecord> {
+        let ends = self.unannounced_ends().map(|(task, end)| {
             let text = task_notification(task, end);
             SessionRecord::Notification(Notification { task_id: task.task_id, text })
         });
         let stalls = self.running().filter_map(|task| {
-            let stall = task.waiting.as_ref().filter(|stall| !stall.is_told)?;
-            let waiting = TaskNews { task_id: task.id(), printed: stall.printed, ended: false };
+            let stall = task.stall.as_ref().filter(|stall| !stall.is_announced)?;
+            let waiting = TaskNews { task_id: task.id(), printed: stall.printed_bytes, ended: false };
             Some(SessionRecord::Note(Note { waiting: Some(waiting), ..Note::new(&stall.text) }))
         });
         ends.chain(stalls).chain(self.running_note().map(SessionRecord::Note)).collect()
@@ -128,114 +133,117 @@ impl SessionTasks {
 
     fn running_note(&self) -> Option<Note> {
         let running: Vec<TaskId> = self.running().map(TaskState::id).collect();
-        if running == self.noted {
+        if running == self.announced_running {
             return None;
         }
-        // If the last ones went with a notification, that says enough.
-        if running.is_empty() && self.noted.iter().all(|id| self.went_with_a_word(*id)) {
+        // The notifications of the last ends say enough.
+        if running.is_empty() && self.announced_running.iter().all(|id| self.has_end_notification(*id)) {
             return None;
         }
         let text = running_tasks_note(self.running().map(|task| &task.started));
         Some(Note { running: Some(running), ..Note::new(text) })
     }
 
-    /// Whether the model knows of a task's end by a notification, or will with the next step.
-    fn went_with_a_word(&self, id: TaskId) -> bool {
-        self.get(id).is_none_or(|task| task.told != Told::Unneeded)
+    /// Whether a notification announces the end of the task, now or with the next step.
+    fn has_end_notification(&self, id: TaskId) -> bool {
+        self.get(id).is_none_or(|task| task.end_notice != EndNotice::NotNeeded)
     }
 
-    /// What tools know of them. `printed` says how much one has printed by now, if that is known.
-    pub(crate) fn known(&self, printed: impl Fn(TaskId) -> Option<u64>) -> impl Iterator<Item = SessionTask> {
+    /// The tasks as tools see them. `printed` returns the bytes that a task has printed by now, if known.
+    pub(crate) fn known_tasks(
+        &self,
+        printed: impl Fn(TaskId) -> Option<u64>,
+    ) -> impl Iterator<Item = SessionTask> {
         self.list.iter().map(move |task| SessionTask {
             started: task.started.clone(),
             ended: task.ended.clone(),
-            told: task.news,
-            is_waiting: task.waiting.as_ref().is_some_and(|stall| {
-                task.is_running() && printed(task.id()).is_none_or(|printed| printed == stall.printed)
+            told: task.known_to_model,
+            is_waiting: task.stall.as_ref().is_some_and(|stall| {
+                task.is_running() && printed(task.id()).is_none_or(|printed| printed == stall.printed_bytes)
             }),
         })
     }
 
-    /// What a new epoch carries of those that run.
-    pub(crate) fn to_carry(&self) -> Vec<TaskStarted> {
+    /// The running tasks, for a new epoch.
+    pub(crate) fn carry_running(&self) -> Vec<TaskStarted> {
         self.running().map(|task| task.started.clone()).collect()
     }
 
-    /// What a new epoch carries of those that are over.
-    pub(crate) fn ended_to_carry(&self) -> Vec<EndedTask> {
+    /// The ended tasks, for a new epoch.
+    pub(crate) fn carry_ended(&self) -> Vec<EndedTask> {
         let ended = |task: &TaskState| {
             let end = task.ended.clone()?;
-            Some(EndedTask { task: task.started.clone(), end, told: task.told != Told::NotYet })
+            Some(EndedTask { task: task.started.clone(), end, told: task.end_notice != EndNotice::Pending })
         };
         self.list.iter().filter_map(ended).collect()
     }
 
-    /// What a new epoch carries of what is known besides.
-    pub(crate) fn knowledge_to_carry(&self) -> Vec<CarriedTask> {
+    /// What else a new epoch carries over about the tasks.
+    pub(crate) fn carry_knowledge(&self) -> Vec<CarriedTask> {
         let known = self.list.iter().map(|task| CarriedTask {
             task_id: task.id(),
-            unneeded: task.told == Told::Unneeded,
-            news: task.news,
-            waiting: task.waiting.clone().map(|stall| CarriedStall {
-                printed: stall.printed,
+            unneeded: task.end_notice == EndNotice::NotNeeded,
+            news: task.known_to_model,
+            waiting: task.stall.clone().map(|stall| CarriedStall {
+                printed: stall.printed_bytes,
                 text: stall.text,
-                is_told: stall.is_told,
+                is_told: stall.is_announced,
             }),
-            is_to_end: task.is_to_end,
+            is_to_end: task.kill_requested,
         });
         known
             .filter(|task| task.unneeded || task.news.is_some() || task.waiting.is_some() || task.is_to_end)
             .collect()
     }
 
-    /// What an epoch that begins anew has carried over.
-    pub(crate) fn carried(running: Vec<TaskStarted>, ended: Vec<EndedTask>, known: Vec<CarriedTask>) -> Self {
-        // What the epoch begins with says which run.
-        let noted = running.iter().map(|task| task.task_id).collect();
+    /// The tasks as an epoch carried them over.
+    pub(crate) fn restore(running: Vec<TaskStarted>, ended: Vec<EndedTask>, known: Vec<CarriedTask>) -> Self {
+        // The preface of the epoch lists the running ones.
+        let announced_running = running.iter().map(|task| task.task_id).collect();
         let over = ended.into_iter().map(|EndedTask { task, end, told }| TaskState {
             ended: Some(end),
-            told: if told { Told::Notified } else { Told::NotYet },
+            end_notice: if told { EndNotice::Sent } else { EndNotice::Pending },
             ..TaskState::new(task)
         });
-        let mut tasks = Self { list: over.chain(running.into_iter().map(TaskState::new)).collect(), noted };
-        // Ids are in the order in which their calls were made.
+        let mut tasks =
+            Self { list: over.chain(running.into_iter().map(TaskState::new)).collect(), announced_running };
+        // Ids sort by the order of their calls.
         tasks.list.sort_by_key(TaskState::id);
         for carried in known {
             let Some(task) = tasks.get_mut(carried.task_id) else { continue };
-            task.news = carried.news;
-            task.is_to_end = carried.is_to_end;
-            task.waiting = carried.waiting.map(|stall| Stall {
-                printed: stall.printed,
+            task.known_to_model = carried.news;
+            task.kill_requested = carried.is_to_end;
+            task.stall = carried.waiting.map(|stall| TaskStall {
+                printed_bytes: stall.printed,
                 text: stall.text,
-                is_told: stall.is_told,
+                is_announced: stall.is_told,
             });
             if carried.unneeded {
-                task.told = Told::Unneeded;
+                task.end_notice = EndNotice::NotNeeded;
             }
         }
         tasks
     }
 
-    /// A command goes on as a task.
-    pub(crate) fn start(&mut self, task: TaskStarted) {
+    pub(crate) fn record_start(&mut self, task: TaskStarted) {
         if self.get(task.task_id).is_none() {
             self.list.push(TaskState::new(task));
         }
     }
 
-    /// A task is over. One that was told before its record was lost is not told again.
-    pub(crate) fn end(&mut self, end: TaskEnded) {
+    /// An end that was announced before its record was lost is not announced again.
+    pub(crate) fn record_end(&mut self, end: TaskEnded) {
         let Some(task) = self.get_mut(end.task_id) else { return };
-        let on_purpose = end.status == TaskStatus::Killed && (!end.unasked || task.is_to_end);
-        if on_purpose && task.told == Told::NotYet {
-            task.told = Told::Unneeded;
+        let on_purpose = end.status == TaskStatus::Killed && (!end.unasked || task.kill_requested);
+        if on_purpose && task.end_notice == EndNotice::Pending {
+            task.end_notice = EndNotice::NotNeeded;
         }
         task.ended.get_or_insert(end);
-        self.clear_out();
+        self.drop_oldest();
     }
 
-    /// A record that one has ended is gone, and how with it. Where it can only be one, it is not looked for any more.
-    pub(crate) fn one_has_ended(&mut self, message: &str) {
+    /// The record of an end is erased. If only one task runs, it is that one.
+    pub(crate) fn record_erased_end(&mut self, message: &str) {
         let mut running = self.list.iter_mut().filter(|task| task.ended.is_none());
         if let (Some(task), None) = (running.next(), running.next()) {
             task.ended = Some(TaskEnded {
@@ -248,53 +256,48 @@ impl SessionTasks {
                 message: Some(message.to_owned()),
                 unasked: false,
             });
-            task.told = Told::Unneeded;
+            task.end_notice = EndNotice::NotNeeded;
         }
     }
 
-    /// The model was told of an end.
-    pub(crate) fn notified(&mut self, id: TaskId) {
+    pub(crate) fn record_notification(&mut self, id: TaskId) {
         if let Some(task) = self.get_mut(id) {
-            task.told = Told::Notified;
-            // Whoever waits for it has heard the news.
-            let printed = task.news.map_or(0, |news| news.printed);
-            task.news = Some(TaskNews { task_id: id, printed, ended: true });
+            task.end_notice = EndNotice::Sent;
+            // A wait for this task would find nothing new.
+            let printed = task.known_to_model.map_or(0, |news| news.printed);
+            task.known_to_model = Some(TaskNews { task_id: id, printed, ended: true });
         }
     }
 
-    /// It was told of the first that it had yet to be told of, and nobody knows any more which that was.
-    pub(crate) fn notified_of_one(&mut self) {
-        let first = self.untold().next().map(|(task, _)| task.task_id);
-        first.into_iter().for_each(|id| self.notified(id));
+    /// The record of a notification is erased: it announced the first unannounced end.
+    pub(crate) fn record_erased_notification(&mut self) {
+        let first = self.unannounced_ends().next().map(|(task, _)| task.task_id);
+        first.into_iter().for_each(|id| self.record_notification(id));
     }
 
-    /// The model was told what a note says.
-    pub(crate) fn noted(&mut self, note: &Note) {
+    pub(crate) fn record_note(&mut self, note: &Note) {
         if let Some(running) = &note.running {
-            self.noted.clone_from(running);
+            self.announced_running.clone_from(running);
         }
-        let waiting = note.waiting.and_then(|news| self.get_mut(news.task_id)?.waiting.as_mut());
-        waiting.into_iter().for_each(|stall| stall.is_told = true);
+        let waiting = note.waiting.and_then(|news| self.get_mut(news.task_id)?.stall.as_mut());
+        waiting.into_iter().for_each(|stall| stall.is_announced = true);
     }
 
-    /// The model knows so much of a task.
-    pub(crate) fn know(&mut self, news: TaskNews) {
+    pub(crate) fn record_knowledge(&mut self, news: TaskNews) {
         if let Some(task) = self.get_mut(news.task_id) {
-            task.news = Some(news);
+            task.known_to_model = Some(news);
         }
     }
 
-    /// A task seems to wait for input.
-    pub(crate) fn waits(&mut self, news: TaskNews, text: String) {
+    pub(crate) fn record_stall(&mut self, news: TaskNews, text: String) {
         if let Some(task) = self.get_mut(news.task_id) {
-            task.waiting = Some(Stall { printed: news.printed, text, is_told: false });
+            task.stall = Some(TaskStall { printed_bytes: news.printed, text, is_announced: false });
         }
     }
 
-    /// Somebody wants a task to end.
-    pub(crate) fn is_to_end(&mut self, id: TaskId) {
+    pub(crate) fn request_kill(&mut self, id: TaskId) {
         if let Some(task) = self.get_mut(id).filter(|task| task.is_running()) {
-            task.is_to_end = true;
+            task.kill_requested = true;
         }
     }
 
@@ -308,10 +311,11 @@ impl SessionTasks {
         self.list.iter_mut().find(|task| task.id() == id)
     }
 
-    /// Drops the oldest of those that are over and told.
-    fn clear_out(&mut self) {
-        let is_done = |task: &TaskState| task.ended.is_some() && task.told != Told::NotYet;
-        let mut surplus = self.list.iter().filter(|task| is_done(task)).count().saturating_sub(LISTED);
+    /// Drops the oldest ended and announced tasks over the maximum.
+    fn drop_oldest(&mut self) {
+        let is_done = |task: &TaskState| task.ended.is_some() && task.end_notice != EndNotice::Pending;
+        let mut surplus =
+            self.list.iter().filter(|task| is_done(task)).count().saturating_sub(MAX_ENDED_TASKS);
         self.list.retain(|task| {
             let goes = surplus > 0 && is_done(task);
             surplus -= usize::from(goes);

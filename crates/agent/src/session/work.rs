@@ -25,6 +25,26 @@ pub struct Work {
 }
 
 impl Work {
+    /// What the session has to do, given the head of its inbox and the policy for ends of tasks.
+    pub fn of(state: &State, inbox_head: Seq, wake: Wake) -> Self {
+        Self {
+            turn: state.turn.is_some(),
+            input: state.inbox_through < inbox_head
+                || !state.pending_inputs.is_empty()
+                || state.turn_request.is_some(),
+            compaction: state.compaction.open_reason.is_some() || state.compaction.requested.is_some(),
+            task_end: state.tasks.should_wake(wake),
+            unannounced: state.tasks.unannounced_ends().next().is_some(),
+            running_task: state.tasks.running().next().is_some(),
+            question: !state.questions.is_empty(),
+        }
+    }
+
+    /// The same, where everything in the inbox is taken.
+    pub(crate) fn of_taken(state: &State, wake: Wake) -> Self {
+        Self::of(state, state.inbox_through, wake)
+    }
+
     /// Whether a runtime that looks after the session should take it now.
     pub fn is_due(self) -> bool {
         self.turn || self.input || self.compaction || self.task_end
@@ -38,26 +58,6 @@ impl Work {
     /// Whether something would be lost if the session were put away.
     pub fn is_in_use(self) -> bool {
         self.is_due() || self.unannounced || self.running_task || self.question
-    }
-}
-
-impl State {
-    /// What there is to do, where the inbox ends here and ends of tasks wake so.
-    pub fn work(&self, inbox_head: Seq, wake: Wake) -> Work {
-        Work {
-            turn: self.turn.is_some(),
-            input: self.inbox_through < inbox_head || !self.waiting.is_empty() || self.again.is_some(),
-            compaction: self.compaction.open.is_some() || self.compaction.asked.is_some(),
-            task_end: self.tasks.wakes(wake),
-            unannounced: self.tasks.untold().next().is_some(),
-            running_task: self.tasks.running().next().is_some(),
-            question: !self.questions.is_empty(),
-        }
-    }
-
-    /// The same, with everything taken that is in the inbox.
-    pub(crate) fn own_work(&self, wake: Wake) -> Work {
-        self.work(self.inbox_through, wake)
     }
 }
 

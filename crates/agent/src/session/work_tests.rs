@@ -60,7 +60,7 @@ fn every_combination_of_what_is_there_has_one_answer() {
         let unannounced = has(3) && ended;
 
         for (wake, wakes) in [(Wake::Always, true), (Wake::OnFailure, false), (Wake::Never, false)] {
-            let work = state.work(head, wake);
+            let work = Work::of(&state, head, wake);
 
             let expected = Work {
                 turn: turn_open,
@@ -85,6 +85,6 @@ fn every_combination_of_what_is_there_has_one_answer() {
 fn what_was_taken_and_waits_is_unfinished() {
     let state = after(&[input(JoinMode::After)]);
 
-    assert!(state.own_work(Wake::Never).is_unfinished());
-    assert_eq!(State::default().own_work(Wake::Always), Work::default());
+    assert!(Work::of_taken(&state, Wake::Never).is_unfinished());
+    assert_eq!(Work::of_taken(&State::default(), Wake::Always), Work::default());
 }

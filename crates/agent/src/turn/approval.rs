@@ -32,7 +32,7 @@ pub(super) async fn check_permission(
     call: &CallState,
     caution: Option<&str>,
 ) -> CallPermission {
-    if let Some(refused) = call.answer.as_ref().and_then(|answer| refusal(&answer.words)) {
+    if let Some(refused) = call.approval.as_ref().and_then(|answer| refusal(&answer.text)) {
         return refused;
     }
     // The rules in force now decide, even about a call that the user approved under earlier ones. And a link may have been put on
@@ -60,7 +60,7 @@ pub(super) async fn check_permission(
     // Questions of earlier versions have no reasons on record; those that they had were the rules'.
     let is_approved = |reason: &String| {
         let is_caution = caution == Some(reason.as_str());
-        call.answer
+        call.approval
             .as_ref()
             .is_some_and(|yes| yes.reasons.contains(reason) || (yes.reasons.is_empty() && !is_caution))
     };

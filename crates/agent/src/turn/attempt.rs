@@ -148,13 +148,13 @@ async fn opening_facts(
     if let Some(turn) = turn {
         facts.push(SessionRecord::TurnStarted(TurnStarted { turn }));
         let warnings = worker.toolset().warnings().iter();
-        let new = warnings.filter(|warning| !state.warned.contains(&warning.code));
+        let new = warnings.filter(|warning| !state.given_warnings.contains(&warning.code));
         facts.extend(new.cloned().map(SessionRecord::Warning));
     }
     facts.extend(model_changed);
     if let Some(step) = step {
-        facts.extend(state.tasks.tell());
-        let later = state.too_many(&worker.policy().space);
+        facts.extend(state.tasks.announcements());
+        let later = crate::compaction::plan::deferred_inputs(&state, &worker.policy().context);
         facts.push(SessionRecord::StepStarted(StepStarted { step, later }));
     }
     Ok(facts)
@@ -212,7 +212,7 @@ async fn stream_answer(
 
 /// Why the turn has to end.
 fn stop_reason(worker: &Worker) -> &'static str {
-    match (worker.state().cancelled(), worker.policy().is_out_of_time) {
+    match (worker.state().is_cancelled(), worker.policy().is_out_of_time) {
         (true, _) => CANCELLED,
         (false, true) => OUT_OF_TIME,
         (false, false) => NOT_SAVED,
@@ -267,7 +267,7 @@ pub(crate) async fn close_open_attempt(worker: &mut Worker, kept: usize) -> Work
     let Some(attempt) = worker.state().turn.as_ref().and_then(|turn| turn.attempt.as_ref()) else {
         return Ok(());
     };
-    let facts = match worker.state().cancelled() && kept > 0 {
+    let facts = match worker.state().is_cancelled() && kept > 0 {
         true => stopped_attempt(worker, INTERRUPTED),
         false => vec![SessionRecord::AttemptEnded(attempt_ended(attempt.id, kept, Some(INTERRUPTED)))],
     };

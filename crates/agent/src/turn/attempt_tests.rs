@@ -79,7 +79,7 @@ async fn answered(protocol: Protocol, cut: usize, end: End) -> (Vec<Arc<Item>>, 
     let mut tries = RetryState::new(RetryPolicy::default());
     loop {
         let (attempt, is_over) = attempt(&model).await;
-        let kept = if is_over { attempt.blocks.len() } else { attempt.kept_when_broken() };
+        let kept = if is_over { attempt.blocks.len() } else { attempt.blocks_kept_on_failure() };
         if kept > 0 {
             let sent = sent.lock().unwrap().clone();
             return (attempt.blocks[..kept].to_vec(), sent);

@@ -67,7 +67,7 @@ impl SpendLedger {
             return Ok(false);
         }
         let spent = self.read_records(runtime, &mut *self.streams.lock().await).await?;
-        Ok(spent.saturating_add(runtime.memory.unpaid.nano()) >= nano(limit))
+        Ok(spent.saturating_add(runtime.memory.unrecorded_costs.nano()) >= nano(limit))
     }
 
     /// Today's total, if it was read lately.
@@ -127,7 +127,7 @@ pub(crate) async fn check_budget(worker: &mut Worker) -> WorkerResult<()> {
         }
     };
     let by_this_turn = worker.state().turn.as_ref().map_or(0, |turn| turn.cost_nano);
-    let left = nano(limit).saturating_sub(spent).saturating_sub(runtime.memory.unpaid.nano());
+    let left = nano(limit).saturating_sub(spent).saturating_sub(runtime.memory.unrecorded_costs.nano());
     worker.set_budget_left(by_this_turn.saturating_add(left));
     Ok(())
 }

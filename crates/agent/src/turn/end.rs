@@ -2,7 +2,7 @@
 
 use longhaul_protocol::{Answered, SessionRecord, ToolFinished, TurnEnded, Warning};
 
-use crate::session::decide::Ending;
+use crate::session::decide::TurnEnding;
 use crate::session::work::Work;
 use crate::worker::{Worker, WorkerResult};
 
@@ -13,7 +13,7 @@ const WITHDRAWN: &str = "withdrawn: the turn ended";
 pub(crate) async fn end_turn(
     worker: &mut Worker,
     mut facts: Vec<SessionRecord>,
-    ending: Ending,
+    ending: TurnEnding,
 ) -> WorkerResult<()> {
     let state = worker.state();
     let Some(turn) = &state.turn else { return Ok(()) };
@@ -21,7 +21,7 @@ pub(crate) async fn end_turn(
     facts.extend(unfinished.map(|call| {
         let content = match call.started {
             None if turn.cancelled => "not run: the user interrupted before it began",
-            None if turn.broken.is_none() => "not run: the turn had ended before",
+            None if turn.lost_record.is_none() => "not run: the turn had ended before",
             _ => "unknown: the turn ended before its result could be recorded",
         };
         let result = ToolFinished::new(call.id, &call.name, content);
@@ -32,12 +32,12 @@ pub(crate) async fn end_turn(
             SessionRecord::Answered(Answered { id: question.id, answer: WITHDRAWN.to_owned() })
         }),
     );
-    let Ending { outcome, limit, error, code, text } = ending;
+    let TurnEnding { outcome, limit, error, code, text } = ending;
     // An answer that was to continue has at least its first part.
-    let said = if turn.text.is_empty() { &turn.carried } else { &turn.text };
+    let said = if turn.text.is_empty() { &turn.text_before_cut } else { &turn.text };
     let text = text.unwrap_or_else(|| said.clone());
     // If the session is idle after this turn, its last record says so, and later checks need not replay the others.
-    let work = state.own_work(worker.policy().wake);
+    let work = crate::Work::of_taken(&state, worker.policy().wake);
     let is_idle = !Work { turn: false, question: false, ..work }.is_in_use();
     let inbox_through = is_idle.then_some(state.inbox_through);
     let ended = TurnEnded { turn: turn.number, outcome, limit, text, error, code, inbox_through };

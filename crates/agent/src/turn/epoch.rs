@@ -33,13 +33,13 @@ pub(crate) fn epoch_facts(worker: &Worker, reason: EpochReason) -> (Vec<SessionR
     let (system, tools) = toolset.references();
     let blobs = toolset.blobs([&system, &tools]);
     facts.push(SessionRecord::EpochStarted(EpochStarted {
-        turns: state.turns,
+        turns: state.turn_count,
         inbox_through: state.inbox_through,
         pins: state.pins.clone(),
         todo: state.todo.clone(),
         folds_from,
-        tasks: state.tasks.to_carry(),
-        ended: state.tasks.ended_to_carry(),
+        tasks: state.tasks.carry_running(),
+        ended: state.tasks.carry_ended(),
         questions: state.questions.clone(),
         previous: previous.map(|epoch| epoch.began),
         ..EpochStarted::new(number, reason, system, tools)

@@ -81,7 +81,7 @@ impl ModelSelection {
     pub(crate) fn resume(chain: Arc<ModelChain>, state: &State) -> Self {
         let last = state.model.as_deref();
         let index = last.and_then(|last| chain.0.iter().position(|model| model.name() == last)).unwrap_or(0);
-        let truncated_answers = state.turn.as_ref().map_or(0, |turn| turn.cuts);
+        let truncated_answers = state.turn.as_ref().map_or(0, |turn| turn.length_cuts);
         Self { index, truncated_answers, ..Self::new(chain) }
     }
 

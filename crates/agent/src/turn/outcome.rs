@@ -92,10 +92,10 @@ pub(super) fn open_items(worker: &Worker) -> &[Arc<Item>] {
 /// The records that close the open attempt of a turn that ends here. If the user interrupted it, its unfinished text is kept.
 pub(super) fn stopped_attempt(worker: &Worker, reason: &str) -> Vec<SessionRecord> {
     let Some(attempt) = open_attempt(worker) else { return vec![] };
-    let block = attempt.interrupted_block().filter(|_| worker.state().cancelled());
+    let block = attempt.interrupted_block().filter(|_| worker.state().is_cancelled());
     let kept = match block {
-        Some(_) => attempt.kept_when_cancelled(),
-        None => attempt.kept_when_stopped(),
+        Some(_) => attempt.blocks_kept_on_cancel(),
+        None => attempt.blocks_kept_on_stop(),
     };
     let ended = SessionRecord::AttemptEnded(attempt_ended(attempt.id, kept, Some(reason)));
     block.map(SessionRecord::Block).into_iter().chain([ended]).collect()
@@ -104,7 +104,7 @@ pub(super) fn stopped_attempt(worker: &Worker, reason: &str) -> Vec<SessionRecor
 /// Warnings about the model that the user gets once in a session.
 fn model_warnings(worker: &Worker, call: &ModelCall) -> Vec<SessionRecord> {
     let [no_tools, window_assumed, cost_unknown, ..] = GIVEN_ONCE;
-    let is_new = |code: &str| !worker.state().warned.contains(code);
+    let is_new = |code: &str| !worker.state().given_warnings.contains(code);
     let mut warnings = Vec::new();
     let name = call.model.name();
     if !call.facts.tools && !worker.toolset().schemas().is_empty() && is_new(no_tools) {
@@ -131,7 +131,7 @@ fn model_warnings(worker: &Worker, call: &ModelCall) -> Vec<SessionRecord> {
 
 /// Warns of a server that silently truncates long prompts: it counted far fewer tokens than were sent.
 fn truncated_prompt_warning(worker: &Worker, call: &ModelCall, counted: u64) -> Option<SessionRecord> {
-    let counting = worker.state().counting.get(call.model.name())?;
+    let counting = worker.state().token_counts.get(call.model.name())?;
     counting.calibration.is_truncated_by_server(call.estimated, counted).then(|| {
         let sent = counting.calibration.correct(call.estimated);
         let text = format!(
@@ -197,7 +197,7 @@ async fn record_failure(
     let call = close.call;
     let kept = match failure.class {
         FailureClass::TooLarge => 0,
-        _ => open_attempt(worker).map_or(0, state::Attempt::kept_when_broken),
+        _ => open_attempt(worker).map_or(0, state::Attempt::blocks_kept_on_failure),
     };
     if kept > 0 {
         close.keep(kept);
@@ -208,7 +208,7 @@ async fn record_failure(
     let settings = &worker.runtime().config.settings.model;
     let is_longer = call.request.max_output > Some(worker.models().base_answer_tokens(settings, &call.facts));
     let state = worker.state();
-    let prompt = state.next_prompt(&worker.policy().space);
+    let prompt = crate::compaction::plan::next_prompt_tokens(&state, &worker.policy().context);
     let corrected = correct_limits(worker, call, &failure, prompt).await;
     close.after.extend(corrected.map(|corrected| limits_warning(call, corrected)));
     let is_smaller = corrected.is_some() && is_next_request_smaller(worker, call, prompt).await?;
@@ -220,7 +220,7 @@ async fn record_failure(
                 true
             }
             FailureClass::RoleOrder if worker.models_mut().may_reorder() => {
-                if !worker.state().warned.contains(ROLE_ORDER) {
+                if !worker.state().given_warnings.contains(ROLE_ORDER) {
                     close.warn(ROLE_ORDER, &failure.message);
                 }
                 true

@@ -8,7 +8,7 @@ use longhaul_journal::Error as JournalError;
 use longhaul_model::{Capabilities, Model, Purpose, Request};
 use longhaul_protocol::{AttemptId, Hash, Item, ModelChanged, SessionRecord, ToolSchema};
 
-use crate::compaction::plan::Space;
+use crate::compaction::plan::ContextLimits;
 use crate::turn::epoch::is_current_epoch;
 use crate::worker::wait::WakeOn;
 use crate::worker::{Worker, WorkerResult, WorkerStop};
@@ -62,7 +62,7 @@ pub(super) async fn prepare_model_call(worker: &mut Worker, attempt: AttemptId) 
     }
     let settings = &worker.runtime().config.settings.model;
     request.max_output = Some(worker.models().answer_tokens(settings, &facts));
-    let answers_before = worker.state().answers.saturating_sub(request.finished_steps() as u64);
+    let answers_before = worker.state().answer_count.saturating_sub(request.finished_steps() as u64);
     request.purpose = Purpose::Step { answers_before: usize::try_from(answers_before).unwrap_or(usize::MAX) };
     let estimated = estimate(&request.system, &request.tools, &request.items);
     Ok(ModelCall { attempt, model, facts, request, estimated })
@@ -75,7 +75,7 @@ pub(crate) fn known_window(facts: &Capabilities, settings: &ModelSettings) -> Op
 
 /// The context window of the model in use: smaller than stated if its server was seen to take less.
 pub(super) fn effective_window(worker: &Worker) -> Option<u64> {
-    worker.policy().space.room.map(|room| room.window).or(worker.models().window())
+    worker.policy().context.room.map(|room| room.window).or(worker.models().window())
 }
 
 /// Finds out how much room the model that is called next has, so that `decide` can compact the context before it doesn't fit.
@@ -95,16 +95,18 @@ pub(crate) async fn check_context_room(worker: &mut Worker) -> WorkerResult<()> 
     let window = known_window(&facts, &worker.runtime().config.settings.model);
     worker.models_mut().set_window(window);
     let (state, settings) = (worker.state(), &worker.runtime().config.settings);
-    let (is_idle, fixed) = (worker.policy().space.is_idle, fixed_tokens(worker, &facts));
+    let (is_idle, fixed) = (worker.policy().context.is_idle, fixed_tokens(worker, &facts));
     let space_with = |answer: u64| {
-        let space = Space::new(state, model.name(), window, answer, fixed, &settings.context);
-        Space { is_idle, ..space }
+        let space = ContextLimits::new(state, model.name(), window, answer, fixed, &settings.context);
+        ContextLimits { is_idle, ..space }
     };
     let base = worker.models().base_answer_tokens(&settings.model, &facts);
     // The answer that continues a truncated one may be longer, if the prompt fits beside it.
     let longer = if starts_chain { base } else { worker.models().answer_tokens(&settings.model, &facts) };
     let space = space_with(longer);
-    let fits = space.room.is_none_or(|room| state.next_prompt(&space) <= room.usable());
+    let fits = space
+        .room
+        .is_none_or(|room| crate::compaction::plan::next_prompt_tokens(&state, &space) <= room.usable());
     if longer <= base || fits {
         worker.set_context_room(space);
     } else {

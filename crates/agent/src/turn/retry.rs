@@ -11,7 +11,7 @@ use longhaul_protocol::{At, EventKind, ModelChanged, SessionRecord};
 
 use crate::clock::now;
 use crate::config::RetrySettings;
-use crate::session::decide::Ending;
+use crate::session::decide::TurnEnding;
 use crate::turn::end::end_turn;
 use crate::worker::wait::WakeOn;
 use crate::worker::{Worker, WorkerResult};
@@ -83,7 +83,7 @@ pub(super) async fn retry_or_fall_back(
     };
     let code = Some(class.code().to_owned());
     // One append: an attempt that failed for good is never on disk without the end of its turn.
-    end_turn(worker, facts, Ending { code, ..Ending::failed(error) }).await
+    end_turn(worker, facts, TurnEnding { code, ..TurnEnding::failed(error) }).await
 }
 
 /// Waits before the next try. Watchers see it before it begins. The user can cut it short.
@@ -91,7 +91,7 @@ async fn wait_before_retry(worker: &mut Worker, wait: RetryDelay) -> WorkerResul
     if worker.should_end_turn() {
         return Ok(());
     }
-    let seen = worker.state().turn.as_ref().map_or(0, |turn| turn.hurried);
+    let seen = worker.state().turn.as_ref().map_or(0, |turn| turn.retry_now_count);
     let mut sleep = pin!(tokio::time::sleep(wait.delay));
     worker.show(retry_event(wait));
     worker.wait_for(&mut sleep, WakeOn::RetryNow { seen }, None).await?.into_done()?;

@@ -134,7 +134,7 @@ pub(crate) async fn run_tool_calls(worker: &mut Worker, ids: &[CallId]) -> Worke
             CheckedCall::Finished(finished) => record_result(worker, call.id, finished).await?,
             CheckedCall::Ask(_) => {}
             // Its start was recorded late, and the turn must end.
-            CheckedCall::Run { .. } if call.started.is_none() && worker.policy().ends_the_turn() => {
+            CheckedCall::Run { .. } if call.started.is_none() && worker.policy().must_end_turn() => {
                 record_result(worker, call.id, ToolOutcome::error(NOT_RUN)).await?;
             }
             CheckedCall::Run { effect, run, takes_up_to } => {
@@ -150,7 +150,7 @@ pub(crate) async fn run_tool_calls(worker: &mut Worker, ids: &[CallId]) -> Worke
 /// everything else gets a grace period.
 async fn wait_for_calls(worker: &mut Worker, mut running: RunningCalls) -> WorkerResult<()> {
     let (mut wake_on, mut deadline) = (WakeOn::Cancel, None);
-    if worker.policy().ends_the_turn() {
+    if worker.policy().must_end_turn() {
         running.stopper.stop();
     }
     while !running.calls.is_empty() {
@@ -218,7 +218,8 @@ async fn check_call(
     }
     let arguments = tool_call(worker, call);
     let journal = &worker.runtime().journal;
-    if let Some(run) = full_output::read_output(&call.name, &arguments, &worker.state().outputs, journal) {
+    if let Some(run) = full_output::read_output(&call.name, &arguments, &worker.state().full_outputs, journal)
+    {
         let effect = Effect::Read;
         let next = CheckedCall::Run { effect, run, takes_up_to: None };
         return Ok((Some(tool_started(call, effect, None, None)), next));
@@ -275,10 +276,10 @@ async fn resume_call(
 
 /// Runs a call that did not happen, or that does no harm twice. Its start is on record.
 async fn rerun_call(worker: &mut Worker, call: &CallState) -> WorkerResult<CheckedCall> {
-    if worker.state().cancelled() {
+    if worker.state().is_cancelled() {
         return Ok(CheckedCall::Finished(ToolOutcome::error(CANCELLED)));
     }
-    if worker.policy().ends_the_turn() {
+    if worker.policy().must_end_turn() {
         return Ok(CheckedCall::Finished(ToolOutcome::error(NOT_RUN)));
     }
     Ok(check_call(worker, call).await?.1)
@@ -310,7 +311,7 @@ fn tool_call(worker: &Worker, call: &CallState) -> ToolInvocation {
     ToolInvocation {
         id: call.id,
         arguments: call.arguments.clone(),
-        seen: worker.state().seen.clone(),
+        seen: worker.state().known_files.clone(),
         output_limit: output_cap(effective_window(worker)),
         session: worker.id(),
         tasks: known_tasks(worker),

@@ -32,7 +32,7 @@ pub(super) async fn record_result(
         whole = Some(std::mem::replace(&mut content, truncated).into_bytes());
     }
     if let Some(turn) = &worker.state().turn {
-        content = turn.repeats.told(&call.name, &call.arguments, content);
+        content = turn.repeats.with_repeat_warning(&call.name, &call.arguments, content);
     }
     let pictures = images.iter().map(|picture| Image { data: BlobRef::to(&picture.bytes, &picture.media) });
     let result = ToolFinished {

@@ -2,7 +2,7 @@
 
 use longhaul_protocol::{Item, Limit, Note, SessionRecord};
 
-use crate::session::decide::Ending;
+use crate::session::decide::TurnEnding;
 use crate::session::state;
 use crate::turn::end::end_turn;
 use crate::turn::outcome::{AttemptClose, has_content, open_items};
@@ -40,8 +40,9 @@ pub(super) async fn record_truncated_answer(
     if !is_first {
         let error = "the answer reached the limit of its length, also with a higher one; \
                      raise model.max_output_tokens, or send anything to go on";
-        let carried = worker.state().turn.as_ref().map(|turn| turn.carried.clone()).unwrap_or_default();
-        let ending = Ending { text: Some(carried + &text), ..Ending::limit(Limit::Tokens, error) };
+        let carried =
+            worker.state().turn.as_ref().map(|turn| turn.text_before_cut.clone()).unwrap_or_default();
+        let ending = TurnEnding { text: Some(carried + &text), ..TurnEnding::limit(Limit::Tokens, error) };
         return end_turn(worker, close.into_facts(), ending).await;
     }
     if has_text {

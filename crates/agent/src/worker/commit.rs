@@ -130,7 +130,7 @@ impl SessionLog {
             self.slot.hub.end();
         }
         self.state.apply(record).map_err(unreadable)?;
-        self.runtime.activity.recorded(self.id, record.at, &fact, &self.state);
+        self.runtime.activity.record_append(self.id, record.at, &fact, &self.state);
         match &event {
             Some(event) => self.slot.show(event),
             None => self.slot.hub.recorded(record.seq),
@@ -149,10 +149,10 @@ impl SessionLog {
             SessionRecord::OrderTaken(order) => {
                 self.slot.taken(Awaited::Order(order.order.id));
                 self.slot.taken(Awaited::Compaction(order.order.id));
-                if self.state.compaction.asked.is_none() {
+                if self.state.compaction.requested.is_none() {
                     self.slot.compacted();
                 }
-                if !self.state.own_work(self.runtime.wake()).is_unfinished() {
+                if !crate::Work::of_taken(&self.state, self.runtime.wake()).is_unfinished() {
                     self.slot.settled(None, &self.state);
                 }
             }

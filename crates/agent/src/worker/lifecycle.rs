@@ -24,7 +24,7 @@ pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<Shared>) {
         let error = match run_with_lease(&runtime, &slot, must_end.take()).await {
             // The lease is free only now: another process that sees no worker here can take it.
             Ok(()) if slot.may_leave() => {
-                runtime.failures.forget(&slot);
+                runtime.worker_backoff.clear(&slot);
                 return;
             }
             Ok(()) => continue,
@@ -48,7 +48,7 @@ pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<Shared>) {
                 }
             }
             // This turn would fail again: retry once, only to end it.
-            Error::Worker { reason, .. } if runtime.failures.note(&slot) == 1 => {
+            Error::Worker { reason, .. } if runtime.worker_backoff.record_failure(&slot) == 1 => {
                 must_end = Some(reason.clone());
                 continue;
             }

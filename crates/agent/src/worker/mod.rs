@@ -32,12 +32,12 @@ use longhaul_protocol::{
 };
 use tokio::time::Instant;
 
-use crate::compaction::plan::Space;
+use crate::compaction::plan::ContextLimits;
 use crate::compaction::{close_compaction, compact, stub_tool_output};
 use crate::memory::memory_for_context;
 use crate::runtime::Inner;
 use crate::runtime::slot::Shared;
-use crate::session::decide::{Action, Ending, Policy, decide};
+use crate::session::decide::{Action, Policy, TurnEnding, decide};
 use crate::session::state::State;
 use crate::turn::attempt::{begin_turn, close_open_attempt, make_model_call};
 use crate::turn::budget::check_budget;
@@ -101,13 +101,14 @@ impl Worker {
     /// Works until the session has been idle for a while, or something stops the worker. `must_end`: why the open turn may only
     /// be ended.
     async fn run(mut self, must_end: Option<String>) -> WorkerResult<()> {
-        self.policy.must_end = must_end.filter(|_| self.state().turn.is_some());
+        self.policy.forced_end = must_end.filter(|_| self.state().turn.is_some());
         self.slot().hub.recorded(self.state().head);
         self.slot().arrived();
         // An order to cancel may be waiting there, and then there is nothing to resume.
         self.take_inbox().await?;
         if let Some(turn) = self.state().turn.as_ref().filter(|turn| !turn.cancelled) {
-            let text = format!("turn {} was open, and goes on: {}", turn.number, self.state().under_way());
+            let text =
+                format!("turn {} was open, and goes on: {}", turn.number, self.state().describe_open_work());
             self.show(EventKind::Warning { code: "resumed".to_owned(), text });
         }
         self.log.monitor_running_tasks();
@@ -140,7 +141,7 @@ impl Worker {
             // A turn goes before idle work.
             self.slot().was_idle(&Ok(false));
         }
-        self.policy.space.is_idle = self.slot().is_asked_as_idle();
+        self.policy.context.is_idle = self.slot().is_asked_as_idle();
         if self.state().turn.is_some() || self.has_work() {
             check_budget(self).await?;
             check_context_room(self).await?;
@@ -185,11 +186,11 @@ impl Worker {
     ///
     /// The first time, open calls may still come to their results. If one of those is refused too, the turn ends without them.
     async fn give_up_turn(&mut self, error: &Error) -> WorkerResult<()> {
-        if self.policy.must_end.replace(error.to_string()).is_none() {
+        if self.policy.forced_end.replace(error.to_string()).is_none() {
             return Ok(());
         }
         close_open_attempt(self, 0).await?;
-        end_turn(self, vec![], Ending::failed(error.to_string())).await
+        end_turn(self, vec![], TurnEnding::failed(error.to_string())).await
     }
 
     /// Takes everything that is in the inbox, in its order, with one commit for each page.
@@ -227,12 +228,12 @@ impl Worker {
 
     fn wants_turn(&self) -> bool {
         let state = self.state();
-        state.wants_a_turn(&self.policy)
+        crate::session::decide::should_start_turn(&state, &self.policy)
     }
 
     /// Whether there is something to do although no turn is open.
     fn has_work(&self) -> bool {
-        self.wants_turn() || self.state().compaction.asked.is_some() || self.slot().is_asked_as_idle()
+        self.wants_turn() || self.state().compaction.requested.is_some() || self.slot().is_asked_as_idle()
     }
 
     /// Whether a client waits for this worker to leave, and no task's end is about to begin a turn.
@@ -244,7 +245,7 @@ impl Worker {
         match wake_on {
             WakeOn::Cancel => self.should_end_turn(),
             WakeOn::RetryNow { seen } => {
-                let requests = self.state().turn.as_ref().map_or(0, |turn| turn.hurried);
+                let requests = self.state().turn.as_ref().map_or(0, |turn| turn.retry_now_count);
                 self.should_end_turn() || requests > seen || self.has_new_model_choice()
             }
             WakeOn::Input => self.has_work() || self.should_leave(),
@@ -298,7 +299,7 @@ impl Worker {
     pub(crate) async fn commit(&mut self, facts: Vec<SessionRecord>, blobs: Vec<Blob>) -> WorkerResult<()> {
         let committed = self.log.commit(&facts, blobs).await;
         if let Some(reason) = self.log.take_delay_reason() {
-            self.policy.must_end = Some(reason);
+            self.policy.forced_end = Some(reason);
         }
         committed
     }
@@ -360,8 +361,9 @@ impl Worker {
     /// Whether the turn should end: the user cancelled it, its time is over, or the journal refused a record.
     pub(crate) fn should_end_turn(&self) -> bool {
         let state = self.state();
-        let is_input_cancelled = state.turn.is_none() && state.waiting.iter().any(|input| input.cancelled);
-        state.cancelled() || is_input_cancelled || self.policy.ends_the_turn()
+        let is_input_cancelled =
+            state.turn.is_none() && state.pending_inputs.iter().any(|input| input.cancelled);
+        state.is_cancelled() || is_input_cancelled || self.policy.must_end_turn()
     }
 
     /// Whether the user chose another model after this worker last asked one.
@@ -379,8 +381,8 @@ impl Worker {
     /// Starts the gather timer if a task's end should wake the session and no turn is open.
     pub(crate) fn update_gather_timer(&mut self) {
         let state = self.log.state();
-        let has_waking_end = state.turn.is_none() && state.tasks.wakes(self.policy.wake);
-        self.policy.is_gathering = self.waiter.update_gather_timer(has_waking_end);
+        let has_waking_end = state.turn.is_none() && state.tasks.should_wake(self.policy.wake);
+        self.policy.is_batching_task_ends = self.waiter.update_gather_timer(has_waking_end);
     }
 
     /// Restarts the time after which an idle session leaves memory.
@@ -394,14 +396,14 @@ impl Worker {
     }
 
     /// Sets what the model that is called next has room for.
-    pub(crate) fn set_context_room(&mut self, space: Space) {
-        self.policy.space = space;
+    pub(crate) fn set_context_room(&mut self, space: ContextLimits) {
+        self.policy.context = space;
     }
 
     /// The turn is over, and what went wrong in it no longer matters.
     pub(crate) fn clear_failures(&mut self) {
-        self.policy.must_end = None;
-        self.runtime.failures.forget(self.log.slot());
+        self.policy.forced_end = None;
+        self.runtime.worker_backoff.clear(self.log.slot());
     }
 
     /// Replays the session's records again, before a compaction writes their text anew.
@@ -412,9 +414,9 @@ impl Worker {
     /// Between turns, loads the toolset that a new turn would begin with. Within a turn the epoch's own stays in use.
     pub(crate) fn reload_toolset_between_turns(&mut self) {
         if self.state().turn.is_none() {
-            let (space, limits) = (self.policy.space.clone(), self.policy.limits);
+            let (space, limits) = (self.policy.context.clone(), self.policy.limits);
             self.reload_toolset();
-            (self.policy.space, self.policy.limits) = (space, limits);
+            (self.policy.context, self.policy.limits) = (space, limits);
             self.update_gather_timer();
         }
     }

@@ -31,7 +31,7 @@ pub(super) async fn record_task_news(worker: &mut Worker) -> WorkerResult<()> {
     let (ended, stalled) = worker.slot().news_of_tasks();
     record_task_ends(worker, ended).await?;
     record_stalled_tasks(worker, stalled).await?;
-    for task in worker.state().tasks.running().filter(|task| task.is_to_end) {
+    for task in worker.state().tasks.running().filter(|task| task.kill_requested) {
         kill_task(worker.runtime(), task.id());
     }
     worker.update_gather_timer();
@@ -90,7 +90,7 @@ async fn record_task_ends(worker: &mut Worker, ended: Vec<TaskId>) -> WorkerResu
 async fn record_stalled_tasks(worker: &mut Worker, stalled: Vec<(TaskNews, String)>) -> WorkerResult<()> {
     let is_new = |(news, _): &(TaskNews, String)| {
         let task = worker.state().tasks.get(news.task_id).filter(|task| task.is_running());
-        task.is_some_and(|task| task.waiting.as_ref().is_none_or(|stall| stall.printed != news.printed))
+        task.is_some_and(|task| task.stall.as_ref().is_none_or(|stall| stall.printed_bytes != news.printed))
     };
     let facts = stalled.into_iter().filter(is_new).map(|(news, line)| {
         let text = longhaul_context::waiting_for_input_note(news.task_id, &line);
@@ -103,5 +103,5 @@ async fn record_stalled_tasks(worker: &mut Worker, stalled: Vec<(TaskNews, Strin
 /// The session's tasks, for the tools that list and read them.
 pub(crate) fn known_tasks(worker: &Worker) -> Arc<[SessionTask]> {
     let monitor = &worker.runtime().task_monitor;
-    worker.state().tasks.known(|id| monitor.printed_bytes(id)).collect()
+    worker.state().tasks.known_tasks(|id| monitor.printed_bytes(id)).collect()
 }

@@ -17,13 +17,13 @@ use longhaul_tools::{
 
 use crate::Config;
 use crate::clock::now;
-use crate::compaction::plan::Space;
+use crate::compaction::plan::ContextLimits;
 use crate::config::WithoutSandbox;
 use crate::history::history_tools;
-use crate::memory::{Noting, memory_tools};
+use crate::memory::{NoteHooks, memory_tools};
 use crate::runtime::{Inner, lock};
 use crate::session::apply::{HOME_EXPOSED, RULES_SKIPPED, nano};
-use crate::session::decide::{Limits, Policy};
+use crate::session::decide::{Policy, TurnLimits};
 use crate::session::state::State;
 
 /// The file of a work folder whose text goes into the system prompt.
@@ -179,18 +179,18 @@ impl Toolset {
         Policy {
             system: self.system.reference.hash,
             tools: self.tools.json.reference.hash,
-            reads: reads.collect(),
-            limits: Limits {
+            read_only_tools: reads.collect(),
+            limits: TurnLimits {
                 steps: if limits.steps == 0 { u64::MAX } else { limits.steps },
                 tokens: Some(limits.tokens_per_turn).filter(|tokens| *tokens > 0),
                 cost_nano: (limits.cost_per_turn > 0.0).then(|| nano(limits.cost_per_turn)),
                 left_today_nano: None,
             },
-            space: Space::default(),
+            context: ContextLimits::default(),
             wake: runtime.config.settings.exec.wake,
-            is_gathering: false,
+            is_batching_task_ends: false,
             is_out_of_time: false,
-            must_end: None,
+            forced_end: None,
         }
     }
 
@@ -258,7 +258,7 @@ fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<Re
     tools.push(Arc::new(exec));
     tools.extend(task_tools(&TaskSettings::new(runtime.tasks.clone(), runtime.redact())));
     tools.extend(history_tools(&runtime.journal));
-    let noting = Noting { redact: runtime.redact(), told: runtime.memory.told() };
+    let noting = NoteHooks { redact: runtime.redact(), pages_changed: runtime.memory.pages_changed_hook() };
     tools.extend(memory_tools(&runtime.journal, &runtime.memory.scopes, noting));
     tools.extend(runtime.tools.iter().cloned());
     (tools, repositories)

@@ -123,8 +123,8 @@ impl Waiter {
     /// The time runs from the recorded start of the turn, so a restart gives it no more. Time in which the turn waits for the
     /// user's answer doesn't count.
     pub(super) fn update_deadline(&mut self, turn: Option<&Turn>, seconds: u64) -> bool {
-        let turn = turn.filter(|turn| turn.awaits_since.is_none());
-        let started = turn.and_then(|turn| Some((turn.started_at?, turn.awaited_ms)));
+        let turn = turn.filter(|turn| turn.question_since.is_none());
+        let started = turn.and_then(|turn| Some((turn.started_at?, turn.question_wait_ms)));
         let (Some((started, awaited_ms)), 1..) = (started, seconds) else {
             self.turn_deadline = None;
             return false;

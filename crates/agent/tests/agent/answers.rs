@@ -171,7 +171,7 @@ async fn counts_that_no_model_can_have_are_none() {
             assert_eq!(session.send("hello").await.unwrap().text, "Fine.", "{protocol:?}");
         }
 
-        assert_eq!(session.state().await.unwrap().reported, None, "{protocol:?}");
+        assert_eq!(session.state().await.unwrap().provider_count, None, "{protocol:?}");
         runtime.shutdown().await.unwrap();
     }
 }

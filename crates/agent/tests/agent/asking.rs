@@ -172,7 +172,7 @@ async fn a_turn_that_is_cancelled_takes_its_question_back() {
     let sending = sends(&session, "go");
     let asked = question(&session).await;
     assert_eq!(session.settle().await.unwrap(), Settled::Asks);
-    assert_eq!(session.state().await.unwrap().under_way(), "a question waits for its answer");
+    assert_eq!(session.state().await.unwrap().describe_open_work(), "a question waits for its answer");
 
     session.cancel().await.unwrap();
 

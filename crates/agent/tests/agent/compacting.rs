@@ -142,7 +142,7 @@ async fn a_turn_that_grows_too_large_is_made_smaller_in_its_middle_and_goes_on()
     let turns = of_record(&events).iter().filter(|kind| matches!(kind, EventKind::TurnStarted)).count();
     assert_eq!(turns, 1);
     let state = session.state().await.unwrap();
-    assert_eq!(state.turns, 1);
+    assert_eq!(state.turn_count, 1);
     sound_records(&place, &session).await;
 }
 
@@ -244,7 +244,7 @@ async fn a_compaction_begins_no_turn_and_an_empty_session_has_nothing_to_compact
     session.compact().await.unwrap().unwrap();
 
     let state = session.state().await.unwrap();
-    assert!(state.turn.is_none() && state.turns == 1);
+    assert!(state.turn.is_none() && state.turn_count == 1);
     assert_eq!(model.requests().len(), 2);
 }
 

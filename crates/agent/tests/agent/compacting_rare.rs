@@ -256,7 +256,7 @@ async fn a_turn_that_a_task_began_still_has_something_to_answer() {
 
     eventually("the task has been told, and the turn is over", || async {
         let state = session.state().await.unwrap();
-        state.turns == 2 && state.turn.is_none()
+        state.turn_count == 2 && state.turn.is_none()
     })
     .await;
 
@@ -343,7 +343,7 @@ async fn inputs_that_do_not_fit_together_have_a_turn_each() {
     session.resume().await.unwrap();
     eventually("both have had their turn", || async {
         let state = session.state().await.unwrap();
-        state.turns == 3 && state.turn.is_none()
+        state.turn_count == 3 && state.turn.is_none()
     })
     .await;
 

@@ -169,7 +169,7 @@ async fn an_input_that_interrupts_ends_a_compaction_within_a_turn() {
         gate.open();
     }
     gate.reached().await;
-    assert!(session.state().await.unwrap().compaction.open.is_some(), "a summary is being written");
+    assert!(session.state().await.unwrap().compaction.open_reason.is_some(), "a summary is being written");
 
     let input =
         Input { id: InputId::generate(), text: "no, this".into(), images: vec![], mode: JoinMode::Interrupt };
@@ -216,7 +216,10 @@ async fn an_input_that_joins_waits_until_a_compaction_is_over() {
     }
     let ended = first.await.unwrap().unwrap();
 
-    assert!(meanwhile.compaction.open.is_some() && meanwhile.inbox_through == 1, "it waits in the inbox");
+    assert!(
+        meanwhile.compaction.open_reason.is_some() && meanwhile.inbox_through == 1,
+        "it waits in the inbox"
+    );
     let events = collect_until(&mut watcher, ended_turn).await;
     assert_eq!((ended.outcome, ended.text.as_str()), (Outcome::Completed, "Done."));
     assert_eq!(compactions(&events), ["start within_turn", "done 2 Model"]);

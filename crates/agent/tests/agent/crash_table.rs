@@ -139,7 +139,7 @@ fn resume(place: &TestHome, launches: &Arc<AtomicUsize>) -> End {
         runtime.start().await.unwrap();
         // Looked at once: between two looks the turn may have begun.
         let state = session.state().await.unwrap();
-        if state.turn.is_some() || state.turns == 0 {
+        if state.turn.is_some() || state.turn_count == 0 {
             collect_until(&mut watcher, ended_turn).await;
         }
         let state = session.state().await.unwrap();

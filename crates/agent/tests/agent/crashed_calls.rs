@@ -118,7 +118,7 @@ mod calls {
             let mut watcher = session.watch();
             runtime.start().await.unwrap();
             let state = session.state().await.unwrap();
-            if state.turn.is_some() || state.turns == 0 {
+            if state.turn.is_some() || state.turn_count == 0 {
                 let ended =
                     tokio::time::timeout(Duration::from_secs(60), collect_until(&mut watcher, ended_turn))
                         .await;
@@ -187,8 +187,8 @@ mod orders {
             while session.is_unfinished().await.map_err(|e| e.to_string())? {
                 // What is open is of a turn that was ordered.
                 let state = session.state().await.map_err(|e| e.to_string())?;
-                if state.turns >= 1
-                    && (state.again.is_some()
+                if state.turn_count >= 1
+                    && (state.turn_request.is_some()
                         || state.turn.as_ref().is_some_and(|t| t.number > 1)
                         || state.turn.is_none())
                 {
@@ -197,7 +197,7 @@ mod orders {
                 session.resume().await.map_err(|e| e.to_string())?;
             }
             let state = session.state().await.map_err(|e| e.to_string())?;
-            if state.turns == 0 {
+            if state.turn_count == 0 {
                 let input = Input {
                     id: InputId::generate(),
                     text: "go".into(),
@@ -211,7 +211,7 @@ mod orders {
                 return Ok(());
             }
             phase.store(1, Ordering::SeqCst);
-            if state.interrupted.is_some() {
+            if state.interrupted_answer.is_some() {
                 session.go_on().await.map_err(|e| e.to_string())?;
             } else {
                 session.retry().await.map_err(|e| e.to_string())?;

@@ -111,7 +111,7 @@ impl Scene {
                 Act::SayTwice(text, later) => {
                     say(text, JoinMode::Join, (accepted + 1).to_string()).await;
                     in_time("a turn that begins", async {
-                        while session.state().await.unwrap().turns == 0 {
+                        while session.state().await.unwrap().turn_count == 0 {
                             tokio::time::sleep(Duration::from_millis(1)).await;
                         }
                     })
@@ -167,7 +167,7 @@ impl Scene {
             let state = load(&*journal, "a", id).await.unwrap();
             journal.close().await;
             assert_eq!(broken_rules(&records), Vec::<String>::new(), "{context}");
-            assert_eq!(state.compaction.open, None, "{context}");
+            assert_eq!(state.compaction.open_reason, None, "{context}");
             let mut folded = longhaul_agent::State::default();
             records.iter().for_each(|record| folded.apply(record).unwrap());
             assert_eq!(state, folded, "{context}");
@@ -224,7 +224,7 @@ async fn until_it_rests(session: &Session, journal: &dyn Journal) {
         // First that everything was taken: only then does it mean something that nothing is left to do.
         let state = session.state().await.unwrap();
         let is_taken =
-            state.inbox_through == inbox(session, journal).await && state.compaction.asked.is_none();
+            state.inbox_through == inbox(session, journal).await && state.compaction.requested.is_none();
         if is_taken && session.settle().await.unwrap() == Settled::Rests {
             return;
         }

@@ -37,7 +37,7 @@ async fn an_erased_epoch_that_the_newest_goes_on_with_is_made_up_for() {
     let again = open(config(&place, 20_000), model.clone()).await;
     let session = again.session("a").await.unwrap();
     let state = session.state().await.unwrap();
-    assert_eq!((state.answers, state.turns), (3, 3), "nothing of it is lost");
+    assert_eq!((state.answer_count, state.turn_count), (3, 3), "nothing of it is lost");
     let ended = session.send("fourth").await.unwrap();
     assert_eq!((ended.outcome, ended.text.as_str()), (Outcome::Completed, "Four."), "{ended:?}");
     again.shutdown().await.unwrap();

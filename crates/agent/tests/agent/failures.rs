@@ -272,7 +272,7 @@ async fn the_text_of_an_answer_that_failed_is_kept_and_goes_on_only_when_somebod
     let went_on = session.go_on().await.unwrap().unwrap();
 
     assert_eq!(failed.code.as_deref(), Some("broken_stream"));
-    let interrupted = kept.interrupted.clone().unwrap();
+    let interrupted = kept.interrupted_answer.clone().unwrap();
     assert!(
         "One, and then".starts_with(interrupted.trim_end()) && !interrupted.is_empty(),
         "{interrupted:?}"

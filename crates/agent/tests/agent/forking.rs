@@ -28,9 +28,15 @@ fn kinds(records: &[Record]) -> Vec<&str> {
 async fn state_at_rest(journal: &dyn Journal, key: &str) -> State {
     let entry = resolve(journal, key).await.unwrap();
     let state = load(journal, key, entry.id).await.unwrap();
-    assert!(state.turn.is_none() && state.waiting.is_empty() && state.again.is_none(), "{key}: {state:?}");
-    assert!(state.questions.is_empty() && state.tasks.are_over(), "{key}: {state:?}");
-    assert!(state.compaction.open.is_none() && state.compaction.asked.is_none(), "{key}: {state:?}");
+    assert!(
+        state.turn.is_none() && state.pending_inputs.is_empty() && state.turn_request.is_none(),
+        "{key}: {state:?}"
+    );
+    assert!(state.questions.is_empty() && state.tasks.are_settled(), "{key}: {state:?}");
+    assert!(
+        state.compaction.open_reason.is_none() && state.compaction.requested.is_none(),
+        "{key}: {state:?}"
+    );
     assert_eq!((state.inbox_through, entry.inbox_head), (0, 0), "{key}");
     state
 }

@@ -225,7 +225,7 @@ async fn a_key_that_was_renamed_away_begins_another_session() {
     let renamed = runtime.session("b").await.unwrap();
     renamed.send("three").await.unwrap();
 
-    assert_eq!((new.state().await.unwrap().turns, renamed.state().await.unwrap().turns), (1, 2));
+    assert_eq!((new.state().await.unwrap().turn_count, renamed.state().await.unwrap().turn_count), (1, 2));
     assert_ne!(new.id(), renamed.id());
     runtime.shutdown().await.unwrap();
 }

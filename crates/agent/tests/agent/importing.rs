@@ -357,7 +357,7 @@ async fn a_session_with_the_largest_numbers_goes_on_after_its_import() {
         let runtime = Runtime::with_model(here.config(), Arc::new(SaysHello)).await.unwrap();
         let session = runtime.session("a").await.unwrap();
 
-        session.state().await.unwrap().occupancy("scripted/hello");
+        session.state().await.unwrap().context_tokens("scripted/hello");
         session.send("One.").await.unwrap();
         session.compact().await.unwrap();
         let ended = session.send("Two.").await.unwrap();
@@ -367,7 +367,7 @@ async fn a_session_with_the_largest_numbers_goes_on_after_its_import() {
         longhaul_agent::fork_session(&*journal, "a", None, "b").await.unwrap();
         let state = session.state().await.unwrap();
         assert!(
-            state.turns < u64::MAX && state.epoch.unwrap().number < u64::MAX,
+            state.turn_count < u64::MAX && state.epoch.unwrap().number < u64::MAX,
             "{name}: numbers still grow"
         );
         runtime.shutdown().await.unwrap();

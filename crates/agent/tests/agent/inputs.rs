@@ -28,7 +28,7 @@ async fn a_turn_runs_from_an_input_to_its_answer() {
 
     assert_eq!((ended.turn, ended.outcome, ended.text.as_str()), (1, Outcome::Completed, "Hello."));
     let state = session.state().await.unwrap();
-    assert_eq!((state.turns, state.inbox_through, state.turn), (1, 1, None));
+    assert_eq!((state.turn_count, state.inbox_through, state.turn), (1, 1, None));
     runtime.shutdown().await.unwrap();
     sound_records(&place, &session).await;
 }

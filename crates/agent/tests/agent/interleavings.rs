@@ -109,7 +109,7 @@ proptest! {
 
         prop_assert_eq!(broken_rules(&world.records), Vec::<String>::new());
         let state = &world.state;
-        prop_assert!(state.turn.is_none() && state.waiting.is_empty() && state.compaction.open.is_none());
+        prop_assert!(state.turn.is_none() && state.pending_inputs.is_empty() && state.compaction.open_reason.is_none());
         // T3: every input is in the context, once, or a compaction covers it.
         let said: Vec<&str> = state.items.iter().filter_map(|item| match &**item {
             Item::Text { role: Role::User, text } => Some(text.as_str()),

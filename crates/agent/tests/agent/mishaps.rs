@@ -61,7 +61,7 @@ async fn text_of_a_broken_answer_outlives_tries_without_any() {
     runtime.shutdown().await.unwrap();
     assert_eq!(ended.outcome, Outcome::Failed);
     assert!(!shown.is_empty(), "some of it was shown");
-    assert_eq!(state.interrupted.as_deref(), Some(shown.as_str()), "{shown:?} was shown");
+    assert_eq!(state.interrupted_answer.as_deref(), Some(shown.as_str()), "{shown:?} was shown");
 }
 
 /// M19, M16: a turn that is run again asks something.
@@ -425,7 +425,7 @@ async fn occupancy_counts_tools() {
     session.send("hello").await.unwrap();
     let state = session.state().await.unwrap();
     runtime.shutdown().await.unwrap();
-    let (tokens, _) = state.occupancy("custom/m");
+    let (tokens, _) = state.context_tokens("custom/m");
     let sent = wire.requests()[0].body.len() as u64;
     assert!(tokens > sent / 8, "{tokens} tokens for a request of {sent} bytes");
 }
@@ -441,7 +441,7 @@ async fn a_refusal_is_not_offered_to_go_on_from() {
     session.send("hello").await.unwrap();
     let state = session.state().await.unwrap();
     runtime.shutdown().await.unwrap();
-    assert_eq!(state.interrupted, None);
+    assert_eq!(state.interrupted_answer, None);
 }
 
 /// M11: reasoning only, where some blanks came with it.
@@ -468,8 +468,11 @@ async fn the_count_of_one_model_is_not_shown_as_that_of_another() {
     session.send("hello").await.unwrap();
     let state = session.state().await.unwrap();
     runtime.shutdown().await.unwrap();
-    assert!(state.occupancy("custom/m").1.is_some());
-    assert!(state.occupancy("anthropic/other").1.is_none(), "the provider of another model counted nothing");
+    assert!(state.context_tokens("custom/m").1.is_some());
+    assert!(
+        state.context_tokens("anthropic/other").1.is_none(),
+        "the provider of another model counted nothing"
+    );
 }
 
 /// T10

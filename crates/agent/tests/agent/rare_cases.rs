@@ -204,7 +204,7 @@ async fn a_cancelled_input_does_not_take_what_continue_goes_on_from() {
     let (runtime, _wire) = wire::open(config.clone(), script).await;
     let session = runtime.session("a").await.unwrap();
     session.send("hello").await.unwrap();
-    let shown = session.state().await.unwrap().interrupted.unwrap();
+    let shown = session.state().await.unwrap().interrupted_answer.unwrap();
     let id = session.id().unwrap();
     runtime.shutdown().await.unwrap();
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use longhaul_agent::{Approval, ApprovalRule, Config, Runtime, Session, Told};
+use longhaul_agent::{Approval, ApprovalRule, Config, EndNotice, Runtime, Session};
 use longhaul_model::Protocol;
 use longhaul_protocol::{Input, InputId, JoinMode, Outcome, SessionRecord};
 use longhaul_testkit::TestHome;
@@ -119,7 +119,7 @@ async fn live(place: &TestHome, session: &Session) {
     assert_eq!(sending.await.unwrap().unwrap().outcome, Outcome::Cancelled);
     eventually("the interrupting input was answered", || async {
         let state = session.state().await.unwrap();
-        state.turn.is_none() && state.waiting.is_empty()
+        state.turn.is_none() && state.pending_inputs.is_empty()
     })
     .await;
     let sending = sends(session, "order: hang");
@@ -140,7 +140,7 @@ async fn live(place: &TestHome, session: &Session) {
     std::fs::write(place.work().join("go"), "").unwrap();
     eventually("the task has ended and was answered", || async {
         let state = session.state().await.unwrap();
-        state.turn.is_none() && state.tasks.all().iter().all(|task| task.told != Told::NotYet)
+        state.turn.is_none() && state.tasks.all().iter().all(|task| task.end_notice != EndNotice::Pending)
     })
     .await;
     assert_eq!(session.send("once more").await.unwrap().outcome, Outcome::Completed);

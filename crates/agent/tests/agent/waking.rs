@@ -65,7 +65,7 @@ async fn whoever_settles_hears_of_an_end_that_another_process_has_recorded() {
     }
 
     std::fs::write(place.work().join("go"), "").unwrap();
-    eventually("the other one has answered", || async { held.state().await.unwrap().turns == 2 }).await;
+    eventually("the other one has answered", || async { held.state().await.unwrap().turn_count == 2 }).await;
     let settled = tokio::time::timeout(LONG_ENOUGH, settling).await;
 
     assert!(settled.is_ok(), "it waits for ever, though nothing runs and nothing is open");
@@ -95,7 +95,7 @@ async fn an_end_that_comes_while_another_process_has_the_session_wakes_it_afterw
     tokio::time::sleep(Duration::from_millis(1_500)).await;
     journal.release_lease(&lease).await.unwrap();
     let woken = tokio::time::timeout(LONG_ENOUGH, async {
-        while session.state().await.unwrap().turns < 2 {
+        while session.state().await.unwrap().turn_count < 2 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });

@@ -67,7 +67,7 @@ pub(crate) fn not_smaller(reason: &str) -> String {
 
 /// Why there was nothing to do.
 pub(crate) fn nothing_to_compact(state: &State) -> String {
-    let why = match state.turns == 0 && state.compaction.count == 0 {
+    let why = match state.turn_count == 0 && state.compaction.count == 0 {
         true => "it has no turns yet",
         false => "nothing has happened since it last was",
     };

@@ -27,7 +27,7 @@ fn what_failed_is_said_with_its_reason_and_can_not_drive_a_terminal() {
 #[test]
 fn why_there_is_nothing_to_do_depends_on_whether_there_was_anything() {
     let fresh = State::default();
-    let later = State { turns: 3, ..State::default() };
+    let later = State { turn_count: 3, ..State::default() };
 
     assert!(nothing_to_compact(&fresh).ends_with("it has no turns yet"));
     assert!(nothing_to_compact(&later).ends_with("nothing has happened since it last was"));

@@ -97,8 +97,8 @@ async fn unfinished(place: &Place) -> anyhow::Result<Vec<(String, String)>> {
 pub(crate) async fn open_in(journal: &SqliteJournal, entry: &SessionEntry) -> anyhow::Result<Option<String>> {
     let state = load(journal, &entry.key, entry.id).await?;
     Ok(match &state.turn {
-        Some(turn) => Some(format!("turn {}: {}", turn.number, state.under_way())),
-        None if state.work(entry.inbox_head, Wake::Never).is_unfinished() => {
+        Some(turn) => Some(format!("turn {}: {}", turn.number, state.describe_open_work())),
+        None if longhaul_agent::Work::of(&state, entry.inbox_head, Wake::Never).is_unfinished() => {
             Some("an input waits".to_owned())
         }
         None => None,

@@ -91,7 +91,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
     let import = import_mark(&*journal, entry.id).await?;
     journal.close().await;
     let model = state.model.clone().unwrap_or_else(|| report.model.clone());
-    let waiting = entry.inbox_head.saturating_sub(state.inbox_through) + state.waiting.len() as u64;
+    let waiting = entry.inbox_head.saturating_sub(state.inbox_through) + state.pending_inputs.len() as u64;
     let is_running = holder.is_some();
     let id = Some(entry.id);
     let status = Status {
@@ -137,7 +137,7 @@ impl Status {
                 if self.model.is_empty() { "none yet".to_owned() } else { shortened(&self.model, 200) },
             ),
             named("turn", self.turn()),
-            named("turns", count(state.turns, "turn")),
+            named("turns", count(state.turn_count, "turn")),
             named("context", self.context()),
             named("epoch", context::epoch(state, self.last_compaction.as_ref())),
             named("memory", self.memory()),
@@ -146,7 +146,7 @@ impl Status {
         if let Some(imported) = event_text::imported(&self.import) {
             lines.push(named("imported", imported));
         }
-        if let Some(text) = &state.interrupted {
+        if let Some(text) = &state.interrupted_answer {
             let text = shortened(text, 60);
             lines.push(named("interrupted", format!("{text:?}; /continue goes on from there")));
         }
@@ -188,7 +188,7 @@ impl Status {
         match &self.state.turn {
             None => "none is open".to_owned(),
             Some(turn) => {
-                let (number, step, what) = (turn.number, turn.steps.max(1), self.state.under_way());
+                let (number, step, what) = (turn.number, turn.steps.max(1), self.state.describe_open_work());
                 match self.is_running {
                     true => format!(
                         "turn {number} is open, in step {step}; when its last record was written, {what}"
@@ -206,7 +206,7 @@ impl Status {
         if self.report.model == self.model {
             return (self.report.tokens(), self.report.reported);
         }
-        let (tokens, reported) = self.state.occupancy(&self.model);
+        let (tokens, reported) = self.state.context_tokens(&self.model);
         (tokens, reported.map(|reported| reported.tokens))
     }
 
@@ -235,7 +235,7 @@ impl Status {
             "id": self.id,
             "model": Some(&self.model).filter(|model| !model.is_empty()),
             "turn": turn,
-            "turns": state.turns,
+            "turns": state.turn_count,
             "context": {
                 "tokens": tokens,
                 "source": if reported.is_some() { "provider" } else { "estimate" },
@@ -255,7 +255,7 @@ impl Status {
             "imported": self.import.seq > 0,
             "foreign_through": self.import.foreign_through,
             "last_outcome": state.last_outcome.map(code),
-            "interrupted": state.interrupted,
+            "interrupted": state.interrupted_answer,
             "waiting": self.waiting,
             "work_dir": state.created.as_ref().and_then(|created| created.work_dir.as_deref()),
             "run_by": self.holder.as_ref().map(|holder| json!({"host": holder.host, "pid": holder.pid})),

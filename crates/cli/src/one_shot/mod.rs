@@ -301,7 +301,7 @@ impl OneShot<'_> {
         if ended.outcome != Outcome::Cancelled {
             teller.note(format!("to run it again: {}", self.command("retry")));
         }
-        if session.state().await?.interrupted.is_some() {
+        if session.state().await?.interrupted_answer.is_some() {
             teller.note(format!("to go on from what there was: {}", self.command("continue")));
         }
         Ok(())

@@ -1,15 +1,14 @@
-//! S5: which sessions are put away when there are more, older or larger ones than somebody wants, and what goes for good.
+//! S5: retention. Sessions over the limits of number, age or size go to the trash; after two weeks there they are deleted.
 //!
-//! Nothing is put away until a limit is set. What is pinned, is at work, or is the newest session stays whatever the limits say. What is
-//! put away can be brought back for two weeks. Besides, what nobody can have any use for goes always: temporary files and empty
-//! sessions that are a day old, the rest of deletions that were cut short, and blobs that no record refers to.
+//! Without a limit nothing goes to the trash. Pinned sessions, sessions in use and the newest session always stay. Garbage is removed
+//! in any case: temporary files and empty sessions that are a day old, interrupted deletions, and blobs without a reference.
 //!
-//! It is done at most once a day for all processes of a home. When it was last done is the time of a file in `cache`, as for what
-//! commands leave behind: if that is lost, it is looked once more than needed, and nothing else happens.
+//! It runs at most once a day for all processes of a home. The time of the last run is that of a file in `cache`; if that is lost, it
+//! runs once more than needed.
 //!
-//! | killed | what is there | what the next does |
+//! | killed | what is there | the next run |
 //! | --- | --- | --- |
-//! | before a session is put away | the session | tomorrow, the same decision |
+//! | before a session is trashed | the session | tomorrow, the same decision |
 //! | between two sessions | some are in the trash | tomorrow, the others |
 //! | while one is deleted | see `longhaul_journal`'s `lifetime` | the deletion is finished |
 //! | between the sessions and the files | stale files | tomorrow, the files |
@@ -30,44 +29,44 @@ use longhaul_protocol::{At, SessionId, StreamName, TaskId};
 use tokio::task::spawn_blocking;
 
 use crate::clock::now;
-use crate::housekeeping::cleanup::turn;
+use crate::housekeeping::cleanup::try_claim;
 use crate::replay::load;
 use crate::runtime::Inner;
-use crate::{Result, SessionSettings, TaskState};
+use crate::session::work::Work;
+use crate::{Result, SessionSettings, TaskState, Wake};
 
 pub use selection::Reason;
-use selection::{Candidate, Choice, gone_from_trash, is_left_empty, order};
+use selection::{Candidate, RetentionPolicy, expired_empty, expired_trash, sort_newest_first};
 
-/// When it was last done.
-const MARK: &str = "cache/pruned";
-/// How often that may be.
-const EVERY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often a process looks whether it is time.
-pub(crate) const LOOKS_EVERY: Duration = Duration::from_secs(60 * 60);
-/// How old something temporary is when nobody can be at it any more.
-const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Its modification time is that of the last run.
+const MARK_FILE: &str = "cache/pruned";
+const RETENTION_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
+/// How often a process checks whether a run is due.
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// Temporary files of this age are not in use any more.
+const STALE_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Whether something is done, or only said.
+/// Whether retention acts or only reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Say what would be done.
+    /// Report what would go.
     DryRun,
-    /// Do it.
+    /// Remove it.
     ForReal,
 }
 
-/// What retention came to.
+/// What retention removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Pruning {
-    /// Sessions that went, to the trash or for good.
+    /// Sessions that went to the trash or were deleted.
     pub sessions: Vec<Pruned>,
-    /// Temporary files that were left.
+    /// Stale temporary files.
     pub files: Vec<PathBuf>,
-    /// How many blobs no record referred to; in a dry run they are not counted.
+    /// Blobs without a reference; not counted in a dry run.
     pub blobs: u64,
 }
 
-/// A session that went.
+/// A session that went to the trash or was deleted.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Pruned {
     /// Its key.
@@ -76,13 +75,13 @@ pub struct Pruned {
     pub id: SessionId,
     /// Why.
     pub reason: Reason,
-    /// Whether it is gone for good; else it is in the trash.
+    /// Whether it was deleted; else it is in the trash.
     pub deleted: bool,
-    /// How many bytes it holds, or held.
+    /// Its size.
     pub bytes: u64,
 }
 
-/// Puts away what is beyond the limits, and removes what goes for good.
+/// Moves sessions over the limits to the trash, deletes what was there long enough, and removes garbage.
 pub async fn prune(
     journal: &dyn Journal,
     home: &Path,
@@ -90,11 +89,11 @@ pub async fn prune(
     now: At,
     mode: Mode,
 ) -> Result<Pruning> {
-    prune_besides(journal, home, settings, now, mode, &HashSet::new()).await
+    prune_except(journal, home, settings, now, mode, &HashSet::new()).await
 }
 
-/// The same, besides sessions that somebody has open.
-async fn prune_besides(
+/// The same, without the sessions that are open in this process.
+async fn prune_except(
     journal: &dyn Journal,
     home: &Path,
     settings: &SessionSettings,
@@ -109,9 +108,9 @@ async fn prune_besides(
     let mut entries = all_sessions(journal).collect().await?;
     entries.retain(|entry| !open.contains(&entry.id));
     let times = session_times(journal).await?;
-    let round = Round { journal, home, times, now, mode };
-    pruning.sessions = round.delete_for_good(&entries).await?;
-    pruning.sessions.extend(round.put_away(entries, settings).await?);
+    let run = RetentionRun { journal, home, times, now, mode };
+    pruning.sessions = run.delete_expired(&entries).await?;
+    pruning.sessions.extend(run.trash_over_limits(entries, settings).await?);
     pruning.files = stale_files(home, mode).await;
     if mode == Mode::ForReal {
         pruning.blobs = journal.drop_unused_blobs().await?;
@@ -119,8 +118,8 @@ async fn prune_besides(
     Ok(pruning)
 }
 
-/// One look at all sessions.
-struct Round<'a> {
+/// One run over all sessions.
+struct RetentionRun<'a> {
     journal: &'a dyn Journal,
     home: &'a Path,
     times: BTreeMap<SessionId, SessionTimes>,
@@ -128,24 +127,24 @@ struct Round<'a> {
     mode: Mode,
 }
 
-impl Round<'_> {
-    /// What has been in the trash for long enough, and sessions in which nothing ever was.
-    async fn delete_for_good(&self, entries: &[SessionEntry]) -> Result<Vec<Pruned>> {
+impl RetentionRun<'_> {
+    /// Deletes sessions that were in the trash long enough, and empty ones.
+    async fn delete_expired(&self, entries: &[SessionEntry]) -> Result<Vec<Pruned>> {
         let (journal, now) = (self.journal, self.now);
         let mut gone = Vec::new();
         for entry in entries.iter().filter(|entry| !entry.pinned) {
             let Some(times) = self.times.get(&entry.id) else { continue };
-            let reason = gone_from_trash(entry, times, now).or_else(|| is_left_empty(entry, times, now));
+            let reason = expired_trash(entry, times, now).or_else(|| expired_empty(entry, times, now));
             let Some(reason) = reason else { continue };
-            if is_held(journal, entry.id).await? || self.has_a_command(entry).await {
+            if is_held(journal, entry.id).await? || self.has_running_command(entry).await {
                 continue;
             }
-            let bytes = bytes_of(journal, entry.id).await?;
+            let bytes = session_bytes(journal, entry.id).await?;
             let done = match self.mode {
                 Mode::DryRun => Ok(()),
                 Mode::ForReal => delete_session(journal, &entry.key).await.map(drop),
             };
-            if happened(done)? {
+            if was_done(done)? {
                 let (key, id) = (entry.key.clone(), entry.id);
                 gone.push(Pruned { key, id, reason, deleted: true, bytes });
             }
@@ -153,25 +152,29 @@ impl Round<'_> {
         Ok(gone)
     }
 
-    /// Whether a command of the session still runs, or something that one left running, by those who keep them: that its end is not on
-    /// record is no proof.
-    async fn has_a_command(&self, entry: &SessionEntry) -> bool {
+    /// Whether a command of the session, or a process that it left behind, still runs. The keepers tell: a missing record of the end
+    /// is no proof.
+    async fn has_running_command(&self, entry: &SessionEntry) -> bool {
         let Ok(state) = load(self.journal, &entry.key, entry.id).await else { return false };
         let running: Vec<TaskId> = state.tasks.running().map(TaskState::id).collect();
         let (folder, session) = (self.home.join("tasks"), entry.id);
-        let looking = spawn_blocking(move || {
+        let asked = spawn_blocking(move || {
             let launcher = Launcher::this_program().ok()?;
             let Some(tasks) = Tasks::existing(&folder, launcher).ok()? else { return Some(false) };
             let is_kept = |id: &TaskId| tasks.is_kept(*id).unwrap_or(true);
             let is_its_own = |left: &LeftBehind| left.session == Some(session);
             Some(running.iter().any(is_kept) || tasks.all_left_behind().iter().any(is_its_own))
         });
-        // What can't be looked at is left alone.
-        !matches!(looking.await, Ok(Some(false)))
+        // If the keepers can't be asked, the session stays.
+        !matches!(asked.await, Ok(Some(false)))
     }
 
-    /// What is beyond the limits.
-    async fn put_away(&self, entries: Vec<SessionEntry>, settings: &SessionSettings) -> Result<Vec<Pruned>> {
+    /// Moves sessions over the limits to the trash.
+    async fn trash_over_limits(
+        &self,
+        entries: Vec<SessionEntry>,
+        settings: &SessionSettings,
+    ) -> Result<Vec<Pruned>> {
         let mut gone = Vec::new();
         if *settings == SessionSettings::default() {
             return Ok(gone);
@@ -180,26 +183,26 @@ impl Round<'_> {
         for entry in entries.into_iter().filter(|entry| !entry.trashed && entry.head.seq > 0) {
             let bytes = match settings.max_bytes {
                 0 => 0,
-                _ => bytes_of(self.journal, entry.id).await?,
+                _ => session_bytes(self.journal, entry.id).await?,
             };
             let named = self.times.get(&entry.id).map(|times| times.named);
             candidates.push(Candidate::new(entry, named, bytes));
         }
-        let mut choice = Choice::new(settings, self.now, order(&mut candidates));
-        // The oldest first: what goes for one reason makes room for the others.
+        let mut policy = RetentionPolicy::new(settings, self.now, sort_newest_first(&mut candidates));
+        // The oldest first: each one that goes makes room for the others.
         for candidate in candidates.iter().rev() {
-            let Some(reason) = choice.reason(candidate) else { continue };
+            let Some(reason) = policy.reason_to_trash(candidate) else { continue };
             let entry = &candidate.entry;
-            if is_at_work(self.journal, entry).await? {
+            if is_in_use(self.journal, entry).await? {
                 continue;
             }
             let done = match self.mode {
                 Mode::DryRun => Ok(()),
                 Mode::ForReal => trash_session(self.journal, &entry.key).await.map(drop),
             };
-            if happened(done)? {
-                choice.goes(candidate);
-                let bytes = bytes_of(self.journal, entry.id).await?;
+            if was_done(done)? {
+                policy.record_trashed(candidate);
+                let bytes = session_bytes(self.journal, entry.id).await?;
                 let (key, id) = (entry.key.clone(), entry.id);
                 gone.push(Pruned { key, id, reason, deleted: false, bytes });
             }
@@ -208,8 +211,8 @@ impl Round<'_> {
     }
 }
 
-/// Whether it was done. Somebody may just have begun to work at the session, or have removed it.
-fn happened(done: std::result::Result<(), JournalError>) -> Result<bool> {
+/// Whether it was done. Another process may have just taken or removed the session.
+fn was_done(done: std::result::Result<(), JournalError>) -> Result<bool> {
     match done {
         Ok(()) => Ok(true),
         Err(JournalError::InUseBy { .. } | JournalError::NoSuchSession { .. }) => Ok(false),
@@ -222,17 +225,17 @@ async fn is_held(journal: &dyn Journal, id: SessionId) -> Result<bool> {
     Ok(holder.is_some_and(|holder| !holder.is_gone()))
 }
 
-/// Whether somebody holds a session, or there is something to do in it. One that can't be read is left alone.
-async fn is_at_work(journal: &dyn Journal, entry: &SessionEntry) -> Result<bool> {
+/// Whether a process holds the session or there is work in it. One that can't be read counts as in use.
+async fn is_in_use(journal: &dyn Journal, entry: &SessionEntry) -> Result<bool> {
     if is_held(journal, entry.id).await? {
         return Ok(true);
     }
     let Ok(state) = load(journal, &entry.key, entry.id).await else { return Ok(true) };
-    // Every end that the model has not been told of counts, whatever wakes here.
-    Ok(state.work(entry.inbox_head, crate::Wake::Always).is_in_use())
+    // Every unannounced end counts, whatever the wake policy.
+    Ok(Work::of(&state, entry.inbox_head, Wake::Always).is_in_use())
 }
 
-async fn bytes_of(journal: &dyn Journal, id: SessionId) -> Result<u64> {
+async fn session_bytes(journal: &dyn Journal, id: SessionId) -> Result<u64> {
     let mut bytes = 0;
     for stream in [StreamName::session(id), StreamName::inbox(id), StreamName::extract(id)] {
         bytes += journal.size(&stream).await?.bytes;
@@ -242,28 +245,28 @@ async fn bytes_of(journal: &dyn Journal, id: SessionId) -> Result<u64> {
 
 async fn stale_files(home: &Path, mode: Mode) -> Vec<PathBuf> {
     let Ok(home) = Home::existing(home) else { return Vec::new() };
-    let removing = spawn_blocking(move || {
-        let mut files = home.stale_files(STALE);
+    let removal = spawn_blocking(move || {
+        let mut files = home.stale_files(STALE_AFTER);
         if mode == Mode::ForReal {
             files
                 .retain(|path| std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path)).is_ok());
         }
         files
     });
-    removing.await.unwrap_or_default()
+    removal.await.unwrap_or_default()
 }
 
-/// The same, besides the sessions that are open in a runtime, as its config says.
+/// Runs retention by the config of a runtime, without the sessions that are open in it.
 pub(crate) async fn prune_closed(runtime: &Inner, mode: Mode) -> Result<Pruning> {
     let (home, settings) = (&runtime.config.home, &runtime.config.settings.sessions);
     let open = runtime.all_sessions().iter().filter_map(|shared| shared.id.get().copied()).collect();
-    prune_besides(&*runtime.journal, home, settings, now(), mode, &open).await
+    prune_except(&*runtime.journal, home, settings, now(), mode, &open).await
 }
 
-/// Does it, unless somebody did so today, and says what was put away.
-pub(crate) async fn daily(runtime: &Arc<Inner>) {
-    let mark = runtime.config.home.join(MARK);
-    let Ok(Some(turn)) = spawn_blocking(move || turn(&mark, EVERY)).await else { return };
+/// Runs retention, unless a process of this home did so today, and reports what went to the trash.
+pub(crate) async fn prune_daily(runtime: &Arc<Inner>) {
+    let mark = runtime.config.home.join(MARK_FILE);
+    let Ok(Some(permit)) = spawn_blocking(move || try_claim(&mark, RETENTION_INTERVAL)).await else { return };
     let mut suspension = runtime.suspension();
     let pruned = tokio::select! {
         biased;
@@ -290,5 +293,5 @@ pub(crate) async fn daily(runtime: &Arc<Inner>) {
             runtime.warn("", "sessions_unpruned", &format!("old sessions can't be put away: {error}"));
         }
     }
-    drop(turn);
+    drop(permit);
 }

@@ -25,11 +25,11 @@ fn five() -> Vec<Candidate> {
 }
 
 fn chosen(settings: &SessionSettings, mut candidates: Vec<Candidate>) -> Vec<(String, Reason)> {
-    let mut choice = Choice::new(settings, NOW, order(&mut candidates));
+    let mut choice = RetentionPolicy::new(settings, NOW, sort_newest_first(&mut candidates));
     let mut chosen = Vec::new();
     for candidate in candidates.iter().rev() {
-        if let Some(reason) = choice.reason(candidate) {
-            choice.goes(candidate);
+        if let Some(reason) = choice.reason_to_trash(candidate) {
+            choice.record_trashed(candidate);
             chosen.push((candidate.entry.key.clone(), reason));
         }
     }
@@ -62,7 +62,9 @@ fn what_is_pinned_and_the_newest_stay_whatever_the_limits_say() {
     let tight = SessionSettings { keep: 1, max_age_days: 1, max_bytes: 1 };
     let mut candidates = five();
     candidates[4].entry.pinned = true;
-    candidates.iter_mut().for_each(|candidate| candidate.used = At(candidate.used.0 - 100 * DAY_MS));
+    candidates
+        .iter_mut()
+        .for_each(|candidate| candidate.last_used = At(candidate.last_used.0 - 100 * DAY_MS));
 
     let keys: Vec<String> = chosen(&tight, candidates).into_iter().map(|(key, _)| key).collect();
 
@@ -85,14 +87,14 @@ fn the_trash_is_kept_for_two_weeks() {
     let trashed = |days_ago: i64, used_days_ago: i64| {
         let entry = SessionEntry { trashed: true, ..entry("a", used_days_ago) };
         let times = SessionTimes { named: At(0), trashed: Some(At(NOW.0 - days_ago * DAY_MS)) };
-        gone_from_trash(&entry, &times, NOW)
+        expired_trash(&entry, &times, NOW)
     };
 
     assert_eq!(trashed(14, 100), Some(Reason::InTrash));
     assert_eq!(trashed(13, 100), None);
     assert_eq!(trashed(30, 5), None, "somebody was at it since");
     let times = SessionTimes { named: At(0), trashed: None };
-    assert_eq!(gone_from_trash(&entry("a", 100), &times, NOW), None);
+    assert_eq!(expired_trash(&entry("a", 100), &times, NOW), None);
 }
 
 /// S2.
@@ -101,8 +103,8 @@ fn what_was_named_and_never_begun_goes_after_a_day() {
     let empty = SessionEntry { head: Head::EMPTY, last_at: None, inbox_head: 0, ..entry("a", 0) };
     let named = |days_ago: i64| SessionTimes { named: At(NOW.0 - days_ago * DAY_MS), trashed: None };
 
-    assert_eq!(is_left_empty(&empty, &named(1), NOW), Some(Reason::Empty));
-    assert_eq!(is_left_empty(&empty, &named(0), NOW), None);
-    assert_eq!(is_left_empty(&SessionEntry { inbox_head: 1, ..empty }, &named(1), NOW), None);
-    assert_eq!(is_left_empty(&entry("a", 100), &named(100), NOW), None);
+    assert_eq!(expired_empty(&empty, &named(1), NOW), Some(Reason::Empty));
+    assert_eq!(expired_empty(&empty, &named(0), NOW), None);
+    assert_eq!(expired_empty(&SessionEntry { inbox_head: 1, ..empty }, &named(1), NOW), None);
+    assert_eq!(expired_empty(&entry("a", 100), &named(100), NOW), None);
 }

@@ -23,28 +23,28 @@ use super::scopes::Scopes;
 use crate::Result;
 
 /// Hears of a scope, and of the pages that are different there now.
-pub(crate) type Told = Arc<dyn Fn(&str, &[String]) + Send + Sync>;
+pub(crate) type PagesChangedFn = Arc<dyn Fn(&str, &[String]) + Send + Sync>;
 
 /// What else happens when something is noted.
 #[derive(Clone)]
-pub(crate) struct Noting {
+pub(crate) struct NoteHooks {
     /// Takes secrets out of it first.
     pub(crate) redact: Redact,
     /// Hears of the scope and of the pages that are different now.
-    pub(crate) told: Told,
+    pub(crate) pages_changed: PagesChangedFn,
 }
 
 /// The tools, always in this order.
 pub(crate) fn memory_tools(
     journal: &Arc<dyn Journal>,
     scopes: &Arc<Scopes>,
-    noting: Noting,
+    hooks: NoteHooks,
 ) -> [Arc<dyn Tool>; 3] {
-    let shelf = Shelf { journal: journal.clone(), scopes: scopes.clone() };
+    let access = MemoryAccess { journal: journal.clone(), scopes: scopes.clone() };
     [
-        Arc::new(search::MemorySearch::new(shelf.clone())),
-        Arc::new(read::MemoryRead::new(shelf.clone())),
-        Arc::new(note::MemoryNote::new(shelf, noting)),
+        Arc::new(search::MemorySearch::new(access.clone())),
+        Arc::new(read::MemoryRead::new(access.clone())),
+        Arc::new(note::MemoryNote::new(access, hooks)),
     ]
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn memory_abouts() -> [longhaul_tools::ToolDefinition; 3] {
 
 /// Where what a session remembers is found.
 #[derive(Clone)]
-struct Shelf {
+struct MemoryAccess {
     journal: Arc<dyn Journal>,
     scopes: Arc<Scopes>,
 }
@@ -64,7 +64,7 @@ struct Shelf {
 /// What is said of a session that has no memory.
 const NO_MEMORY: &str = "this session has no memory: its first record can't be read";
 
-impl Shelf {
+impl MemoryAccess {
     /// The pages and the sessions of a session's scope. Nothing, if it has none.
     async fn places(&self, session: SessionId) -> Result<Option<RecallScope>> {
         let Some(scope) = self.scopes.of(session).await? else { return Ok(None) };

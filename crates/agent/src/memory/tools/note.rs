@@ -6,8 +6,8 @@ use longhaul_tools::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::recent::Recent;
-use super::{NO_MEMORY, Noting, Shelf};
+use super::recent::RecentTurns;
+use super::{MemoryAccess, NO_MEMORY, NoteHooks};
 use crate::Result;
 
 /// What is noted rests on the turn that is open and so many before it.
@@ -25,19 +25,19 @@ struct Arguments {
 /// The tool.
 pub(super) struct MemoryNote {
     definition: ToolDefinition,
-    shelf: Shelf,
-    noting: Noting,
+    access: MemoryAccess,
+    hooks: NoteHooks,
 }
 
 impl MemoryNote {
-    pub(super) fn new(shelf: Shelf, noting: Noting) -> Self {
-        Self { definition: definition(), shelf, noting }
+    pub(super) fn new(access: MemoryAccess, hooks: NoteHooks) -> Self {
+        Self { definition: definition(), access, hooks }
     }
 }
 
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: longhaul_protocol::MEMORY_NOTE,
+        name: "memory_note",
         description: "Remembers something for all sessions, because the user asked for it.",
         effect: Effect::Idempotent,
         schema: schema_of::<Arguments>(),
@@ -61,9 +61,9 @@ impl Tool for MemoryNote {
         if !text.chars().any(char::is_alphanumeric) {
             return Err(ToolOutcome::error("`text` has no word in it; say what to remember"));
         }
-        let (shelf, noting, session) = (self.shelf.clone(), self.noting.clone(), call.session);
+        let (access, hooks, session) = (self.access.clone(), self.hooks.clone(), call.session);
         Ok(PreparedCall::new(move |_stop| async move {
-            match add_note(&shelf, &noting, session, text.trim()).await {
+            match add_note(&access, &hooks, session, text.trim()).await {
                 Ok(finished) => finished,
                 Err(error) => ToolOutcome::error(format!("it could not be remembered: {error}")),
             }
@@ -71,9 +71,14 @@ impl Tool for MemoryNote {
     }
 }
 
-async fn add_note(shelf: &Shelf, noting: &Noting, session: SessionId, text: &str) -> Result<ToolOutcome> {
-    let Some(scope) = shelf.scopes.of(session).await? else { return Ok(ToolOutcome::error(NO_MEMORY)) };
-    let recent = Recent::turns(&*shelf.journal, session, TURNS_BEFORE).await?;
+async fn add_note(
+    access: &MemoryAccess,
+    hooks: &NoteHooks,
+    session: SessionId,
+    text: &str,
+) -> Result<ToolOutcome> {
+    let Some(scope) = access.scopes.of(session).await? else { return Ok(ToolOutcome::error(NO_MEMORY)) };
+    let recent = RecentTurns::turns(&*access.journal, session, TURNS_BEFORE).await?;
     let quotation = recent.quotation_for(text).map(|quotation| format!("\"{quotation}\""));
     let (speaker, text) = match (recent.speaker_of(text), &quotation) {
         (Speaker::User, Some(quotation)) => (Speaker::User, quotation.as_str()),
@@ -81,9 +86,9 @@ async fn add_note(shelf: &Shelf, noting: &Noting, session: SessionId, text: &str
         (Speaker::User, None) => (Speaker::Assistant, text),
         (speaker, _) => (speaker, text),
     };
-    let text = (noting.redact)(text);
-    let changed = longhaul_memory::add_note(&*shelf.journal, &scope, &text, speaker).await?;
-    (noting.told)(&scope, &changed.pages);
+    let text = (hooks.redact)(text);
+    let changed = longhaul_memory::add_note(&*access.journal, &scope, &text, speaker).await?;
+    (hooks.pages_changed)(&scope, &changed.pages);
     let pages = changed.pages.join(", ");
     Ok(ToolOutcome::ok(match speaker {
         Speaker::User => format!("remembered in the page {pages}, in the user's own words: {text}"),

@@ -7,7 +7,7 @@ use longhaul_tools::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{NO_MEMORY, Shelf};
+use super::{MemoryAccess, NO_MEMORY};
 use crate::Result;
 use crate::history::{minute, read_records};
 
@@ -27,18 +27,18 @@ struct Arguments {
 /// The tool.
 pub(super) struct MemoryRead {
     definition: ToolDefinition,
-    shelf: Shelf,
+    access: MemoryAccess,
 }
 
 impl MemoryRead {
-    pub(super) fn new(shelf: Shelf) -> Self {
-        Self { definition: definition(), shelf }
+    pub(super) fn new(access: MemoryAccess) -> Self {
+        Self { definition: definition(), access }
     }
 }
 
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: longhaul_protocol::MEMORY_READ,
+        name: "memory_read",
         description: "Shows a page of memory, or a record of any session with what stood around it.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
@@ -58,9 +58,9 @@ impl Tool for MemoryRead {
 
     async fn prepare(&self, call: &ToolInvocation) -> std::result::Result<PreparedCall, ToolOutcome> {
         let Arguments { page } = parse_arguments(&self.definition, &call.arguments)?;
-        let (shelf, session, cap) = (self.shelf.clone(), call.session, call.output_limit);
+        let (access, session, cap) = (self.access.clone(), call.session, call.output_limit);
         Ok(PreparedCall::new(move |_stop| async move {
-            match read(&shelf, session, page.trim(), cap).await {
+            match read(&access, session, page.trim(), cap).await {
                 Ok(finished) => finished,
                 Err(error) => ToolOutcome::error(format!("memory can't be read: {error}")),
             }
@@ -68,8 +68,13 @@ impl Tool for MemoryRead {
     }
 }
 
-async fn read(shelf: &Shelf, session: SessionId, name: &str, cap: OutputLimit) -> Result<ToolOutcome> {
-    let Some(places) = shelf.places(session).await? else { return Ok(ToolOutcome::error(NO_MEMORY)) };
+async fn read(
+    access: &MemoryAccess,
+    session: SessionId,
+    name: &str,
+    cap: OutputLimit,
+) -> Result<ToolOutcome> {
+    let Some(places) = access.places(session).await? else { return Ok(ToolOutcome::error(NO_MEMORY)) };
     if let Some(page) = page(&places.book, name) {
         return Ok(ToolOutcome::ok(page));
     }
@@ -77,7 +82,7 @@ async fn read(shelf: &Shelf, session: SessionId, name: &str, cap: OutputLimit) -
         return Ok(ToolOutcome::error(unknown(&places.book, name)));
     };
     let (from, to) = (seq.saturating_sub(AROUND).max(1), seq.saturating_add(AROUND));
-    Ok(read_records(&shelf.journal, session, from, to, cap).await?)
+    Ok(read_records(&access.journal, session, from, to, cap).await?)
 }
 
 fn page(book: &PageSet, name: &str) -> Option<String> {

@@ -5,23 +5,23 @@ use longhaul_memory::{
 };
 use longhaul_protocol::{Record, Seq, SessionId, Speaker, StreamName};
 
-/// Records are read in such steps, the newest first, and no more than so many of them.
+/// Records are read in steps of this size, the newest first.
 const STEP: u64 = 256;
 const MOST: u64 = 8_192;
 
 /// What was said last in a session.
 #[derive(Debug, Default)]
-pub(super) struct Recent {
+pub(super) struct RecentTurns {
     /// The first record of it.
     pub(super) from: Seq,
     /// What was said and shown.
     pub(super) said: Vec<Utterance>,
-    /// The words of what memory has shown and nobody vouches for.
+    /// The vocabulary of recalled text that no user has confirmed.
     pub(super) recalled: Vec<Vocabulary>,
 }
 
-impl Recent {
-    /// The turn that is open, and so many before it.
+impl RecentTurns {
+    /// Reads the open turn and `before` turns before it.
     pub(super) async fn turns(journal: &dyn Journal, session: SessionId, before: usize) -> Result<Self> {
         let stream = StreamName::session(session);
         let head = journal.head(&stream).await?.seq;

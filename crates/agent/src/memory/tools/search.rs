@@ -7,8 +7,8 @@ use longhaul_tools::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::recent::Recent;
-use super::{NO_MEMORY, Shelf};
+use super::recent::RecentTurns;
+use super::{MemoryAccess, NO_MEMORY};
 use crate::Result;
 use crate::history::minute;
 
@@ -29,18 +29,18 @@ struct Arguments {
 /// The tool.
 pub(super) struct MemorySearch {
     definition: ToolDefinition,
-    shelf: Shelf,
+    access: MemoryAccess,
 }
 
 impl MemorySearch {
-    pub(super) fn new(shelf: Shelf) -> Self {
-        Self { definition: definition(), shelf }
+    pub(super) fn new(access: MemoryAccess) -> Self {
+        Self { definition: definition(), access }
     }
 }
 
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: longhaul_protocol::MEMORY_SEARCH,
+        name: "memory_search",
         description: "Finds what is remembered from all sessions: pages, facts, and what was said.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
@@ -72,10 +72,10 @@ impl Tool for MemorySearch {
                 "`query` has more than {LONGEST_QUERY} characters; a few words do"
             )));
         }
-        let (shelf, session) = (self.shelf.clone(), call.session);
+        let (access, session) = (self.access.clone(), call.session);
         let limit = limit.unwrap_or(USUAL_LIMIT);
         Ok(PreparedCall::new(move |_stop| async move {
-            match find(&shelf, session, &query, limit).await {
+            match find(&access, session, &query, limit).await {
                 Ok(finished) => finished,
                 Err(error) => ToolOutcome::error(format!("memory can't be searched: {error}")),
             }
@@ -83,11 +83,11 @@ impl Tool for MemorySearch {
     }
 }
 
-async fn find(shelf: &Shelf, session: SessionId, query: &str, limit: usize) -> Result<ToolOutcome> {
-    let Some(mut places) = shelf.places(session).await? else { return Ok(ToolOutcome::error(NO_MEMORY)) };
-    let recent = Recent::turns(&*shelf.journal, session, 0).await?;
+async fn find(access: &MemoryAccess, session: SessionId, query: &str, limit: usize) -> Result<ToolOutcome> {
+    let Some(mut places) = access.places(session).await? else { return Ok(ToolOutcome::error(NO_MEMORY)) };
+    let recent = RecentTurns::turns(&*access.journal, session, 0).await?;
     places.present = Some((session, recent.from));
-    let found = recall(&[&LexicalFinder], &*shelf.journal, &places, query, limit).await?;
+    let found = recall(&[&LexicalFinder], &*access.journal, &places, query, limit).await?;
     Ok(ToolOutcome::ok(in_words(&found, &places)))
 }
 
@@ -116,7 +116,7 @@ fn line(found: &RecallHit, places: &RecallScope) -> String {
         }
         RecallPlace::Record { session, seq } => (reference(session, *seq), who(found.speaker).to_owned()),
     };
-    // Indented, so that nobody's words can pass for a hit of their own.
+    // Indented, so that no text can pass for a hit of its own.
     let excerpt = found.excerpt.trim().replace('\n', "\n  ");
     format!("[{place}] {} {who}: {excerpt}", minute(found.at))
 }

@@ -30,13 +30,13 @@ impl Desk {
         let scopes = Arc::new(Scopes::new(journal.clone(), scope_of));
         let told: Arc<Mutex<Vec<_>>> = Arc::default();
         let heard = told.clone();
-        let noting = Noting {
+        let hooks = NoteHooks {
             redact: Arc::new(|text| text.replace("hunter2", "[redacted]")),
-            told: Arc::new(move |scope, pages| {
+            pages_changed: Arc::new(move |scope, pages| {
                 heard.lock().unwrap().push((scope.to_owned(), pages.to_vec()));
             }),
         };
-        Self { tools: memory_tools(&journal, &scopes, noting), _folder: folder, journal, told }
+        Self { tools: memory_tools(&journal, &scopes, hooks), _folder: folder, journal, told }
     }
 
     async fn session(&self, key: &str, folder: &str) -> SessionId {

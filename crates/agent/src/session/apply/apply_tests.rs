@@ -141,7 +141,7 @@ fn what_is_erased_is_not_done_again() {
     lost.kind = "lost".to_owned();
     let mut state = after(&asked());
     state.apply(&lost).unwrap();
-    assert!(state.turn.unwrap().broken.is_some());
+    assert!(state.turn.unwrap().lost_record.is_some());
 }
 
 /// The clock of another machine may have said anything.
@@ -161,7 +161,7 @@ fn a_question_that_was_open_for_all_of_time_is_no_time_of_the_turn() {
         state.apply(&Record { at: At(at), ..record(seq, fact) }).unwrap();
     }
 
-    assert_eq!(state.turn.unwrap().awaited_ms, 2 * (i64::MAX as u64));
+    assert_eq!(state.turn.unwrap().question_wait_ms, 2 * (i64::MAX as u64));
 }
 
 /// T1: what took an input into the context is gone, and the turn had ended with nothing waiting: it is not begun again.
@@ -184,7 +184,7 @@ fn an_input_whose_turn_has_ended_does_not_come_back() {
     let taken_gone = after_gone(&[], &input(JoinMode::Join), &[turn(), step(1), ended]);
 
     for state in [step_gone, taken_gone] {
-        assert_eq!((state.waiting.len(), state.inbox_through, state.turn), (0, 7, None));
+        assert_eq!((state.pending_inputs.len(), state.inbox_through, state.turn), (0, 7, None));
     }
 }
 
@@ -201,7 +201,7 @@ fn the_newest_sight_of_a_file_counts() {
 
     let state = after(&[seen("one"), seen("two")]);
 
-    assert_eq!(state.seen.get("/a"), Some(&Hash::of(b"two")));
+    assert_eq!(state.known_files.get("/a"), Some(&Hash::of(b"two")));
 }
 
 /// K9, K15: a command with a secret in it is what people erase; the task still runs, and its

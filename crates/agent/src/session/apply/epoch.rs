@@ -1,4 +1,4 @@
-//! What epochs and compactions change.
+//! Records of epochs and compactions.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -8,156 +8,155 @@ use longhaul_protocol::{
     CallId, CompactDone, CompactFailed, EpochStarted, Item, Place, Record, Role, Seq, Stubbed, SystemMessage,
 };
 
-use crate::compaction::plan::Compaction;
+use crate::compaction::plan::{Compaction, context_outline};
+use crate::session::carry_over::new_epoch_state;
 use crate::session::state::{Epoch, State};
 use crate::session::tasks::SessionTasks;
 
-impl State {
-    pub(super) fn fold_epoch(&mut self, record: &Record, epoch: EpochStarted) {
-        if epoch.carried.is_some() {
-            *self = self.begun(record.seq, epoch);
-            return;
-        }
-        if epoch.folds_from.is_none() {
-            // Whoever loads the session from here has none of it either.
-            self.items.clear();
-            self.places.clear();
-            self.preface = 0;
-            self.seen = Arc::default();
-            self.outputs.clear();
-            self.tasks = SessionTasks::carried(epoch.tasks, epoch.ended, vec![]);
-            self.questions = epoch.questions;
-        }
-        // It was counted with another beginning.
-        self.reported = None;
-        self.epoch = Some(Epoch {
-            number: epoch.epoch,
-            began: record.seq,
-            folds_from: epoch.folds_from.unwrap_or(record.seq),
-            system: epoch.system,
-            tools: epoch.tools,
-        });
-        self.turns = epoch.turns;
-        self.inbox_through = self.inbox_through.max(epoch.inbox_through);
-        self.pins = epoch.pins;
-        self.todo = epoch.todo;
+pub(super) fn fold_epoch(state: &mut State, record: &Record, epoch: EpochStarted) {
+    if epoch.carried.is_some() {
+        *state = new_epoch_state(state, record.seq, epoch);
+        return;
     }
+    if epoch.folds_from.is_none() {
+        // A process that loads the session from here has none of it either.
+        state.items.clear();
+        state.places.clear();
+        state.preface_len = 0;
+        state.known_files = Arc::default();
+        state.full_outputs.clear();
+        state.tasks = SessionTasks::restore(epoch.tasks, epoch.ended, vec![]);
+        state.questions = epoch.questions;
+    }
+    // It was counted with another beginning.
+    state.provider_count = None;
+    state.epoch = Some(Epoch {
+        number: epoch.epoch,
+        began: record.seq,
+        folds_from: epoch.folds_from.unwrap_or(record.seq),
+        system: epoch.system,
+        tools: epoch.tools,
+    });
+    state.turn_count = epoch.turns;
+    state.inbox_through = state.inbox_through.max(epoch.inbox_through);
+    state.pins = epoch.pins;
+    state.todo = epoch.todo;
+}
 
-    /// What the runtime composed for the beginning of the epoch stands before what the epoch keeps.
-    pub(super) fn fold_preface(&mut self, seq: Seq, message: SystemMessage) {
-        if self.lacks_its_epoch() {
-            self.drop_preface();
-        }
-        if self.compaction.has_lost_its_epoch {
-            self.read_back(&message);
-        }
-        for part in message.content {
-            let item = Arc::new(Item::Text { role: Role::System, text: part.text });
-            self.items.insert(self.preface, item);
-            self.places.insert(self.preface, Place { seq, turn: 0, step: 0, said: None });
-            self.preface += 1;
-        }
+/// What the runtime composed for the beginning of the epoch stands before what the epoch keeps.
+pub(super) fn fold_preface(state: &mut State, seq: Seq, message: SystemMessage) {
+    if lacks_its_epoch(state) {
+        drop_preface(state);
     }
+    if state.compaction.lost_epoch_record {
+        restore_from_preface(state, &message);
+    }
+    for part in message.content {
+        let item = Arc::new(Item::Text { role: Role::System, text: part.text });
+        state.items.insert(state.preface_len, item);
+        state.places.insert(state.preface_len, Place { seq, turn: 0, step: 0, said: None });
+        state.preface_len += 1;
+    }
+}
 
-    /// A compaction is done. Where the record of its epoch is gone, what it covers goes all the same: its range says what that is.
-    pub(super) fn fold_compact_done(&mut self, done: &CompactDone) {
-        if self.lacks_its_epoch() {
-            self.drop_preface();
-        }
-        if self.compaction.open.take().is_none() {
-            return;
-        }
-        let calibration = TokenCalibration::default();
-        let asked = self.outline(&calibration, 0).open_requests(u64::MAX);
-        let stays = |index: usize| {
-            index < self.preface || self.places[index].seq > done.through || asked.contains(&index)
-        };
-        let keeps: Vec<bool> = (0..self.items.len()).map(stays).collect();
-        let mut kept = keeps.iter();
-        self.items.retain(|_| *kept.next().unwrap_or(&true));
-        let mut kept = keeps.iter();
-        self.places.retain(|_| *kept.next().unwrap_or(&true));
-        self.reported = None;
-        if let Some(turn) = &mut self.turn {
-            turn.refusal = None;
-        }
-        if let Some(epoch) = &mut self.epoch {
-            epoch.number = epoch.number.max(done.epoch);
-        }
-        self.compaction = Compaction {
-            count: self.compaction.count.saturating_add(1),
-            since_answer: self.compaction.since_answer.saturating_add(1),
-            covered_through: done.through,
-            ..Compaction::default()
-        };
+/// A compaction is done. Where the record of its epoch is gone, what it covers goes all the same: its range says what that is.
+pub(super) fn fold_compact_done(state: &mut State, done: &CompactDone) {
+    if lacks_its_epoch(state) {
+        drop_preface(state);
     }
-
-    pub(super) fn fold_compact_start(&mut self, reason: String) {
-        self.compaction.open = Some(reason);
-        self.compaction.has_lost_its_epoch = false;
+    if state.compaction.open_reason.take().is_none() {
+        return;
     }
-
-    /// What an epoch that is gone would have carried, as far as what the model reads of it tells.
-    fn read_back(&mut self, message: &SystemMessage) {
-        for part in &message.content {
-            if let Some(summary) = parse_rendered_summary(&part.text) {
-                self.summary = Some(summary);
-            } else if let Some(pin) = parse_first_request_pin(&part.text) {
-                self.pins = vec![pin];
-            }
-        }
+    let calibration = TokenCalibration::default();
+    let asked = context_outline(state, &calibration, 0).open_requests(u64::MAX);
+    let stays = |index: usize| {
+        index < state.preface_len || state.places[index].seq > done.through || asked.contains(&index)
+    };
+    let keeps: Vec<bool> = (0..state.items.len()).map(stays).collect();
+    let mut kept = keeps.iter();
+    state.items.retain(|_| *kept.next().unwrap_or(&true));
+    let mut kept = keeps.iter();
+    state.places.retain(|_| *kept.next().unwrap_or(&true));
+    state.provider_count = None;
+    if let Some(turn) = &mut state.turn {
+        turn.refusal = None;
     }
-
-    /// Whether a compaction is being folded whose new epoch is not there: that would have closed it.
-    fn lacks_its_epoch(&self) -> bool {
-        self.compaction.open.is_some() && !self.compaction.has_lost_its_epoch
+    if let Some(epoch) = &mut state.epoch {
+        epoch.number = epoch.number.max(done.epoch);
     }
+    state.compaction = Compaction {
+        count: state.compaction.count.saturating_add(1),
+        count_since_answer: state.compaction.count_since_answer.saturating_add(1),
+        covered_through: done.through,
+        ..Compaction::default()
+    };
+}
 
-    fn drop_preface(&mut self) {
-        self.items.drain(..self.preface);
-        self.places.drain(..self.preface);
-        self.preface = 0;
-        self.compaction.has_lost_its_epoch = true;
-    }
+pub(super) fn fold_compact_start(state: &mut State, reason: String) {
+    state.compaction.open_reason = Some(reason);
+    state.compaction.lost_epoch_record = false;
+}
 
-    pub(super) fn fold_compact_failed(&mut self, failed: &CompactFailed) {
-        let compaction = &mut self.compaction;
-        (compaction.open, compaction.asked, compaction.has_lost_its_epoch) = (None, None, false);
-        if let Some(tokens) = failed.tokens {
-            compaction.failures += 1;
-            compaction.failed_at = Some(tokens);
-            compaction.tried = true;
-            compaction.is_hopeless = failed.was_needed;
+/// What an epoch that is gone would have carried, as far as what the model reads of it tells.
+fn restore_from_preface(state: &mut State, message: &SystemMessage) {
+    for part in &message.content {
+        if let Some(summary) = parse_rendered_summary(&part.text) {
+            state.summary = Some(summary);
+        } else if let Some(pin) = parse_first_request_pin(&part.text) {
+            state.pins = vec![pin];
         }
     }
+}
 
-    /// Old output is a line from here on, and what was counted before does not count any more.
-    pub(super) fn fold_stubbed(&mut self, stubbed: &Stubbed) {
-        let calls: HashSet<CallId> = stubbed.calls.iter().copied().collect();
-        let names: HashMap<CallId, String> = self
-            .items
-            .iter()
-            .filter_map(|item| match &**item {
-                Item::ToolCall { call, name, .. } => Some((*call, name.clone())),
-                _ => None,
-            })
-            .collect();
-        for (item, place) in self.items.iter_mut().zip(&self.places) {
-            let Item::ToolResult { call, content, is_error, .. } = &**item else { continue };
-            if calls.contains(call) {
-                let tool = names.get(call).map_or("a tool", String::as_str);
-                let content = stub_text(tool, content.len(), *place);
-                let (call, is_error) = (*call, *is_error);
-                *item = Arc::new(Item::ToolResult { call, content, images: vec![], is_error });
-            }
+/// Whether a compaction is being folded whose new epoch is not there: that would have closed it.
+fn lacks_its_epoch(state: &State) -> bool {
+    state.compaction.open_reason.is_some() && !state.compaction.lost_epoch_record
+}
+
+fn drop_preface(state: &mut State) {
+    state.items.drain(..state.preface_len);
+    state.places.drain(..state.preface_len);
+    state.preface_len = 0;
+    state.compaction.lost_epoch_record = true;
+}
+
+pub(super) fn fold_compact_failed(state: &mut State, failed: &CompactFailed) {
+    let compaction = &mut state.compaction;
+    (compaction.open_reason, compaction.requested, compaction.lost_epoch_record) = (None, None, false);
+    if let Some(tokens) = failed.tokens {
+        compaction.failures += 1;
+        compaction.failed_at = Some(tokens);
+        compaction.failed_since_answer = true;
+        compaction.cannot_fit = failed.was_needed;
+    }
+}
+
+/// Old output is a line from here on, and what was counted before does not count any more.
+pub(super) fn fold_stubbed(state: &mut State, stubbed: &Stubbed) {
+    let calls: HashSet<CallId> = stubbed.calls.iter().copied().collect();
+    let names: HashMap<CallId, String> = state
+        .items
+        .iter()
+        .filter_map(|item| match &**item {
+            Item::ToolCall { call, name, .. } => Some((*call, name.clone())),
+            _ => None,
+        })
+        .collect();
+    for (item, place) in state.items.iter_mut().zip(&state.places) {
+        let Item::ToolResult { call, content, is_error, .. } = &**item else { continue };
+        if calls.contains(call) {
+            let tool = names.get(call).map_or("a tool", String::as_str);
+            let content = stub_text(tool, content.len(), *place);
+            let (call, is_error) = (*call, *is_error);
+            *item = Arc::new(Item::ToolResult { call, content, images: vec![], is_error });
         }
-        self.reported = None;
     }
+    state.provider_count = None;
+}
 
-    /// Whether there is anything that a compaction could cover, and something has happened since the last one.
-    pub(super) fn has_news_to_compact(&self) -> bool {
-        let compaction = &self.compaction;
-        let is_new = compaction.since_answer == 0 || compaction.answers_since > 0;
-        self.items.len() > self.preface && is_new
-    }
+/// Whether there is anything that a compaction could cover, and something has happened since the last one.
+pub(super) fn has_news_to_compact(state: &State) -> bool {
+    let compaction = &state.compaction;
+    let is_new = compaction.count_since_answer == 0 || compaction.answers_since_last > 0;
+    state.items.len() > state.preface_len && is_new
 }

@@ -12,16 +12,23 @@ use longhaul_protocol::{
     TurnStarted, Usage,
 };
 
+use self::epoch::{
+    fold_compact_done, fold_compact_failed, fold_compact_start, fold_epoch, fold_preface, fold_stubbed,
+    has_news_to_compact,
+};
+use self::erased::fold_gone;
 pub(crate) use self::import::IMPORTED_NOTICE;
-use crate::compaction::plan::Asked;
+use self::import::fold_import;
+use crate::compaction::plan::CompactionRequest;
 use crate::session::state::{
-    Again, Attempt, CallAnswer, CallState, Created, Cut, Reported, State, Turn, Waiting, text_of,
+    ApprovalAnswer, Attempt, CallState, PendingInput, ProviderCount, SessionCreation, State, TruncatedPrompt,
+    Turn, TurnRequest, text_of,
 };
 
-/// What the model reads where the user interrupted a turn.
+/// Note to the model where the user interrupted a turn.
 const CANCELLED: &str = "The user interrupted here. The next message says how to go on.";
 
-/// What the model reads when it is to go on from an answer that was interrupted.
+/// Note to the model to continue an interrupted answer.
 const GO_ON: &str =
     "Your answer was interrupted here. Go on from exactly this point, without repeating anything.";
 /// Warnings that are given once.
@@ -33,456 +40,458 @@ pub(crate) const ROLE_ORDER: &str = "role_order";
 pub(crate) const RULES_SKIPPED: &str = "rules_skipped";
 /// The work folder is or contains the user's home folder.
 pub(crate) const HOME_EXPOSED: &str = "home_exposed";
-/// So many files that were changed are remembered.
-const MOST_CHANGED: usize = 1_000;
+const MAX_CHANGED_FILES: usize = 1_000;
 
-impl State {
-    /// What the session is after this record.
-    pub fn apply(&mut self, record: &Record) -> Result<(), DecodeError> {
-        match SessionRecord::decode(record) {
-            Ok(fact) => {
-                self.head = record.seq;
-                self.fold(record, fact);
-            }
-            Err(DecodeError::Gone { reason, .. }) => {
-                self.head = record.seq;
-                self.fold_gone(record, &reason);
-            }
-            Err(error) => return Err(error),
+/// Folds one record into the state.
+pub(crate) fn apply(state: &mut State, record: &Record) -> Result<(), DecodeError> {
+    match SessionRecord::decode(record) {
+        Ok(fact) => {
+            state.head = record.seq;
+            fold(state, record, fact);
         }
-        Ok(())
+        Err(DecodeError::Gone { reason, .. }) => {
+            state.head = record.seq;
+            fold_gone(state, record, &reason);
+        }
+        Err(error) => return Err(error),
     }
+    Ok(())
+}
 
-    fn fold(&mut self, record: &Record, fact: SessionRecord) {
-        match fact {
-            SessionRecord::SessionCreated(created) => {
-                self.created = Some(Created { at: record.at, work_dir: created.work_dir });
-            }
-            SessionRecord::EpochStarted(epoch) => self.fold_epoch(record, epoch),
-            SessionRecord::InputTaken(input) => self.fold_input(input),
-            SessionRecord::OrderTaken(order) => self.fold_order(&order),
-            SessionRecord::TurnStarted(TurnStarted { turn }) => self.fold_turn(turn, Some(record.at)),
-            SessionRecord::StepStarted(step) => self.fold_step(&step),
-            SessionRecord::AttemptStarted(started) => {
-                if let Some(turn) = &mut self.turn {
-                    let (id, blocks, unfinished) = (started.attempt, vec![], String::new());
-                    turn.attempt = Some(Attempt { id, blocks, unfinished });
-                }
-                self.model = Some(started.model);
-            }
-            SessionRecord::Block(block) => {
-                if let Some(attempt) = self.attempt(block.attempt) {
-                    attempt.blocks.push(Arc::new(block.item));
-                    attempt.unfinished.clear();
-                }
-            }
-            SessionRecord::Checkpoint(checkpoint) => {
-                if let Some(attempt) = self.attempt(checkpoint.attempt) {
-                    attempt.unfinished.push_str(&checkpoint.text);
-                }
-            }
-            SessionRecord::AttemptEnded(ended) => self.fold_answer(&ended),
-            SessionRecord::Usage(usage) => self.fold_usage(usage),
-            SessionRecord::ToolStarted(started) => {
-                if let Some(call) = self.call_mut(started.call) {
-                    call.started = Some(started);
-                }
-            }
-            SessionRecord::ToolFinished(finished) => self.fold_result(finished),
-            SessionRecord::TurnEnded(ended) => self.fold_turn_end(Some(ended.outcome), ended.inbox_through),
-            SessionRecord::TaskStarted(task) => self.tasks.start(task),
-            SessionRecord::TaskEnded(ended) => {
-                if let Some(output) = &ended.output {
-                    self.outputs.insert(ended.task_id.call(), output.clone());
-                }
-                self.tasks.end(ended);
-            }
-            SessionRecord::Notification(notification) => {
-                self.tasks.notified(notification.task_id);
-                self.push_told(Item::Text { role: Role::User, text: notification.text });
-            }
-            SessionRecord::Note(note) => {
-                self.tasks.noted(&note);
-                self.push_told(Item::Note { text: note.text });
-            }
-            SessionRecord::Question(question) => {
-                self.questions.push(question);
-                self.await_person(record.at);
-            }
-            SessionRecord::Answered(answered) => {
-                self.fold_answered(answered);
-                self.await_person(record.at);
-            }
-            SessionRecord::Imported(imported) => self.fold_import(imported),
-            SessionRecord::ModelChanged(changed) => self.model = Some(changed.to),
-            SessionRecord::Warning(warning) => {
-                if let Some(news) = warning.task {
-                    self.tasks.waits(news, warning.text);
-                }
-                if GIVEN_ONCE.contains(&warning.code.as_str()) {
-                    self.warned.insert(warning.code);
-                }
-            }
-            SessionRecord::CompactStart(start) => self.fold_compact_start(start.reason),
-            SessionRecord::SystemMessage(message) => self.fold_preface(record.seq, message),
-            SessionRecord::CompactDone(done) => self.fold_compact_done(&done),
-            SessionRecord::CompactFailed(failed) => self.fold_compact_failed(&failed),
-            SessionRecord::Stubbed(stubbed) => self.fold_stubbed(&stubbed),
-            SessionRecord::Unknown { .. } => {}
+fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
+    match fact {
+        SessionRecord::SessionCreated(created) => {
+            state.created = Some(SessionCreation { at: record.at, work_dir: created.work_dir });
         }
+        SessionRecord::EpochStarted(epoch) => fold_epoch(state, record, epoch),
+        SessionRecord::InputTaken(input) => fold_input(state, input),
+        SessionRecord::OrderTaken(order) => fold_order(state, &order),
+        SessionRecord::TurnStarted(TurnStarted { turn }) => fold_turn(state, turn, Some(record.at)),
+        SessionRecord::StepStarted(step) => fold_step(state, &step),
+        SessionRecord::AttemptStarted(started) => {
+            if let Some(turn) = &mut state.turn {
+                let (id, blocks, unfinished) = (started.attempt, vec![], String::new());
+                turn.attempt = Some(Attempt { id, blocks, unfinished });
+            }
+            state.model = Some(started.model);
+        }
+        SessionRecord::Block(block) => {
+            if let Some(attempt) = open_attempt(state, block.attempt) {
+                attempt.blocks.push(Arc::new(block.item));
+                attempt.unfinished.clear();
+            }
+        }
+        SessionRecord::Checkpoint(checkpoint) => {
+            if let Some(attempt) = open_attempt(state, checkpoint.attempt) {
+                attempt.unfinished.push_str(&checkpoint.text);
+            }
+        }
+        SessionRecord::AttemptEnded(ended) => fold_answer(state, &ended),
+        SessionRecord::Usage(usage) => fold_usage(state, usage),
+        SessionRecord::ToolStarted(started) => {
+            if let Some(call) = call_mut(state, started.call) {
+                call.started = Some(started);
+            }
+        }
+        SessionRecord::ToolFinished(finished) => fold_result(state, finished),
+        SessionRecord::TurnEnded(ended) => fold_turn_end(state, Some(ended.outcome), ended.inbox_through),
+        SessionRecord::TaskStarted(task) => state.tasks.record_start(task),
+        SessionRecord::TaskEnded(ended) => {
+            if let Some(output) = &ended.output {
+                state.full_outputs.insert(ended.task_id.call(), output.clone());
+            }
+            state.tasks.record_end(ended);
+        }
+        SessionRecord::Notification(notification) => {
+            state.tasks.record_notification(notification.task_id);
+            push_announcement(state, Item::Text { role: Role::User, text: notification.text });
+        }
+        SessionRecord::Note(note) => {
+            state.tasks.record_note(&note);
+            push_announcement(state, Item::Note { text: note.text });
+        }
+        SessionRecord::Question(question) => {
+            state.questions.push(question);
+            update_question_wait(state, record.at);
+        }
+        SessionRecord::Answered(answered) => {
+            fold_answered(state, answered);
+            update_question_wait(state, record.at);
+        }
+        SessionRecord::Imported(imported) => fold_import(state, imported),
+        SessionRecord::ModelChanged(changed) => state.model = Some(changed.to),
+        SessionRecord::Warning(warning) => {
+            if let Some(news) = warning.task {
+                state.tasks.record_stall(news, warning.text);
+            }
+            if GIVEN_ONCE.contains(&warning.code.as_str()) {
+                state.given_warnings.insert(warning.code);
+            }
+        }
+        SessionRecord::CompactStart(start) => fold_compact_start(state, start.reason),
+        SessionRecord::SystemMessage(message) => fold_preface(state, record.seq, message),
+        SessionRecord::CompactDone(done) => fold_compact_done(state, &done),
+        SessionRecord::CompactFailed(failed) => fold_compact_failed(state, &failed),
+        SessionRecord::Stubbed(stubbed) => fold_stubbed(state, &stubbed),
+        SessionRecord::Unknown { .. } => {}
     }
+}
 
-    /// A new turn is what inputs waited for. Those that were cancelled before it began make a turn of their own, which ends as
-    /// cancelled; the others wait for the one after it.
-    fn fold_turn(&mut self, number: u64, started_at: Option<At>) {
-        self.turns = number;
-        let cancelled = self.waiting.iter().any(|input| input.cancelled);
-        // A turn that begins only to end as cancelled is not the one that was asked for.
-        let tries_again = !cancelled && self.again.is_some();
-        if !cancelled {
-            self.go_on();
-        }
-        let answers = if tries_again { self.asked_in } else { number };
-        self.asked_in = answers;
-        for input in &mut self.waiting {
-            input.mode = if input.cancelled == cancelled { JoinMode::Join } else { JoinMode::After };
-        }
-        self.turn = Some(Turn { number, answers, cancelled, started_at, ..Turn::default() });
+/// A new turn is what inputs waited for. Those that were cancelled before it began make a turn of their own, which ends as
+/// cancelled; the others wait for the one after it.
+fn fold_turn(state: &mut State, number: u64, started_at: Option<At>) {
+    state.turn_count = number;
+    let cancelled = state.pending_inputs.iter().any(|input| input.cancelled);
+    // A turn that begins only to end as cancelled is not the one that was asked for.
+    let tries_again = !cancelled && state.turn_request.is_some();
+    if !cancelled {
+        start_requested_turn(state);
     }
-
-    /// What a turn without an input of its own begins with. The model must have something to answer.
-    fn go_on(&mut self) {
-        let again = self.again.take();
-        let place = Place { seq: self.head, turn: self.turns, step: 1, said: None };
-        let mut goes_on = again.is_some() && self.items.last().is_some_and(|item| is_by_model(item));
-        if let (Some(Again::Continue), Some(text)) = (again, self.interrupted.take()) {
-            if !self.ends_with_answer(&text) {
-                self.push(place, Arc::new(Item::Text { role: Role::Assistant, text }));
-            }
-            goes_on = true;
-        }
-        if goes_on {
-            self.push(place, Arc::new(Item::Note { text: GO_ON.to_owned() }));
-        }
+    let answers = if tries_again { state.request_turn } else { number };
+    state.request_turn = answers;
+    for input in &mut state.pending_inputs {
+        input.mode = if input.cancelled == cancelled { JoinMode::Join } else { JoinMode::After };
     }
+    state.turn = Some(Turn { number, request_turn: answers, cancelled, started_at, ..Turn::default() });
+}
 
-    /// M10: after a crash, or between two tries, the open turn goes on from the text of the answer that broke off, if the user wants that.
-    fn go_on_in_turn(&mut self) {
-        let Some(turn) = &mut self.turn else { return };
-        if turn.attempt.is_some() || !std::mem::take(&mut turn.continues) || turn.answered {
-            return;
+/// What a turn without an input of its own begins with. The model must have something to answer.
+fn start_requested_turn(state: &mut State) {
+    let again = state.turn_request.take();
+    let place = Place { seq: state.head, turn: state.turn_count, step: 1, said: None };
+    let mut goes_on = again.is_some() && state.items.last().is_some_and(|item| is_by_model(item));
+    if let (Some(TurnRequest::Continue), Some(text)) = (again, state.interrupted_answer.take()) {
+        if !ends_with_answer(state, &text) {
+            push_item(state, place, Arc::new(Item::Text { role: Role::Assistant, text }));
         }
-        let Some(text) = turn.interrupted.take() else { return };
-        let place = Place { seq: self.head, turn: turn.number, step: turn.steps, said: None };
-        self.push(place, Arc::new(Item::Text { role: Role::Assistant, text }));
-        self.push(place, Arc::new(Item::Note { text: GO_ON.to_owned() }));
+        goes_on = true;
     }
-
-    /// Whether the context ends with this answer, results of its calls and notes aside.
-    fn ends_with_answer(&self, text: &str) -> bool {
-        let said = |item: &Arc<Item>| match &**item {
-            Item::Text { role: Role::Assistant, text } => Some(Some(text.clone())),
-            Item::Text { .. } | Item::Image(_) => Some(None),
-            Item::Reasoning { .. } | Item::ToolCall { .. } | Item::ToolResult { .. } | Item::Note { .. } => {
-                None
-            }
-        };
-        let last = self.items[self.preface..].iter().rev().find_map(said).flatten();
-        last.is_some_and(|last| text.ends_with(&last))
+    if goes_on {
+        push_item(state, place, Arc::new(Item::Note { text: GO_ON.to_owned() }));
     }
+}
 
-    fn fold_turn_end(&mut self, outcome: Option<Outcome>, inbox_through: Option<Seq>) {
-        self.settle_calls();
-        if outcome == Some(Outcome::Cancelled) {
-            let step = self.turn.as_ref().map_or(0, |turn| turn.steps);
-            let place = Place { seq: self.head, turn: self.turns, step, said: None };
-            // T11: also what came of an answer that failed before the user interrupted the wait for the next try.
-            let unsent = self.turn.as_ref().and_then(|turn| turn.interrupted.clone());
-            if let Some(text) = unsent.filter(|text| !self.ends_with_answer(text)) {
-                self.push(place, Arc::new(Item::Text { role: Role::Assistant, text }));
-            }
-            self.push(place, Arc::new(Item::Note { text: CANCELLED.to_owned() }));
-        }
-        // A new turn has new chances: or a session could never come out of a turn that came to nothing.
-        self.compaction.since_answer = 0;
-        (self.compaction.tried, self.compaction.is_hopeless) = (false, false);
-        // What was refused in a turn that came to nothing may have been refused for another reason.
-        if outcome == Some(Outcome::Failed) {
-            self.counting.values_mut().for_each(|counting| counting.refused_at = None);
-        }
-        let interrupted = self.turn.take().and_then(|turn| turn.interrupted);
-        // What somebody wants to go on with is there until they have.
-        if self.again != Some(Again::Continue) {
-            self.interrupted = interrupted;
-        }
-        self.last_outcome = outcome;
-        // It says that nothing waits. If something seems to, the record that took it into the context is gone.
-        if let Some(through) = inbox_through {
-            self.inbox_through = self.inbox_through.max(through);
-            self.waiting.clear();
-        }
+/// M10: after a crash, or between two tries, the open turn goes on from the text of the answer that broke off, if the user wants that.
+fn continue_interrupted_answer(state: &mut State) {
+    let Some(turn) = &mut state.turn else { return };
+    if turn.attempt.is_some() || !std::mem::take(&mut turn.continue_requested) || turn.answered {
+        return;
     }
+    let Some(text) = turn.interrupted_answer.take() else { return };
+    let place = Place { seq: state.head, turn: turn.number, step: turn.steps, said: None };
+    push_item(state, place, Arc::new(Item::Text { role: Role::Assistant, text }));
+    push_item(state, place, Arc::new(Item::Note { text: GO_ON.to_owned() }));
+}
 
-    fn fold_input(&mut self, input: InputTaken) {
-        self.inbox_through = input.inbox_through;
-        let InputTaken { id, text, images, mode, .. } = input;
-        if let (JoinMode::Interrupt, Some(turn)) = (mode, &mut self.turn) {
-            turn.cancelled = true;
+/// Whether the context ends with this answer, results of its calls and notes aside.
+fn ends_with_answer(state: &State, text: &str) -> bool {
+    let said = |item: &Arc<Item>| match &**item {
+        Item::Text { role: Role::Assistant, text } => Some(Some(text.clone())),
+        Item::Text { .. } | Item::Image(_) => Some(None),
+        Item::Reasoning { .. } | Item::ToolCall { .. } | Item::ToolResult { .. } | Item::Note { .. } => None,
+    };
+    let last = state.items[state.preface_len..].iter().rev().find_map(said).flatten();
+    last.is_some_and(|last| text.ends_with(&last))
+}
+
+fn fold_turn_end(state: &mut State, outcome: Option<Outcome>, inbox_through: Option<Seq>) {
+    settle_calls(state);
+    if outcome == Some(Outcome::Cancelled) {
+        let step = state.turn.as_ref().map_or(0, |turn| turn.steps);
+        let place = Place { seq: state.head, turn: state.turn_count, step, said: None };
+        // T11: also what came of an answer that failed before the user interrupted the wait for the next try.
+        let unsent = state.turn.as_ref().and_then(|turn| turn.interrupted_answer.clone());
+        if let Some(text) = unsent.filter(|text| !ends_with_answer(state, text)) {
+            push_item(state, place, Arc::new(Item::Text { role: Role::Assistant, text }));
         }
-        self.waiting.push(Waiting { id, mode, text, images, cancelled: false, taken: self.head });
+        push_item(state, place, Arc::new(Item::Note { text: CANCELLED.to_owned() }));
     }
-
-    fn fold_order(&mut self, taken: &OrderTaken) {
-        self.inbox_through = taken.inbox_through;
-        let has_news = self.has_news_to_compact();
-        // What waits begins a turn by itself; whoever was in a hurry meant that.
-        let is_quiet = self.waiting.iter().all(|input| input.cancelled);
-        let stopped_short = matches!(self.last_outcome, Some(Outcome::Failed | Outcome::Limit));
-        match (&taken.order.kind, &mut self.turn) {
-            (OrderKind::Cancel, Some(turn)) => turn.cancelled = true,
-            // Their turn has not begun; it will begin, and end as cancelled.
-            (OrderKind::Cancel, None) => {
-                self.again = None;
-                self.waiting.iter_mut().for_each(|input| input.cancelled = true);
-            }
-            (OrderKind::Retry, Some(turn)) => turn.hurried = turn.hurried.saturating_add(1),
-            (OrderKind::Retry, None) if stopped_short && is_quiet => self.again = Some(Again::Retry),
-            (OrderKind::Continue, Some(turn)) => {
-                turn.continues = true;
-                self.go_on_in_turn();
-            }
-            (OrderKind::Continue, None) if self.interrupted.is_some() => self.again = Some(Again::Continue),
-            (OrderKind::Kill { task }, _) => self.tasks.is_to_end(*task),
-            (OrderKind::Compact { focus }, _) if has_news => {
-                self.compaction.asked = Some(Asked { focus: focus.clone() });
-            }
-            _ => {}
-        }
+    // A new turn has new chances: or a session could never come out of a turn that came to nothing.
+    state.compaction.count_since_answer = 0;
+    (state.compaction.failed_since_answer, state.compaction.cannot_fit) = (false, false);
+    // What was refused in a turn that came to nothing may have been refused for another reason.
+    if outcome == Some(Outcome::Failed) {
+        state.token_counts.values_mut().for_each(|counting| counting.refused_at = None);
     }
-
-    /// A person is awaited from now on, or not any more: that is no time of the turn.
-    fn await_person(&mut self, now: At) {
-        let Some(turn) = &mut self.turn else { return };
-        match (self.questions.is_empty(), turn.awaits_since) {
-            (false, None) => turn.awaits_since = Some(now),
-            (true, Some(since)) => {
-                let awaited = u64::try_from(now.0.saturating_sub(since.0)).unwrap_or(0);
-                turn.awaited_ms = turn.awaited_ms.saturating_add(awaited);
-                turn.awaits_since = None;
-            }
-            (false, Some(_)) | (true, None) => {}
-        }
+    let interrupted = state.turn.take().and_then(|turn| turn.interrupted_answer);
+    // A requested continuation keeps its text until it begins.
+    if state.turn_request != Some(TurnRequest::Continue) {
+        state.interrupted_answer = interrupted;
     }
-
-    fn fold_answered(&mut self, answered: Answered) {
-        let settled = self.questions.extract_if(.., |question| question.id == answered.id).next();
-        let Some(question) = settled else { return };
-        if let Some(call) = question.call.and_then(|call| self.call_mut(call)) {
-            call.answer = Some(CallAnswer { words: answered.answer, reasons: question.reasons });
-        }
+    state.last_outcome = outcome;
+    // It says that nothing waits. If something seems to, the record that took it into the context is gone.
+    if let Some(through) = inbox_through {
+        state.inbox_through = state.inbox_through.max(through);
+        state.pending_inputs.clear();
     }
+}
 
-    /// What joins is seen from this step on: after the results of the step before, at the end of the context.
-    fn fold_step(&mut self, started: &StepStarted) {
-        let step = started.step;
-        for input in self.waiting.iter_mut().filter(|input| started.later.contains(&input.id)) {
-            input.mode = JoinMode::After;
+fn fold_input(state: &mut State, input: InputTaken) {
+    state.inbox_through = input.inbox_through;
+    let InputTaken { id, text, images, mode, .. } = input;
+    if let (JoinMode::Interrupt, Some(turn)) = (mode, &mut state.turn) {
+        turn.cancelled = true;
+    }
+    state.pending_inputs.push(PendingInput { id, mode, text, images, cancelled: false, taken: state.head });
+}
+
+fn fold_order(state: &mut State, taken: &OrderTaken) {
+    state.inbox_through = taken.inbox_through;
+    let has_news = has_news_to_compact(state);
+    // A pending input starts a turn anyway; a retry order meant that turn.
+    let is_quiet = state.pending_inputs.iter().all(|input| input.cancelled);
+    let stopped_short = matches!(state.last_outcome, Some(Outcome::Failed | Outcome::Limit));
+    match (&taken.order.kind, &mut state.turn) {
+        (OrderKind::Cancel, Some(turn)) => turn.cancelled = true,
+        // Their turn has not begun; it will begin, and end as cancelled.
+        (OrderKind::Cancel, None) => {
+            state.turn_request = None;
+            state.pending_inputs.iter_mut().for_each(|input| input.cancelled = true);
         }
-        let (seen, later) =
-            std::mem::take(&mut self.waiting).into_iter().partition(|input| input.mode == JoinMode::Join);
-        self.waiting = later;
-        let seen: Vec<Waiting> = seen;
-        // What is said after somebody has spoken is not said in one breath.
-        if let Some(turn) = self.turn.as_mut().filter(|turn| !seen.is_empty() && !turn.carried.is_empty()) {
-            turn.carried.push_str("\n\n");
+        (OrderKind::Retry, Some(turn)) => turn.retry_now_count = turn.retry_now_count.saturating_add(1),
+        (OrderKind::Retry, None) if stopped_short && is_quiet => {
+            state.turn_request = Some(TurnRequest::Retry);
         }
-        for input in seen {
-            let said = Some(input.taken);
-            let place = Place { seq: self.head, turn: self.turns, step, said };
-            self.push(place, Arc::new(Item::Text { role: Role::User, text: input.text }));
-            for image in input.images {
-                self.push(place, Arc::new(Item::Image(image)));
-            }
+        (OrderKind::Continue, Some(turn)) => {
+            turn.continue_requested = true;
+            continue_interrupted_answer(state);
         }
-        if let Some(turn) = &mut self.turn {
-            turn.steps = step;
-            turn.answered = false;
-            turn.attempt = None;
-            turn.text.clear();
-            turn.goes_on = false;
-            turn.calls.clear();
-            turn.called = false;
-            turn.settled = false;
+        (OrderKind::Continue, None) if state.interrupted_answer.is_some() => {
+            state.turn_request = Some(TurnRequest::Continue);
+        }
+        (OrderKind::Kill { task }, _) => state.tasks.request_kill(*task),
+        (OrderKind::Compact { focus }, _) if has_news => {
+            state.compaction.requested = Some(CompactionRequest { focus: focus.clone() });
+        }
+        _ => {}
+    }
+}
+
+/// Tracks how long questions wait for the user: that is not time of the turn.
+fn update_question_wait(state: &mut State, now: At) {
+    let Some(turn) = &mut state.turn else { return };
+    match (state.questions.is_empty(), turn.question_since) {
+        (false, None) => turn.question_since = Some(now),
+        (true, Some(since)) => {
+            let awaited = u64::try_from(now.0.saturating_sub(since.0)).unwrap_or(0);
+            turn.question_wait_ms = turn.question_wait_ms.saturating_add(awaited);
+            turn.question_since = None;
+        }
+        (false, Some(_)) | (true, None) => {}
+    }
+}
+
+fn fold_answered(state: &mut State, answered: Answered) {
+    let settled = state.questions.extract_if(.., |question| question.id == answered.id).next();
+    let Some(question) = settled else { return };
+    if let Some(call) = question.call.and_then(|call| call_mut(state, call)) {
+        call.approval = Some(ApprovalAnswer { text: answered.answer, reasons: question.reasons });
+    }
+}
+
+/// Joining inputs enter with this step: after the results of the step before, at the end of the context.
+fn fold_step(state: &mut State, started: &StepStarted) {
+    let step = started.step;
+    for input in state.pending_inputs.iter_mut().filter(|input| started.later.contains(&input.id)) {
+        input.mode = JoinMode::After;
+    }
+    let (seen, later) =
+        std::mem::take(&mut state.pending_inputs).into_iter().partition(|input| input.mode == JoinMode::Join);
+    state.pending_inputs = later;
+    let seen: Vec<PendingInput> = seen;
+    // After a user message, the answer continues in a new paragraph.
+    if let Some(turn) =
+        state.turn.as_mut().filter(|turn| !seen.is_empty() && !turn.text_before_cut.is_empty())
+    {
+        turn.text_before_cut.push_str("\n\n");
+    }
+    for input in seen {
+        let said = Some(input.taken);
+        let place = Place { seq: state.head, turn: state.turn_count, step, said };
+        push_item(state, place, Arc::new(Item::Text { role: Role::User, text: input.text }));
+        for image in input.images {
+            push_item(state, place, Arc::new(Item::Image(image)));
         }
     }
-
-    fn attempt(&mut self, id: AttemptId) -> Option<&mut Attempt> {
-        self.turn.as_mut()?.attempt.as_mut().filter(|attempt| attempt.id == id)
+    if let Some(turn) = &mut state.turn {
+        turn.steps = step;
+        turn.answered = false;
+        turn.attempt = None;
+        turn.text.clear();
+        turn.continues_next_step = false;
+        turn.calls.clear();
+        turn.had_calls = false;
+        turn.results_in_context = false;
     }
+}
 
-    fn call_mut(&mut self, id: CallId) -> Option<&mut CallState> {
-        self.turn.as_mut()?.calls.iter_mut().find(|call| call.id == id)
+fn open_attempt(state: &mut State, id: AttemptId) -> Option<&mut Attempt> {
+    state.turn.as_mut()?.attempt.as_mut().filter(|attempt| attempt.id == id)
+}
+
+fn call_mut(state: &mut State, id: CallId) -> Option<&mut CallState> {
+    state.turn.as_mut()?.calls.iter_mut().find(|call| call.id == id)
+}
+
+/// The end of an attempt decides which of its blocks are kept. A failed attempt that keeps none leaves the step without an answer.
+fn fold_answer(state: &mut State, ended: &AttemptEnded) {
+    let Some(turn) = &mut state.turn else { return };
+    let Some(mut attempt) = turn.attempt.take_if(|attempt| attempt.id == ended.attempt) else { return };
+    let kept = usize::try_from(ended.kept).unwrap_or(usize::MAX);
+    if let Some(tokens) = ended.too_long {
+        turn.overflow_count = turn.overflow_count.saturating_add(1);
+        turn.refusal.clone_from(&ended.error);
+        let model = state.model.clone().unwrap_or_default();
+        state.token_counts.entry(model).or_default().refused_at = Some(tokens);
     }
-
-    /// Only now do blocks count. An attempt that failed and kept nothing leaves the step without its answer.
-    fn fold_answer(&mut self, ended: &AttemptEnded) {
-        let Some(turn) = &mut self.turn else { return };
-        let Some(mut attempt) = turn.attempt.take_if(|attempt| attempt.id == ended.attempt) else { return };
-        let kept = usize::try_from(ended.kept).unwrap_or(usize::MAX);
-        if let Some(tokens) = ended.too_long {
-            turn.too_long = turn.too_long.saturating_add(1);
-            turn.refusal.clone_from(&ended.error);
-            let model = self.model.clone().unwrap_or_default();
-            self.counting.entry(model).or_default().refused_at = Some(tokens);
+    if (kept == 0 || attempt.blocks.is_empty()) && ended.error.is_some() {
+        // An answer that came to its end was not interrupted; and a later try that came to nothing takes nothing away.
+        let text = attempt.text();
+        if ended.stop.is_none() && !text.trim().is_empty() {
+            turn.interrupted_answer = Some(text);
         }
-        if (kept == 0 || attempt.blocks.is_empty()) && ended.error.is_some() {
-            // An answer that came to its end was not interrupted; and a later try that came to nothing takes nothing away.
-            let text = attempt.text();
-            if ended.stop.is_none() && !text.trim().is_empty() {
-                turn.interrupted = Some(text);
-            }
-            self.go_on_in_turn();
-            return;
-        }
-        attempt.blocks.truncate(kept);
-        turn.answered = true;
-        turn.continues = false;
-        (turn.too_long, turn.refusal) = (0, None);
-        let said = text_of(&attempt.blocks);
-        turn.interrupted = Some(said).filter(|said| turn.cancelled && !said.trim().is_empty());
-        turn.text = std::mem::take(&mut turn.carried) + &text_of(&attempt.blocks);
-        turn.calls = attempt.blocks.iter().filter_map(|block| call_of(block)).collect();
-        turn.goes_on = ended.goes_on;
-        if ended.goes_on {
-            turn.carried.clone_from(&turn.text);
-            turn.cuts = turn.cuts.saturating_add(1);
-        }
-        let place = Place { seq: self.head, turn: turn.number, step: turn.steps, said: None };
-        self.answers = self.answers.saturating_add(u64::from(!attempt.blocks.is_empty()));
-        for block in attempt.blocks {
-            self.push(place, block);
-        }
-        let compaction = &mut self.compaction;
-        compaction.answers_since += 1;
-        (compaction.since_answer, compaction.tried, compaction.is_hopeless) = (0, false, false);
+        continue_interrupted_answer(state);
+        return;
     }
-
-    /// What a call cost, and what its count says about the estimates.
-    fn fold_usage(&mut self, usage: Usage) {
-        // A summary says nothing about the size of the context.
-        if usage.purpose.is_none() {
-            self.fold_count(&usage);
-        }
-        if let Some(turn) = &mut self.turn {
-            let used = usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0));
-            turn.tokens = turn.tokens.saturating_add(used);
-            turn.cost_nano = turn.cost_nano.saturating_add(usage.cost.map_or(0, nano));
-        }
-        if !usage.limits.is_empty() {
-            self.rate_limits = usage.limits;
-        }
+    attempt.blocks.truncate(kept);
+    turn.answered = true;
+    turn.continue_requested = false;
+    (turn.overflow_count, turn.refusal) = (0, None);
+    let said = text_of(&attempt.blocks);
+    turn.interrupted_answer = Some(said).filter(|said| turn.cancelled && !said.trim().is_empty());
+    turn.text = std::mem::take(&mut turn.text_before_cut) + &text_of(&attempt.blocks);
+    turn.calls = attempt.blocks.iter().filter_map(|block| call_of(block)).collect();
+    turn.continues_next_step = ended.goes_on;
+    if ended.goes_on {
+        turn.text_before_cut.clone_from(&turn.text);
+        turn.length_cuts = turn.length_cuts.saturating_add(1);
     }
-
-    fn fold_count(&mut self, usage: &Usage) {
-        let counting = self.counting.entry(self.model.clone().unwrap_or_default()).or_default();
-        if let (Some(estimated), Some(counted)) = (usage.estimated, usage.input) {
-            if counting.calibration.is_truncated_by_server(estimated, counted) {
-                counting.cuts = Some(Cut { at: counted, window: usage.window });
-            }
-            counting.calibration.learn(estimated, counted);
-        }
-        // It takes more than was thought.
-        if counting.refused_at.is_some_and(|refused| usage.input.is_some_and(|counted| counted >= refused)) {
-            counting.refused_at = None;
-        }
-        let answered = self.turn.as_ref().is_some_and(|turn| turn.answered);
-        if let Some(input) = usage.input {
-            let output = if answered { usage.output.unwrap_or(0) } else { 0 };
-            let model = self.model.clone().unwrap_or_default();
-            self.reported =
-                Some(Reported { model, tokens: input.saturating_add(output), items: self.items.len() });
-        }
+    let place = Place { seq: state.head, turn: turn.number, step: turn.steps, said: None };
+    state.answer_count = state.answer_count.saturating_add(u64::from(!attempt.blocks.is_empty()));
+    for block in attempt.blocks {
+        push_item(state, place, block);
     }
+    let compaction = &mut state.compaction;
+    compaction.answers_since_last += 1;
+    (compaction.count_since_answer, compaction.failed_since_answer, compaction.cannot_fit) =
+        (0, false, false);
+}
 
-    fn fold_result(&mut self, finished: ToolFinished) {
-        if let Some(seen) = finished.seen {
-            Arc::make_mut(&mut self.seen).insert(seen.path, seen.hash);
-        }
-        if let Some(todo) = finished.todo {
-            self.todo = todo;
-        }
-        if let Some(whole) = finished.whole {
-            self.outputs.insert(finished.call, whole);
-        }
-        if let Some(news) = finished.news {
-            self.tasks.know(news);
-        }
-        if self.turn.as_mut().is_some_and(|turn| std::mem::take(&mut turn.erased_task)) {
-            let erased = || "[erased]".to_owned();
-            let (task_id, target, started_at) = (finished.call.into(), "local".to_owned(), None);
-            self.tasks.start(TaskStarted {
-                task_id,
-                command: erased(),
-                description: erased(),
-                target,
-                started_at,
-            });
-        }
-        let head = self.head;
-        let Some(call) = self.call_mut(finished.call).filter(|call| call.result.is_none()) else { return };
-        let called = (call.name.clone(), call.arguments.clone());
-        let write = call.started.as_ref().and_then(|started| started.write.as_ref());
-        let changed = write.filter(|_| !finished.is_error).map(|write| write.path.clone());
-        call.finished = head;
-        call.result = Some(Arc::new(Item::ToolResult {
-            call: finished.call,
-            content: finished.content.clone(),
-            images: finished.images,
-            is_error: finished.is_error,
-        }));
-        if let Some(path) = changed {
-            self.note_change(path);
-        }
-        if let Some(turn) = &mut self.turn {
-            turn.repeats.push(&called.0, &called.1, &finished.content);
-            if turn.calls.iter().all(|call| call.result.is_some()) {
-                self.settle_calls();
-            }
-        }
+/// Adds the usage and cost of a call, and calibrates the token estimates.
+fn fold_usage(state: &mut State, usage: Usage) {
+    // A summary says nothing about the size of the context.
+    if usage.purpose.is_none() {
+        fold_count(state, &usage);
     }
+    if let Some(turn) = &mut state.turn {
+        let used = usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0));
+        turn.tokens = turn.tokens.saturating_add(used);
+        turn.cost_nano = turn.cost_nano.saturating_add(usage.cost.map_or(0, nano));
+    }
+    if !usage.limits.is_empty() {
+        state.rate_limits = usage.limits;
+    }
+}
 
-    /// Puts the results of the newest answer into the context, in the order of its calls. Each call gets there once.
-    fn settle_calls(&mut self) {
-        let Some(turn) = self.turn.as_mut().filter(|turn| !turn.settled) else { return };
-        turn.settled = true;
-        let place = |seq| Place { seq, turn: turn.number, step: turn.steps, said: None };
-        let results = turn.calls.iter().filter_map(|call| Some((place(call.finished), call.result.clone()?)));
-        for (place, result) in results.collect::<Vec<_>>() {
-            self.push(place, result);
+fn fold_count(state: &mut State, usage: &Usage) {
+    let counting = state.token_counts.entry(state.model.clone().unwrap_or_default()).or_default();
+    if let (Some(estimated), Some(counted)) = (usage.estimated, usage.input) {
+        if counting.calibration.is_truncated_by_server(estimated, counted) {
+            counting.truncated_prompt = Some(TruncatedPrompt { tokens_read: counted, window: usage.window });
         }
+        counting.calibration.learn(estimated, counted);
     }
-
-    fn note_change(&mut self, path: String) {
-        self.changed.retain(|known| *known != path);
-        if self.changed.len() == MOST_CHANGED {
-            self.changed.remove(0);
-        }
-        self.changed.push(path);
+    // It takes more than was thought.
+    if counting.refused_at.is_some_and(|refused| usage.input.is_some_and(|counted| counted >= refused)) {
+        counting.refused_at = None;
     }
-
-    fn push(&mut self, place: Place, item: Arc<Item>) {
-        self.items.push(item);
-        self.places.push(place);
+    let answered = state.turn.as_ref().is_some_and(|turn| turn.answered);
+    if let Some(input) = usage.input {
+        let output = if answered { usage.output.unwrap_or(0) } else { 0 };
+        let model = state.model.clone().unwrap_or_default();
+        state.provider_count =
+            Some(ProviderCount { model, tokens: input.saturating_add(output), items: state.items.len() });
     }
+}
 
-    /// Something that the model is told: it belongs to the step that is asked next.
-    fn push_told(&mut self, item: Item) {
-        let step = self.turn.as_ref().map_or(0, |turn| match turn.answered {
-            true => turn.steps.saturating_add(1),
-            false => turn.steps.max(1),
+fn fold_result(state: &mut State, finished: ToolFinished) {
+    if let Some(seen) = finished.seen {
+        Arc::make_mut(&mut state.known_files).insert(seen.path, seen.hash);
+    }
+    if let Some(todo) = finished.todo {
+        state.todo = todo;
+    }
+    if let Some(whole) = finished.whole {
+        state.full_outputs.insert(finished.call, whole);
+    }
+    if let Some(news) = finished.news {
+        state.tasks.record_knowledge(news);
+    }
+    if state.turn.as_mut().is_some_and(|turn| std::mem::take(&mut turn.erased_task)) {
+        let erased = || "[erased]".to_owned();
+        let (task_id, target, started_at) = (finished.call.into(), "local".to_owned(), None);
+        state.tasks.record_start(TaskStarted {
+            task_id,
+            command: erased(),
+            description: erased(),
+            target,
+            started_at,
         });
-        self.push(Place { seq: self.head, turn: self.turns, step, said: None }, Arc::new(item));
     }
+    let head = state.head;
+    let Some(call) = call_mut(state, finished.call).filter(|call| call.result.is_none()) else { return };
+    let called = (call.name.clone(), call.arguments.clone());
+    let write = call.started.as_ref().and_then(|started| started.write.as_ref());
+    let changed = write.filter(|_| !finished.is_error).map(|write| write.path.clone());
+    call.finished_seq = head;
+    call.result = Some(Arc::new(Item::ToolResult {
+        call: finished.call,
+        content: finished.content.clone(),
+        images: finished.images,
+        is_error: finished.is_error,
+    }));
+    if let Some(path) = changed {
+        record_changed_file(state, path);
+    }
+    if let Some(turn) = &mut state.turn {
+        turn.repeats.push(&called.0, &called.1, &finished.content);
+        if turn.calls.iter().all(|call| call.result.is_some()) {
+            settle_calls(state);
+        }
+    }
+}
+
+/// Puts the results of the newest answer into the context, in the order of its calls, once.
+fn settle_calls(state: &mut State) {
+    let Some(turn) = state.turn.as_mut().filter(|turn| !turn.results_in_context) else { return };
+    turn.results_in_context = true;
+    let place = |seq| Place { seq, turn: turn.number, step: turn.steps, said: None };
+    let results = turn.calls.iter().filter_map(|call| Some((place(call.finished_seq), call.result.clone()?)));
+    for (place, result) in results.collect::<Vec<_>>() {
+        push_item(state, place, result);
+    }
+}
+
+fn record_changed_file(state: &mut State, path: String) {
+    state.changed_files.retain(|known| *known != path);
+    if state.changed_files.len() == MAX_CHANGED_FILES {
+        state.changed_files.remove(0);
+    }
+    state.changed_files.push(path);
+}
+
+fn push_item(state: &mut State, place: Place, item: Arc<Item>) {
+    state.items.push(item);
+    state.places.push(place);
+}
+
+/// Pushes an announcement to the model: it belongs to the next step.
+fn push_announcement(state: &mut State, item: Item) {
+    let step = state.turn.as_ref().map_or(0, |turn| match turn.answered {
+        true => turn.steps.saturating_add(1),
+        false => turn.steps.max(1),
+    });
+    push_item(state, Place { seq: state.head, turn: state.turn_count, step, said: None }, Arc::new(item));
 }
 
 /// Dollars in billionths, so that sums of them are exact and states can be compared.
@@ -505,10 +514,10 @@ fn call_of(block: &Item) -> Option<CallState> {
             id: *call,
             name: name.clone(),
             arguments: arguments.clone(),
-            answer: None,
+            approval: None,
             started: None,
             result: None,
-            finished: 0,
+            finished_seq: 0,
         }),
         _ => None,
     }

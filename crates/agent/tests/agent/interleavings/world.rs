@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use longhaul_agent::{
-    Action, ContextSettings, Limits, Policy, Space, State, Summary as Summaries, Trigger, Wake, decide,
-    plan_compaction,
+    Action, CompactionTrigger, ContextLimits, ContextSettings, Policy, State, Summary as Summaries,
+    TurnLimits, Wake, decide, plan_compaction,
 };
 use longhaul_context::{WrittenSummary, normalise};
 use longhaul_protocol::{
@@ -77,7 +77,7 @@ enum Step {
     Append(Vec<SessionRecord>),
     Effect(CallId),
     /// What comes of a compaction.
-    Switch(Trigger),
+    Switch(CompactionTrigger),
 }
 
 impl World {
@@ -124,10 +124,12 @@ impl World {
                 prev: Hash::ZERO,
                 hash: Hash::ZERO,
             };
-            let waited: Vec<InputId> = self.state.waiting.iter().map(|input| input.id).collect();
-            let answers = self.state.answers;
+            let waited: Vec<InputId> = self.state.pending_inputs.iter().map(|input| input.id).collect();
+            let answers = self.state.answer_count;
             self.state.apply(&record).unwrap();
-            for id in waited.into_iter().filter(|id| self.state.waiting.iter().all(|input| input.id != *id)) {
+            for id in
+                waited.into_iter().filter(|id| self.state.pending_inputs.iter().all(|input| input.id != *id))
+            {
                 self.seen_at.insert(id, record.seq);
             }
             match fact {
@@ -151,7 +153,7 @@ impl World {
                 }
                 _ => {}
             }
-            if self.state.answers > answers {
+            if self.state.answer_count > answers {
                 self.in_a_row = 0;
             }
             self.records.push(record);
@@ -217,28 +219,28 @@ impl World {
 
     fn policy(&self) -> Policy {
         let hash = Hash::of([self.version]);
-        let limits = Limits { steps: 40, ..Limits::default() };
+        let limits = TurnLimits { steps: 40, ..TurnLimits::default() };
         let reads = vec!["look".into()];
         Policy {
             system: hash,
             tools: hash,
             limits,
-            reads,
+            read_only_tools: reads,
             is_out_of_time: false,
-            must_end: None,
-            space: self.space(),
+            forced_end: None,
+            context: self.space(),
             wake: Wake::Always,
-            is_gathering: false,
+            is_batching_task_ends: false,
         }
     }
 
-    fn space(&self) -> Space {
+    fn space(&self) -> ContextLimits {
         let summary = if self.nature.has_summaries { Summaries::Model } else { Summaries::Off };
         let settings = ContextSettings { summary, ..ContextSettings::default() };
         let window = self.nature.window;
         let answer = window.map_or(1_000, |window| window / 4);
-        let space = Space::new(&self.state, "m", window, answer, FIXED, &settings);
-        Space { is_idle: self.is_idle, ..space }
+        let space = ContextLimits::new(&self.state, "m", window, answer, FIXED, &settings);
+        ContextLimits { is_idle: self.is_idle, ..space }
     }
 
     /// One append of the driver; false if it rests.
@@ -315,7 +317,7 @@ impl World {
             }
             Action::BeginTurn(turn) => {
                 let mut facts = vec![SessionRecord::TurnStarted(TurnStarted { turn })];
-                facts.extend(self.state.tasks.tell());
+                facts.extend(self.state.tasks.announcements());
                 facts.push(SessionRecord::StepStarted(StepStarted::new(1)));
                 steps.push(Step::Append(facts));
             }
@@ -345,11 +347,12 @@ impl World {
         let mut facts = Vec::new();
         if let Some(turn) = turn {
             // C12: somebody said something, or a task ended.
-            let is_wanted = !self.state.waiting.is_empty() || self.state.tasks.untold().next().is_some();
+            let is_wanted =
+                !self.state.pending_inputs.is_empty() || self.state.tasks.unannounced_ends().next().is_some();
             assert!(is_wanted, "turn {turn} begins by itself");
             facts.push(SessionRecord::TurnStarted(TurnStarted { turn }));
         }
-        facts.extend(step.into_iter().flat_map(|_| self.state.tasks.tell()));
+        facts.extend(step.into_iter().flat_map(|_| self.state.tasks.announcements()));
         facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted::new(step))));
         facts
     }
@@ -358,7 +361,7 @@ impl World {
         let blob = BlobRef::to(&[self.version], "text/plain");
         let before = self.state.epoch.clone().unwrap();
         EpochStarted {
-            turns: self.state.turns,
+            turns: self.state.turn_count,
             inbox_through: self.state.inbox_through,
             pins: self.state.pins.clone(),
             todo: self.state.todo.clone(),
@@ -377,7 +380,7 @@ impl World {
             self.refusals -= 1;
             let mut refused = ended(attempt, 0, Some("too long"));
             if let SessionRecord::AttemptEnded(ended) = &mut refused {
-                ended.too_long = Some(self.state.next_prompt(&self.space()));
+                ended.too_long = Some(longhaul_agent::next_prompt_tokens(&self.state, &self.space()));
             }
             steps.push(Step::Append(vec![refused]));
             return steps;
@@ -412,9 +415,9 @@ impl World {
     }
 
     /// The second append of a compaction, as the worker makes it.
-    fn switch(&mut self, trigger: Trigger) {
+    fn switch(&mut self, trigger: CompactionTrigger) {
         let space = self.space();
-        let size = self.state.next_prompt(&space);
+        let size = longhaul_agent::next_prompt_tokens(&self.state, &space);
         let failed = |reason: String, tokens, was_needed| {
             vec![SessionRecord::CompactFailed(CompactFailed { reason, tokens, was_needed })]
         };
@@ -424,8 +427,8 @@ impl World {
         }
         let keep = 8_000;
         let is_needed = match trigger {
-            Trigger::Overflow => true,
-            Trigger::Idle => false,
+            CompactionTrigger::Overflow => true,
+            CompactionTrigger::Idle => false,
             _ => space.room.is_some_and(|room| size > room.usable()),
         };
         let plan = |written| plan_compaction(&self.state, &space, trigger, written, keep);
@@ -446,10 +449,10 @@ impl World {
         self.append(facts);
     }
 
-    fn is_called_away(&self, trigger: Trigger) -> bool {
+    fn is_called_away(&self, trigger: CompactionTrigger) -> bool {
         let taken = usize::try_from(self.state.inbox_through).unwrap();
         self.inbox[taken..].iter().any(|fact| match fact {
-            _ if trigger == Trigger::Idle => true,
+            _ if trigger == CompactionTrigger::Idle => true,
             SessionRecord::OrderTaken(taken) => taken.order.kind == OrderKind::Cancel,
             SessionRecord::InputTaken(input) => {
                 self.state.turn.is_some() && input.mode == JoinMode::Interrupt

@@ -90,7 +90,7 @@ pub(crate) fn session_lines(status: &Status, about: Option<&About>) -> Vec<Strin
         named("session", shortened(&status.key, 200)),
         named("id", id),
         named("model", model.map_or_else(|| "none yet".to_owned(), |model| shortened(model, 200))),
-        named("turns", count(state.turns, "turn")),
+        named("turns", count(state.turn_count, "turn")),
         named("used", status.context()),
         named("free", free),
         named("compactions", context::compactions(state.compaction.count, status.last_compaction.as_ref())),

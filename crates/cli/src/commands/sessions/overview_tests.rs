@@ -20,7 +20,7 @@ fn status() -> Status {
     Status {
         key: "cli:garden".to_owned(),
         id: Some("01JDFJM0000000000000000001".parse::<SessionId>().unwrap()),
-        state: State { turns: 3, ..State::default() },
+        state: State { turn_count: 3, ..State::default() },
         model: "custom/m".to_owned(),
         report,
         last_compaction: None,

@@ -235,7 +235,7 @@ impl Talk<'_> {
     /// Says which session this is.
     async fn say_which(&mut self) -> anyhow::Result<()> {
         let state = self.session.state().await?;
-        let so_far = match state.turns {
+        let so_far = match state.turn_count {
             0 => "new".to_owned(),
             turns => format!("{} so far", count(turns, "turn")),
         };
@@ -268,7 +268,7 @@ impl Talk<'_> {
             return self.turn(Request::Resume).await;
         }
         let open = match &state.turn {
-            Some(turn) => format!("Turn {} was interrupted ({})", turn.number, state.under_way()),
+            Some(turn) => format!("Turn {} was interrupted ({})", turn.number, state.describe_open_work()),
             None => "An input waits for its answer".to_owned(),
         };
         if let Some(holder) = holder {

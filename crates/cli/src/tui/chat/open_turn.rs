@@ -35,7 +35,7 @@ impl Talk<'_> {
     pub(super) fn show_kept(&mut self, state: &State) -> bool {
         let Some(turn) = &state.turn else { return false };
         let unfinished = turn.attempt.as_ref().map(|attempt| (attempt.id, attempt.text()));
-        let failed = turn.interrupted.clone().map(|text| (AttemptId::generate(), text));
+        let failed = turn.interrupted_answer.clone().map(|text| (AttemptId::generate(), text));
         let kept = unfinished.or(failed).filter(|(_, text)| !text.trim().is_empty());
         let has_text = kept.is_some();
         if let Some((attempt, text)) = kept {

@@ -282,7 +282,7 @@ impl Talk<'_> {
             self.code = code_of(ended.outcome, ended.code.as_deref());
             ways.push("/retry runs it again");
         }
-        if self.session.state().await?.interrupted.is_some() {
+        if self.session.state().await?.interrupted_answer.is_some() {
             ways.push("/continue goes on from what there was");
         }
         self.teller.note(what);

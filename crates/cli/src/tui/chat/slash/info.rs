@@ -119,7 +119,7 @@ impl Talk<'_> {
             id,
             questions,
             tasks,
-            waiting: untaken + state.waiting.len() as u64,
+            waiting: untaken + state.pending_inputs.len() as u64,
             last_compaction,
             model: report.model.clone(),
             report,

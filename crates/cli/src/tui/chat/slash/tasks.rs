@@ -138,7 +138,7 @@ impl Talk<'_> {
 
     /// What goes on in the background is looked after from the beginning, not only with the first turn.
     pub(crate) async fn look_after_tasks(&self, tasks: &SessionTasks) {
-        if !tasks.are_over() && self.lines.are_typed() {
+        if !tasks.are_settled() && self.lines.are_typed() {
             // Whoever else has the session looks after them.
             let _ = self.session.wake().await;
         }

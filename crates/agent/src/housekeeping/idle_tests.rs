@@ -13,8 +13,9 @@ use longhaul_testkit::{FaultyJournal, GatedModel};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-use super::activity::Moment;
-use super::check::{Standing, standing};
+use super::super::activity::ClockReading;
+use super::super::scheduler::{EXTRACT_WITHIN, SessionJobFn, SessionJobFuture};
+use super::super::session_check::{Idleness, idleness};
 use super::*;
 use crate::{Config, Parts, Runtime, Session, Watched, Watcher};
 
@@ -41,7 +42,7 @@ async fn journal(home: &TempDir) -> Arc<SqliteJournal> {
     Arc::new(SqliteJournal::open(&Home::create(&home.path().join("home")).unwrap()).await.unwrap())
 }
 
-/// Sessions that have had a turn.
+/// TrackedSessions that have had a turn.
 async fn talked<const COUNT: usize>(runtime: &Runtime, keys: [&str; COUNT]) -> [Session; COUNT] {
     let mut sessions = Vec::new();
     for key in keys {
@@ -66,28 +67,30 @@ impl Calls {
 }
 
 /// One job, which does this for a session.
-fn job(does: impl Fn(&str) -> Doing<'static> + Send + Sync + 'static) -> (Arc<[Job]>, Calls) {
+fn job(
+    does: impl Fn(&str) -> SessionJobFuture<'static> + Send + Sync + 'static,
+) -> (Arc<[SessionJob]>, Calls) {
     let (called, calls) = mpsc::unbounded_channel();
-    let act: Act = Box::new(move |_, shared, _| {
+    let act: SessionJobFn = Box::new(move |_, shared, _| {
         let _ = called.send(shared.key.clone());
         does(&shared.key)
     });
-    (Arc::new([Job { within: THIS_WEEK, act }]), Calls(calls))
+    (Arc::new([SessionJob { within: EXTRACT_WITHIN, run: act }]), Calls(calls))
 }
 
-fn nothing() -> Doing<'static> {
+fn nothing() -> SessionJobFuture<'static> {
     Box::pin(async { Ok(false) })
 }
 
-fn never() -> Doing<'static> {
+fn never() -> SessionJobFuture<'static> {
     Box::pin(std::future::pending())
 }
 
-fn failure() -> Doing<'static> {
+fn failure() -> SessionJobFuture<'static> {
     Box::pin(async { Err(Error::NotSaved { reason: "made up".to_owned() }) })
 }
 
-async fn start(runtime: &Runtime, jobs: &Arc<[Job]>) {
+async fn start(runtime: &Runtime, jobs: &Arc<[SessionJob]>) {
     runtime.0.idle.start(&runtime.0, jobs).await.unwrap();
 }
 
@@ -121,8 +124,8 @@ async fn entry(runtime: &Runtime, key: &str) -> SessionEntry {
     runtime.journal().session(key).await.unwrap().unwrap()
 }
 
-fn quiet(runtime: &Runtime, entry: &SessionEntry, moment: Moment) -> Duration {
-    runtime.0.activity.quiet(entry.id, entry.last_at.unwrap(), moment)
+fn quiet(runtime: &Runtime, entry: &SessionEntry, clock: ClockReading) -> Duration {
+    runtime.0.activity.idle_time(entry.id, entry.last_at.unwrap(), clock)
 }
 
 fn input() -> Input {
@@ -212,24 +215,24 @@ async fn inputs_and_commands_are_activity() {
     let entry = entry(&runtime, "a").await;
     let quiet_before = |act: &'static str| {
         std::thread::sleep(Duration::from_millis(2));
-        let moment = Moment::now();
-        assert!(quiet(&runtime, &entry, moment) > Duration::ZERO, "{act}");
-        moment
+        let clock = ClockReading::now();
+        assert!(quiet(&runtime, &entry, clock) > Duration::ZERO, "{act}");
+        clock
     };
 
-    let moment = quiet_before("a command");
+    let clock = quiet_before("a command");
     session.touch();
-    assert_eq!(quiet(&runtime, &entry, moment), Duration::ZERO);
+    assert_eq!(quiet(&runtime, &entry, clock), Duration::ZERO);
 
-    let moment = quiet_before("from another process");
+    let clock = quiet_before("from another process");
     let elsewhere = journal(&home).await;
     put(&*elsewhere, entry.id, InboxRecord::Input(input()).encode()).await.unwrap();
     gate.reached().await;
-    assert_eq!(quiet(&runtime, &entry, moment), Duration::ZERO);
+    assert_eq!(quiet(&runtime, &entry, clock), Duration::ZERO);
 
-    let moment = quiet_before("an input");
+    let clock = quiet_before("an input");
     session.put(input(), None).await.unwrap();
-    assert_eq!(quiet(&runtime, &entry, moment), Duration::ZERO);
+    assert_eq!(quiet(&runtime, &entry, clock), Duration::ZERO);
     runtime.shutdown().await.unwrap();
     elsewhere.close().await;
 }
@@ -261,12 +264,12 @@ async fn a_session_that_was_not_active_for_more_than_a_week_is_left_alone() {
     let entry = entry(&second, "a").await;
     let after = |milliseconds: i64| {
         let wall = At(entry.last_at.unwrap().0 + milliseconds);
-        standing(&second.0, &entry, Moment { wall, ..Moment::now() })
+        idleness(&second.0, &entry, ClockReading { wall, ..ClockReading::now() })
     };
-    let week = i64::try_from(THIS_WEEK.as_millis()).unwrap();
+    let week = i64::try_from(EXTRACT_WITHIN.as_millis()).unwrap();
 
-    assert_eq!([after(10), after(11)], [Standing::Active, Standing::Idle]);
-    assert_eq!([after(week), after(week + 1)], [Standing::Idle, Standing::Left]);
+    assert_eq!([after(10), after(11)], [Idleness::Active, Idleness::Idle]);
+    assert_eq!([after(week), after(week + 1)], [Idleness::Idle, Idleness::Dormant]);
     second.shutdown().await.unwrap();
 }
 
@@ -364,7 +367,7 @@ impl Drop for Cut {
 }
 
 /// A job that never ends, and how often it was cut.
-fn endless() -> (Arc<[Job]>, Calls, Arc<AtomicUsize>) {
+fn endless() -> (Arc<[SessionJob]>, Calls, Arc<AtomicUsize>) {
     let cuts = Arc::new(AtomicUsize::new(0));
     let counted = cuts.clone();
     let (jobs, calls) = job(move |_| {
@@ -517,13 +520,14 @@ async fn a_job_that_fails_keeps_no_other_from_being_done() {
     let runtime = open(&home).await;
     talked(&runtime, ["a"]).await;
     let (called, mut calls) = mpsc::unbounded_channel();
-    let fails: Act = Box::new(|_, _, _| failure());
-    let works: Act = Box::new(move |_, _, _| {
+    let fails: SessionJobFn = Box::new(|_, _, _| failure());
+    let works: SessionJobFn = Box::new(move |_, _, _| {
         let _ = called.send(());
         nothing()
     });
 
-    let jobs: Arc<[Job]> = [fails, works].into_iter().map(|act| Job { within: THIS_WEEK, act }).collect();
+    let jobs: Arc<[SessionJob]> =
+        [fails, works].into_iter().map(|act| SessionJob { within: EXTRACT_WITHIN, run: act }).collect();
     start(&runtime, &jobs).await;
 
     tokio::time::timeout(PATIENCE, calls.recv()).await.unwrap().unwrap();

@@ -8,7 +8,7 @@ async fn a_check_is_due_when_a_full_interval_has_passed() {
     let (_set, mut interval) = watch::channel(INTERVAL);
     let start = Instant::now();
 
-    due(start, &mut interval).await;
+    wait_interval(start, &mut interval).await;
 
     assert!(start.elapsed() >= INTERVAL && start.elapsed() < INTERVAL + Duration::from_millis(5));
 }
@@ -26,7 +26,7 @@ async fn an_interval_that_is_changed_holds_for_the_wait_that_is_under_way() {
         };
 
         tokio::select! {
-            () = due(start, &mut interval) => {}
+            () = wait_interval(start, &mut interval) => {}
             () = changing => {}
         }
 
@@ -45,38 +45,38 @@ async fn an_interval_longer_than_a_clock_can_tell_is_waited_for_until_it_is_chan
     };
 
     tokio::select! {
-        () = due(start, &mut interval) => {}
+        () = wait_interval(start, &mut interval) => {}
         () = changing => {}
     }
 
     assert_eq!(start.elapsed().as_secs(), 30);
 }
 
-fn found(id: SessionId) -> Found {
-    Found { id, key: String::new(), at: Instant::now() }
+fn queued(id: SessionId) -> QueuedSession {
+    QueuedSession { id, key: String::new(), at: Instant::now() }
 }
 
 /// Y3, Y4: sessions that talk much don't keep those that are idle from being looked at, nor the other way round.
 #[test]
 fn neither_busy_nor_idle_sessions_keep_the_others_waiting() {
-    let mut queues = Queues::default();
+    let mut queues = SessionQueues::default();
     let ids: Vec<SessionId> = (0..6).map(|_| SessionId::generate()).collect();
-    queues.idle.extend(ids[..3].iter().copied().map(found));
-    ids[3..].iter().copied().map(found).for_each(|found| queues.push(found));
+    queues.idle.extend(ids[..3].iter().copied().map(queued));
+    ids[3..].iter().copied().map(queued).for_each(|queued| queues.push_after_turn(queued));
 
-    let order: Vec<Why> = std::iter::from_fn(|| queues.pop()).map(|(why, _)| why).collect();
+    let order: Vec<CheckReason> = std::iter::from_fn(|| queues.pop()).map(|(why, _)| why).collect();
 
-    let pair = [Why::TurnEnded, Why::Idle];
+    let pair = [CheckReason::TurnEnded, CheckReason::Idle];
     assert_eq!(order, [pair, pair, pair].concat());
 }
 
 #[test]
 fn a_session_that_waits_is_not_queued_again() {
-    let mut queues = Queues::default();
+    let mut queues = SessionQueues::default();
     let (id, other) = (SessionId::generate(), SessionId::generate());
 
-    [id, other, id, id].map(found).into_iter().for_each(|found| queues.push(found));
+    [id, other, id, id].map(queued).into_iter().for_each(|queued| queues.push_after_turn(queued));
 
-    let order: Vec<SessionId> = std::iter::from_fn(|| queues.pop()).map(|(_, found)| found.id).collect();
+    let order: Vec<SessionId> = std::iter::from_fn(|| queues.pop()).map(|(_, queued)| queued.id).collect();
     assert_eq!(order, [id, other]);
 }

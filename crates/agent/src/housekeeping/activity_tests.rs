@@ -47,25 +47,25 @@ fn a_session_is_idle_after_strictly_more_than_twice_the_interval() {
 /// Y3
 #[tokio::test(start_paused = true)]
 async fn what_was_seen_here_counts_by_the_steady_clock_whatever_the_one_on_the_wall_says() {
-    let (activity, id) = (Activity::default(), SessionId::generate());
-    let before = Moment::now();
-    activity.noted(id);
+    let (activity, id) = (ActivityTracker::default(), SessionId::generate());
+    let before = ClockReading::now();
+    activity.record_activity(id);
 
     tokio::time::advance(seconds(61)).await;
 
     for wall in [At(0), before.wall, At(before.wall.0 + 100 * DAY_MS)] {
-        let moment = Moment { wall, ..Moment::now() };
-        assert_eq!(activity.quiet(id, At(before.wall.0 - 5), moment), seconds(61));
+        let clock = ClockReading { wall, ..ClockReading::now() };
+        assert_eq!(activity.idle_time(id, At(before.wall.0 - 5), clock), seconds(61));
     }
 }
 
 /// Y3
 #[tokio::test(start_paused = true)]
 async fn a_session_that_was_not_seen_counts_by_its_last_record() {
-    let (activity, id) = (Activity::default(), SessionId::generate());
-    let moment = Moment::now();
+    let (activity, id) = (ActivityTracker::default(), SessionId::generate());
+    let clock = ClockReading::now();
 
-    let quiet = activity.quiet(id, At(moment.wall.0 - 61_000), moment);
+    let quiet = activity.idle_time(id, At(clock.wall.0 - 61_000), clock);
 
     assert_eq!(quiet, seconds(61));
 }
@@ -73,12 +73,12 @@ async fn a_session_that_was_not_seen_counts_by_its_last_record() {
 /// Y3: another process may have gone on with a session that was seen here.
 #[tokio::test(start_paused = true)]
 async fn a_record_that_came_from_elsewhere_counts_also_where_the_session_was_seen_before() {
-    let (activity, id) = (Activity::default(), SessionId::generate());
-    activity.noted(id);
+    let (activity, id) = (ActivityTracker::default(), SessionId::generate());
+    activity.record_activity(id);
     tokio::time::advance(seconds(600)).await;
-    let moment = Moment { wall: At(now().0 + 600_000), ..Moment::now() };
+    let clock = ClockReading { wall: At(now().0 + 600_000), ..ClockReading::now() };
 
-    let quiet = activity.quiet(id, At(moment.wall.0 - 10_000), moment);
+    let quiet = activity.idle_time(id, At(clock.wall.0 - 10_000), clock);
 
     assert_eq!(quiet, seconds(10));
 }
@@ -86,70 +86,70 @@ async fn a_record_that_came_from_elsewhere_counts_also_where_the_session_was_see
 /// Y3: activity is an input's arrival, a slash command and a turn's end, and nothing else that is recorded here.
 #[tokio::test(start_paused = true)]
 async fn of_what_is_recorded_here_inputs_and_ends_of_turns_are_activity() {
-    let (activity, id) = (Activity::default(), SessionId::generate());
+    let (activity, id) = (ActivityTracker::default(), SessionId::generate());
     let state = State::default();
     for fact in [input_taken(), turn_ended()] {
         tokio::time::advance(seconds(100)).await;
-        activity.recorded(id, now(), &fact, &state);
-        assert_eq!(activity.quiet(id, now(), Moment::now()), Duration::ZERO, "{fact:?}");
+        activity.record_append(id, now(), &fact, &state);
+        assert_eq!(activity.idle_time(id, now(), ClockReading::now()), Duration::ZERO, "{fact:?}");
     }
     tokio::time::advance(seconds(100)).await;
     let at = At(now().0 + 100_000);
 
-    activity.recorded(id, at, &warning(), &state);
+    activity.record_append(id, at, &warning(), &state);
 
-    let moment = Moment { wall: at, ..Moment::now() };
-    assert_eq!(activity.quiet(id, at, moment), seconds(100));
+    let clock = ClockReading { wall: at, ..ClockReading::now() };
+    assert_eq!(activity.idle_time(id, at, clock), seconds(100));
 }
 
 /// Y3
 #[tokio::test(start_paused = true)]
 async fn activity_never_moves_back() {
-    let (activity, id) = (Activity::default(), SessionId::generate());
-    let early = Moment::now();
+    let (activity, id) = (ActivityTracker::default(), SessionId::generate());
+    let early = ClockReading::now();
     tokio::time::advance(seconds(50)).await;
-    activity.noted(id);
+    activity.record_activity(id);
 
-    lock(&activity.0).noted_at(id, early);
+    lock(&activity.0).record_at(id, early);
     tokio::time::advance(seconds(5)).await;
 
-    assert_eq!(activity.quiet(id, At(0), Moment::now()), seconds(5));
+    assert_eq!(activity.idle_time(id, At(0), ClockReading::now()), seconds(5));
     // Nor by a clock that was put forward.
-    let forward = Moment { wall: At(now().0 + DAY_MS), ..Moment::now() };
-    assert_eq!(activity.quiet(id, At(now().0 + 60_000), forward), seconds(5));
+    let forward = ClockReading { wall: At(now().0 + DAY_MS), ..ClockReading::now() };
+    assert_eq!(activity.idle_time(id, At(now().0 + 60_000), forward), seconds(5));
 }
 
 /// A clock that was wrong once does not keep a session from being idle for as long as it was wrong.
 #[tokio::test(start_paused = true)]
 async fn a_record_of_the_future_counts_from_when_it_was_first_seen() {
-    let (activity, id) = (Activity::default(), SessionId::generate());
+    let (activity, id) = (ActivityTracker::default(), SessionId::generate());
     let future = At(now().0 + 365 * DAY_MS);
-    assert_eq!(activity.quiet(id, future, Moment::now()), Duration::ZERO);
+    assert_eq!(activity.idle_time(id, future, ClockReading::now()), Duration::ZERO);
 
     tokio::time::advance(seconds(61)).await;
 
-    assert_eq!(activity.quiet(id, future, Moment::now()), seconds(61));
+    assert_eq!(activity.idle_time(id, future, ClockReading::now()), seconds(61));
 }
 
 #[tokio::test(start_paused = true)]
 async fn sessions_that_were_not_active_for_a_day_are_not_kept() {
-    let activity = Activity::default();
-    (0..1_000).for_each(|_| activity.noted(SessionId::generate()));
-    tokio::time::advance(RECENT + seconds(1)).await;
+    let activity = ActivityTracker::default();
+    (0..1_000).for_each(|_| activity.record_activity(SessionId::generate()));
+    tokio::time::advance(COMPACT_WITHIN + seconds(1)).await;
 
-    (0..2_000).for_each(|_| activity.noted(SessionId::generate()));
+    (0..2_000).for_each(|_| activity.record_activity(SessionId::generate()));
 
-    assert!(lock(&activity.0).seen.len() <= 2_000);
+    assert!(lock(&activity.0).sessions.len() <= 2_000);
 }
 
 /// A record may come while the sessions are listed, and then has a later time: nobody here has opened its session for that.
 #[tokio::test]
 async fn a_record_from_a_time_that_has_not_come_makes_no_session_ours() {
-    let (activity, id, moment) = (Activity::default(), SessionId::generate(), Moment::now());
+    let (activity, id, clock) = (ActivityTracker::default(), SessionId::generate(), ClockReading::now());
 
-    activity.quiet(id, At(moment.wall.0 + 1), moment);
+    activity.idle_time(id, At(clock.wall.0 + 1), clock);
 
-    assert!(!activity.has_seen(id));
-    activity.noted(id);
-    assert!(activity.has_seen(id));
+    assert!(!activity.was_used_here(id));
+    activity.record_activity(id);
+    assert!(activity.was_used_here(id));
 }

@@ -1,0 +1,343 @@
+//! The scheduler: one loop that runs background jobs when they are due, while no user waits for them.
+//!
+//! | job | runs | for |
+//! | --- | --- | --- |
+//! | idle compaction, idle extraction, consolidation | at every check interval, and extraction also after a turn | each session that needs it |
+//! | retention | once an hour, after a check; it acts once a day for all processes | the home |
+//! | cleanup | once an hour, if the runtime hosts sessions; it acts once an hour for all processes | the home |
+//!
+//! A check only lists sessions. The jobs run in tasks of their own, a few in parallel, so that a slow one delays neither the checks nor
+//! most of the others. Sessions whose jobs fail back off. Nothing of this is stored: after a restart, each recent session is checked
+//! once. A new kind of periodic work is one more [`HomeJob`] or [`SessionJob`].
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_journal::{Result as JournalResult, all_sessions};
+use longhaul_protocol::SessionId;
+use tokio::sync::watch;
+use tokio::task::{Id as TaskId, JoinError, JoinSet};
+use tokio::time::Instant;
+
+use super::activity::ClockReading;
+use super::backoff::Backoff;
+use super::session_check::{CheckResult, Idleness, StreamHeads, idleness, run_after_turn, run_session_jobs};
+use super::{cleanup, retention};
+use crate::Result as AgentResult;
+use crate::compaction::compact_if_idle;
+use crate::memory::{consolidate_if_due, extract_if_idle};
+use crate::runtime::slot::Shared;
+use crate::runtime::{Inner, lock};
+use crate::session::state::State;
+
+/// Sessions that are checked in parallel: each may wait for a model, and none of that is urgent.
+const MAX_PARALLEL_CHECKS: usize = 4;
+/// How soon a home job that is due but disabled is looked at again, at the latest.
+const HOME_JOB_RECHECK: Duration = Duration::from_secs(60 * 60);
+/// A model that never gives a usable answer costs money each time, for as long as the session is checked, which is a week.
+const MAX_SESSION_DELAY: Duration = Duration::from_secs(6 * 60 * 60);
+/// Sessions that were active within this time are compacted while idle. Older ones are compacted when the user comes back, so that
+/// starting the program costs nothing for sessions that were left.
+pub(super) const COMPACT_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
+/// Sessions that were active within this time are extracted while idle; older ones when the user comes back.
+pub(super) const EXTRACT_WITHIN: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// A job that runs for an idle session.
+pub(crate) struct SessionJob {
+    /// It runs for sessions that were active within this time.
+    pub(super) within: Duration,
+    /// Returns when it is done or was not due; true if it did something.
+    pub(super) run: SessionJobFn,
+}
+
+pub(super) type SessionJobFn =
+    Box<dyn for<'a> Fn(&'a Arc<Inner>, &'a Arc<Shared>, &'a State) -> SessionJobFuture<'a> + Send + Sync>;
+pub(super) type SessionJobFuture<'a> = Pin<Box<dyn Future<Output = AgentResult<bool>> + Send + 'a>>;
+
+/// The jobs of idle sessions, in this order. Each gets the state from before the first of them.
+pub(crate) fn session_jobs() -> Arc<[SessionJob]> {
+    let compact: SessionJobFn =
+        Box::new(|runtime, shared, state| Box::pin(compact_if_idle(runtime, shared, state)));
+    let extract: SessionJobFn = Box::new(|runtime, shared, _| Box::pin(extract_if_idle(runtime, shared)));
+    let consolidate: SessionJobFn =
+        Box::new(|runtime, shared, _| Box::pin(consolidate_if_due(runtime, shared)));
+    Arc::new([
+        SessionJob { within: COMPACT_WITHIN, run: compact },
+        SessionJob { within: EXTRACT_WITHIN, run: extract },
+        SessionJob { within: EXTRACT_WITHIN, run: consolidate },
+    ])
+}
+
+/// A periodic job of the whole home.
+pub(crate) struct HomeJob {
+    every: Duration,
+    due_at: Instant,
+    is_enabled: fn(&Inner) -> bool,
+    run: fn(Arc<Inner>) -> HomeJobFuture,
+}
+
+type HomeJobFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl HomeJob {
+    /// S5: sessions over the limits go to the trash. Only where the sessions could be listed.
+    fn retention() -> Self {
+        let is_enabled = |runtime: &Inner| {
+            let last_check = lock(&runtime.idle.last_check);
+            last_check.at.is_some() && last_check.error.is_none()
+        };
+        let run = |runtime: Arc<Inner>| -> HomeJobFuture {
+            Box::pin(async move { retention::prune_daily(&runtime).await })
+        };
+        Self { every: retention::CHECK_INTERVAL, due_at: Instant::now(), is_enabled, run }
+    }
+
+    /// K16: what commands left behind is removed. Only where the runtime hosts sessions.
+    fn cleanup() -> Self {
+        let run = |runtime: Arc<Inner>| -> HomeJobFuture {
+            Box::pin(async move { cleanup::remove_leftovers(&runtime).await })
+        };
+        Self { every: cleanup::CLEANUP_INTERVAL, due_at: Instant::now(), is_enabled: Inner::is_hosting, run }
+    }
+
+    /// Starts the job in a task of its own, if it is due.
+    fn start_if_due(&mut self, runtime: &Arc<Inner>, now: Instant) {
+        if now >= self.due_at && (self.is_enabled)(runtime) {
+            self.due_at = now + self.every;
+            runtime.spawn((self.run)(runtime.clone()));
+        }
+    }
+}
+
+/// Runs jobs until it is stopped or the runtime ends; jobs of sessions that are still running are cancelled.
+pub(super) async fn run(
+    runtime: Arc<Inner>,
+    session_jobs: Arc<[SessionJob]>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut suspension = runtime.suspension();
+    let mut scheduler = Scheduler {
+        runtime,
+        session_jobs,
+        home_jobs: vec![HomeJob::retention(), HomeJob::cleanup()],
+        up_to_date: HashMap::new(),
+        backoff: Backoff::new(MAX_SESSION_DELAY),
+        queues: SessionQueues::default(),
+        running_sessions: HashMap::new(),
+        running: JoinSet::new(),
+    };
+    tokio::select! {
+        biased;
+        _ = stopped.wait_for(|stopped| *stopped) => {}
+        _ = suspension.wait_for(|suspended| *suspended) => {}
+        () = scheduler.run_jobs() => {}
+    }
+    scheduler.running.shutdown().await;
+    drop(scheduler);
+    // `IdleWorker::stop` waits for this.
+    drop(stopped);
+}
+
+struct Scheduler {
+    runtime: Arc<Inner>,
+    session_jobs: Arc<[SessionJob]>,
+    home_jobs: Vec<HomeJob>,
+    /// Y5: sessions that need no check before their streams grow.
+    up_to_date: HashMap<SessionId, StreamHeads>,
+    backoff: Backoff<SessionId>,
+    queues: SessionQueues,
+    running_sessions: HashMap<TaskId, QueuedSession>,
+    running: JoinSet<CheckResult>,
+}
+
+/// A session whose jobs may be due.
+#[derive(Debug)]
+struct QueuedSession {
+    id: SessionId,
+    key: String,
+    /// When it was queued.
+    at: Instant,
+}
+
+/// The queued sessions. The two queues take turns, so that neither busy nor idle sessions starve the others.
+#[derive(Debug, Default)]
+struct SessionQueues {
+    /// The idle sessions of the last check.
+    idle: VecDeque<QueuedSession>,
+    /// Sessions in which a turn has ended since, each once.
+    after_turn: VecDeque<QueuedSession>,
+    last: Option<CheckReason>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CheckReason {
+    Idle,
+    TurnEnded,
+}
+
+impl SessionQueues {
+    fn push_after_turn(&mut self, session: QueuedSession) {
+        if self.after_turn.iter().all(|queued| queued.id != session.id) {
+            self.after_turn.push_back(session);
+        }
+    }
+
+    fn pop(&mut self) -> Option<(CheckReason, QueuedSession)> {
+        let is_idle_next = self.after_turn.is_empty() || self.last == Some(CheckReason::TurnEnded);
+        let reason =
+            if is_idle_next && !self.idle.is_empty() { CheckReason::Idle } else { CheckReason::TurnEnded };
+        self.last = Some(reason);
+        let queue = if reason == CheckReason::Idle { &mut self.idle } else { &mut self.after_turn };
+        Some((reason, queue.pop_front()?))
+    }
+}
+
+impl Scheduler {
+    async fn run_jobs(&mut self) {
+        let runtime = self.runtime.clone();
+        let mut interval = runtime.idle.interval.subscribe();
+        loop {
+            let mut due = pin!(wait_interval(Instant::now(), &mut interval));
+            loop {
+                let next_home_job = self.start_home_jobs();
+                tokio::select! {
+                    biased;
+                    Some(ended) = self.running.join_next_with_id() => self.finish_check(ended),
+                    () = &mut due => break,
+                    () = runtime.idle.ended_turns.notify.notified() => self.queue_ended_turns(),
+                    () = tokio::time::sleep_until(next_home_job) => {}
+                }
+            }
+            self.check_sessions().await;
+            self.start_queued();
+        }
+    }
+
+    /// Starts the home jobs that are due, and returns when to look again.
+    fn start_home_jobs(&mut self) -> Instant {
+        let now = Instant::now();
+        self.home_jobs.iter_mut().for_each(|job| job.start_if_due(&self.runtime, now));
+        let later = self.home_jobs.iter().map(|job| job.due_at).filter(|due_at| *due_at > now);
+        later.min().unwrap_or(now + HOME_JOB_RECHECK)
+    }
+
+    /// Lists the sessions and queues the idle ones.
+    async fn check_sessions(&mut self) {
+        let clock = ClockReading::now();
+        let error = self.queue_idle_sessions(clock).await.err().map(|error| error.to_string());
+        let last_error = {
+            let mut last_check = lock(&self.runtime.idle.last_check);
+            last_check.at = Some(clock.wall);
+            std::mem::replace(&mut last_check.error, error.clone())
+        };
+        if let Some(reason) = error.filter(|reason| last_error.as_ref() != Some(reason)) {
+            self.runtime.warn("", "sessions_unlisted", &format!("the sessions can't be listed: {reason}"));
+        }
+    }
+
+    async fn queue_idle_sessions(&mut self, clock: ClockReading) -> JournalResult<()> {
+        let mut idle = VecDeque::new();
+        let mut recent = HashSet::new();
+        let runtime = self.runtime.clone();
+        let mut sessions = all_sessions(&*runtime.journal);
+        while let Some(entry) = sessions.next().await? {
+            let idleness = idleness(&runtime, &entry, clock);
+            if idleness != Idleness::Dormant {
+                recent.insert(entry.id);
+            }
+            let is_up_to_date = self.up_to_date.get(&entry.id) == Some(&StreamHeads::of(&entry));
+            if idleness == Idleness::Idle && !is_up_to_date && self.may_start(entry.id, clock.steady) {
+                idle.push_back(QueuedSession { id: entry.id, key: entry.key, at: clock.steady });
+            }
+        }
+        self.up_to_date.retain(|id, _| recent.contains(id));
+        self.backoff.retain(|id| recent.contains(id));
+        self.queues.idle = idle;
+        Ok(())
+    }
+
+    /// Queues the sessions whose turns have ended. One whose jobs run now, or that backs off, is checked once it is idle.
+    fn queue_ended_turns(&mut self) {
+        let ended = std::mem::take(&mut *lock(&self.runtime.idle.ended_turns.sessions));
+        let at = Instant::now();
+        for (id, key) in ended {
+            if self.may_start(id, at) {
+                self.queues.push_after_turn(QueuedSession { id, key, at });
+            }
+        }
+        self.start_queued();
+    }
+
+    fn may_start(&self, id: SessionId, now: Instant) -> bool {
+        let is_running = self.running_sessions.values().any(|running| running.id == id);
+        !is_running && !self.backoff.is_backing_off(&id, now)
+    }
+
+    /// Starts the jobs of queued sessions, as many as may run in parallel.
+    fn start_queued(&mut self) {
+        while self.running.len() < MAX_PARALLEL_CHECKS {
+            let runtime = self.runtime.clone();
+            let Some((reason, session)) = self.queues.pop() else { return };
+            let task = match reason {
+                CheckReason::TurnEnded => {
+                    self.running.spawn(run_after_turn(runtime, session.id, session.key.clone()))
+                }
+                CheckReason::Idle => {
+                    self.running.spawn(run_session_jobs(runtime, self.session_jobs.clone(), session.id))
+                }
+            };
+            self.running_sessions.insert(task.id(), session);
+        }
+    }
+
+    fn finish_check(&mut self, ended: Result<(TaskId, CheckResult), JoinError>) {
+        let (task, result) = match ended {
+            Ok((task, result)) => (task, Ok(result)),
+            Err(error) => (error.id(), Err(error)),
+        };
+        if let Some(session) = self.running_sessions.remove(&task) {
+            match result {
+                Ok(CheckResult::UpToDate(heads)) => {
+                    self.up_to_date.insert(session.id, heads);
+                    self.backoff.clear(&session.id);
+                }
+                Ok(CheckResult::Busy) => {}
+                Ok(CheckResult::Failed(error)) => self.record_failure(&session, error.to_string()),
+                Err(_) => self.record_failure(&session, "it panicked".to_owned()),
+            }
+        }
+        self.start_queued();
+    }
+
+    fn record_failure(&mut self, session: &QueuedSession, reason: String) {
+        let text = format!("what is done while it is idle failed, and is tried again later: {reason}");
+        let interval = self.runtime.idle.interval();
+        if self.backoff.record_failure(session.id, reason, session.at, interval).is_new_reason {
+            self.runtime.warn(&session.key, "idle_failed", &text);
+        }
+    }
+}
+
+/// Waits until an interval has passed since then. A change of the interval counts for this wait, too.
+async fn wait_interval(since: Instant, interval: &mut watch::Receiver<Duration>) {
+    loop {
+        // An interval beyond the clock's range never passes.
+        let at = since.checked_add(*interval.borrow_and_update());
+        let passed = async {
+            match at {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = passed => return,
+            Ok(()) = interval.changed() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "scheduler_tests.rs"]
+mod tests;

@@ -1,0 +1,120 @@
+//! The check of one session: whether it is idle, and what its jobs come to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_journal::{Holder, SessionEntry};
+use longhaul_protocol::{Seq, SessionId, StreamName};
+
+use super::activity::{ClockReading, is_idle};
+use super::scheduler::{EXTRACT_WITHIN, SessionJob};
+use crate::memory::check_after_turn;
+use crate::replay::load;
+use crate::runtime::Inner;
+use crate::session::work::Work;
+use crate::{Error, Result};
+
+/// The heads of a session's stream and of its inbox. While they stay, nothing is new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StreamHeads {
+    pub(super) head: Seq,
+    pub(super) inbox_head: Seq,
+}
+
+impl StreamHeads {
+    pub(super) fn of(entry: &SessionEntry) -> Self {
+        Self { head: entry.head.seq, inbox_head: entry.inbox_head }
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum CheckResult {
+    /// With these heads there is nothing more to do.
+    UpToDate(StreamHeads),
+    /// The session is in use, here or in another process. The next check looks again.
+    Busy,
+    Failed(Error),
+}
+
+impl From<Error> for CheckResult {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::RunsElsewhere { .. }
+            | Error::TakenOver { .. }
+            | Error::Suspended
+            | Error::Memory(longhaul_memory::Error::Held { .. }) => Self::Busy,
+            error => Self::Failed(error),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Idleness {
+    Active,
+    Idle,
+    /// Not used this week, in the trash, or without a record: it has no jobs.
+    Dormant,
+}
+
+/// Whether a session is idle, by its entry in the list of sessions.
+pub(super) fn idleness(runtime: &Inner, entry: &SessionEntry, clock: ClockReading) -> Idleness {
+    let Some(last_at) = entry.last_at.filter(|_| !entry.trashed) else { return Idleness::Dormant };
+    let idle_time = runtime.activity.idle_time(entry.id, last_at, clock);
+    if runtime.activity.is_in_turn(entry.id) && runtime.works_at(entry.id) {
+        Idleness::Active
+    } else if idle_time > EXTRACT_WITHIN {
+        Idleness::Dormant
+    } else if is_idle(idle_time, runtime.idle.interval()) {
+        Idleness::Idle
+    } else {
+        Idleness::Active
+    }
+}
+
+/// Checks a session again, which may have been listed long ago, and runs the jobs for it.
+pub(super) async fn run_session_jobs(
+    runtime: Arc<Inner>,
+    jobs: Arc<[SessionJob]>,
+    id: SessionId,
+) -> CheckResult {
+    run_jobs(&runtime, &jobs, id).await.unwrap_or_else(CheckResult::from)
+}
+
+/// A turn has ended in this session: extracts it, if enough is new.
+pub(super) async fn run_after_turn(runtime: Arc<Inner>, id: SessionId, key: String) -> CheckResult {
+    let shared = runtime.shared(&key, Some(id));
+    match check_after_turn(&runtime, &shared, id).await {
+        // There may be more to do once the session is idle.
+        Ok(()) => CheckResult::Busy,
+        Err(error) => error.into(),
+    }
+}
+
+async fn run_jobs(runtime: &Arc<Inner>, jobs: &[SessionJob], id: SessionId) -> Result<CheckResult> {
+    let Some(entry) = runtime.journal.session_with_id(id).await? else { return Ok(CheckResult::Busy) };
+    let clock = ClockReading::now();
+    if idleness(runtime, &entry, clock) != Idleness::Idle {
+        return Ok(CheckResult::Busy);
+    }
+    let idle_time = entry.last_at.map_or(Duration::MAX, |at| runtime.activity.idle_time(id, at, clock));
+    let holder = runtime.journal.holder(&StreamName::session(id)).await?;
+    if holder.as_ref().is_some_and(Holder::is_another) {
+        return Ok(CheckResult::Busy);
+    }
+    let state = load(&*runtime.journal, &entry.key, id).await?;
+    // By the records alone, so that the answer can't change before the heads do.
+    if !Work::of(&state, entry.inbox_head, runtime.wake()).is_due() {
+        let shared = runtime.shared(&entry.key, Some(id));
+        let mut failure = None;
+        for job in jobs.iter().filter(|job| idle_time <= job.within) {
+            // A job that fails does not stop the others.
+            if let Err(error) = (job.run)(runtime, &shared, &state).await {
+                failure.get_or_insert(error);
+            }
+        }
+        if let Some(error) = failure {
+            return Err(error);
+        }
+    }
+    Ok(CheckResult::UpToDate(StreamHeads::of(&entry)))
+}
