@@ -7,7 +7,7 @@ use longhaul_journal::Journal as _;
 use longhaul_model::Models;
 use longhaul_protocol::PrintablePath;
 
-use crate::args::{Choice, Place};
+use crate::args::GlobalArgs;
 use crate::output::note;
 use crate::questions::{confirm, somebody_is_there};
 use crate::session_lookup::key_or_new;
@@ -18,9 +18,9 @@ pub(crate) const NO_NAME: &str =
     "model.base_url is set, but no model: name one with --model, LONGHAUL_MODEL or model.name";
 
 /// The config as files, environment and flags say. What a person should know about it is said.
-pub(crate) fn load(place: &Place, choice: &Choice) -> anyhow::Result<Config> {
-    let (home, sources) = (place.folder()?, choice.sources()?);
-    if choice.verbose > 0 {
+pub(crate) fn load(globals: &GlobalArgs) -> anyhow::Result<Config> {
+    let (home, sources) = (globals.home_dir()?, globals.sources()?);
+    if globals.verbose > 0 {
         for file in Config::files(&home, &sources)?.iter().filter(|file| file.is_used()) {
             note(format!("config from {}", file.path.printable()));
         }
@@ -32,7 +32,7 @@ pub(crate) fn load(place: &Place, choice: &Choice) -> anyhow::Result<Config> {
 
 /// Asks the user at the terminal before a session works in their home folder. False if the answer is no.
 pub(crate) async fn agree_to_exposed_home(
-    place: &Place,
+    globals: &GlobalArgs,
     session: Option<&str>,
     mut config: Config,
 ) -> anyhow::Result<bool> {
@@ -41,7 +41,7 @@ pub(crate) async fn agree_to_exposed_home(
     }
     // A session that is not there yet will work in the folder of the config.
     if let Some(name) = session
-        && let Some(journal) = place.journal().await?
+        && let Some(journal) = globals.open_journal().await?
         && let Some(entry) = journal.session(&key_or_new(&journal, name).await?).await?
         && let Some(created) = longhaul_agent::load(&journal, &entry.key, entry.id).await?.created
         && let Some(folder) = created.work_dir
@@ -54,8 +54,8 @@ pub(crate) async fn agree_to_exposed_home(
 }
 
 /// The config of something that runs turns, with a model: where none is named, one is looked for, and the choice is said.
-pub(crate) async fn with_model(place: &Place, choice: &Choice, patience: Patience) -> anyhow::Result<Config> {
-    let mut config = Config { patience, ..load(place, choice)? };
+pub(crate) async fn with_model(globals: &GlobalArgs, patience: Patience) -> anyhow::Result<Config> {
+    let mut config = Config { patience, ..load(globals)? };
     if let Some(announcement) = config.announcement() {
         note(announcement);
     }
@@ -66,7 +66,7 @@ pub(crate) async fn with_model(place: &Place, choice: &Choice, patience: Patienc
         }
         let found = match Models::at(&config.home)?.find().await {
             Err(longhaul_model::Error::NoModel { variables }) => {
-                return Err(BadUsage(first_run::guidance(&variables, &own_file(place, choice)?)).into());
+                return Err(BadUsage(first_run::guidance(&variables, &own_file(globals)?)).into());
             }
             found => found?,
         };
@@ -77,9 +77,9 @@ pub(crate) async fn with_model(place: &Place, choice: &Choice, patience: Patienc
 }
 
 /// The file that is a person's own, whether it is there or not.
-fn own_file(place: &Place, choice: &Choice) -> anyhow::Result<PathBuf> {
-    let home = place.folder()?;
-    let files = Config::files(&home, &choice.sources()?)?;
+fn own_file(globals: &GlobalArgs) -> anyhow::Result<PathBuf> {
+    let home = globals.home_dir()?;
+    let files = Config::files(&home, &globals.sources()?)?;
     let own = files.into_iter().find(|file| !file.is_project).map(|file| file.path);
     Ok(own.unwrap_or_else(|| home.join("config.toml")))
 }

@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         Err(error) => return refused(error),
     };
     // What there is of a home is told where it is asked for.
-    panics::expect(arguments.place.folder().ok());
+    panics::expect(arguments.globals.home_dir().ok());
     let ended = start(arguments);
     panics::tell();
     match ended {
@@ -88,7 +88,7 @@ fn refused(error: clap::Error) -> ExitCode {
 }
 
 fn start(arguments: Arguments) -> anyhow::Result<u8> {
-    let Arguments { place, choice, talk, command } = arguments;
+    let Arguments { globals, talk, command } = arguments;
     if let (Some(flag), Some(_)) = (talk.given(), &command) {
         let hint = format!("{flag} is for the conversation: use it without a command");
         return Err(BadUsage(hint).into());
@@ -109,37 +109,35 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
     };
     let runtime = builder.enable_all().build()?;
     let work = async {
-        let Some(command) = command else { return tui::chat::run(&place, &choice, &talk).await };
+        let Some(command) = command else { return tui::chat::run(&globals, &talk).await };
         match command {
-            Command::Verify(options) => commands::verify::run(&place, &options),
-            Command::Backup(options) => commands::backup::run(&place, options).await,
-            Command::Restore(options) => commands::restore::run(&place, &options),
-            Command::Erase(options) => commands::erase::run(&place, options).await,
-            Command::Sessions { command, json } => {
-                commands::sessions::run(&place, &choice, command, json).await
-            }
+            Command::Verify(options) => commands::verify::run(&globals, &options),
+            Command::Backup(options) => commands::backup::run(&globals, options).await,
+            Command::Restore(options) => commands::restore::run(&globals, &options),
+            Command::Erase(options) => commands::erase::run(&globals, options).await,
+            Command::Sessions { command, json } => commands::sessions::run(&globals, command, json).await,
             Command::Demo(options) => commands::demo::run(&options).await,
-            Command::Run(options) => commands::run::run(&place, &choice, options).await,
-            Command::Resume(options) => commands::resume::run(&place, &choice, options).await,
-            Command::Retry(options) => commands::retry::run(&place, &choice, options).await,
-            Command::Continue(options) => commands::r#continue::run(&place, &choice, options).await,
-            Command::Status(options) => commands::status::run(&place, &choice, options).await,
-            Command::Context(options) => commands::context::run(&place, &choice, options).await,
-            Command::Save(options) => commands::save::run(&place, options).await,
-            Command::Fork(options) => commands::fork::run(&place, &choice, options).await,
-            Command::Compact(options) => commands::compact::run(&place, &choice, options).await,
-            Command::Remember(options) => commands::remember::run(&place, &choice, options).await,
-            Command::Memory(options) => commands::memory::run(&place, &choice, options).await,
-            Command::Models(options) => commands::models::run(&place, &choice, options).await,
-            Command::Serve(options) => commands::serve::run(&place, &choice, &options).await,
-            Command::Send(options) => commands::send::run(&place, &choice, options).await,
-            Command::Cancel(options) => commands::cancel::run(&place, &options).await,
-            Command::Answer(options) => commands::answer::run(&place, &choice, &options).await,
-            Command::Tasks { command, list } => commands::tasks::run(&place, &choice, command, list).await,
-            Command::Doctor(options) => commands::doctor::run(&place, &choice, &options).await,
-            Command::Config { command, json } => commands::config::run(&place, &choice, command, json),
+            Command::Run(options) => commands::run::run(&globals, options).await,
+            Command::Resume(options) => commands::resume::run(&globals, options).await,
+            Command::Retry(options) => commands::retry::run(&globals, options).await,
+            Command::Continue(options) => commands::r#continue::run(&globals, options).await,
+            Command::Status(options) => commands::status::run(&globals, options).await,
+            Command::Context(options) => commands::context::run(&globals, options).await,
+            Command::Save(options) => commands::save::run(&globals, options).await,
+            Command::Fork(options) => commands::fork::run(&globals, options).await,
+            Command::Compact(options) => commands::compact::run(&globals, options).await,
+            Command::Remember(options) => commands::remember::run(&globals, options).await,
+            Command::Memory(options) => commands::memory::run(&globals, options).await,
+            Command::Models(options) => commands::models::run(&globals, options).await,
+            Command::Serve(options) => commands::serve::run(&globals, &options).await,
+            Command::Send(options) => commands::send::run(&globals, options).await,
+            Command::Cancel(options) => commands::cancel::run(&globals, &options).await,
+            Command::Answer(options) => commands::answer::run(&globals, &options).await,
+            Command::Tasks { command, list } => commands::tasks::run(&globals, command, list).await,
+            Command::Doctor(options) => commands::doctor::run(&globals, &options).await,
+            Command::Config { command, json } => commands::config::run(&globals, command, json),
             Command::Completions(options) => commands::completions::run(&options),
-            Command::Trust(options) => commands::trust::run(&place, &choice, &options),
+            Command::Trust(options) => commands::trust::run(&globals, &options),
         }
     };
     // Whatever unwinds gives back the terminal on its way.

@@ -4,7 +4,7 @@ use longhaul_journal::{Error, Journal, SessionEntry, SqliteJournal};
 use longhaul_protocol::SessionId;
 
 use crate::BadUsage;
-use crate::args::Place;
+use crate::args::GlobalArgs;
 use crate::output::shortened;
 use crate::short_id::{Named, find};
 use crate::suggested_command::quoted;
@@ -89,8 +89,11 @@ pub(crate) async fn find_exactly(journal: &dyn Journal, name: &str) -> anyhow::R
 }
 
 /// The journal with the session that a name means.
-pub(crate) async fn open_session(place: &Place, name: &str) -> anyhow::Result<(SqliteJournal, SessionEntry)> {
-    let Some(journal) = place.journal().await? else {
+pub(crate) async fn open_session(
+    globals: &GlobalArgs,
+    name: &str,
+) -> anyhow::Result<(SqliteJournal, SessionEntry)> {
+    let Some(journal) = globals.open_journal().await? else {
         return Err(Error::NoSuchSession { key: name.to_owned() }.into());
     };
     let entry = find_session(&journal, name).await?;
@@ -110,7 +113,7 @@ pub(crate) async fn refuse_trashed(journal: &dyn Journal, key: &str) -> anyhow::
 
 #[derive(Debug, PartialEq, Eq)]
 enum Meant<'a> {
-    /// The one at this place.
+    /// The one at this globals.
     One(usize),
     /// These keys fit.
     Several(Vec<&'a str>),

@@ -1,29 +1,29 @@
 //! How a session is gone on with: as a command that does so when it is copied word for word.
 
-use crate::args::{Choice, Place};
+use crate::args::GlobalArgs;
 
 /// The command that goes on with what is unfinished in a session.
-pub(crate) fn resume(place: &Place, choice: &Choice, key: &str) -> String {
-    command(place, choice, &["resume", key])
+pub(crate) fn resume(globals: &GlobalArgs, key: &str) -> String {
+    command(globals, &["resume", key])
 }
 
 /// The command that opens the conversation of a session.
-pub(crate) fn come_back(place: &Place, choice: &Choice, key: &str) -> String {
-    command(place, choice, &["-s", key])
+pub(crate) fn come_back(globals: &GlobalArgs, key: &str) -> String {
+    command(globals, &["-s", key])
 }
 
-/// A command of this program for the same home, config and model as this one.
-pub(crate) fn command(place: &Place, choice: &Choice, words: &[&str]) -> String {
-    with_flags(place.given().into_iter().chain(choice.given()), words)
+/// A command of this program with the same `--home`, `--config` and `--model`.
+pub(crate) fn command(globals: &GlobalArgs, words: &[&str]) -> String {
+    with_flags(globals.flags(), words)
 }
 
-/// A command of this program that is about the home alone.
-pub(crate) fn home_command(place: &Place, words: &[&str]) -> String {
-    with_flags(place.given().into_iter(), words)
+/// A command of this program with the same `--home`.
+pub(crate) fn home_command(globals: &GlobalArgs, words: &[&str]) -> String {
+    with_flags(globals.home_flag().into_iter().collect(), words)
 }
 
-fn with_flags(given: impl Iterator<Item = (&'static str, String)>, words: &[&str]) -> String {
-    let given = given.flat_map(|(flag, value)| [flag.to_owned(), value]);
+fn with_flags(flags: Vec<(&'static str, String)>, words: &[&str]) -> String {
+    let given = flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]);
     let words = given.chain(unmistakable(words));
     std::iter::once("longhaul".to_owned())
         .chain(words.map(|word| quoted(&word)))

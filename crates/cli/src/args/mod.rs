@@ -16,7 +16,7 @@ pub(crate) use self::config::{CompletionsOptions, ConfigCommand, TrustOptions};
 pub(crate) use self::conversation::{
     CompactOptions, ModelsOptions, ResumeOptions, RunOptions, SessionOptions, TalkOptions,
 };
-pub(crate) use self::global::{Choice, Place};
+pub(crate) use self::global::GlobalArgs;
 pub(crate) use self::inbox::{CancelOptions, Mode, SendOptions};
 pub(crate) use self::journal::{BackupOptions, EraseOptions, Family, RestoreOptions, VerifyOptions};
 pub(crate) use self::memory::{EditOptions, MemoryCommand, MemoryOptions, RememberOptions, WhoseMemory};
@@ -37,9 +37,7 @@ pub(crate) use self::tasks::{
 #[command(name = "longhaul", version, max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    pub(crate) place: Place,
-    #[command(flatten)]
-    pub(crate) choice: Choice,
+    pub(crate) globals: GlobalArgs,
     #[command(flatten)]
     pub(crate) talk: TalkOptions,
     #[command(subcommand)]

@@ -7,7 +7,7 @@ use longhaul_journal::Error;
 use longhaul_protocol::QuestionId;
 use serde_json::json;
 
-use crate::args::{AnswerOptions, Choice, Place};
+use crate::args::{AnswerOptions, GlobalArgs};
 use crate::output::{json, line, note, safe, shortened};
 use crate::questions::{OpenQuestion, yes_or_no};
 use crate::session_lookup::{find_session, refuse_trashed};
@@ -15,10 +15,10 @@ use crate::short_id::{Named, find};
 use crate::suggested_command::quoted;
 use crate::{BadUsage, config, exit, suggested_command};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: &AnswerOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: &AnswerOptions) -> anyhow::Result<u8> {
     let key = &options.session;
-    let redactor = redactor(&config::load(place, choice)?)?;
-    let Some(journal) = place.journal().await? else {
+    let redactor = redactor(&config::load(globals)?)?;
+    let Some(journal) = globals.open_journal().await? else {
         return Err(Error::NoSuchSession { key: key.clone() }.into());
     };
     let entry = find_session(&journal, key).await?;
@@ -46,7 +46,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &AnswerOptions)
         line(format!("answered {question}: {}", shortened(&words, 80)))?;
     }
     if !session.is_running().await? {
-        let resume = suggested_command::resume(place, choice, key);
+        let resume = suggested_command::resume(globals, key);
         note(format!("the answer is saved, and nobody runs the session; to go on: {resume}"));
     }
     session.journal().close().await;

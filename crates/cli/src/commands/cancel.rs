@@ -8,7 +8,7 @@ use longhaul_journal::Error;
 use longhaul_protocol::Outcome;
 use serde_json::json;
 
-use crate::args::{CancelOptions, Place};
+use crate::args::{CancelOptions, GlobalArgs};
 use crate::exit;
 use crate::output::{in_words, json, line, note, shortened};
 use crate::session_lookup::{find_session, refuse_trashed};
@@ -16,9 +16,9 @@ use crate::session_lookup::{find_session, refuse_trashed};
 /// How long `cancel` waits for the end of the turn: a command gets two seconds before it is killed.
 const CANCEL_GRACE: Duration = Duration::from_secs(10);
 
-pub(crate) async fn run(place: &Place, options: &CancelOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: &CancelOptions) -> anyhow::Result<u8> {
     let key = &options.session;
-    let Some(journal) = place.journal().await? else {
+    let Some(journal) = globals.open_journal().await? else {
         return Err(Error::NoSuchSession { key: key.clone() }.into());
     };
     let entry = find_session(&journal, key).await?;

@@ -6,7 +6,7 @@ use longhaul_agent::{Client, Request, State, redactor};
 use longhaul_journal::Error;
 use longhaul_protocol::{CompactDone, CompactedBy, OrderKind};
 
-use crate::args::{Choice, CompactOptions, Place};
+use crate::args::{CompactOptions, GlobalArgs};
 use crate::commands::resume::open_in;
 use crate::event_printer::Form;
 use crate::one_shot::{OneShot, Stay};
@@ -14,29 +14,31 @@ use crate::output::{grouped, note, safe, shortened};
 use crate::session_lookup::{find_session, refuse_trashed};
 use crate::{config, exit, suggested_command};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: CompactOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: CompactOptions) -> anyhow::Result<u8> {
     let CompactOptions { session: key, focus, json } = options;
     let focus = focus_of(&focus.join(" "));
-    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
+    let Some(journal) = globals.open_journal().await? else {
+        return Err(Error::NoSuchSession { key }.into());
+    };
     let entry = find_session(&journal, &key).await?;
     let key = entry.key.clone();
     refuse_trashed(&journal, &key).await?;
     // C12: a compaction must not begin a turn or go on with one.
     let open = open_in(&journal, &entry).await?;
-    let redactor = redactor(&config::load(place, choice)?)?;
+    let redactor = redactor(&config::load(globals)?)?;
     let session = Client::new(Arc::new(journal), redactor).session(&key).await?;
     if session.other_holder().await?.is_none()
         && let Some(open) = open
     {
         session.order(OrderKind::Compact { focus }).await?;
         session.journal().close().await;
-        let (open, resume) = (shortened(&open, 200), suggested_command::resume(place, choice, &key));
+        let (open, resume) = (shortened(&open, 200), suggested_command::resume(globals, &key));
         note(format!("{open}, and nobody runs it; the context is made smaller when it goes on: {resume}"));
         return Ok(exit::DONE);
     }
     session.journal().close().await;
     let form = if json { Form::Json } else { Form::Outcome };
-    OneShot { place, choice, key, form, stay: Stay::ForTurn }.carry_out(Request::Compact(focus)).await
+    OneShot { globals, key, form, stay: Stay::ForTurn }.carry_out(Request::Compact(focus)).await
 }
 
 /// What the summary should dwell on, if somebody said so.

@@ -5,7 +5,7 @@ use longhaul_journal::{Error, Journal};
 use longhaul_protocol::CompactDone;
 use serde_json::{Value, json};
 
-use crate::args::{Choice, Place, SessionOptions};
+use crate::args::{GlobalArgs, SessionOptions};
 use crate::output::{count, grouped, json, line, shortened};
 use crate::session_lookup::{find_session, refuse_trashed};
 use crate::{config, event_text, exit};
@@ -21,15 +21,17 @@ pub(crate) struct Context {
     pub(crate) last: Option<CompactDone>,
 }
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
     let SessionOptions { session: key, json: as_json } = options;
-    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
+    let Some(journal) = globals.open_journal().await? else {
+        return Err(Error::NoSuchSession { key }.into());
+    };
     let entry = find_session(&journal, &key).await?;
     let key = entry.key.clone();
     refuse_trashed(&journal, &key).await?;
     let state = load(&journal, &key, entry.id).await?;
     let last = last_compaction(&journal, entry.id, &state).await?;
-    let report = context_report(&config::load(place, choice)?, &journal, &state).await;
+    let report = context_report(&config::load(globals)?, &journal, &state).await;
     journal.close().await;
     let context = Context { key, report, last };
     if as_json {

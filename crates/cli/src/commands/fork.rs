@@ -3,24 +3,19 @@
 use longhaul_agent::{Forked, fork_session};
 use longhaul_journal::Journal;
 
-use crate::args::{Choice, ForkOptions, ForkPoint, Place};
+use crate::args::{ForkOptions, ForkPoint, GlobalArgs};
 use crate::output::{count, json, line, safe, shortened};
 use crate::session_lookup::open_session;
 use crate::tui::chat::free_key;
 use crate::{exit, suggested_command};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: ForkOptions) -> anyhow::Result<u8> {
-    fork_named(place, choice, &options.session, options.at).await
+pub(crate) async fn run(globals: &GlobalArgs, options: ForkOptions) -> anyhow::Result<u8> {
+    fork_named(globals, &options.session, options.at).await
 }
 
-pub(crate) async fn fork_named(
-    place: &Place,
-    choice: &Choice,
-    name: &str,
-    point: ForkPoint,
-) -> anyhow::Result<u8> {
+pub(crate) async fn fork_named(globals: &GlobalArgs, name: &str, point: ForkPoint) -> anyhow::Result<u8> {
     let ForkPoint { seq, new, json: as_json } = point;
-    let (journal, entry) = open_session(place, name).await?;
+    let (journal, entry) = open_session(globals, name).await?;
     let forked = fork_as(&journal, &entry.key, seq, new.as_deref()).await;
     journal.close().await;
     let forked = forked?;
@@ -28,7 +23,7 @@ pub(crate) async fn fork_named(
         json(&forked)?;
         return Ok(exit::DONE);
     }
-    let come_back = suggested_command::come_back(place, choice, &forked.key);
+    let come_back = suggested_command::come_back(globals, &forked.key);
     forked_lines(&entry.key, &forked, &come_back).into_iter().try_for_each(line)?;
     Ok(exit::DONE)
 }

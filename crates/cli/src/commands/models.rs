@@ -4,12 +4,12 @@ use longhaul_agent::Config;
 use longhaul_model::{Entry, Models, Prices, Protocol, Provider};
 use serde_json::{Value, json};
 
-use crate::args::{Choice, ModelsOptions, Place};
+use crate::args::{GlobalArgs, ModelsOptions};
 use crate::output::{grouped, json, line};
 use crate::{BadUsage, config, exit};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: ModelsOptions) -> anyhow::Result<u8> {
-    let config = config::load(place, choice)?;
+pub(crate) async fn run(globals: &GlobalArgs, options: ModelsOptions) -> anyhow::Result<u8> {
+    let config = config::load(globals)?;
     let models = Models::at(&config.home)?;
     match options.provider {
         Some(name) => one(&models, &name, options.json)?,

@@ -8,7 +8,7 @@ use longhaul_memory::{Changed, Extraction, note as note_down};
 use longhaul_protocol::Speaker;
 use serde_json::json;
 
-use crate::args::{Choice, Place, RememberOptions};
+use crate::args::{GlobalArgs, RememberOptions};
 use crate::commands::memory::{Opened, scope_of_session, with_real_home};
 use crate::input_text::given;
 use crate::output::{count, json, line, note, shortened};
@@ -19,15 +19,17 @@ use crate::{BadUsage, config, exit};
 /// Nobody goes through sessions.
 pub(crate) const OFF: &str = "memory.extract_at_tokens is 0, so sessions are not gone through for memory";
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: RememberOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: RememberOptions) -> anyhow::Result<u8> {
     let RememberOptions { session: key, text, json: as_json } = options;
-    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
+    let Some(journal) = globals.open_journal().await? else {
+        return Err(Error::NoSuchSession { key }.into());
+    };
     let key = find_session(&journal, &key).await?.key;
     refuse_trashed(&journal, &key).await?;
-    let config = config::load(place, choice)?;
+    let config = config::load(globals)?;
     if !text.is_empty() {
         let text = given(text.join(" "))?;
-        return word_for_word(journal, with_real_home(place, config)?, &key, &text, as_json).await;
+        return word_for_word(journal, with_real_home(globals, config)?, &key, &text, as_json).await;
     }
     journal.close().await;
     if config.settings.memory.extract_at_tokens == 0 {
@@ -37,7 +39,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: RememberOptions
         }
         return Ok(exit::DONE);
     }
-    go_through(place, choice, &key, as_json).await
+    go_through(globals, &key, as_json).await
 }
 
 /// No model is needed for this, so none is opened.
@@ -66,9 +68,9 @@ async fn word_for_word(
     Ok(exit::DONE)
 }
 
-async fn go_through(place: &Place, choice: &Choice, key: &str, as_json: bool) -> anyhow::Result<u8> {
+async fn go_through(globals: &GlobalArgs, key: &str, as_json: bool) -> anyhow::Result<u8> {
     let mut ends = Ends::new()?;
-    let config = config::with_model(place, choice, Patience::OneShot).await?;
+    let config = config::with_model(globals, Patience::OneShot).await?;
     let runtime = tokio::select! {
         opened = Runtime::open(config) => opened?,
         number = ends.next() => return Ok(exit::SIGNAL + number),

@@ -4,7 +4,7 @@ use longhaul_journal::{Home, Report};
 use longhaul_protocol::PrintablePath;
 use serde::Serialize;
 
-use crate::args::{Place, RestoreOptions};
+use crate::args::{GlobalArgs, RestoreOptions};
 use crate::commands::verify::contents;
 use crate::exit;
 use crate::output::{json, line};
@@ -16,8 +16,8 @@ struct RestoredForm {
     kept: Option<String>,
 }
 
-pub(crate) fn run(place: &Place, options: &RestoreOptions) -> anyhow::Result<u8> {
-    let home = Home::create(&place.folder()?)?;
+pub(crate) fn run(globals: &GlobalArgs, options: &RestoreOptions) -> anyhow::Result<u8> {
+    let home = Home::create(&globals.home_dir()?)?;
     let restored = longhaul_journal::restore(&home, &options.file)?;
     if options.json {
         let kept = restored.kept.as_ref().map(|kept| kept.display().to_string());

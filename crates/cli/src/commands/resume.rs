@@ -6,7 +6,7 @@ use longhaul_agent::{Request, Wake, load};
 use longhaul_journal::{Journal, SessionEntry, SqliteJournal};
 use serde_json::json;
 
-use crate::args::{Choice, Place, ResumeOptions};
+use crate::args::{GlobalArgs, ResumeOptions};
 use crate::event_printer::Form;
 use crate::one_shot::{OneShot, Stay};
 use crate::output::{line, note, shortened};
@@ -16,18 +16,18 @@ use crate::tui::chat::Terminal;
 use crate::tui::{Pick, pick};
 use crate::{exit, output, tui};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: ResumeOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: ResumeOptions) -> anyhow::Result<u8> {
     let ResumeOptions { session, json } = options;
     let key = match session {
         Some(key) => key,
-        None => match &unfinished(place).await?[..] {
+        None => match &unfinished(globals).await?[..] {
             [] => {
                 note("nothing is unfinished");
                 return Ok(exit::DONE);
             }
             [(key, _)] => key.clone(),
             several if !json && can_choose() => match choose(several).await? {
-                Pick::Chosen(place) => several[place].0.clone(),
+                Pick::Chosen(index) => several[index].0.clone(),
                 Pick::Left => return Ok(exit::DONE),
                 Pick::Signal(number) => return Ok(exit::SIGNAL + number),
             },
@@ -45,7 +45,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: ResumeOptions) 
             }
         },
     };
-    again(place, choice, key, json, Request::Resume).await
+    again(globals, key, json, Request::Resume).await
 }
 
 /// Whether somebody is there who sees a list and has keys.
@@ -58,30 +58,29 @@ async fn choose(several: &[(String, String)]) -> anyhow::Result<Pick> {
     // However it ends, the terminal is as it was.
     let _terminal = Terminal::remember();
     let mut ends = Ends::new()?;
-    let choice = |(key, what): &(String, String)| tui::Choice {
+    let item = |(key, what): &(String, String)| tui::PickerItem {
         key: key.clone(),
         line: shortened(key, 200),
         detail: what.clone(),
     };
-    Ok(pick("Go on with which session?", several.iter().map(choice).collect(), &mut ends).await?)
+    Ok(pick("Go on with which session?", several.iter().map(item).collect(), &mut ends).await?)
 }
 
 pub(crate) async fn again(
-    place: &Place,
-    choice: &Choice,
+    globals: &GlobalArgs,
     key: String,
     as_json: bool,
     request: Request,
 ) -> anyhow::Result<u8> {
-    let key = open_session(place, &key).await?.1.key;
+    let key = open_session(globals, &key).await?.1.key;
     let form = Form::of_answer(as_json);
-    OneShot { place, choice, key, form, stay: Stay::ForTurn }.carry_out(request).await
+    OneShot { globals, key, form, stay: Stay::ForTurn }.carry_out(request).await
 }
 
 /// The sessions that have something unfinished, each with what that is.
-async fn unfinished(place: &Place) -> anyhow::Result<Vec<(String, String)>> {
+async fn unfinished(globals: &GlobalArgs) -> anyhow::Result<Vec<(String, String)>> {
     let mut found = Vec::new();
-    let Some(journal) = place.journal().await? else { return Ok(found) };
+    let Some(journal) = globals.open_journal().await? else { return Ok(found) };
     let mut after: Option<String> = None;
     loop {
         let page = journal.sessions(after.as_deref(), 500).await?;

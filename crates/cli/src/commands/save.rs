@@ -4,7 +4,7 @@ use longhaul_journal::{Error, Journal, Page, SessionEntry, Size};
 use longhaul_protocol::{SessionId, StreamName};
 use serde::Serialize;
 
-use crate::args::{Place, SessionOptions};
+use crate::args::{GlobalArgs, SessionOptions};
 use crate::exit;
 use crate::output::{count, json, line, safe, shortened};
 use crate::session_lookup::open_session;
@@ -25,8 +25,8 @@ pub(crate) struct Saved {
     pub(crate) last_at: Option<String>,
 }
 
-pub(crate) async fn run(place: &Place, options: SessionOptions) -> anyhow::Result<u8> {
-    let (journal, entry) = open_session(place, &options.session).await?;
+pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
+    let (journal, entry) = open_session(globals, &options.session).await?;
     let saved = save(&journal, &entry).await?;
     journal.close().await;
     match options.json {

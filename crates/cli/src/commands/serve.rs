@@ -7,7 +7,7 @@ use longhaul_agent::{Patience, Runtime, Watched, Watcher};
 use longhaul_protocol::{Effect, Event, EventKind, Outcome, PrintablePath};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use crate::args::{Choice, Place, ServeOptions};
+use crate::args::{GlobalArgs, ServeOptions};
 use crate::output::{in_words, note, safe, shortened};
 use crate::questions::OpenQuestion;
 use crate::short_id::short;
@@ -17,13 +17,13 @@ use crate::{BadUsage, config, event_text, exit, panics, suggested_command};
 /// How long what is still to be shown may take when everything else has ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow::Result<u8> {
     if !options.no_http {
         return Err(
             BadUsage("this version has no HTTP API yet: use `longhaul serve --no-http`".to_owned()).into()
         );
     }
-    let config = config::with_model(place, choice, Patience::Attended).await?;
+    let config = config::with_model(globals, Patience::Attended).await?;
     if let Some(warning) = config.exposed_home() {
         note(warning);
     }
@@ -35,7 +35,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
         opened = Runtime::open(config) => opened?,
         number = ends.next() => return Ok(exit::SIGNAL + number),
     };
-    panics::suspend(&runtime, suggested_command::command(place, choice, &["resume"]));
+    panics::suspend(&runtime, suggested_command::command(globals, &["resume"]));
     let mut watching = tokio::spawn(show(runtime.watch(), tokio::io::stdout(), options.json));
     let other = runtime.other_host().await?;
     runtime.start().await?;
@@ -63,7 +63,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
     // A reader that has gone or is slow is no reason to stay.
     if let Ok(Ok(Ok(open))) = tokio::time::timeout(LAST_WORDS, watching).await {
         for (session, what) in open.0 {
-            let resume = suggested_command::resume(place, choice, &session);
+            let resume = suggested_command::resume(globals, &session);
             note(format!(
                 "{} is suspended{what}; the next `longhaul serve` goes on with it; or, to go on: {resume}",
                 shortened(&session, 60)

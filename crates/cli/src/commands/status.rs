@@ -9,7 +9,7 @@ use longhaul_model::Window;
 use longhaul_protocol::{CompactDone, Outcome, Seq, SessionId};
 use serde_json::{Value, json};
 
-use crate::args::{Choice, Place, SessionOptions};
+use crate::args::{GlobalArgs, SessionOptions};
 use crate::commands::context;
 use crate::commands::memory::scope_of_session;
 use crate::commands::tasks::board::{Board, Listed};
@@ -71,9 +71,11 @@ impl Remembered {
     }
 }
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
     let SessionOptions { session: key, json: as_json } = options;
-    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
+    let Some(journal) = globals.open_journal().await? else {
+        return Err(Error::NoSuchSession { key }.into());
+    };
     let entry = find_session(&journal, &key).await?;
     let key = entry.key.clone();
     refuse_trashed(&journal, &key).await?;
@@ -84,8 +86,8 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
     let holder = session.other_holder().await?;
     let questions = open_questions(&session).await?;
     let last_compaction = last_compaction(&*journal, entry.id, &state).await?;
-    let tasks = running(&Board::new(journal.clone(), &place.folder()?)?, &key, entry.id).await?;
-    let config = config::load(place, choice)?;
+    let tasks = running(&Board::new(journal.clone(), &globals.home_dir()?)?, &key, entry.id).await?;
+    let config = config::load(globals)?;
     let report = context_report(&config, &*journal, &state).await;
     let memory = Remembered::of(&config, &*journal, &key, Some(entry.id)).await?;
     let import = import_mark(&*journal, entry.id).await?;

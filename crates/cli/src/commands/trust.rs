@@ -10,13 +10,13 @@ use longhaul_protocol::PrintablePath;
 use serde_json::json;
 use similar::TextDiff;
 
-use crate::args::{Choice, Place, TrustOptions};
+use crate::args::{GlobalArgs, TrustOptions};
 use crate::output::{json, line};
 use crate::questions::{confirm, somebody_is_there};
 use crate::{BadUsage, exit};
 
-pub(crate) fn run(place: &Place, choice: &Choice, options: &TrustOptions) -> anyhow::Result<u8> {
-    let (home, sources) = (place.folder()?, choice.sources()?);
+pub(crate) fn run(globals: &GlobalArgs, options: &TrustOptions) -> anyhow::Result<u8> {
+    let (home, sources) = (globals.home_dir()?, globals.sources()?);
     if options.list {
         list(&home, options.json)?;
     } else if options.remove {

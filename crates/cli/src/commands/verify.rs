@@ -6,7 +6,7 @@ use longhaul_journal::{Damage, Error, Home, Report, Salvaged};
 use longhaul_protocol::PrintablePath;
 use serde::Serialize;
 
-use crate::args::{Place, VerifyOptions};
+use crate::args::{GlobalArgs, VerifyOptions};
 use crate::output::{count, grouped, is_closed_pipe, json, line};
 use crate::{exit, suggested_command};
 
@@ -29,9 +29,9 @@ pub(crate) struct SalvagedForm {
     lost: Vec<Damage>,
 }
 
-pub(crate) fn run(place: &Place, options: &VerifyOptions) -> anyhow::Result<u8> {
-    let Some(home) = place.existing()? else {
-        return nothing_yet(place, options.json);
+pub(crate) fn run(globals: &GlobalArgs, options: &VerifyOptions) -> anyhow::Result<u8> {
+    let Some(home) = globals.existing_home()? else {
+        return nothing_yet(globals, options.json);
     };
     let report = report_on(&home)?;
     let salvaged = match &options.salvage {
@@ -46,7 +46,7 @@ pub(crate) fn run(place: &Place, options: &VerifyOptions) -> anyhow::Result<u8> 
         };
         json(&Verified { ok: report.is_sound(), report, salvaged: salvaged.map(form) })
     } else {
-        tell_verified(place, &home, &report, salvaged.as_ref())
+        tell_verified(globals, &home, &report, salvaged.as_ref())
     };
     match printed {
         // Whoever stopped reading still learns from the exit code what was found.
@@ -56,7 +56,7 @@ pub(crate) fn run(place: &Place, options: &VerifyOptions) -> anyhow::Result<u8> 
 }
 
 fn tell_verified(
-    place: &Place,
+    globals: &GlobalArgs,
     home: &Home,
     report: &Report,
     salvaged: Option<&(&Path, Salvaged)>,
@@ -73,7 +73,10 @@ fn tell_verified(
             line(format!("Salvaged to {}: {}.", file.printable(), contents(&salvaged.report)))?;
             tell(&salvaged.lost)?;
             let file = file.printable().to_string();
-            line(format!("To go on with it: {}", suggested_command::home_command(place, &["restore", &file])))
+            line(format!(
+                "To go on with it: {}",
+                suggested_command::home_command(globals, &["restore", &file])
+            ))
         }
         None if report.is_sound() && report.lost > 0 => {
             line("Everything that is left is as it was committed.")
@@ -81,17 +84,17 @@ fn tell_verified(
         None if report.is_sound() => line("Everything is as it was committed."),
         None => line(format!(
             "What can be read is still there. To get it out: {} --salvage FILE, then {} FILE",
-            suggested_command::home_command(place, &["verify"]),
-            suggested_command::home_command(place, &["restore"]),
+            suggested_command::home_command(globals, &["verify"]),
+            suggested_command::home_command(globals, &["restore"]),
         )),
     }
 }
 
-fn nothing_yet(place: &Place, as_json: bool) -> anyhow::Result<u8> {
+fn nothing_yet(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<u8> {
     if as_json {
         json(&Verified { ok: true, report: Report::default(), salvaged: None })?;
     } else {
-        line(format!("There is no journal in {} yet: nothing to verify.", place.folder()?.printable()))?;
+        line(format!("There is no journal in {} yet: nothing to verify.", globals.home_dir()?.printable()))?;
     }
     Ok(exit::DONE)
 }

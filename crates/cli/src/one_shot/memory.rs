@@ -33,7 +33,7 @@ pub(super) async fn extract(session: &Session, watch: &mut EventLoop<'_>) -> Opt
 /// The same where another process runs the session: extraction does not need its lease.
 pub(super) async fn extract_in_own_runtime(one_shot: &OneShot<'_>, watch: &mut EventLoop<'_>) -> Option<u8> {
     let opened = async {
-        let config = config::with_model(one_shot.place, one_shot.choice, Patience::OneShot).await?;
+        let config = config::with_model(one_shot.globals, Patience::OneShot).await?;
         if config.settings.memory.extract_at_tokens == 0 {
             return Ok(None);
         }

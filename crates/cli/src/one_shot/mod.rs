@@ -12,7 +12,7 @@ use longhaul_agent::{
 use longhaul_journal::Journal;
 use longhaul_protocol::{Outcome, TurnEnded};
 
-use crate::args::{Choice, Place};
+use crate::args::GlobalArgs;
 use crate::commands::compact::{made_smaller, not_smaller, nothing_to_compact};
 use crate::commands::tasks::board;
 use crate::commands::tasks::board::{Board, Listed};
@@ -30,8 +30,7 @@ const CLEANUP_GRACE: Duration = Duration::from_millis(300);
 
 /// One request to one session.
 pub(crate) struct OneShot<'a> {
-    pub(crate) place: &'a Place,
-    pub(crate) choice: &'a Choice,
+    pub(crate) globals: &'a GlobalArgs,
     pub(crate) key: String,
     pub(crate) form: Form,
     pub(crate) stay: Stay,
@@ -46,7 +45,7 @@ pub(crate) enum Stay {
     ForTasks,
 }
 
-/// How far a request came in one place.
+/// How far a request came in one globals.
 enum StageOutcome {
     /// It is done, with this exit code.
     Done(u8),
@@ -67,13 +66,12 @@ impl OneShot<'_> {
         }
         // From here on a signal is ours: one that comes while the journal is opened must not be lost.
         let mut ends = Ends::new()?;
-        let mut teller = Teller::new(self.form).in_detail(self.choice.verbose);
+        let mut teller = Teller::new(self.form).in_detail(self.globals.verbose);
         let code = self.see_through(request, &mut EventLoop::new(&mut teller, &mut ends)).await;
         match teller.finish(&mut ends, *code.as_ref().unwrap_or(&exit::FAILED)).await {
             Ok(None) => code,
             Ok(Some(error)) => {
-                let show =
-                    suggested_command::command(self.place, self.choice, &["sessions", "show", &self.key]);
+                let show = suggested_command::command(self.globals, &["sessions", "show", &self.key]);
                 note(format!("the answer could not be written ({error}); {show} has it"));
                 Ok(code?.max(exit::FAILED))
             }
@@ -85,8 +83,8 @@ impl OneShot<'_> {
         if !somebody_is_there() {
             return Ok(true);
         }
-        let config = Config::load(self.place.folder()?, &self.choice.sources()?)?;
-        config::agree_to_exposed_home(self.place, Some(&self.key), config).await
+        let config = Config::load(self.globals.home_dir()?, &self.globals.sources()?)?;
+        config::agree_to_exposed_home(self.globals, Some(&self.key), config).await
     }
 
     async fn see_through(&self, mut request: Request, watch: &mut EventLoop<'_>) -> anyhow::Result<u8> {
@@ -99,12 +97,12 @@ impl OneShot<'_> {
             }
         }
         // From here on this process runs the session.
-        let config = config::with_model(self.place, self.choice, Patience::OneShot).await?;
+        let config = config::with_model(self.globals, Patience::OneShot).await?;
         let runtime = tokio::select! {
             opened = Runtime::open(config) => opened?,
             number = watch.ends.next() => return Ok(exit::SIGNAL + number),
         };
-        panics::suspend(&runtime, suggested_command::resume(self.place, self.choice, &self.key));
+        panics::suspend(&runtime, suggested_command::resume(self.globals, &self.key));
         let session = runtime.session(&self.key).await?;
         refuse_trashed(&*runtime.journal(), &self.key).await?;
         self.name_session(&request, watch.teller);
@@ -130,7 +128,7 @@ impl OneShot<'_> {
 
     /// Says how the user goes on with what this process leaves open, and returns the exit code.
     fn report_suspension(&self, outcome: StageOutcome, request: &Request, teller: &mut Teller) -> u8 {
-        let resume = suggested_command::resume(self.place, self.choice, &self.key);
+        let resume = suggested_command::resume(self.globals, &self.key);
         match outcome {
             StageOutcome::Suspended(number) if matches!(request, Request::Compact(_)) => {
                 teller.note("stopped; the session is as it was");
@@ -239,12 +237,12 @@ impl OneShot<'_> {
 
     /// The session, if another process holds it now. Then this process needs neither a model nor a runtime.
     async fn session_elsewhere(&self) -> anyhow::Result<Option<Session>> {
-        let Some(journal) = self.place.journal().await? else { return Ok(None) };
+        let Some(journal) = self.globals.open_journal().await? else { return Ok(None) };
         if journal.session(&self.key).await?.is_none() {
             return Ok(None);
         }
         refuse_trashed(&journal, &self.key).await?;
-        let redactor = redactor(&config::load(self.place, self.choice)?)?;
+        let redactor = redactor(&config::load(self.globals)?)?;
         let session = Client::new(Arc::new(journal), redactor).session(&self.key).await?;
         Ok(session.other_holder().await?.map(|_| session))
     }
@@ -309,7 +307,7 @@ impl OneShot<'_> {
 
     /// A command for this session.
     fn command(&self, name: &str) -> String {
-        suggested_command::command(self.place, self.choice, &[name, "-s", &self.key])
+        suggested_command::command(self.globals, &[name, "-s", &self.key])
     }
 
     /// Says how the user can answer the open questions.
@@ -326,7 +324,7 @@ impl OneShot<'_> {
             return Ok(());
         }
         let Some(id) = session.id() else { return Ok(()) };
-        let board = Board::new(session.journal().clone(), &self.place.folder()?)?;
+        let board = Board::new(session.journal().clone(), &self.globals.home_dir()?)?;
         for task in board.of(&self.key, id).await?.iter().filter(|task| task.is_running()) {
             teller.note(goes_on(task));
         }

@@ -31,7 +31,7 @@ mod viewport;
 mod wrap;
 
 pub(crate) use input::{History, Sources, Typing};
-pub(crate) use picker::Choice;
+pub(crate) use picker::PickerItem;
 pub(crate) use picker::standalone::{Pick, pick};
 pub(crate) use screen::{Screen, Tell, Telling, let_go};
 pub(crate) use status_line::{Facts, Saved};

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::{mpsc, oneshot};
 
-use super::picker::Choice;
+use super::picker::PickerItem;
 use super::sgr::Colours;
 use super::status_line::Facts;
 use super::view::{Activity, Pill, View, Wanted};
@@ -72,7 +72,7 @@ pub(crate) enum Tell {
     /// One of these is to be chosen.
     Pick {
         title: String,
-        choices: Vec<Choice>,
+        choices: Vec<PickerItem>,
         answer: oneshot::Sender<Option<usize>>,
     },
     /// Another session is shown from here on.

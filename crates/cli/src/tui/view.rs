@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::detail_view::{Details, Stays};
 use super::input::{Pressed, Typing};
-use super::picker::{Choice, Picked, Picker};
+use super::picker::{Picked, Picker, PickerItem};
 use super::status_line::{Facts, Saved};
 use super::transcript::{Thoughts, Transcript};
 use super::viewport::Frame;
@@ -226,7 +226,12 @@ impl View {
         self.activity = Activity::Idle;
     }
 
-    pub(crate) fn pick(&mut self, title: &str, choices: Vec<Choice>, answer: oneshot::Sender<Option<usize>>) {
+    pub(crate) fn pick(
+        &mut self,
+        title: &str,
+        choices: Vec<PickerItem>,
+        answer: oneshot::Sender<Option<usize>>,
+    ) {
         self.picking = Some(Picking { picker: Picker::new(title, choices), answer: Some(answer) });
     }
 

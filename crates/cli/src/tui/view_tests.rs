@@ -282,7 +282,7 @@ fn keys_end_a_turn_and_the_conversation() {
 fn a_terminal_that_is_lost_chooses_nothing() {
     let mut seen = Seen::new((80, 10));
     let (answer, mut chosen) = oneshot::channel();
-    let choice = Choice { key: "a".to_owned(), line: "a".to_owned(), detail: String::new() };
+    let choice = PickerItem { key: "a".to_owned(), line: "a".to_owned(), detail: String::new() };
     seen.view.pick("Which?", vec![choice], answer);
 
     seen.view.give_up_picking();

@@ -8,7 +8,7 @@ use longhaul_journal::{Error, Home, Journal, SqliteJournal};
 use longhaul_protocol::{At, PrintablePath};
 
 use super::{Finding, size};
-use crate::args::Place;
+use crate::args::GlobalArgs;
 use crate::event_text::duration;
 use crate::output::{count, shortened};
 use crate::suggested_command::quoted;
@@ -21,9 +21,9 @@ const EARLIEST: Duration = Duration::from_secs(1_735_689_600);
 const FORGOTTEN: Duration = Duration::from_secs(14 * 24 * 3_600);
 
 /// Looks without changing anything. Reading all of the journal is for `verify`.
-pub(super) async fn look(place: &Place, folder: &Path) -> Vec<Finding> {
+pub(super) async fn look(globals: &GlobalArgs, folder: &Path) -> Vec<Finding> {
     let shown = folder.printable();
-    let mut findings = match place.existing() {
+    let mut findings = match globals.existing_home() {
         Ok(Some(home)) => {
             let mut findings = vec![private(home.folder())];
             findings.extend(users(home.folder()));

@@ -12,7 +12,7 @@ use rustix::fs::{Access, access, statvfs};
 use rustix::io::Errno;
 use serde_json::json;
 
-use crate::args::{Choice, DoctorOptions, Place};
+use crate::args::{DoctorOptions, GlobalArgs};
 use crate::exit;
 use crate::output::{count, json, line, safe};
 use crate::short_id::short;
@@ -45,13 +45,13 @@ impl Finding {
 }
 
 /// Everything that was looked at.
-pub(crate) async fn findings(place: &Place, choice: &Choice) -> anyhow::Result<Vec<Finding>> {
-    let (config, mut findings) = look_at_config(place, choice)?;
+pub(crate) async fn findings(globals: &GlobalArgs) -> anyhow::Result<Vec<Finding>> {
+    let (config, mut findings) = look_at_config(globals)?;
     if let Some(config) = &config {
         findings.extend(model::look(config).await);
     }
-    let folder = place.folder()?;
-    findings.extend(journal::look(place, &folder).await);
+    let folder = globals.home_dir()?;
+    findings.extend(journal::look(globals, &folder).await);
     let tasks = folder.join("tasks");
     findings.extend(tokio::task::spawn_blocking(move || look_at_keepers(&tasks)).await?);
     findings.extend(config.as_ref().map(look_at_sandbox).unwrap_or_default());
@@ -59,8 +59,8 @@ pub(crate) async fn findings(place: &Place, choice: &Choice) -> anyhow::Result<V
     Ok(findings)
 }
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: &DoctorOptions) -> anyhow::Result<u8> {
-    let findings = findings(place, choice).await?;
+pub(crate) async fn run(globals: &GlobalArgs, options: &DoctorOptions) -> anyhow::Result<u8> {
+    let findings = findings(globals).await?;
     let code = if findings.iter().all(|finding| finding.to_do.is_none()) { exit::DONE } else { exit::FAILED };
     if options.json {
         let form = |finding: &Finding| {
@@ -75,8 +75,8 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &DoctorOptions)
 }
 
 /// Which files there are, and what is wrong with them.
-fn look_at_config(place: &Place, choice: &Choice) -> anyhow::Result<(Option<Config>, Vec<Finding>)> {
-    let (home, sources) = (place.folder()?, choice.sources()?);
+fn look_at_config(globals: &GlobalArgs) -> anyhow::Result<(Option<Config>, Vec<Finding>)> {
+    let (home, sources) = (globals.home_dir()?, globals.sources()?);
     let files = match Config::files(&home, &sources) {
         Ok(files) => files,
         Err(error) => return Ok((None, vec![Finding::wrong("config", error, "mend the file")])),

@@ -112,6 +112,6 @@ async fn answers(address: &str) -> bool {
     let host = host.rsplit('@').next().unwrap_or(host);
     let has_port =
         host.rsplit(':').next().is_some_and(|port| port.parse::<u16>().is_ok()) && host.contains(':');
-    let place = if has_port { host.to_owned() } else { format!("{host}:{port}") };
-    matches!(tokio::time::timeout(PATIENCE, TcpStream::connect(place)).await, Ok(Ok(_)))
+    let host_and_port = if has_port { host.to_owned() } else { format!("{host}:{port}") };
+    matches!(tokio::time::timeout(PATIENCE, TcpStream::connect(host_and_port)).await, Ok(Ok(_)))
 }

@@ -28,24 +28,24 @@ use serde_json::json;
 pub(crate) use self::format::{found_lines, log_lines};
 pub(crate) use self::handle::Opened;
 pub(crate) use self::scope::scope_of_session;
-use crate::args::{Choice, EditOptions, MemoryCommand, MemoryOptions, Place};
+use crate::args::{EditOptions, GlobalArgs, MemoryCommand, MemoryOptions};
 use crate::output::{json, line, safe, shortened};
 use crate::{BadUsage, config, exit};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: MemoryOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: MemoryOptions) -> anyhow::Result<u8> {
     let MemoryOptions { command, whose, json } = options;
     let command = command.unwrap_or(MemoryCommand::List);
     // What can't be a page makes no home, and nobody writes it in vain.
     if let MemoryCommand::Edit(EditOptions { page, .. }) = &command {
         check_name(page)?;
     }
-    let config = config::load(place, choice)?;
-    let journal = match place.journal().await? {
+    let config = config::load(globals)?;
+    let journal = match globals.open_journal().await? {
         Some(journal) => journal,
-        None if may_begin(&command) && whose.is_this_folder() => place.journal_or_new().await?,
-        None => return nothing_yet(place, &command, json),
+        None if may_begin(&command) && whose.is_this_folder() => globals.open_or_create_journal().await?,
+        None => return nothing_yet(globals, &command, json),
     };
-    let config = with_real_home(place, config)?;
+    let config = with_real_home(globals, config)?;
     let journal: Arc<dyn Journal> = Arc::new(journal);
     let scope = whose.scope(&config, &*journal).await?;
     let memory = Opened::new(journal, config, &scope).await?;
@@ -140,8 +140,8 @@ fn say_changed(memory: &Opened, changed: Option<&Changed>, as_json: bool, what: 
 }
 
 /// The config with its home by its canonical path, as a runtime names it.
-pub(crate) fn with_real_home(place: &Place, config: Config) -> anyhow::Result<Config> {
-    let home = place.existing()?.map_or_else(|| config.home.clone(), |home| home.folder().to_owned());
+pub(crate) fn with_real_home(globals: &GlobalArgs, config: Config) -> anyhow::Result<Config> {
+    let home = globals.existing_home()?.map_or_else(|| config.home.clone(), |home| home.folder().to_owned());
     Ok(Config { home, ..config })
 }
 
@@ -151,8 +151,8 @@ fn may_begin(command: &MemoryCommand) -> bool {
 }
 
 /// What there is to say where there is no home yet. Looking makes none.
-fn nothing_yet(place: &Place, command: &MemoryCommand, as_json: bool) -> anyhow::Result<u8> {
-    let nothing = format!("nothing is remembered in {} yet", place.folder()?.printable());
+fn nothing_yet(globals: &GlobalArgs, command: &MemoryCommand, as_json: bool) -> anyhow::Result<u8> {
+    let nothing = format!("nothing is remembered in {} yet", globals.home_dir()?.printable());
     match command {
         MemoryCommand::List if as_json => json(&json!({"scope": null, "pages": [], "waiting": 0}))?,
         MemoryCommand::Search { .. } | MemoryCommand::Log { page: None } if as_json => json(&json!([]))?,

@@ -7,31 +7,25 @@ use longhaul_protocol::{SessionId, SessionRecord, StreamName};
 use serde_json::json;
 
 use super::{ONE, print_session};
-use crate::args::{Choice, Place};
+use crate::args::GlobalArgs;
 use crate::commands::save::size;
 use crate::commands::tasks::board::left_behind;
 use crate::output::{count, json, line, note, safe, shortened};
 use crate::session_lookup::{all_sessions, find_exactly, find_session};
 use crate::{BadUsage, exit, suggested_command};
 
-pub(crate) async fn run(
-    place: &Place,
-    choice: &Choice,
-    name: &str,
-    now: bool,
-    as_json: bool,
-) -> anyhow::Result<u8> {
-    let Some(journal) = place.journal().await? else {
+pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bool) -> anyhow::Result<u8> {
+    let Some(journal) = globals.open_journal().await? else {
         return Err(Error::NoSuchSession { key: name.to_owned() }.into());
     };
     if !now {
         let entry = find_session(&journal, name).await?;
-        if let Some(running) = running_in(place, &journal, &entry).await? {
+        if let Some(running) = running_in(globals, &journal, &entry).await? {
             note(format!("{running}, which go on all the same: longhaul tasks lists them"));
         }
         let trashed = trash_session(&journal, &entry.key).await;
         journal.close().await;
-        let restore = suggested_command::command(place, choice, &["sessions", "restore", &entry.key]);
+        let restore = suggested_command::command(globals, &["sessions", "restore", &entry.key]);
         let said = format!(
             "Put into the trash: {}. It goes for good after two weeks; until then: {}",
             shortened(&entry.key, 200),
@@ -40,8 +34,8 @@ pub(crate) async fn run(
         return print_session(trashed?, as_json, said);
     }
     let entry = find_exactly(&journal, name).await?;
-    if let Some(running) = running_in(place, &journal, &entry).await? {
-        let kill = suggested_command::command(place, choice, &["tasks", "kill", "-s", &entry.key, "TASK"]);
+    if let Some(running) = running_in(globals, &journal, &entry).await? {
+        let kill = suggested_command::command(globals, &["tasks", "kill", "-s", &entry.key, "TASK"]);
         return Err(BadUsage(format!("{running}; end them first: {kill}")).into());
     }
     let forks = forks_of(&journal, entry.id).await?;
@@ -49,7 +43,7 @@ pub(crate) async fn run(
     let deleted = delete_session(&journal, &entry.key).await;
     journal.close().await;
     let deleted = deleted?;
-    end_what_is_left(place, deleted.id)?;
+    end_what_is_left(globals, deleted.id)?;
     if as_json {
         let (key, id, records) = (deleted.key, deleted.id, deleted.records);
         json(
@@ -67,8 +61,8 @@ pub(crate) async fn run(
 }
 
 /// Ends what the commands of a session left running.
-fn end_what_is_left(place: &Place, session: SessionId) -> anyhow::Result<()> {
-    let tasks = Tasks::existing(&place.folder()?.join("tasks"), Launcher::this_program()?)?;
+fn end_what_is_left(globals: &GlobalArgs, session: SessionId) -> anyhow::Result<()> {
+    let tasks = Tasks::existing(&globals.home_dir()?.join("tasks"), Launcher::this_program()?)?;
     for left in left_behind(tasks.as_ref(), session) {
         let id = left.started.task_id;
         if let Some(Err(error)) = tasks.as_ref().map(|tasks| tasks.kill(id)) {
@@ -80,12 +74,12 @@ fn end_what_is_left(place: &Place, session: SessionId) -> anyhow::Result<()> {
 
 /// That tasks of a session run, if they do. One that can't be read may be deleted.
 async fn running_in(
-    place: &Place,
+    globals: &GlobalArgs,
     journal: &dyn Journal,
     entry: &SessionEntry,
 ) -> anyhow::Result<Option<String>> {
     // What the records take for running may have ended while nobody was there to write it down.
-    let tasks = Tasks::existing(&place.folder()?.join("tasks"), Launcher::this_program()?)?;
+    let tasks = Tasks::existing(&globals.home_dir()?.join("tasks"), Launcher::this_program()?)?;
     let is_kept = |id| tasks.as_ref().is_some_and(|tasks| tasks.is_kept(id).unwrap_or(true));
     let state = load(journal, &entry.key, entry.id).await;
     let running = state.map_or(0, |state| state.tasks.running().filter(|task| is_kept(task.id())).count());

@@ -8,14 +8,19 @@ use longhaul_agent::load;
 use longhaul_journal::{Error, Exported, Journal, SessionEntry, export_session};
 use longhaul_protocol::PrintablePath;
 
-use crate::args::Place;
+use crate::args::GlobalArgs;
 use crate::exit;
 use crate::output::{count, json, line, note, shortened};
 use crate::output_file::{OutputFile, destination};
 use crate::session_lookup::find_session;
 
-pub(crate) async fn run(place: &Place, key: &str, file: Option<&Path>, as_json: bool) -> anyhow::Result<u8> {
-    let Some(journal) = place.journal().await? else {
+pub(crate) async fn run(
+    globals: &GlobalArgs,
+    key: &str,
+    file: Option<&Path>,
+    as_json: bool,
+) -> anyhow::Result<u8> {
+    let Some(journal) = globals.open_journal().await? else {
         return Err(Error::NoSuchSession { key: key.to_owned() }.into());
     };
     // A key that leads nowhere must not leave a file behind.
@@ -25,7 +30,7 @@ pub(crate) async fn run(place: &Place, key: &str, file: Option<&Path>, as_json: 
         Some(path) => {
             let state = load(&journal, key, *id).await.ok();
             let work_dir = state.and_then(|state| state.created?.work_dir);
-            export_to(&journal, key, &destination(&place.folder()?, work_dir.as_deref(), path)?).await?
+            export_to(&journal, key, &destination(&globals.home_dir()?, work_dir.as_deref(), path)?).await?
         }
         None => {
             let mut out = std::io::BufWriter::new(NotingPipe { out: std::io::stdout(), closed: false });

@@ -7,23 +7,23 @@ use longhaul_protocol::PrintablePath;
 
 use super::export::brought;
 use super::list;
-use crate::args::{Choice, ImportOptions, Place};
+use crate::args::{GlobalArgs, ImportOptions};
 use crate::exit;
 use crate::output::{json, line, note};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: ImportOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: ImportOptions) -> anyhow::Result<u8> {
     let ImportOptions { file, key, mine, json: as_json } = options;
-    let work_dir = match choice.work_dir()? {
+    let work_dir = match globals.work_dir()? {
         Some(folder) => Some(folder),
         None => std::env::current_dir().and_then(|folder| folder.canonicalize()).ok(),
     };
     let work_dir = work_dir.and_then(|folder| folder.to_str().map(str::to_owned));
     let author = if mine { Author::Importer } else { Author::Stranger };
-    if place.existing()?.is_none() {
+    if globals.existing_home()?.is_none() {
         // A bad file must not leave a new home behind.
         verify_export(&file)?;
     }
-    let journal = place.journal_or_new().await?;
+    let journal = globals.open_or_create_journal().await?;
     let options = longhaul_journal::ImportOptions { at: list::now(), key, work_dir, author };
     let imported = import_session(&journal, &file, &options).await;
     journal.close().await;

@@ -8,7 +8,7 @@ use longhaul_protocol::{At, InboxRecord, Origin, PrintablePath, SessionId, Sessi
 use serde::Serialize;
 
 use super::SessionForm;
-use crate::args::{ListOptions, Place};
+use crate::args::{GlobalArgs, ListOptions};
 use crate::exit;
 use crate::output::{grouped, json, line, shortened};
 use crate::session_lookup::all_sessions;
@@ -53,11 +53,11 @@ impl Listed {
     }
 }
 
-pub(super) async fn run(place: &Place, options: ListOptions) -> anyhow::Result<u8> {
+pub(super) async fn run(globals: &GlobalArgs, options: ListOptions) -> anyhow::Result<u8> {
     let ListOptions { words, all, json: as_json } = options;
     let words = words.join(" ");
     let mut listed = Vec::new();
-    if let Some(journal) = place.journal().await? {
+    if let Some(journal) = globals.open_journal().await? {
         listed = list(&journal, &words, if all { Which::All } else { Which::Usual }).await?;
         journal.close().await;
     }
@@ -66,7 +66,7 @@ pub(super) async fn run(place: &Place, options: ListOptions) -> anyhow::Result<u
         return Ok(exit::DONE);
     }
     if listed.is_empty() {
-        let folder = place.folder()?;
+        let folder = globals.home_dir()?;
         line(match words.is_empty() {
             true => format!("No sessions in {}; --all lists what is in the trash, too.", folder.printable()),
             false => format!("No session in {} has {words:?}.", folder.printable()),

@@ -25,7 +25,7 @@ use longhaul_journal::{Page, SessionEntry};
 use longhaul_protocol::{Seq, SessionId, StreamName};
 use serde::Serialize;
 
-use crate::args::{Choice, Family, ListOptions, Place, SessionsCommand};
+use crate::args::{Family, GlobalArgs, ListOptions, SessionsCommand};
 use crate::commands::fork;
 use crate::exit;
 use crate::output::{json, line};
@@ -44,25 +44,26 @@ impl Family {
 pub(crate) const ONE: Page = Page { records: 1, bytes: 0 };
 
 pub(crate) async fn run(
-    place: &Place,
-    choice: &Choice,
+    globals: &GlobalArgs,
     command: Option<SessionsCommand>,
     json: bool,
 ) -> anyhow::Result<u8> {
     let alone = || SessionsCommand::List(ListOptions { json, ..ListOptions::default() });
     match command.unwrap_or_else(alone) {
-        SessionsCommand::List(options) => list::run(place, options).await,
-        SessionsCommand::Show(options) => show::run(place, options).await,
-        SessionsCommand::Fork(options) => fork::fork_named(place, choice, &options.key, options.at).await,
-        SessionsCommand::Rename { key, new, json } => rename::run(place, &key, &new, json).await,
-        SessionsCommand::Pin { key, off, json } => pin::run(place, &key, off, json).await,
-        SessionsCommand::Delete { key, now, json } => delete::run(place, choice, &key, now, json).await,
-        SessionsCommand::Restore { key, json } => restore::run(place, &key, json).await,
-        SessionsCommand::Export { key, file, json } => export::run(place, &key, file.as_deref(), json).await,
-        SessionsCommand::Import(options) => import::run(place, choice, options).await,
+        SessionsCommand::List(options) => list::run(globals, options).await,
+        SessionsCommand::Show(options) => show::run(globals, options).await,
+        SessionsCommand::Fork(options) => fork::fork_named(globals, &options.key, options.at).await,
+        SessionsCommand::Rename { key, new, json } => rename::run(globals, &key, &new, json).await,
+        SessionsCommand::Pin { key, off, json } => pin::run(globals, &key, off, json).await,
+        SessionsCommand::Delete { key, now, json } => delete::run(globals, &key, now, json).await,
+        SessionsCommand::Restore { key, json } => restore::run(globals, &key, json).await,
+        SessionsCommand::Export { key, file, json } => {
+            export::run(globals, &key, file.as_deref(), json).await
+        }
+        SessionsCommand::Import(options) => import::run(globals, options).await,
         SessionsCommand::Prune { dry_run, json } => {
             let mode = if dry_run { Mode::DryRun } else { Mode::ForReal };
-            prune::run(place, choice, mode, json).await
+            prune::run(globals, mode, json).await
         }
     }
 }

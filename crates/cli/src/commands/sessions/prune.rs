@@ -5,15 +5,15 @@ use longhaul_journal::Journal;
 use longhaul_protocol::PrintablePath;
 
 use super::list::now;
-use crate::args::{Choice, Place};
+use crate::args::GlobalArgs;
 use crate::output::{count, json, line, note, shortened};
 use crate::{config, exit};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, mode: Mode, as_json: bool) -> anyhow::Result<u8> {
-    let config = config::load(place, choice)?;
-    let pruning = match place.journal().await? {
+pub(crate) async fn run(globals: &GlobalArgs, mode: Mode, as_json: bool) -> anyhow::Result<u8> {
+    let config = config::load(globals)?;
+    let pruning = match globals.open_journal().await? {
         Some(journal) => {
-            let pruning = prune(&journal, &place.folder()?, &config.settings.sessions, now(), mode).await;
+            let pruning = prune(&journal, &globals.home_dir()?, &config.settings.sessions, now(), mode).await;
             journal.close().await;
             pruning?
         }

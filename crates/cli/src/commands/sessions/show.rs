@@ -5,7 +5,7 @@ use longhaul_protocol::{Record, Seq, StreamName};
 use serde::Serialize;
 
 use super::{SessionForm, epochs, report};
-use crate::args::{Family, Place, ShowOptions};
+use crate::args::{Family, GlobalArgs, ShowOptions};
 use crate::exit;
 use crate::output::{count, grouped, json, line, record, shortened};
 use crate::session_lookup::find_session;
@@ -32,13 +32,15 @@ enum Shown {
     Damaged { seq: Seq, damaged: String },
 }
 
-pub(crate) async fn run(place: &Place, options: ShowOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: ShowOptions) -> anyhow::Result<u8> {
     if options.is_page() {
-        return report::show(place, &options).await;
+        return report::show(globals, &options).await;
     }
     let ShowOptions { key, from, epoch, limit, stream, json: as_json, .. } = options;
     let (limit, family) = (limit.unwrap_or(RECORDS_SHOWN), stream.unwrap_or(Family::Session));
-    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
+    let Some(journal) = globals.open_journal().await? else {
+        return Err(Error::NoSuchSession { key }.into());
+    };
     let session = find_session(&journal, &key).await?;
     let stream = family.stream(session.id);
     let head = journal.head(&stream).await?.seq;

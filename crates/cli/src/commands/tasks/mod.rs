@@ -23,7 +23,7 @@ use output_reader::{Piece, Reading, follow};
 use serde_json::Value;
 
 use crate::args::{
-    Choice, Place, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions, TasksCommand,
+    GlobalArgs, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions, TasksCommand,
 };
 use crate::output::{json, line, note, shortened};
 use crate::short_id::short;
@@ -31,28 +31,29 @@ use crate::signals::Ends;
 use crate::{BadUsage, config, event_text, exit};
 
 pub(crate) async fn run(
-    place: &Place,
-    choice: &Choice,
+    globals: &GlobalArgs,
     command: Option<TasksCommand>,
     options: TaskListOptions,
 ) -> anyhow::Result<u8> {
     match command.unwrap_or(TasksCommand::List(options)) {
-        TasksCommand::List(options) => list(place, &options).await,
-        TasksCommand::Output(options) => output(place, choice, &options).await,
-        TasksCommand::Follow(options) => follow_one(place, choice, &options).await,
-        TasksCommand::Kill(options) => kill(place, &options).await,
+        TasksCommand::List(options) => list(globals, &options).await,
+        TasksCommand::Output(options) => output(globals, &options).await,
+        TasksCommand::Follow(options) => follow_one(globals, &options).await,
+        TasksCommand::Kill(options) => kill(globals, &options).await,
     }
 }
 
 /// The tasks of the home, if there is one.
-async fn board(place: &Place) -> anyhow::Result<Option<Board>> {
-    let (Some(home), Some(journal)) = (place.existing()?, place.journal().await?) else { return Ok(None) };
+async fn board(globals: &GlobalArgs) -> anyhow::Result<Option<Board>> {
+    let (Some(home), Some(journal)) = (globals.existing_home()?, globals.open_journal().await?) else {
+        return Ok(None);
+    };
     Ok(Some(Board::new(Arc::new(journal), home.folder())?))
 }
 
 /// A task that somebody has named.
-async fn one(place: &Place, session: Option<&str>, name: &str) -> anyhow::Result<(Board, Listed)> {
-    match (board(place).await?, session) {
+async fn one(globals: &GlobalArgs, session: Option<&str>, name: &str) -> anyhow::Result<(Board, Listed)> {
+    match (board(globals).await?, session) {
         (Some(board), session) => {
             let task = board.named(session, name).await?;
             Ok((board, task))
@@ -60,14 +61,14 @@ async fn one(place: &Place, session: Option<&str>, name: &str) -> anyhow::Result
         (None, Some(key)) => Err(Error::NoSuchSession { key: key.to_owned() }.into()),
         (None, None) => Err(BadUsage(format!(
             "there is no task {name:?}: there are no sessions in {} yet",
-            place.folder()?.printable()
+            globals.home_dir()?.printable()
         ))
         .into()),
     }
 }
 
-async fn list(place: &Place, options: &TaskListOptions) -> anyhow::Result<u8> {
-    let (listed, unreadable) = match (board(place).await?, &options.session) {
+async fn list(globals: &GlobalArgs, options: &TaskListOptions) -> anyhow::Result<u8> {
+    let (listed, unreadable) = match (board(globals).await?, &options.session) {
         (Some(board), session) => {
             let found = board.meant(session.as_deref()).await?;
             board.journal.close().await;
@@ -112,9 +113,9 @@ pub(crate) fn table(listed: &[Listed]) -> Vec<String> {
     lines
 }
 
-async fn output(place: &Place, choice: &Choice, options: &TaskOutputOptions) -> anyhow::Result<u8> {
-    let redactor = redactor(&config::load(place, choice)?)?;
-    let (board, task) = one(place, options.session.as_deref(), &options.task).await?;
+async fn output(globals: &GlobalArgs, options: &TaskOutputOptions) -> anyhow::Result<u8> {
+    let redactor = redactor(&config::load(globals)?)?;
+    let (board, task) = one(globals, options.session.as_deref(), &options.task).await?;
     let shown = Shown::new(&redactor, reader());
     let end = options.limit.map_or(u64::MAX, |limit| options.offset.saturating_add(limit));
     match board.tasks().and_then(|tasks| Ok(tasks.output(task.id())?)) {
@@ -127,8 +128,8 @@ async fn output(place: &Place, choice: &Choice, options: &TaskOutputOptions) -> 
         Err(_) => {
             let (kept, what) = kept(&board, &task).await?;
             note(format!("the files of task {} are gone; its record has {what}", short(task.id())));
-            let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(kept.len());
-            let (from, to) = (place(options.offset), place(end));
+            let index = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(kept.len());
+            let (from, to) = (index(options.offset), index(end));
             let mut shown = shown;
             shown.lead_in(&kept[..from]);
             write_out(&shown.push(&kept[from..to]))?;
@@ -148,10 +149,10 @@ async fn kept(board: &Board, task: &Listed) -> anyhow::Result<(Vec<u8>, &'static
     })
 }
 
-async fn follow_one(place: &Place, choice: &Choice, options: &TaskFollowOptions) -> anyhow::Result<u8> {
+async fn follow_one(globals: &GlobalArgs, options: &TaskFollowOptions) -> anyhow::Result<u8> {
     let mut ends = Ends::new()?;
-    let redactor = redactor(&config::load(place, choice)?)?;
-    let (board, task) = one(place, options.session.as_deref(), &options.task).await?;
+    let redactor = redactor(&config::load(globals)?)?;
+    let (board, task) = one(globals, options.session.as_deref(), &options.task).await?;
     let shown = Shown::new(&redactor, reader());
     let followed = beside(follow_to_its_end(board.clone(), task.clone(), shown));
     tokio::select! {
@@ -189,11 +190,11 @@ async fn beside(work: impl Future<Output = anyhow::Result<()>> + Send + 'static)
     done.await.context("what was printed could not be shown")?
 }
 
-async fn kill(place: &Place, options: &TaskKillOptions) -> anyhow::Result<u8> {
+async fn kill(globals: &GlobalArgs, options: &TaskKillOptions) -> anyhow::Result<u8> {
     // All of them are found before the first is ended: a wrong name ends nothing.
     let [first, others @ ..] = &options.tasks[..] else { return Ok(exit::DONE) };
     let session = options.session.as_deref();
-    let (board, first) = one(place, session, first).await?;
+    let (board, first) = one(globals, session, first).await?;
     let mut wanted = vec![first];
     for name in others {
         wanted.push(board.named(session, name).await?);

@@ -33,7 +33,7 @@ use slash::memory::{GoingThrough, gone_through};
 use slash::tasks::Moment;
 use status_feed::Looking;
 
-use crate::args::{Choice, Place, TalkOptions};
+use crate::args::{GlobalArgs, TalkOptions};
 use crate::commands::compact::focus_of;
 use crate::commands::memory::with_real_home;
 use crate::commands::tasks::board::Board;
@@ -56,8 +56,7 @@ const SAID_WITHIN: Duration = Duration::from_millis(500);
 
 /// A conversation.
 struct Talk<'a> {
-    place: &'a Place,
-    choice: &'a Choice,
+    globals: &'a GlobalArgs,
     runtime: Runtime,
     session: Session,
     events: SessionEvents,
@@ -92,13 +91,13 @@ enum Next {
     Suspend(u8),
 }
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: &TalkOptions) -> anyhow::Result<u8> {
     let terminal = Terminal::remember();
     // Where nobody types, nobody can end a wait either.
     let patience = if std::io::stdin().is_terminal() { Patience::Attended } else { Patience::OneShot };
-    let config = config::with_model(place, choice, patience).await?;
+    let config = config::with_model(globals, patience).await?;
     // Asked before signals are ours, so that Ctrl-C leaves.
-    if !config::agree_to_exposed_home(place, options.session.as_deref(), config.clone()).await? {
+    if !config::agree_to_exposed_home(globals, options.session.as_deref(), config.clone()).await? {
         return Ok(exit::DONE);
     }
     let mut ends = Ends::new()?;
@@ -117,21 +116,20 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -
     let session = runtime.session(&key).await?;
     // What can still fail comes before the terminal is taken.
     let board = Board::new(runtime.journal(), &home)?;
-    let config = with_real_home(place, config)?;
-    panics::suspend(&runtime, suggested_command::resume(place, choice, &key));
+    let config = with_real_home(globals, config)?;
+    panics::suspend(&runtime, suggested_command::resume(globals, &key));
     let lines = Lines::new(options, |size| {
         let history = History::load(&home.join("history"), runtime.redactor().clone());
         let sources = Sources { commands: &COMMANDS, work_dir: config.work_dir.clone() };
-        let transcript = Transcript::new(size.0, choice.verbose > 0);
+        let transcript = Transcript::new(size.0, globals.verbose > 0);
         View::new(size, transcript, Typing::new(history, sources))
     });
     let teller = match &lines {
         Lines::Shown(screen) => Teller::on(screen.telling()),
-        Lines::Plain(_) | Lines::Piped(_) => Teller::new(Form::of_conversation()).in_detail(choice.verbose),
+        Lines::Plain(_) | Lines::Piped(_) => Teller::new(Form::of_conversation()).in_detail(globals.verbose),
     };
     let mut talk = Talk {
-        place,
-        choice,
+        globals,
         looking: None,
         config,
         remembering: None,
@@ -440,7 +438,7 @@ impl Talk<'_> {
 
     /// The command that goes on with what is unfinished here.
     fn resume(&self) -> String {
-        suggested_command::resume(self.place, self.choice, self.session.key())
+        suggested_command::resume(self.globals, self.session.key())
     }
 
     /// The command that opens this conversation again.
@@ -450,7 +448,7 @@ impl Talk<'_> {
 
     /// The command that opens a conversation.
     fn come_back_to(&self, key: &str) -> String {
-        suggested_command::come_back(self.place, self.choice, key)
+        suggested_command::come_back(self.globals, key)
     }
 
     /// Ctrl-C at the prompt leaves, and where there is none it leaves a script that it ends; the other signals suspend.

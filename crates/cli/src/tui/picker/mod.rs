@@ -18,7 +18,7 @@ const FIND: &str = "Find: ";
 
 /// One of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct PickerItem {
     /// What it is known by; looked through, and not shown.
     pub(crate) key: String,
     pub(crate) line: String,
@@ -38,7 +38,7 @@ pub(crate) enum Picked {
 /// A list of which one may be chosen.
 pub(crate) struct Picker {
     title: String,
-    choices: Vec<Choice>,
+    choices: Vec<PickerItem>,
     /// Everything that is looked through, for each of them, in small letters.
     searched: Vec<String>,
     wanted: String,
@@ -49,9 +49,9 @@ pub(crate) struct Picker {
 }
 
 impl Picker {
-    pub(crate) fn new(title: impl Into<String>, choices: Vec<Choice>) -> Self {
+    pub(crate) fn new(title: impl Into<String>, choices: Vec<PickerItem>) -> Self {
         let all =
-            |choice: &Choice| format!("{} {} {}", choice.key, choice.line, choice.detail).to_lowercase();
+            |choice: &PickerItem| format!("{} {} {}", choice.key, choice.line, choice.detail).to_lowercase();
         Self {
             title: title.into(),
             searched: choices.iter().map(all).collect(),

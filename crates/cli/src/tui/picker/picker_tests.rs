@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn choice(key: &str, line: &str, detail: &str) -> Choice {
-    Choice { key: key.to_owned(), line: line.to_owned(), detail: detail.to_owned() }
+fn choice(key: &str, line: &str, detail: &str) -> PickerItem {
+    PickerItem { key: key.to_owned(), line: line.to_owned(), detail: detail.to_owned() }
 }
 
 fn sessions() -> Picker {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crossterm::event::{Event, KeyEventKind};
 use tokio::sync::mpsc;
 
-use super::{Choice, Picked, Picker};
+use super::{Picked, Picker, PickerItem};
 use crate::signals::Ends;
 use crate::tui::sgr::Colours;
 use crate::tui::viewport::{Frame, Viewport};
@@ -29,7 +29,7 @@ pub(crate) enum Pick {
 }
 
 /// Has somebody choose. The terminal's modes are whoever's called this.
-pub(crate) async fn pick(title: &str, choices: Vec<Choice>, ends: &mut Ends) -> io::Result<Pick> {
+pub(crate) async fn pick(title: &str, choices: Vec<PickerItem>, ends: &mut Ends) -> io::Result<Pick> {
     crossterm::terminal::enable_raw_mode()?;
     let is_over = Arc::new(AtomicBool::new(false));
     let (tell, mut keys) = mpsc::unbounded_channel();

@@ -29,7 +29,7 @@ use longhaul_protocol::{At, PrintablePath, Seq, StreamName};
 use records::Read;
 use story::Story;
 
-use crate::args::{Place, ShowOptions};
+use crate::args::{GlobalArgs, ShowOptions};
 use crate::exit;
 use crate::output::line;
 use crate::output_file::{OutputFile, destination};
@@ -47,8 +47,8 @@ struct Told<'a> {
 }
 
 /// Shows the session as a page.
-pub(crate) async fn show(place: &Place, options: &ShowOptions) -> anyhow::Result<u8> {
-    let Some(journal) = place.journal().await? else {
+pub(crate) async fn show(globals: &GlobalArgs, options: &ShowOptions) -> anyhow::Result<u8> {
+    let Some(journal) = globals.open_journal().await? else {
         return Err(Error::NoSuchSession { key: options.key.clone() }.into());
     };
     let session = find_session(&journal, &options.key).await?;
@@ -61,7 +61,7 @@ pub(crate) async fn show(place: &Place, options: &ShowOptions) -> anyhow::Result
             let file = file.as_deref().filter(|file| *file != Path::new("-"));
             let work_dir = load(&journal, &told.session.key, told.session.id).await.ok();
             let work_dir = work_dir.and_then(|state| state.created?.work_dir);
-            let destination = |file| destination(&place.folder()?, work_dir.as_deref(), file);
+            let destination = |file| destination(&globals.home_dir()?, work_dir.as_deref(), file);
             told.as_html(file.map(destination).transpose()?, &figures).await?;
             if let Some(file) = file {
                 line(format!("Wrote {}", file.printable()))?;

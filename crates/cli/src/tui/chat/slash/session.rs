@@ -20,7 +20,7 @@ use crate::session_lookup::find_session;
 use crate::suggested_command;
 use crate::tui::chat::line_source::Lines;
 use crate::tui::chat::{Next, Talk, folder_session};
-use crate::tui::{Choice, Tell};
+use crate::tui::{PickerItem, Tell};
 
 const USAGE: &str = "/session [list [WORDS]|resume [KEY]|fork [SEQ]|rename KEY|pin|unpin|delete|export FILE|prune [--dry-run]]";
 const NEW: &str = "this session is new: nothing of it is stored yet";
@@ -66,7 +66,7 @@ impl Talk<'_> {
             ("export", _) if self.session.id().is_none() => self.teller.note(NEW),
             ("export", file) if !file.is_empty() => {
                 let work_dir = self.session.state().await?.created.and_then(|created| created.work_dir);
-                let path = destination(&self.place.folder()?, work_dir.as_deref(), Path::new(file))?;
+                let path = destination(&self.globals.home_dir()?, work_dir.as_deref(), Path::new(file))?;
                 let exported = export_to(&*journal, &key, &path).await?;
                 self.teller.note(format!("exported {} to {}", brought(&exported), path.printable()));
             }
@@ -129,17 +129,17 @@ impl Talk<'_> {
             self.teller.note("which one? /session resume KEY");
             return Ok(None);
         };
-        let choice = |listed: &Listed| {
+        let item = |listed: &Listed| {
             let entry = listed.entry();
             let used = entry.last_at.map(|at| ago(now(), at)).unwrap_or_default();
-            Choice {
+            PickerItem {
                 key: entry.key.clone(),
                 line: format!("{}  {used}", entry.key),
                 detail: listed.title().to_owned(),
             }
         };
-        let choices: Vec<Choice> = listed.iter().map(choice).collect();
-        let keys: Vec<String> = choices.iter().map(|choice| choice.key.clone()).collect();
+        let choices: Vec<PickerItem> = listed.iter().map(item).collect();
+        let keys: Vec<String> = choices.iter().map(|item| item.key.clone()).collect();
         let (answer, chosen) = oneshot::channel();
         screen.telling().tell(Tell::Pick { title: "Go on with which session?".to_owned(), choices, answer });
         tokio::select! {
@@ -148,7 +148,7 @@ impl Talk<'_> {
                 self.suspended = Some(number);
                 Ok(None)
             }
-            chosen = chosen => Ok(chosen.ok().flatten().and_then(|place| keys.get(place).cloned())),
+            chosen = chosen => Ok(chosen.ok().flatten().and_then(|index| keys.get(index).cloned())),
         }
     }
 
@@ -201,7 +201,7 @@ impl Talk<'_> {
         let key = self.session.key().to_owned();
         self.session.release().await;
         trash_session(&*self.runtime.journal(), &key).await?;
-        let restore = suggested_command::command(self.place, self.choice, &["sessions", "restore", &key]);
+        let restore = suggested_command::command(self.globals, &["sessions", "restore", &key]);
         self.teller.note(format!("{key} is in the trash for 14 days: {restore}"));
         let key =
             folder_session::free_key(&*self.runtime.journal(), folder_session::key_of(&self.config.work_dir))
