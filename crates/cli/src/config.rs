@@ -9,7 +9,7 @@ use longhaul_protocol::PrintablePath;
 
 use crate::args::GlobalArgs;
 use crate::output::note;
-use crate::questions::{confirm, somebody_is_there};
+use crate::questions::{confirm, has_terminal};
 use crate::session_lookup::key_or_new;
 use crate::{BadUsage, first_run};
 
@@ -36,7 +36,7 @@ pub(crate) async fn agree_to_exposed_home(
     session: Option<&str>,
     mut config: Config,
 ) -> anyhow::Result<bool> {
-    if !somebody_is_there() {
+    if !has_terminal() {
         return Ok(true);
     }
     // A session that is not there yet will work in the folder of the config.

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::output::safe;
 use crate::printer::Printer;
-use crate::signals::Ends;
-use crate::tui::{Activity, Facts, Tell, Telling};
+use crate::signals::ExitSignals;
+use crate::tui::{Activity, ScreenHandle, ScreenUpdate, StatusFacts};
 use crate::{event_text, exit};
 
 /// How long what is still to be shown may take once a signal has come.
@@ -66,7 +66,7 @@ pub(crate) struct Teller {
     /// Somebody wants to know everything.
     in_detail: bool,
     /// Where there is a screen, it shows everything.
-    screen: Option<Telling>,
+    screen: Option<ScreenHandle>,
 }
 
 impl Teller {
@@ -87,7 +87,7 @@ impl Teller {
     }
 
     /// One that has everything shown on a screen.
-    pub(crate) fn on(screen: Telling) -> Self {
+    pub(crate) fn on(screen: ScreenHandle) -> Self {
         Self { screen: Some(screen), ..Self::new(Form::Stream) }
     }
 
@@ -99,7 +99,7 @@ impl Teller {
     /// Shows what a watcher saw.
     pub(crate) fn watched(&mut self, watched: &Watched) {
         match watched {
-            watched if self.screen.is_some() => self.tell(Tell::Watched(watched.clone())),
+            watched if self.screen.is_some() => self.tell(ScreenUpdate::Watched(watched.clone())),
             Watched::Event(event) if self.form == Form::Json => self.json(event),
             Watched::Event(event) => self.event(&event.kind),
             Watched::Missed { events, from } if self.form == Form::Json => {
@@ -110,7 +110,7 @@ impl Teller {
     }
 
     /// Tells the screen, if there is one.
-    pub(crate) fn tell(&self, tell: Tell) {
+    pub(crate) fn tell(&self, tell: ScreenUpdate) {
         if let Some(screen) = &self.screen {
             screen.tell(tell);
         }
@@ -118,12 +118,12 @@ impl Teller {
 
     /// Whether a turn runs.
     pub(crate) fn activity(&self, activity: Activity) {
-        self.tell(Tell::Activity(activity));
+        self.tell(ScreenUpdate::Activity(activity));
     }
 
     /// What stands in the last row of a screen.
-    pub(crate) fn facts(&self, facts: Facts) {
-        self.tell(Tell::Facts(facts));
+    pub(crate) fn facts(&self, facts: StatusFacts) {
+        self.tell(ScreenUpdate::StatusFacts(facts));
     }
 
     fn json(&self, value: &impl serde::Serialize) {
@@ -218,7 +218,7 @@ impl Teller {
         if self.screen.is_some() {
             let rest = std::mem::take(&mut self.text);
             if !rest.is_empty() {
-                self.tell(Tell::Printed(rest));
+                self.tell(ScreenUpdate::Printed(rest));
             }
             return;
         }
@@ -268,7 +268,7 @@ impl Teller {
             if let Some(end) = self.text.rfind('\n') {
                 let rest = self.text.split_off(end + 1);
                 let whole = std::mem::replace(&mut self.text, rest);
-                self.tell(Tell::Printed(whole));
+                self.tell(ScreenUpdate::Printed(whole));
             }
             return;
         }
@@ -279,7 +279,7 @@ impl Teller {
     /// What came of something that is no turn. Among events it stands beside them.
     pub(crate) fn outcome(&mut self, text: &str) {
         match self.form {
-            _ if self.screen.is_some() => self.tell(Tell::Printed(text.to_owned())),
+            _ if self.screen.is_some() => self.tell(ScreenUpdate::Printed(text.to_owned())),
             Form::Json => self.note(text),
             _ => self.line_out(&safe(text)),
         }
@@ -288,7 +288,7 @@ impl Teller {
     /// What somebody asked to see; it may have several lines.
     pub(crate) fn page(&mut self, text: &str) {
         match self.screen {
-            Some(_) => self.tell(Tell::Printed(text.to_owned())),
+            Some(_) => self.tell(ScreenUpdate::Printed(text.to_owned())),
             None => self.aside(text),
         }
     }
@@ -296,7 +296,7 @@ impl Teller {
     /// A line beside the answer.
     pub(crate) fn aside(&mut self, text: &str) {
         if self.screen.is_some() {
-            return self.tell(Tell::Aside(text.to_owned()));
+            return self.tell(ScreenUpdate::Aside(text.to_owned()));
         }
         self.leave_prompt();
         self.close_line();
@@ -306,7 +306,7 @@ impl Teller {
     /// A line from the program itself.
     pub(crate) fn note(&mut self, text: impl std::fmt::Display) {
         if self.screen.is_some() {
-            return self.tell(Tell::Note(text.to_string()));
+            return self.tell(ScreenUpdate::Note(text.to_string()));
         }
         self.aside(&safe(&format!("longhaul: {text}")));
     }
@@ -326,7 +326,11 @@ impl Teller {
 
     /// Waits until everything is written; says why the answer could not be. A reader that has stopped reading is waited for
     /// until the next signal, and after one for a moment only.
-    pub(crate) async fn finish(mut self, ends: &mut Ends, code: u8) -> Result<Option<std::io::Error>, u8> {
+    pub(crate) async fn finish(
+        mut self,
+        signals: &mut ExitSignals,
+        code: u8,
+    ) -> Result<Option<std::io::Error>, u8> {
         self.close_line();
         let (printer, screen) = (self.printer, self.screen);
         let writing = tokio::spawn(async move {
@@ -341,7 +345,9 @@ impl Teller {
                 false => std::future::pending().await,
             }
         };
-        let ended = async { if code > exit::SIGNAL { ends.again().await } else { ends.next().await } };
+        let ended = async {
+            if code > exit::SIGNAL { signals.next_deliberate().await } else { signals.next().await }
+        };
         tokio::select! {
             written = writing => Ok(written.ok().flatten()),
             number = ended => Err(exit::SIGNAL + number),

@@ -10,7 +10,7 @@ use crate::questions::question;
 use crate::short_id::short;
 
 /// So much of a warning is shown: some name a command to type, with paths in it, and half of one is of no use.
-pub(crate) const LONGEST_WARNING: usize = 600;
+pub(crate) const MAX_WARNING_CHARS: usize = 600;
 
 /// Where an imported session came from, and how much of it is somebody else's. Nothing for a session that began here.
 pub(crate) fn imported(mark: &ImportMark) -> Option<String> {
@@ -32,7 +32,7 @@ pub(crate) fn aside(kind: &EventKind) -> Option<String> {
         }
         EventKind::ToolFinished { name, content, .. } if name == "exec" => format!("✗ {}", ended(content)?),
         EventKind::Warning { code, text } if code == "resumed" => shortened(text, 200),
-        EventKind::Warning { text, .. } => format!("warning: {}", shortened(text, LONGEST_WARNING)),
+        EventKind::Warning { text, .. } => format!("warning: {}", shortened(text, MAX_WARNING_CHARS)),
         EventKind::RetryWait { .. } => wait(kind)?,
         EventKind::ModelChanged { .. } => model_change(kind)?,
         EventKind::Question { text, .. } => question(text),

@@ -6,7 +6,7 @@ use longhaul_model::USUAL_PORTS;
 use longhaul_protocol::PrintablePath;
 
 /// The narrowest terminal that people still use.
-const COLUMNS: usize = 80;
+const HELP_COLUMNS: usize = 80;
 /// Where the second column begins.
 const INDENT: usize = 12;
 
@@ -56,7 +56,7 @@ fn listed(name: &str, things: &[&str]) -> String {
     for (place, thing) in things.iter().enumerate() {
         let is_last = place + 1 == things.len();
         let needed = thing.len() + usize::from(!is_last);
-        if column + needed > COLUMNS && column > INDENT {
+        if column + needed > HELP_COLUMNS && column > INDENT {
             text.truncate(text.trim_end().len());
             text.push_str(&format!("\n{:INDENT$}", ""));
             column = INDENT;

@@ -19,8 +19,8 @@ use rustix::io::Errno;
 use crate::BadUsage;
 
 /// How long a pipe may be without a reader, and the pause between two looks: the system tells nobody of a reader.
-const READER_WITHIN: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(20);
+const PIPE_READER_TIMEOUT: Duration = Duration::from_secs(5);
+const PIPE_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A file that takes its place when it is finished, or a device or pipe that is written to at once.
 pub(crate) enum OutputFile {
@@ -80,10 +80,10 @@ fn open_stream(path: &Path) -> io::Result<File> {
     let stream = loop {
         match OpenOptions::new().write(true).custom_flags(flags).open(path) {
             Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
-                if since.elapsed() > READER_WITHIN {
+                if since.elapsed() > PIPE_READER_TIMEOUT {
                     return Err(io::Error::other("it is a pipe that nobody reads; name a file"));
                 }
-                thread::sleep(PAUSE);
+                thread::sleep(PIPE_POLL_INTERVAL);
             }
             opened => break opened?,
         }

@@ -19,13 +19,13 @@ use crate::exit;
 use crate::output::{note, shortened};
 
 /// How long suspending may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many reports are kept.
-const KEPT: usize = 20;
+const MAX_REPORTS: usize = 20;
 
 /// What is needed when nothing else works any more.
 #[derive(Default)]
-struct LastResort {
+struct PanicContext {
     home: Option<PathBuf>,
     runtime: Option<Runtime>,
     /// The command that goes on with what is open.
@@ -34,37 +34,37 @@ struct LastResort {
     untold: Vec<String>,
 }
 
-static LAST_RESORT: Mutex<Option<LastResort>> = Mutex::new(None);
+static PANIC_CONTEXT: Mutex<Option<PanicContext>> = Mutex::new(None);
 
-fn last_resort() -> MutexGuard<'static, Option<LastResort>> {
-    LAST_RESORT.lock().unwrap_or_else(PoisonError::into_inner)
+fn panic_context() -> MutexGuard<'static, Option<PanicContext>> {
+    PANIC_CONTEXT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// From here on a panic is written down, in this home if there is one.
 pub(crate) fn expect(home: Option<PathBuf>) {
-    *last_resort() = Some(LastResort { home, ..LastResort::default() });
+    *panic_context() = Some(PanicContext { home, ..PanicContext::default() });
     std::panic::set_hook(Box::new(write_down));
 }
 
 /// From here on there is something to suspend, and a way to go on with it.
 pub(crate) fn suspend(runtime: &Runtime, resume: String) {
-    if let Some(last_resort) = &mut *last_resort() {
-        (last_resort.runtime, last_resort.resume) = (Some(runtime.clone()), Some(resume));
+    if let Some(panic_context) = &mut *panic_context() {
+        (panic_context.runtime, panic_context.resume) = (Some(runtime.clone()), Some(resume));
     }
 }
 
 /// The way out when whoever should have taken it has panicked.
 pub(crate) async fn way_out() -> u8 {
-    let runtime = last_resort().as_ref().and_then(|last_resort| last_resort.runtime.clone());
+    let runtime = panic_context().as_ref().and_then(|panic_context| panic_context.runtime.clone());
     if let Some(runtime) = runtime {
-        let _ = tokio::time::timeout(PATIENCE, runtime.shutdown()).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, runtime.shutdown()).await;
     }
     exit::FAILED
 }
 
 /// Says what has happened, if something has, and how to go on. There is nothing to suspend any more.
 pub(crate) fn tell() {
-    let Some(LastResort { untold, resume, .. }) = last_resort().take() else { return };
+    let Some(PanicContext { untold, resume, .. }) = panic_context().take() else { return };
     if untold.is_empty() {
         return;
     }
@@ -87,7 +87,7 @@ fn write_down(panic: &PanicHookInfo<'_>) {
         thread.name().unwrap_or("without a name"),
         Backtrace::force_capture()
     );
-    let home = last_resort().as_ref().and_then(|last_resort| last_resort.home.clone());
+    let home = panic_context().as_ref().and_then(|panic_context| panic_context.home.clone());
     let details = match home.as_deref().map(|home| keep(home, &report)) {
         Some(Ok(file)) => format!("; details are in {}", file.printable()),
         Some(Err(error)) => format!("; no details could be kept: {error}"),
@@ -95,8 +95,8 @@ fn write_down(panic: &PanicHookInfo<'_>) {
     };
     let what = format!("a mistake in longhaul itself: {}{place}{details}", shortened(message, 200));
     // Said at the end, when nothing shows or asks anything any more.
-    if let Some(last_resort) = &mut *last_resort() {
-        last_resort.untold.push(what);
+    if let Some(panic_context) = &mut *panic_context() {
+        panic_context.untold.push(what);
     }
 }
 
@@ -117,7 +117,7 @@ fn keep(home: &Path, report: &str) -> std::io::Result<PathBuf> {
     };
     let mut reports: Vec<PathBuf> = names.filter(is_report).collect();
     reports.sort();
-    for old in reports.iter().rev().skip(KEPT) {
+    for old in reports.iter().rev().skip(MAX_REPORTS) {
         let _ = std::fs::remove_file(old);
     }
     Ok(file)

@@ -19,6 +19,6 @@ fn reports_are_kept_in_the_home_privately_and_not_too_many_of_them() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     left.sort();
-    assert_eq!((left.len(), left[0].as_str()), (KEPT + 1, "other.txt"));
+    assert_eq!((left.len(), left[0].as_str()), (MAX_REPORTS + 1, "other.txt"));
     assert_eq!(left[1], "panic-1000000000011-1.txt", "the oldest go");
 }

@@ -72,7 +72,7 @@ pub(crate) fn is_settled(answered: &Result<()>) -> bool {
 }
 
 /// Whether somebody is at the terminal who can be asked.
-pub(crate) fn somebody_is_there() -> bool {
+pub(crate) fn has_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 

@@ -6,14 +6,14 @@ use longhaul_protocol::SessionId;
 use crate::BadUsage;
 use crate::args::GlobalArgs;
 use crate::output::shortened;
-use crate::short_id::{Named, find};
+use crate::short_id::{IdMatch, find};
 use crate::suggested_command::quoted;
 
 /// Keys that are less alike than this were hardly meant.
-const ALIKE: f64 = 0.82;
+const MIN_SIMILARITY: f64 = 0.82;
 
 /// So many sessions are named where several fit.
-const MOST_NAMED: usize = 10;
+const MAX_NAMED_SESSIONS: usize = 10;
 
 /// All sessions, by their keys.
 pub(crate) async fn all_sessions(journal: &dyn Journal) -> Result<Vec<SessionEntry>, Error> {
@@ -41,17 +41,20 @@ pub(crate) async fn find_session(journal: &dyn Journal, name: &str) -> anyhow::R
         );
     }
     let mut sessions = all_sessions(journal).await?;
-    match meant(&sessions, name) {
-        Meant::One(index) => Ok(sessions.swap_remove(index)),
-        Meant::Several(keys) => {
-            let more = keys.len().saturating_sub(MOST_NAMED);
+    match match_name(&sessions, name) {
+        NameMatch::One(index) => Ok(sessions.swap_remove(index)),
+        NameMatch::Several(keys) => {
+            let more = keys.len().saturating_sub(MAX_NAMED_SESSIONS);
             let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
-            let lines = keys.iter().take(MOST_NAMED).map(|key| format!("\n  {}", shortened(key, 200)));
+            let lines =
+                keys.iter().take(MAX_NAMED_SESSIONS).map(|key| format!("\n  {}", shortened(key, 200)));
             let lines: String = lines.collect();
             Err(BadUsage(format!("{name:?} fits several sessions:{lines}{more}")).into())
         }
-        Meant::Nothing(near) if near.is_empty() => Err(Error::NoSuchSession { key: name.to_owned() }.into()),
-        Meant::Nothing(near) => {
+        NameMatch::Nothing(near) if near.is_empty() => {
+            Err(Error::NoSuchSession { key: name.to_owned() }.into())
+        }
+        NameMatch::Nothing(near) => {
             let near: Vec<String> = near.iter().map(|key| shortened(key, 200)).collect();
             Err(BadUsage(format!("there is no session {name:?}; did you mean {}?", near.join(" or "))).into())
         }
@@ -63,14 +66,14 @@ pub(crate) async fn key_or_new(journal: &dyn Journal, name: &str) -> anyhow::Res
     if journal.session(name).await?.is_some() {
         return Ok(name.to_owned());
     }
-    match meant(&all_sessions(journal).await?, name) {
-        Meant::Nothing(_) => Ok(name.to_owned()),
+    match match_name(&all_sessions(journal).await?, name) {
+        NameMatch::Nothing(_) => Ok(name.to_owned()),
         _ => Ok(find_session(journal, name).await?.key),
     }
 }
 
 /// The session with exactly this key or id: for what can't be undone.
-pub(crate) async fn find_exactly(journal: &dyn Journal, name: &str) -> anyhow::Result<SessionEntry> {
+pub(crate) async fn find_session_exactly(journal: &dyn Journal, name: &str) -> anyhow::Result<SessionEntry> {
     if let Some(entry) = journal.session(name).await? {
         return Ok(entry);
     }
@@ -112,7 +115,7 @@ pub(crate) async fn refuse_trashed(journal: &dyn Journal, key: &str) -> anyhow::
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Meant<'a> {
+enum NameMatch<'a> {
     /// The one at this globals.
     One(usize),
     /// These keys fit.
@@ -121,30 +124,30 @@ enum Meant<'a> {
     Nothing(Vec<&'a str>),
 }
 
-fn meant<'a>(sessions: &'a [SessionEntry], name: &str) -> Meant<'a> {
+fn match_name<'a>(sessions: &'a [SessionEntry], name: &str) -> NameMatch<'a> {
     let at = |index: &usize| sessions[*index].key.as_str();
     let begin: Vec<usize> =
         (0..sessions.len()).filter(|index| sessions[*index].key.starts_with(name)).collect();
     match &begin[..] {
-        [one] => return Meant::One(*one),
+        [one] => return NameMatch::One(*one),
         [] => {}
         // What was put away is hardly meant where something else fits.
         several => {
             let here: Vec<usize> =
                 several.iter().copied().filter(|index| !sessions[*index].trashed).collect();
             return match here[..] {
-                [one] => Meant::One(one),
-                _ => Meant::Several(several.iter().map(at).collect()),
+                [one] => NameMatch::One(one),
+                _ => NameMatch::Several(several.iter().map(at).collect()),
             };
         }
     }
     let place = |id: SessionId| sessions.iter().position(|entry| entry.id == id);
     match find(sessions.iter().map(|entry| entry.id), name) {
-        Named::One(id) => place(id).map_or(Meant::Nothing(vec![]), Meant::One),
-        Named::Several(ids) => {
-            Meant::Several(ids.into_iter().filter_map(place).map(|index| at(&index)).collect())
+        IdMatch::One(id) => place(id).map_or(NameMatch::Nothing(vec![]), NameMatch::One),
+        IdMatch::Several(ids) => {
+            NameMatch::Several(ids.into_iter().filter_map(place).map(|index| at(&index)).collect())
         }
-        Named::Nothing => Meant::Nothing(nearest(sessions, name)),
+        IdMatch::Nothing => NameMatch::Nothing(nearest(sessions, name)),
     }
 }
 
@@ -154,7 +157,7 @@ fn nearest<'a>(sessions: &'a [SessionEntry], name: &str) -> Vec<&'a str> {
         .iter()
         .filter(|entry| !entry.trashed)
         .map(|entry| (strsim::jaro_winkler(&entry.key, name), entry.key.as_str()))
-        .filter(|(likeness, _)| *likeness > ALIKE)
+        .filter(|(likeness, _)| *likeness > MIN_SIMILARITY)
         .collect();
     near.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     near.into_iter().take(3).map(|(_, key)| key).collect()

@@ -8,7 +8,7 @@ pub(crate) fn resume(globals: &GlobalArgs, key: &str) -> String {
 }
 
 /// The command that opens the conversation of a session.
-pub(crate) fn come_back(globals: &GlobalArgs, key: &str) -> String {
+pub(crate) fn open_chat(globals: &GlobalArgs, key: &str) -> String {
     command(globals, &["-s", key])
 }
 

@@ -32,7 +32,7 @@ fn the_way_on_names_the_home_the_config_and_the_model_that_were_named() {
 fn the_way_on_is_taken_for_what_it_is() {
     let Arguments { globals, .. } = Arguments::parse_from(["longhaul"]);
 
-    let ways = [resume(&globals, "-x"), come_back(&globals, "-x")];
+    let ways = [resume(&globals, "-x"), open_chat(&globals, "-x")];
 
     assert_eq!(ways, ["longhaul resume -- -x", "longhaul -s=-x"]);
     for way in ways {

@@ -7,7 +7,7 @@ use crate::args::Arguments;
 use crate::suggested_command::quoted;
 
 /// Flags that are less alike than this are not meant.
-const ALIKE: f64 = 0.7;
+const MIN_SIMILARITY: f64 = 0.7;
 
 /// The refusal of a command line, with a tip where the parser has none.
 pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
@@ -71,7 +71,7 @@ fn flag_of_another(error: &clap::Error) -> Option<String> {
     let alike = |(_, flag): &(String, String)| strsim::jaro(flag, &wrong);
     let best = flags.iter().max_by(|one, other| alike(one).total_cmp(&alike(other)))?;
     let (best, at_best) = (best.1.clone(), alike(best));
-    if at_best < ALIKE {
+    if at_best < MIN_SIMILARITY {
         return None;
     }
     let mut owners: Vec<String> =

@@ -11,7 +11,7 @@ use crate::args::{AnswerOptions, GlobalArgs};
 use crate::output::{json, line, note, safe, shortened};
 use crate::questions::{OpenQuestion, yes_or_no};
 use crate::session_lookup::{find_session, refuse_trashed};
-use crate::short_id::{Named, find};
+use crate::short_id::{IdMatch, find};
 use crate::suggested_command::quoted;
 use crate::{BadUsage, config, exit, suggested_command};
 
@@ -56,11 +56,11 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &AnswerOptions) -> anyhow
 /// The question that a name means. What is no open question is for the journal to explain.
 fn named(open: &[OpenQuestion], name: &str) -> anyhow::Result<QuestionId> {
     match (find(open.iter().map(|open| open.id), name), name.trim().to_ascii_uppercase().parse()) {
-        (Named::One(id), _) | (Named::Nothing, Ok(id)) => Ok(id),
-        (Named::Several(_), _) => {
+        (IdMatch::One(id), _) | (IdMatch::Nothing, Ok(id)) => Ok(id),
+        (IdMatch::Several(_), _) => {
             Err(BadUsage(format!("{name:?} fits several questions{}", listed(open))).into())
         }
-        (Named::Nothing, Err(_)) => {
+        (IdMatch::Nothing, Err(_)) => {
             Err(BadUsage(format!("there is no open question {name:?}{}", listed(open))).into())
         }
     }

@@ -14,7 +14,7 @@ use crate::{config, event_text, exit};
 const BAR: u64 = 30;
 
 /// A context, and what is known about it.
-pub(crate) struct Context {
+pub(crate) struct ContextUsage {
     pub(crate) key: String,
     pub(crate) report: ContextReport,
     /// What the last compaction did.
@@ -33,7 +33,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow
     let last = last_compaction(&journal, entry.id, &state).await?;
     let report = context_report(&config::load(globals)?, &journal, &state).await;
     journal.close().await;
-    let context = Context { key, report, last };
+    let context = ContextUsage { key, report, last };
     if as_json {
         json(&context.as_json())?;
     } else {
@@ -53,7 +53,7 @@ pub(crate) fn compactions(number: u64, last: Option<&CompactDone>) -> String {
     format!("{}{}", count(number, "compaction"), last.unwrap_or_default())
 }
 
-impl Context {
+impl ContextUsage {
     /// For people: one thing a line.
     pub(crate) fn lines(&self) -> Vec<String> {
         let report = &self.report;

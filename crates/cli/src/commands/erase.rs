@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::args::{EraseOptions, Family, GlobalArgs};
 use crate::exit;
 use crate::output::{json, line};
-use crate::session_lookup::find_exactly;
+use crate::session_lookup::find_session_exactly;
 
 #[derive(Serialize)]
 struct ErasedForm {
@@ -20,7 +20,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: EraseOptions) -> anyhow::
     let Some(journal) = globals.open_journal().await? else {
         return Err(Error::NoSuchSession { key }.into());
     };
-    let session = find_exactly(&journal, &key).await?.id;
+    let session = find_session_exactly(&journal, &key).await?.id;
     let erased = match stream {
         Family::Session => erase_record(&journal, session, seq, &reason).await,
         other => {

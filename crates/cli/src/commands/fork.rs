@@ -23,8 +23,8 @@ pub(crate) async fn fork_named(globals: &GlobalArgs, name: &str, point: ForkPoin
         json(&forked)?;
         return Ok(exit::DONE);
     }
-    let come_back = suggested_command::come_back(globals, &forked.key);
-    forked_lines(&entry.key, &forked, &come_back).into_iter().try_for_each(line)?;
+    let open_chat = suggested_command::open_chat(globals, &forked.key);
+    forked_lines(&entry.key, &forked, &open_chat).into_iter().try_for_each(line)?;
     Ok(exit::DONE)
 }
 
@@ -43,7 +43,7 @@ pub(crate) async fn fork_as(
 }
 
 /// What came of a fork, and the command that goes on with it.
-pub(crate) fn forked_lines(parent: &str, forked: &Forked, come_back: &str) -> Vec<String> {
+pub(crate) fn forked_lines(parent: &str, forked: &Forked, open_chat: &str) -> Vec<String> {
     let (parent, key) = (shortened(parent, 200), shortened(&forked.key, 200));
     let records = count(forked.records, "record");
     let mut lines =
@@ -51,6 +51,6 @@ pub(crate) fn forked_lines(parent: &str, forked: &Forked, come_back: &str) -> Ve
     for text in &forked.unsent {
         lines.push(format!("Not taken along, since the model had not seen it: {}", shortened(text, 200)));
     }
-    lines.push(format!("To go on with it: {}", safe(come_back)));
+    lines.push(format!("To go on with it: {}", safe(open_chat)));
     lines
 }

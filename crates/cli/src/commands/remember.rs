@@ -9,11 +9,11 @@ use longhaul_protocol::Speaker;
 use serde_json::json;
 
 use crate::args::{GlobalArgs, RememberOptions};
-use crate::commands::memory::{Opened, scope_of_session, with_real_home};
+use crate::commands::memory::{MemoryHandle, scope_of_session, with_real_home};
 use crate::input_text::given;
 use crate::output::{count, json, line, note, shortened};
 use crate::session_lookup::{find_session, refuse_trashed};
-use crate::signals::Ends;
+use crate::signals::ExitSignals;
 use crate::{BadUsage, config, exit};
 
 /// Nobody goes through sessions.
@@ -58,7 +58,7 @@ async fn word_for_word(
     let scope = scope_of_session(&config, &*journal, key, Some(entry.id)).await?;
     let text = redactor(&config)?.redact(text);
     let changed = note_down(&*journal, &scope, &text, Speaker::User).await?;
-    let memory = Opened::new(journal, config, &scope).await?;
+    let memory = MemoryHandle::new(journal, config, &scope).await?;
     memory.bring_files_up_to_date().await;
     memory.journal.close().await;
     match as_json {
@@ -69,22 +69,22 @@ async fn word_for_word(
 }
 
 async fn go_through(globals: &GlobalArgs, key: &str, as_json: bool) -> anyhow::Result<u8> {
-    let mut ends = Ends::new()?;
+    let mut signals = ExitSignals::new()?;
     let config = config::with_model(globals, Patience::OneShot).await?;
     let runtime = tokio::select! {
         opened = Runtime::open(config) => opened?,
-        number = ends.next() => return Ok(exit::SIGNAL + number),
+        number = signals.next() => return Ok(exit::SIGNAL + number),
     };
     let session = runtime.session(key).await?;
     let extracted = tokio::select! {
         biased;
-        number = ends.next() => Err(number),
+        number = signals.next() => Err(number),
         extracted = session.extract() => Ok(extracted),
     };
     tokio::select! {
         ended = runtime.shutdown() => ended?,
         // Whoever asks twice means it. What is on disk is on disk.
-        number = ends.again() => std::process::exit(i32::from(exit::SIGNAL + number)),
+        number = signals.next_deliberate() => std::process::exit(i32::from(exit::SIGNAL + number)),
     }
     let extracted = match extracted {
         Ok(extracted) => extracted?,

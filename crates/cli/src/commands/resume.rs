@@ -11,9 +11,9 @@ use crate::event_printer::Form;
 use crate::one_shot::{OneShot, Stay};
 use crate::output::{line, note, shortened};
 use crate::session_lookup::open_session;
-use crate::signals::Ends;
+use crate::signals::ExitSignals;
 use crate::tui::chat::Terminal;
-use crate::tui::{Pick, pick};
+use crate::tui::{PickOutcome, pick};
 use crate::{exit, output, tui};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: ResumeOptions) -> anyhow::Result<u8> {
@@ -27,9 +27,9 @@ pub(crate) async fn run(globals: &GlobalArgs, options: ResumeOptions) -> anyhow:
             }
             [(key, _)] => key.clone(),
             several if !json && can_choose() => match choose(several).await? {
-                Pick::Chosen(index) => several[index].0.clone(),
-                Pick::Left => return Ok(exit::DONE),
-                Pick::Signal(number) => return Ok(exit::SIGNAL + number),
+                PickOutcome::Chosen(index) => several[index].0.clone(),
+                PickOutcome::Left => return Ok(exit::DONE),
+                PickOutcome::Signal(number) => return Ok(exit::SIGNAL + number),
             },
             several => {
                 note("several sessions have something unfinished; name one: longhaul resume KEY");
@@ -54,16 +54,16 @@ fn can_choose() -> bool {
     !is_dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-async fn choose(several: &[(String, String)]) -> anyhow::Result<Pick> {
+async fn choose(several: &[(String, String)]) -> anyhow::Result<PickOutcome> {
     // However it ends, the terminal is as it was.
     let _terminal = Terminal::remember();
-    let mut ends = Ends::new()?;
+    let mut signals = ExitSignals::new()?;
     let item = |(key, what): &(String, String)| tui::PickerItem {
         key: key.clone(),
         line: shortened(key, 200),
         detail: what.clone(),
     };
-    Ok(pick("Go on with which session?", several.iter().map(item).collect(), &mut ends).await?)
+    Ok(pick("Go on with which session?", several.iter().map(item).collect(), &mut signals).await?)
 }
 
 pub(crate) async fn again(

@@ -11,7 +11,7 @@ use crate::session_lookup::open_session;
 
 /// Whether a session is safe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Saved {
+pub(crate) struct SaveReport {
     pub(crate) key: String,
     pub(crate) id: SessionId,
     /// All of its records, with those of its inbox and its extracts.
@@ -37,14 +37,14 @@ pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow
 }
 
 /// Has everything written through to the disk, reads back what loading the session needs, and says how it stands.
-pub(crate) async fn save(journal: &dyn Journal, entry: &SessionEntry) -> anyhow::Result<Saved> {
+pub(crate) async fn save(journal: &dyn Journal, entry: &SessionEntry) -> anyhow::Result<SaveReport> {
     let size = size(journal, entry.id).await?;
     let checked = match journal.sync().await {
         Ok(()) => read_back(journal, entry).await,
         Err(error) => Err(error),
     };
     let reason = checked.err().map(|error| error.to_string());
-    Ok(Saved {
+    Ok(SaveReport {
         key: entry.key.clone(),
         id: entry.id,
         records: size.records,
@@ -83,7 +83,7 @@ async fn read_back(journal: &dyn Journal, entry: &SessionEntry) -> Result<(), Er
     Ok(())
 }
 
-impl Saved {
+impl SaveReport {
     /// For people.
     pub(crate) fn lines(&self) -> Vec<String> {
         let (key, records, bytes) =

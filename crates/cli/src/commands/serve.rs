@@ -11,11 +11,11 @@ use crate::args::{GlobalArgs, ServeOptions};
 use crate::output::{in_words, note, safe, shortened};
 use crate::questions::OpenQuestion;
 use crate::short_id::short;
-use crate::signals::Ends;
+use crate::signals::ExitSignals;
 use crate::{BadUsage, config, event_text, exit, panics, suggested_command};
 
 /// How long what is still to be shown may take when everything else has ended.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow::Result<u8> {
     if !options.no_http {
@@ -28,12 +28,12 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow:
         note(warning);
     }
     // From here on a signal is ours: one that comes while the journal is opened must not be lost.
-    let mut ends = Ends::new()?;
+    let mut signals = ExitSignals::new()?;
     let home = config.home.printable().to_string();
     let model = config.settings.model.name.clone();
     let runtime = tokio::select! {
         opened = Runtime::open(config) => opened?,
-        number = ends.next() => return Ok(exit::SIGNAL + number),
+        number = signals.next() => return Ok(exit::SIGNAL + number),
     };
     panics::suspend(&runtime, suggested_command::command(globals, &["resume"]));
     let mut watching = tokio::spawn(show(runtime.watch(), tokio::io::stdout(), options.json));
@@ -47,7 +47,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow:
         note(format!("{other} serves this home already; this one stands by, and goes on when that one ends"));
     }
     let code = tokio::select! {
-        number = ends.next() => exit::SIGNAL + number,
+        number = signals.next() => exit::SIGNAL + number,
         // It watches until everything has ended, unless it was wrong itself.
         _ = &mut watching => exit::FAILED,
     };
@@ -55,13 +55,13 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow:
     tokio::select! {
         ended = runtime.shutdown() => ended?,
         // Whoever asks twice means it. What is on disk is on disk.
-        _ = ends.again() => std::process::exit(i32::from(code)),
+        _ = signals.next_deliberate() => std::process::exit(i32::from(code)),
     }
     if code == exit::FAILED {
         return Ok(code);
     }
     // A reader that has gone or is slow is no reason to stay.
-    if let Ok(Ok(Ok(open))) = tokio::time::timeout(LAST_WORDS, watching).await {
+    if let Ok(Ok(Ok(open))) = tokio::time::timeout(DRAIN_TIMEOUT, watching).await {
         for (session, what) in open.0 {
             let resume = suggested_command::resume(globals, &session);
             note(format!(
@@ -75,9 +75,9 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow:
 
 /// The sessions of which a turn is open, and what of it goes on by itself.
 #[derive(Default)]
-struct Open(BTreeMap<String, String>);
+struct OpenTurns(BTreeMap<String, String>);
 
-impl Open {
+impl OpenTurns {
     fn see(&mut self, event: &Event) {
         let session = event.session.clone();
         match &event.kind {
@@ -98,8 +98,8 @@ async fn show(
     mut watcher: Watcher,
     mut output: impl AsyncWrite + Unpin,
     as_json: bool,
-) -> anyhow::Result<Open> {
-    let mut open = Open::default();
+) -> anyhow::Result<OpenTurns> {
+    let mut open = OpenTurns::default();
     let mut is_read = true;
     while let Some(watched) = watcher.next().await {
         panics::rehearse(&watched);
@@ -149,7 +149,7 @@ fn told(event: &Event) -> Option<String> {
         EventKind::Message { content, .. } => format!("says: {}", shortened(content, 90)),
         EventKind::Warning { code, text } if code == "resumed" => return Some(said(event, text)),
         EventKind::Warning { text, .. } => {
-            format!("warning: {}", shortened(text, event_text::LONGEST_WARNING))
+            format!("warning: {}", shortened(text, event_text::MAX_WARNING_CHARS))
         }
         EventKind::RetryWait { .. } => event_text::wait(&event.kind)?,
         EventKind::ModelChanged { .. } => event_text::model_change(&event.kind)?,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::args::{GlobalArgs, SessionOptions};
 use crate::commands::context;
 use crate::commands::memory::scope_of_session;
-use crate::commands::tasks::board::{Board, Listed};
+use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
 use crate::output::{count, grouped, in_words, json, line, safe, shortened};
 use crate::questions::{OpenQuestion, open_questions};
 use crate::session_lookup::{find_session, refuse_trashed};
@@ -20,7 +20,7 @@ use crate::short_id::short;
 use crate::{config, event_text, exit};
 
 /// A session, and what is known about it.
-pub(crate) struct Status {
+pub(crate) struct SessionStatus {
     pub(crate) key: String,
     pub(crate) id: Option<SessionId>,
     pub(crate) state: State,
@@ -39,14 +39,14 @@ pub(crate) struct Status {
     /// Questions that nobody has answered.
     pub(crate) questions: Vec<OpenQuestion>,
     /// Tasks that run.
-    pub(crate) tasks: Vec<Listed>,
-    pub(crate) memory: Remembered,
+    pub(crate) tasks: Vec<TaskEntry>,
+    pub(crate) memory: MemoryProgress,
     /// What its import says, if it came from a file.
     pub(crate) import: ImportMark,
 }
 
 /// What a session has to do with memory.
-pub(crate) struct Remembered {
+pub(crate) struct MemoryProgress {
     /// Whose memory it has.
     pub(crate) scope: String,
     /// How far it has been gone through.
@@ -55,7 +55,7 @@ pub(crate) struct Remembered {
     pub(crate) is_on: bool,
 }
 
-impl Remembered {
+impl MemoryProgress {
     pub(crate) async fn of(
         config: &Config,
         journal: &dyn Journal,
@@ -86,17 +86,17 @@ pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow
     let holder = session.other_holder().await?;
     let questions = open_questions(&session).await?;
     let last_compaction = last_compaction(&*journal, entry.id, &state).await?;
-    let tasks = running(&Board::new(journal.clone(), &globals.home_dir()?)?, &key, entry.id).await?;
+    let tasks = running(&TaskRegistry::new(journal.clone(), &globals.home_dir()?)?, &key, entry.id).await?;
     let config = config::load(globals)?;
     let report = context_report(&config, &*journal, &state).await;
-    let memory = Remembered::of(&config, &*journal, &key, Some(entry.id)).await?;
+    let memory = MemoryProgress::of(&config, &*journal, &key, Some(entry.id)).await?;
     let import = import_mark(&*journal, entry.id).await?;
     journal.close().await;
     let model = state.model.clone().unwrap_or_else(|| report.model.clone());
     let waiting = entry.inbox_head.saturating_sub(state.inbox_through) + state.waiting.len() as u64;
     let is_running = holder.is_some();
     let id = Some(entry.id);
-    let status = Status {
+    let status = SessionStatus {
         key,
         id,
         state,
@@ -120,12 +120,16 @@ pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow
 }
 
 /// The tasks of a session that run.
-pub(crate) async fn running(board: &Board, key: &str, id: SessionId) -> anyhow::Result<Vec<Listed>> {
+pub(crate) async fn running(
+    board: &TaskRegistry,
+    key: &str,
+    id: SessionId,
+) -> anyhow::Result<Vec<TaskEntry>> {
     let tasks = board.of(key, id).await?;
-    Ok(tasks.into_iter().filter(Listed::is_running).collect())
+    Ok(tasks.into_iter().filter(TaskEntry::is_running).collect())
 }
 
-impl Status {
+impl SessionStatus {
     /// For people: one thing a line.
     pub(crate) fn lines(&self) -> Vec<String> {
         let state = &self.state;
@@ -180,7 +184,7 @@ impl Status {
     }
 
     fn memory(&self) -> String {
-        let Remembered { scope, through, is_on } = &self.memory;
+        let MemoryProgress { scope, through, is_on } = &self.memory;
         let off = if *is_on { "" } else { "; off, since memory.extract_at_tokens is 0" };
         let (through, head) = (grouped(*through), grouped(self.state.head));
         format!("extracted through {through} of {head}, for {scope}{off}")
@@ -263,7 +267,7 @@ impl Status {
             "run_by": self.holder.as_ref().map(|holder| json!({"host": holder.host, "pid": holder.pid})),
             "rate_limits": state.rate_limits,
             "questions": self.questions.iter().map(question).collect::<Vec<_>>(),
-            "tasks": self.tasks.iter().map(Listed::as_json).collect::<Vec<_>>(),
+            "tasks": self.tasks.iter().map(TaskEntry::as_json).collect::<Vec<_>>(),
         })
     }
 }

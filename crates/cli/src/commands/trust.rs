@@ -12,7 +12,7 @@ use similar::TextDiff;
 
 use crate::args::{GlobalArgs, TrustOptions};
 use crate::output::{json, line};
-use crate::questions::{confirm, somebody_is_there};
+use crate::questions::{confirm, has_terminal};
 use crate::{BadUsage, exit};
 
 pub(crate) fn run(globals: &GlobalArgs, options: &TrustOptions) -> anyhow::Result<u8> {
@@ -62,7 +62,7 @@ fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Resu
 
 /// Asks the user, who has seen what the file sets.
 fn agree(file: &ProjectFile) -> anyhow::Result<()> {
-    if !somebody_is_there() {
+    if !has_terminal() {
         let hint = "nothing is trusted: run it in a terminal to be asked, or say --yes once you have looked at the file";
         return Err(BadUsage(hint.to_owned()).into());
     }

@@ -11,7 +11,7 @@ use crate::output::{count, grouped, is_closed_pipe, json, line};
 use crate::{exit, suggested_command};
 
 /// How many findings people are shown; programs get them all.
-const SHOWN: usize = 50;
+const MAX_FINDINGS_SHOWN: usize = 50;
 
 #[derive(Serialize)]
 pub(crate) struct Verified {
@@ -125,11 +125,11 @@ pub(crate) fn contents(report: &Report) -> String {
 }
 
 pub(crate) fn tell(damage: &[Damage]) -> anyhow::Result<()> {
-    for finding in damage.iter().take(SHOWN) {
+    for finding in damage.iter().take(MAX_FINDINGS_SHOWN) {
         line(format!("  {finding}"))?;
     }
-    if damage.len() > SHOWN {
-        line(format!("  and {} more; --json shows all", damage.len() - SHOWN))?;
+    if damage.len() > MAX_FINDINGS_SHOWN {
+        line(format!("  and {} more; --json shows all", damage.len() - MAX_FINDINGS_SHOWN))?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ pub(super) async fn extract(session: &Session, watch: &mut EventLoop<'_>) -> Opt
     let extracted = loop {
         tokio::select! {
             biased;
-            number = watch.ends.next() => {
+            number = watch.signals.next() => {
                 watch.teller.note("stopped; what is worth remembering of it is looked for later");
                 return Some(exit::SIGNAL + number);
             }

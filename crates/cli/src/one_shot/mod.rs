@@ -14,15 +14,15 @@ use longhaul_protocol::{Outcome, TurnEnded};
 
 use crate::args::GlobalArgs;
 use crate::commands::compact::{made_smaller, not_smaller, nothing_to_compact};
-use crate::commands::tasks::board;
-use crate::commands::tasks::board::{Board, Listed};
+use crate::commands::tasks::registry;
+use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
 use crate::event_printer::{Form, Teller};
 use crate::one_shot::event_loop::{EventLoop, StageEnd};
 use crate::output::{in_words, note, shortened};
-use crate::questions::{OpenQuestion, somebody_is_there};
+use crate::questions::{OpenQuestion, has_terminal};
 use crate::session_lookup::refuse_trashed;
 use crate::short_id::short;
-use crate::signals::{Ends, INTERRUPT};
+use crate::signals::{ExitSignals, SIGINT};
 use crate::{BadUsage, config, event_text, exit, panics, suggested_command};
 
 /// How long cleaning up may delay the end of the process; the next process does the rest.
@@ -65,10 +65,10 @@ impl OneShot<'_> {
             return Err(BadUsage("nothing was run".to_owned()).into());
         }
         // From here on a signal is ours: one that comes while the journal is opened must not be lost.
-        let mut ends = Ends::new()?;
+        let mut signals = ExitSignals::new()?;
         let mut teller = Teller::new(self.form).in_detail(self.globals.verbose);
-        let code = self.see_through(request, &mut EventLoop::new(&mut teller, &mut ends)).await;
-        match teller.finish(&mut ends, *code.as_ref().unwrap_or(&exit::FAILED)).await {
+        let code = self.see_through(request, &mut EventLoop::new(&mut teller, &mut signals)).await;
+        match teller.finish(&mut signals, *code.as_ref().unwrap_or(&exit::FAILED)).await {
             Ok(None) => code,
             Ok(Some(error)) => {
                 let show = suggested_command::command(self.globals, &["sessions", "show", &self.key]);
@@ -80,7 +80,7 @@ impl OneShot<'_> {
     }
 
     async fn agree_to_exposed_home(&self) -> anyhow::Result<bool> {
-        if !somebody_is_there() {
+        if !has_terminal() {
             return Ok(true);
         }
         let config = Config::load(self.globals.home_dir()?, &self.globals.sources()?)?;
@@ -100,7 +100,7 @@ impl OneShot<'_> {
         let config = config::with_model(self.globals, Patience::OneShot).await?;
         let runtime = tokio::select! {
             opened = Runtime::open(config) => opened?,
-            number = watch.ends.next() => return Ok(exit::SIGNAL + number),
+            number = watch.signals.next() => return Ok(exit::SIGNAL + number),
         };
         panics::suspend(&runtime, suggested_command::resume(self.globals, &self.key));
         let session = runtime.session(&self.key).await?;
@@ -117,7 +117,7 @@ impl OneShot<'_> {
         tokio::select! {
             ended = runtime.shutdown() => ended?,
             // A second signal ends the process at once; the journal has everything.
-            number = watch.ends.again() => std::process::exit(i32::from(exit::SIGNAL + number)),
+            number = watch.signals.next_deliberate() => std::process::exit(i32::from(exit::SIGNAL + number)),
         }
         Ok(match outcome? {
             StageOutcome::Done(by_signal) if by_signal > exit::SIGNAL => by_signal,
@@ -213,7 +213,7 @@ impl OneShot<'_> {
             stage = match self.stay {
                 _ if is_given_up => {
                     self.say_what_goes_on(session, watch.teller).await?;
-                    return Ok(StageOutcome::Done(exit::SIGNAL + INTERRUPT));
+                    return Ok(StageOutcome::Done(exit::SIGNAL + SIGINT));
                 }
                 Stay::ForTasks if !settles => Request::Settle,
                 // The session settled only because it asked a question.
@@ -259,7 +259,7 @@ impl OneShot<'_> {
             RequestOutcome::Ended(ended) => {
                 self.say_how_it_ended(ended, session, watch.teller).await?;
                 match ended.outcome {
-                    Outcome::Cancelled if watch.interrupts > 0 => exit::SIGNAL + INTERRUPT,
+                    Outcome::Cancelled if watch.interrupts > 0 => exit::SIGNAL + SIGINT,
                     _ => code_of(ended.outcome, ended.code.as_deref()),
                 }
             }
@@ -324,7 +324,7 @@ impl OneShot<'_> {
             return Ok(());
         }
         let Some(id) = session.id() else { return Ok(()) };
-        let board = Board::new(session.journal().clone(), &self.globals.home_dir()?)?;
+        let board = TaskRegistry::new(session.journal().clone(), &self.globals.home_dir()?)?;
         for task in board.of(&self.key, id).await?.iter().filter(|task| task.is_running()) {
             teller.note(goes_on(task));
         }
@@ -333,9 +333,9 @@ impl OneShot<'_> {
 }
 
 /// Says that a task goes on, and how to follow it.
-pub(crate) fn goes_on(task: &Listed) -> String {
+pub(crate) fn goes_on(task: &TaskEntry) -> String {
     let id = short(task.id());
-    format!("task {id} goes on: {}; longhaul tasks follow {id}", board::what(&task.started))
+    format!("task {id} goes on: {}; longhaul tasks follow {id}", registry::what(&task.started))
 }
 
 /// Reports the turns that task ends began and that did not complete; returns the exit code.
@@ -347,7 +347,7 @@ fn say_what_ended(watch: &mut EventLoop<'_>) -> u8 {
         }
         let by_signal = outcome == Outcome::Cancelled && watch.interrupts > 0;
         let next = match by_signal {
-            true => exit::SIGNAL + INTERRUPT,
+            true => exit::SIGNAL + SIGINT,
             false => code_of(outcome, reason.as_deref()),
         };
         code = first_failure(code, next);

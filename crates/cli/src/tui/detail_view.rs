@@ -17,11 +17,11 @@ pub(crate) struct Details {
     /// The oldest first.
     items: Vec<Detail>,
     chosen: usize,
-    opened: Option<Opened>,
+    opened: Option<OpenDetail>,
 }
 
 /// One of them, whole.
-struct Opened {
+struct OpenDetail {
     lines: Vec<Line<'static>>,
     /// The width for which they were made.
     width: u16,
@@ -31,7 +31,7 @@ struct Opened {
 
 /// What became of it with a key.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Stays {
+pub(crate) enum DetailOutcome {
     Open,
     Closed,
 }
@@ -43,12 +43,12 @@ impl Details {
         Some(Self { items, chosen, opened: None })
     }
 
-    pub(crate) fn press(&mut self, key: KeyEvent, (width, height): (u16, u16)) -> Stays {
+    pub(crate) fn press(&mut self, key: KeyEvent, (width, height): (u16, u16)) -> DetailOutcome {
         let page = usize::from(height.saturating_sub(3)).max(1);
         let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match (key.code, &mut self.opened) {
-            (KeyCode::Char('c' | 'd' | 'o'), _) if with_control => return Stays::Closed,
-            (KeyCode::Esc | KeyCode::Char('q'), None) => return Stays::Closed,
+            (KeyCode::Char('c' | 'd' | 'o'), _) if with_control => return DetailOutcome::Closed,
+            (KeyCode::Esc | KeyCode::Char('q'), None) => return DetailOutcome::Closed,
             (KeyCode::Esc | KeyCode::Char('q') | KeyCode::Left, opened @ Some(_)) => *opened = None,
             (KeyCode::Up | KeyCode::Char('k'), Some(opened)) => opened.from = opened.from.saturating_sub(1),
             (KeyCode::Down | KeyCode::Char('j'), Some(opened)) => opened.down(1, page),
@@ -63,11 +63,11 @@ impl Details {
             (KeyCode::Home, None) => self.chosen = 0,
             (KeyCode::End, None) => self.choose(usize::MAX / 2),
             (KeyCode::Enter | KeyCode::Right, None) => {
-                self.opened = Some(Opened { lines: self.whole(width), width, from: 0 });
+                self.opened = Some(OpenDetail { lines: self.whole(width), width, from: 0 });
             }
             _ => {}
         }
-        Stays::Open
+        DetailOutcome::Open
     }
 
     fn choose(&mut self, place: usize) {
@@ -89,7 +89,7 @@ impl Details {
         let chosen = self.chosen;
         if self.opened.as_ref().is_some_and(|opened| opened.width != width) {
             let lines = self.whole(width);
-            self.opened = Some(Opened { lines, width, from: 0 });
+            self.opened = Some(OpenDetail { lines, width, from: 0 });
         }
         let room = usize::from(height.saturating_sub(2)).max(1);
         let (mut rows, keys) = match &self.opened {
@@ -120,7 +120,7 @@ impl Details {
     }
 }
 
-impl Opened {
+impl OpenDetail {
     fn down(&mut self, rows: usize, page: usize) {
         self.from = (self.from + rows).min(self.lines.len().saturating_sub(page));
     }

@@ -30,10 +30,10 @@ mod view;
 mod viewport;
 mod wrap;
 
-pub(crate) use input::{History, Sources, Typing};
+pub(crate) use input::{CompletionSources, History, InputField};
 pub(crate) use picker::PickerItem;
-pub(crate) use picker::standalone::{Pick, pick};
-pub(crate) use screen::{Screen, Tell, Telling, let_go};
-pub(crate) use status_line::{Facts, Saved};
+pub(crate) use picker::standalone::{PickOutcome, pick};
+pub(crate) use screen::{Screen, ScreenHandle, ScreenUpdate, let_go};
+pub(crate) use status_line::{SaveState, StatusFacts};
 pub(crate) use transcript::Transcript;
-pub(crate) use view::{Activity, Pill, View};
+pub(crate) use view::{Activity, TaskPill, View};

@@ -16,24 +16,24 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::picker::PickerItem;
 use super::sgr::Colours;
-use super::status_line::Facts;
-use super::view::{Activity, Pill, View, Wanted};
+use super::status_line::StatusFacts;
+use super::view::{Activity, TaskPill, View, ViewRequest};
 use super::viewport::{Viewport, believable};
 use crate::questions::OpenQuestion;
-use crate::tui::chat::Typed;
+use crate::tui::chat::LineEvent;
 
 /// How long what happens may wait until it is seen. Keys don't.
-const FRAME: Duration = Duration::from_millis(16);
+const FRAME_INTERVAL: Duration = Duration::from_millis(16);
 /// How often what moves by itself is drawn.
-const TICK: Duration = Duration::from_millis(125);
+const TICK_INTERVAL: Duration = Duration::from_millis(125);
 /// How long it takes at most until all threads of a process that is stopped stand still.
-const STOPS_WITHIN: Duration = Duration::from_millis(250);
+const STOP_DELAY: Duration = Duration::from_millis(250);
 /// How long a terminal may take to take what gives it back. One that takes nothing must not hold up an end.
-const TAKES_WITHIN: Duration = Duration::from_millis(150);
+const RESTORE_TIMEOUT: Duration = Duration::from_millis(150);
 /// So much is taken in before it is shown, however much there is.
-const AT_ONCE: usize = 64;
+const MAX_BATCH: usize = 64;
 /// So many bytes of words wait together, roughly.
-const WORDS: usize = 512;
+const MAX_DELTA_BYTES: usize = 512;
 
 /// Pasted text is marked, and so can't press keys.
 const ENTER: &str = "\x1b[?2004h";
@@ -52,7 +52,7 @@ fn writing() -> MutexGuard<'static, ()> {
 }
 
 /// What the screen is told.
-pub(crate) enum Tell {
+pub(crate) enum ScreenUpdate {
     Watched(Watched),
     /// A line from the program itself.
     Note(String),
@@ -62,9 +62,9 @@ pub(crate) enum Tell {
     Printed(String),
     /// What somebody said elsewhere.
     Entered(String),
-    Facts(Facts),
+    StatusFacts(StatusFacts),
     Activity(Activity),
-    Pills(Vec<Pill>),
+    Pills(Vec<TaskPill>),
     /// Which questions nobody has answered.
     Questions(Vec<OpenQuestion>),
     /// What stands in place of the prompt until a line is entered.
@@ -84,44 +84,44 @@ pub(crate) enum Tell {
 }
 
 /// What comes to the thread.
-enum Incoming {
-    Tell(Tell),
-    Words(Growing),
+enum ScreenInput {
+    ScreenUpdate(ScreenUpdate),
+    Words(PendingDelta),
     Event(Event),
     Lost,
 }
 
 /// Words that nobody has taken in yet; more may be added to them until then.
-type Growing = Arc<Mutex<Option<Watched>>>;
+type PendingDelta = Arc<Mutex<Option<Watched>>>;
 
 /// Tells the screen, from wherever.
 #[derive(Clone)]
-pub(crate) struct Telling {
-    send: Sender<Incoming>,
+pub(crate) struct ScreenHandle {
+    send: Sender<ScreenInput>,
     /// What was told last, if that was words.
-    last: Arc<Mutex<Option<Growing>>>,
+    last: Arc<Mutex<Option<PendingDelta>>>,
 }
 
-impl Telling {
-    fn new(send: Sender<Incoming>) -> Self {
+impl ScreenHandle {
+    fn new(send: Sender<ScreenInput>) -> Self {
         Self { send, last: Arc::default() }
     }
 
     /// Words come faster than they are shown, and each would wait in an event of its own: they wait in one.
-    pub(crate) fn tell(&self, tell: Tell) {
+    pub(crate) fn tell(&self, tell: ScreenUpdate) {
         let mut last = locked(&self.last);
         let incoming = match tell {
-            Tell::Watched(watched) if words_of(&watched).is_some() => {
+            ScreenUpdate::Watched(watched) if words_of(&watched).is_some() => {
                 if last.as_ref().is_some_and(|growing| grows(growing, &watched)) {
                     return;
                 }
-                let growing = Growing::new(Mutex::new(Some(watched)));
+                let growing = PendingDelta::new(Mutex::new(Some(watched)));
                 *last = Some(growing.clone());
-                Incoming::Words(growing)
+                ScreenInput::Words(growing)
             }
             tell => {
                 *last = None;
-                Incoming::Tell(tell)
+                ScreenInput::ScreenUpdate(tell)
             }
         };
         // Whoever shows nothing any more has no need to know.
@@ -131,7 +131,7 @@ impl Telling {
     /// Waits until the terminal is as it was.
     pub(crate) async fn end(&self) {
         let (mark, reached) = oneshot::channel();
-        self.tell(Tell::End(mark));
+        self.tell(ScreenUpdate::End(mark));
         let _ = reached.await;
     }
 }
@@ -143,13 +143,13 @@ fn words_of(watched: &Watched) -> Option<&EventKind> {
 }
 
 /// Adds words to those that wait, if they are of the same kind and not too many.
-fn grows(growing: &Growing, more: &Watched) -> bool {
+fn grows(growing: &PendingDelta, more: &Watched) -> bool {
     let mut waiting = locked(growing);
     let Some(Watched::Event(waiting)) = &mut *waiting else { return false };
     match (&mut waiting.kind, words_of(more)) {
         (EventKind::TextDelta { text }, Some(EventKind::TextDelta { text: more }))
         | (EventKind::ReasoningDelta { text }, Some(EventKind::ReasoningDelta { text: more }))
-            if text.len() < WORDS =>
+            if text.len() < MAX_DELTA_BYTES =>
         {
             text.push_str(more);
             true
@@ -165,8 +165,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The screen, as the conversation has it.
 pub(crate) struct Screen {
-    telling: Telling,
-    typed: mpsc::UnboundedReceiver<Typed>,
+    telling: ScreenHandle,
+    typed: mpsc::UnboundedReceiver<LineEvent>,
 }
 
 impl Screen {
@@ -181,18 +181,19 @@ impl Screen {
         read_keys(tell.clone());
         watch_for_loss(tell.clone());
         let viewport = Viewport::new(io::stdout(), size, Colours::wanted());
-        let _: JoinHandle<()> =
-            std::thread::spawn(move || Showing { viewport, other: None, view, tell_typed }.run(&incoming));
-        Ok(Self { telling: Telling::new(tell), typed })
+        let _: JoinHandle<()> = std::thread::spawn(move || {
+            ScreenThread { viewport, other: None, view, tell_typed }.run(&incoming)
+        });
+        Ok(Self { telling: ScreenHandle::new(tell), typed })
     }
 
-    pub(crate) fn telling(&self) -> Telling {
+    pub(crate) fn telling(&self) -> ScreenHandle {
         self.telling.clone()
     }
 
     /// What is typed next. Giving up on it loses nothing.
-    pub(crate) async fn next(&mut self) -> Typed {
-        self.typed.recv().await.unwrap_or(Typed::Lost)
+    pub(crate) async fn next(&mut self) -> LineEvent {
+        self.typed.recv().await.unwrap_or(LineEvent::Lost)
     }
 }
 
@@ -211,19 +212,19 @@ pub(crate) fn let_go() {
         let _ = tell.send(());
     };
     if std::thread::Builder::new().spawn(write).is_ok() {
-        let _ = written.recv_timeout(TAKES_WITHIN);
+        let _ = written.recv_timeout(RESTORE_TIMEOUT);
     }
 }
 
 /// Reads keys, for as long as there is a terminal.
-fn read_keys(tell: Sender<Incoming>) {
+fn read_keys(tell: Sender<ScreenInput>) {
     std::thread::spawn(move || {
         loop {
             let incoming = match crossterm::event::read() {
-                Ok(event) => Incoming::Event(event),
-                Err(_) => Incoming::Lost,
+                Ok(event) => ScreenInput::Event(event),
+                Err(_) => ScreenInput::Lost,
             };
-            let is_lost = matches!(incoming, Incoming::Lost);
+            let is_lost = matches!(incoming, ScreenInput::Lost);
             if tell.send(incoming).is_err() || is_lost {
                 return;
             }
@@ -232,7 +233,7 @@ fn read_keys(tell: Sender<Incoming>) {
 }
 
 /// A terminal that goes away is told of by nobody who reads keys.
-fn watch_for_loss(tell: Sender<Incoming>) {
+fn watch_for_loss(tell: Sender<ScreenInput>) {
     std::thread::spawn(move || {
         let stdin = rustix::stdio::stdin();
         loop {
@@ -243,29 +244,29 @@ fn watch_for_loss(tell: Sender<Incoming>) {
                 Err(_) => break,
             }
         }
-        let _ = tell.send(Incoming::Lost);
+        let _ = tell.send(ScreenInput::Lost);
     });
 }
 
 /// What comes after something was taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Soon {
+enum Redraw {
     /// It is shown with the next frame.
     Frame,
     /// Somebody pressed a key, and looks.
     Now,
 }
 
-struct Showing<W> {
+struct ScreenThread<W> {
     viewport: Viewport<W>,
     /// The other page of the terminal, while details are looked at.
     other: Option<Viewport<io::Stdout>>,
     view: View,
-    tell_typed: mpsc::UnboundedSender<Typed>,
+    tell_typed: mpsc::UnboundedSender<LineEvent>,
 }
 
-impl<W: Write> Showing<W> {
-    fn run(mut self, incoming: &Receiver<Incoming>) {
+impl<W: Write> ScreenThread<W> {
+    fn run(mut self, incoming: &Receiver<ScreenInput>) {
         if self.enter().is_err() || self.show().is_err() {
             return self.lost();
         }
@@ -274,18 +275,18 @@ impl<W: Write> Showing<W> {
         let mut is_due = false;
         while IS_OURS.load(Ordering::SeqCst) {
             let wait = match (is_due, self.view.moves()) {
-                (true, _) => Some(FRAME.saturating_sub(shown.elapsed())),
-                (false, true) => Some(TICK.saturating_sub(shown.elapsed())),
+                (true, _) => Some(FRAME_INTERVAL.saturating_sub(shown.elapsed())),
+                (false, true) => Some(TICK_INTERVAL.saturating_sub(shown.elapsed())),
                 (false, false) => None,
             };
             let first = match wait {
                 Some(wait) => incoming.recv_timeout(wait),
                 None => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
-            let mut soon = Soon::Frame;
+            let mut soon = Redraw::Frame;
             match first {
                 Ok(first) => {
-                    let more = std::iter::from_fn(|| incoming.try_recv().ok()).take(AT_ONCE);
+                    let more = std::iter::from_fn(|| incoming.try_recv().ok()).take(MAX_BATCH);
                     for incoming in std::iter::once(first).chain(more) {
                         match self.take(incoming) {
                             Ok(Some(pressed)) => soon = pressed,
@@ -301,7 +302,7 @@ impl<W: Write> Showing<W> {
                 Err(RecvTimeoutError::Timeout) => is_due = true,
                 Err(RecvTimeoutError::Disconnected) => return drop(self.leave()),
             }
-            if is_due && (soon == Soon::Now || shown.elapsed() >= FRAME) {
+            if is_due && (soon == Redraw::Now || shown.elapsed() >= FRAME_INTERVAL) {
                 if self.show().is_err() {
                     return self.lost();
                 }
@@ -312,39 +313,39 @@ impl<W: Write> Showing<W> {
 
     /// Nobody can see anything any more.
     fn lost(&self) {
-        let _ = self.tell_typed.send(Typed::Lost);
+        let _ = self.tell_typed.send(LineEvent::Lost);
     }
 
-    fn take(&mut self, incoming: Incoming) -> io::Result<Option<Soon>> {
+    fn take(&mut self, incoming: ScreenInput) -> io::Result<Option<Redraw>> {
         match incoming {
-            Incoming::Tell(tell) => self.told(tell)?,
-            Incoming::Words(growing) => {
+            ScreenInput::ScreenUpdate(tell) => self.told(tell)?,
+            ScreenInput::Words(growing) => {
                 // From here on nobody adds to them.
                 let words = locked(&growing).take();
                 words.into_iter().for_each(|watched| self.view.see(&watched, Instant::now()));
             }
-            Incoming::Event(Event::Key(key)) if key.kind != KeyEventKind::Release => {
+            ScreenInput::Event(Event::Key(key)) if key.kind != KeyEventKind::Release => {
                 match self.view.press(key) {
-                    Wanted::Nothing => {}
-                    Wanted::Typed(typed) => drop(self.tell_typed.send(typed)),
-                    Wanted::Stop => self.stop()?,
-                    Wanted::Redraw => self.viewport.forget(),
+                    ViewRequest::Nothing => {}
+                    ViewRequest::Line(typed) => drop(self.tell_typed.send(typed)),
+                    ViewRequest::Stop => self.stop()?,
+                    ViewRequest::Redraw => self.viewport.forget(),
                 }
-                return Ok(Some(Soon::Now));
+                return Ok(Some(Redraw::Now));
             }
-            Incoming::Event(Event::Paste(text)) => {
+            ScreenInput::Event(Event::Paste(text)) => {
                 self.view.paste(&text);
-                return Ok(Some(Soon::Now));
+                return Ok(Some(Redraw::Now));
             }
-            Incoming::Event(Event::Resize(width, height)) => {
+            ScreenInput::Event(Event::Resize(width, height)) => {
                 self.viewport.resize((width, height))?;
                 if let Some(other) = &mut self.other {
                     other.resize((width, height))?;
                 }
                 self.view.resize(self.viewport.size());
             }
-            Incoming::Event(_) => {}
-            Incoming::Lost => {
+            ScreenInput::Event(_) => {}
+            ScreenInput::Lost => {
                 self.view.give_up_picking();
                 self.lost();
             }
@@ -352,22 +353,22 @@ impl<W: Write> Showing<W> {
         Ok(None)
     }
 
-    fn told(&mut self, tell: Tell) -> io::Result<()> {
+    fn told(&mut self, tell: ScreenUpdate) -> io::Result<()> {
         match tell {
-            Tell::Watched(watched) => self.view.see(&watched, Instant::now()),
-            Tell::Note(text) => self.view.note(&text),
-            Tell::Aside(text) => self.view.aside(&text),
-            Tell::Printed(text) => self.view.printed(&text),
-            Tell::Entered(text) => self.view.entered(&text),
-            Tell::Facts(facts) => self.view.set_facts(facts),
-            Tell::Activity(activity) => self.view.set_activity(activity),
-            Tell::Pills(pills) => self.view.set_pills(pills),
-            Tell::Questions(open) => self.view.set_questions(open),
-            Tell::Ask(question) => self.view.ask(question),
-            Tell::Pick { title, choices, answer } => self.view.pick(&title, choices, answer),
-            Tell::TurnOver => self.view.turn_over(),
-            Tell::Interrupted => self.view.turn_interrupted(),
-            Tell::End(mark) => {
+            ScreenUpdate::Watched(watched) => self.view.see(&watched, Instant::now()),
+            ScreenUpdate::Note(text) => self.view.note(&text),
+            ScreenUpdate::Aside(text) => self.view.aside(&text),
+            ScreenUpdate::Printed(text) => self.view.printed(&text),
+            ScreenUpdate::Entered(text) => self.view.entered(&text),
+            ScreenUpdate::StatusFacts(facts) => self.view.set_facts(facts),
+            ScreenUpdate::Activity(activity) => self.view.set_activity(activity),
+            ScreenUpdate::Pills(pills) => self.view.set_pills(pills),
+            ScreenUpdate::Questions(open) => self.view.set_questions(open),
+            ScreenUpdate::Ask(question) => self.view.ask(question),
+            ScreenUpdate::Pick { title, choices, answer } => self.view.pick(&title, choices, answer),
+            ScreenUpdate::TurnOver => self.view.turn_over(),
+            ScreenUpdate::Interrupted => self.view.turn_interrupted(),
+            ScreenUpdate::End(mark) => {
                 self.view.keep_typed();
                 self.leave()?;
                 let _ = mark.send(());
@@ -435,7 +436,7 @@ impl<W: Write> Showing<W> {
         let _ = crossterm::terminal::disable_raw_mode();
         let _ = kill_process(getpid(), Signal::TSTP);
         // Another thread may get the signal, and this one would take the terminal again before it stands still.
-        std::thread::sleep(STOPS_WITHIN);
+        std::thread::sleep(STOP_DELAY);
         if !IS_OURS.load(Ordering::SeqCst) {
             return Ok(());
         }

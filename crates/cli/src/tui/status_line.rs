@@ -9,7 +9,7 @@ use crate::output::shortened;
 
 /// What stands there.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Facts {
+pub(crate) struct StatusFacts {
     pub(crate) model: String,
     /// How many tokens the context may have.
     pub(crate) window: Option<u64>,
@@ -18,12 +18,12 @@ pub(crate) struct Facts {
     /// What the session has cost, if that is known.
     pub(crate) cost: f64,
     /// Whether everything that was said is on disk.
-    pub(crate) saved: Saved,
+    pub(crate) saved: SaveState,
 }
 
 /// Whether everything that was said is on disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Saved {
+pub(crate) enum SaveState {
     /// Nothing was said yet.
     #[default]
     Nothing,
@@ -32,7 +32,7 @@ pub(crate) enum Saved {
     All,
 }
 
-impl Facts {
+impl StatusFacts {
     pub(crate) fn see(&mut self, kind: &EventKind) {
         match kind {
             EventKind::ModelChanged { to, .. } => self.model.clone_from(to),
@@ -43,12 +43,12 @@ impl Facts {
                 self.cost += cost.unwrap_or(0.0);
             }
             EventKind::CompactDone { after, .. } => self.used = Some(*after),
-            EventKind::TextDelta { .. } => self.saved = Saved::NotYet,
+            EventKind::TextDelta { .. } => self.saved = SaveState::NotYet,
             EventKind::InputAccepted { .. }
             | EventKind::InputTaken { .. }
             | EventKind::Message { .. }
             | EventKind::AttemptDiscarded { .. }
-            | EventKind::TurnEnded { .. } => self.saved = Saved::All,
+            | EventKind::TurnEnded { .. } => self.saved = SaveState::All,
             _ => {}
         }
     }
@@ -70,9 +70,11 @@ impl Facts {
             several => parts.push((2, plain(format!("{several} tasks")))),
         }
         match self.saved {
-            Saved::Nothing => {}
-            Saved::NotYet => parts.push((2, Span::styled("not saved yet", Style::new().fg(Color::Yellow)))),
-            Saved::All => parts.push((2, plain("saved".to_owned()))),
+            SaveState::Nothing => {}
+            SaveState::NotYet => {
+                parts.push((2, Span::styled("not saved yet", Style::new().fg(Color::Yellow))))
+            }
+            SaveState::All => parts.push((2, plain("saved".to_owned()))),
         }
         if !hint.is_empty() {
             parts.push((4, plain(hint.to_owned())));

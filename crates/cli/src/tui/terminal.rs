@@ -4,7 +4,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 
 use crate::tui;
 
-const USUAL_WIDTH: usize = 80;
+const DEFAULT_WIDTH: usize = 80;
 
 /// What a terminal was like when the program began. It is that again when this goes, whatever happened in between.
 pub(crate) struct Terminal(Option<Termios>);
@@ -17,7 +17,7 @@ impl Terminal {
     /// How many columns it has; the usual number, where it does not say.
     pub(crate) fn width() -> usize {
         let size = tcgetwinsize(rustix::stdio::stderr()).ok().filter(|size| size.ws_col > 0);
-        size.map_or(USUAL_WIDTH, |size| usize::from(size.ws_col))
+        size.map_or(DEFAULT_WIDTH, |size| usize::from(size.ws_col))
     }
 
     /// Makes it what it was.

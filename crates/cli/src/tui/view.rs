@@ -9,28 +9,28 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use tokio::sync::oneshot;
 
-use super::detail_view::{Details, Stays};
-use super::input::{Pressed, Typing};
-use super::picker::{Picked, Picker, PickerItem};
-use super::status_line::{Facts, Saved};
+use super::detail_view::{DetailOutcome, Details};
+use super::input::{InputField, KeyOutcome};
+use super::picker::{Picker, PickerItem, PickerOutcome};
+use super::status_line::{SaveState, StatusFacts};
 use super::transcript::{Thoughts, Transcript};
 use super::viewport::Frame;
 use super::wrap::{one_row, wrapped};
 use crate::output::{safe, shortened};
 use crate::questions::{OpenQuestion, question, yes_or_no};
 use crate::short_id::short;
-use crate::tui::chat::Typed;
-use crate::tui::chat::slash::{Entry, read};
+use crate::tui::chat::LineEvent;
+use crate::tui::chat::slash::{SlashInput, parse_line};
 
 /// So many of each kind of line are shown; the rest is counted.
-const MOST_PILLS: usize = 3;
-const MOST_QUEUED: usize = 3;
+const MAX_PILL_ROWS: usize = 3;
+const MAX_QUEUED_ROWS: usize = 3;
 /// So many rows of a question.
-const MOST_ASKED: usize = 4;
+const MAX_QUESTION_ROWS: usize = 4;
 /// So many rows of what may still change are shown in any case.
-const LIVE: usize = 6;
+const MIN_LIVE_ROWS: usize = 6;
 /// From so many rows on, one may stay empty.
-const ROOMY: usize = 8;
+const MIN_SPACED_ROWS: usize = 8;
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 
 /// Whether a turn runs.
@@ -42,7 +42,7 @@ pub(crate) enum Activity {
 
 /// A task that goes on, and what it printed last.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pill {
+pub(crate) struct TaskPill {
     pub(crate) id: TaskId,
     pub(crate) what: String,
     pub(crate) last: String,
@@ -50,9 +50,9 @@ pub(crate) struct Pill {
 
 /// What a key asks of whoever shows the view.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ViewRequest {
     Nothing,
-    Typed(Typed),
+    Line(LineEvent),
     /// The process stops until somebody brings it back.
     Stop,
     /// Everything is drawn again.
@@ -61,14 +61,14 @@ pub(crate) enum Wanted {
 
 /// Something that was entered while a turn runs.
 #[derive(Debug, PartialEq, Eq)]
-struct Queued {
+struct QueuedInput {
     text: String,
     /// It has joined the turn, and stands above as soon as that cuts no answer in two.
     is_taken: bool,
 }
 
 /// A list of which one is chosen, and who waits for that.
-struct Picking {
+struct OpenPicker {
     picker: Picker,
     answer: Option<oneshot::Sender<Option<usize>>>,
 }
@@ -76,26 +76,26 @@ struct Picking {
 pub(crate) struct View {
     size: (u16, u16),
     transcript: Transcript,
-    typing: Typing,
-    facts: Facts,
+    typing: InputField,
+    facts: StatusFacts,
     activity: Activity,
-    pills: Vec<Pill>,
+    pills: Vec<TaskPill>,
     questions: Vec<OpenQuestion>,
     /// What was entered while a turn runs, and does not stand above yet.
-    queued: Vec<Queued>,
+    queued: Vec<QueuedInput>,
     /// What stands in place of the prompt, and is answered by one line.
     asked: Option<String>,
-    picking: Option<Picking>,
+    picking: Option<OpenPicker>,
     details: Option<Details>,
 }
 
 impl View {
-    pub(crate) fn new(size: (u16, u16), transcript: Transcript, typing: Typing) -> Self {
+    pub(crate) fn new(size: (u16, u16), transcript: Transcript, typing: InputField) -> Self {
         Self {
             size,
             transcript,
             typing,
-            facts: Facts::default(),
+            facts: StatusFacts::default(),
             activity: Activity::Idle,
             pills: Vec::new(),
             questions: Vec::new(),
@@ -135,7 +135,7 @@ impl View {
             let (taken, waiting) =
                 std::mem::take(&mut self.queued).into_iter().partition(|queued| queued.is_taken);
             self.queued = waiting;
-            let taken: Vec<Queued> = taken;
+            let taken: Vec<QueuedInput> = taken;
             taken.iter().for_each(|queued| self.transcript.entered(&queued.text));
         }
     }
@@ -148,7 +148,7 @@ impl View {
                 }
             }
             EventKind::TaskStarted { task_id, description } => {
-                self.pills.push(Pill { id: *task_id, what: description.clone(), last: String::new() });
+                self.pills.push(TaskPill { id: *task_id, what: description.clone(), last: String::new() });
             }
             EventKind::TaskEnded { task_id, status, .. } if *status != TaskStatus::Running => {
                 self.pills.retain(|pill| pill.id != *task_id);
@@ -189,7 +189,7 @@ impl View {
         self.transcript.entered(text);
     }
 
-    pub(crate) fn set_facts(&mut self, facts: Facts) {
+    pub(crate) fn set_facts(&mut self, facts: StatusFacts) {
         self.facts = facts;
     }
 
@@ -207,7 +207,7 @@ impl View {
     }
 
     /// Which tasks go on, and what each of them printed last.
-    pub(crate) fn set_pills(&mut self, pills: Vec<Pill>) {
+    pub(crate) fn set_pills(&mut self, pills: Vec<TaskPill>) {
         self.pills = pills;
     }
 
@@ -232,7 +232,7 @@ impl View {
         choices: Vec<PickerItem>,
         answer: oneshot::Sender<Option<usize>>,
     ) {
-        self.picking = Some(Picking { picker: Picker::new(title, choices), answer: Some(answer) });
+        self.picking = Some(OpenPicker { picker: Picker::new(title, choices), answer: Some(answer) });
     }
 
     /// Nobody will choose any more.
@@ -253,24 +253,24 @@ impl View {
         self.typing.keep();
     }
 
-    pub(crate) fn press(&mut self, key: KeyEvent) -> Wanted {
+    pub(crate) fn press(&mut self, key: KeyEvent) -> ViewRequest {
         if let Some(details) = &mut self.details {
-            if details.press(key, self.size) == Stays::Closed {
+            if details.press(key, self.size) == DetailOutcome::Closed {
                 self.details = None;
             }
-            return Wanted::Nothing;
+            return ViewRequest::Nothing;
         }
         if let Some(picking) = &mut self.picking {
             let chosen = match picking.picker.press(key) {
-                Picked::Nothing => return Wanted::Nothing,
-                Picked::Chosen(place) => Some(place),
-                Picked::Left => None,
+                PickerOutcome::Nothing => return ViewRequest::Nothing,
+                PickerOutcome::Chosen(place) => Some(place),
+                PickerOutcome::Left => None,
             };
             if let Some(answer) = picking.answer.take() {
                 let _ = answer.send(chosen);
             }
             self.picking = None;
-            return Wanted::Nothing;
+            return ViewRequest::Nothing;
         }
         // Where a question has a usual answer, that is entered by entering nothing.
         if self.asked.is_some() && key.code == KeyCode::Enter && self.typing.is_empty() {
@@ -278,38 +278,38 @@ impl View {
         }
         match self.typing.press(key) {
             // Whatever is half typed stays: what runs must be ended by the key that says so.
-            Pressed::Edited if key.code == KeyCode::Esc && self.activity == Activity::Turn => {
-                Wanted::Typed(Typed::Escape)
+            KeyOutcome::Edited if key.code == KeyCode::Esc && self.activity == Activity::Turn => {
+                ViewRequest::Line(LineEvent::Escape)
             }
-            Pressed::Edited => Wanted::Nothing,
-            Pressed::Entered(text) if self.asked.is_some() => self.answered(text),
-            Pressed::Entered(text) => {
+            KeyOutcome::Edited => ViewRequest::Nothing,
+            KeyOutcome::Entered(text) if self.asked.is_some() => self.answered(text),
+            KeyOutcome::Entered(text) => {
                 self.echo(&text);
-                Wanted::Typed(Typed::Line(text))
+                ViewRequest::Line(LineEvent::Line(text))
             }
-            Pressed::Escape => Wanted::Typed(Typed::Escape),
-            Pressed::Interrupt => Wanted::Typed(Typed::Interrupt),
-            Pressed::End => Wanted::Typed(Typed::End),
-            Pressed::Other(key) => self.other(key),
+            KeyOutcome::Escape => ViewRequest::Line(LineEvent::Escape),
+            KeyOutcome::Interrupt => ViewRequest::Line(LineEvent::Interrupt),
+            KeyOutcome::End => ViewRequest::Line(LineEvent::End),
+            KeyOutcome::Other(key) => self.other(key),
         }
     }
 
-    fn answered(&mut self, text: String) -> Wanted {
+    fn answered(&mut self, text: String) -> ViewRequest {
         let asked = self.asked.take().unwrap_or_default();
         self.transcript.aside(&format!("{asked}{text}"));
         self.activity = Activity::Turn;
-        Wanted::Typed(Typed::Line(text))
+        ViewRequest::Line(LineEvent::Line(text))
     }
 
     /// What is entered stands above at once; what joins a turn, when it has.
     fn echo(&mut self, text: &str) {
         let is_answer = !self.questions.is_empty() && yes_or_no(text).is_some();
-        match read(text) {
-            Entry::Say(said) if self.activity == Activity::Turn && !is_answer => {
-                self.queued.push(Queued { text: said, is_taken: false });
+        match parse_line(text) {
+            SlashInput::Say(said) if self.activity == Activity::Turn && !is_answer => {
+                self.queued.push(QueuedInput { text: said, is_taken: false });
             }
-            Entry::Say(said) => {
-                self.facts.saved = Saved::NotYet;
+            SlashInput::Say(said) => {
+                self.facts.saved = SaveState::NotYet;
                 self.transcript.entered(&said);
                 // Its turn begins in a moment; what is entered until then comes after it.
                 self.activity = Activity::Turn;
@@ -318,7 +318,7 @@ impl View {
         }
     }
 
-    fn other(&mut self, key: KeyEvent) -> Wanted {
+    fn other(&mut self, key: KeyEvent) -> ViewRequest {
         let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('o') if with_control => {
@@ -337,11 +337,11 @@ impl View {
                     Thoughts::Folded => "thoughts are folded from here on; Ctrl-O opens one",
                 });
             }
-            KeyCode::Char('l') if with_control => return Wanted::Redraw,
-            KeyCode::Char('z') if with_control => return Wanted::Stop,
+            KeyCode::Char('l') if with_control => return ViewRequest::Redraw,
+            KeyCode::Char('z') if with_control => return ViewRequest::Stop,
             _ => {}
         }
-        Wanted::Nothing
+        ViewRequest::Nothing
     }
 
     /// What is to be seen now. What is above the viewport is given once.
@@ -358,7 +358,7 @@ impl View {
         let mut middle = self.middle(width, left);
         let left = left.saturating_sub(middle.len());
         // Where a terminal gets half as wide, what is drawn again must still fit.
-        let mut rows = self.transcript.live(left.min(usize::from(height / 2).max(LIVE)), now);
+        let mut rows = self.transcript.live(left.min(usize::from(height / 2).max(MIN_LIVE_ROWS)), now);
         rows.append(&mut middle);
         let cursor = (cursor.0, u16::try_from(rows.len()).unwrap_or(0).saturating_add(cursor.1));
         rows.append(&mut input);
@@ -388,7 +388,7 @@ impl View {
         let status = self.facts.line(self.pills.len(), hint, width);
         let (column, row) = shown.cursor;
         // Where there is room, what is typed stands apart from what was said.
-        let mut lines = if room > ROOMY { vec![Line::default()] } else { vec![] };
+        let mut lines = if room > MIN_SPACED_ROWS { vec![Line::default()] } else { vec![] };
         lines.extend(question);
         let above = u16::try_from(lines.len()).unwrap_or(0);
         lines.extend(shown.lines);
@@ -409,12 +409,12 @@ impl View {
     /// What waits for somebody, and what goes on in the background.
     fn middle(&self, width: u16, room: usize) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
-        for queued in self.queued.iter().take(MOST_QUEUED) {
+        for queued in self.queued.iter().take(MAX_QUEUED_ROWS) {
             let text = format!("+ {}  (joins the turn at its next step)", shortened(&queued.text, 60));
             lines.push(Line::styled(text, DIM));
         }
-        if self.queued.len() > MOST_QUEUED {
-            lines.push(Line::styled(format!("+ {} more", self.queued.len() - MOST_QUEUED), DIM));
+        if self.queued.len() > MAX_QUEUED_ROWS {
+            lines.push(Line::styled(format!("+ {} more", self.queued.len() - MAX_QUEUED_ROWS), DIM));
         }
         if let Some(OpenQuestion { text, .. }) = self.questions.first() {
             let style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
@@ -422,8 +422,8 @@ impl View {
             let shown = question(text);
             let about = shown.lines().next().unwrap_or_default().to_owned();
             let mut rows = wrapped(&Line::styled(about, style), width, "  ");
-            if rows.len() > MOST_ASKED {
-                rows.truncate(MOST_ASKED);
+            if rows.len() > MAX_QUESTION_ROWS {
+                rows.truncate(MAX_QUESTION_ROWS);
                 rows.push(Line::styled("  … all of it stands above", style));
             }
             lines.extend(rows);
@@ -434,16 +434,16 @@ impl View {
             let how = format!("  y or n and Enter answers it; /answer TEXT is a no with its reason{more}");
             lines.extend(wrapped(&Line::styled(how, DIM), width, "  "));
         }
-        for pill in self.pills.iter().take(MOST_PILLS) {
+        for pill in self.pills.iter().take(MAX_PILL_ROWS) {
             lines.push(pill_line(pill));
         }
-        if self.pills.len() > MOST_PILLS {
+        if self.pills.len() > MAX_PILL_ROWS {
             lines.push(Line::styled(
-                format!("◦ {} more; /tasks lists them", self.pills.len() - MOST_PILLS),
+                format!("◦ {} more; /tasks lists them", self.pills.len() - MAX_PILL_ROWS),
                 DIM,
             ));
         }
-        if !lines.is_empty() && room > ROOMY {
+        if !lines.is_empty() && room > MIN_SPACED_ROWS {
             lines.insert(0, Line::default());
         }
         lines.truncate(room);
@@ -451,7 +451,7 @@ impl View {
     }
 }
 
-fn pill_line(pill: &Pill) -> Line<'static> {
+fn pill_line(pill: &TaskPill) -> Line<'static> {
     let style = Style::new().fg(Color::Blue);
     let mut spans =
         vec![Span::styled(format!("◦ {} ", short(pill.id)), style), Span::raw(shortened(&pill.what, 40))];

@@ -16,8 +16,8 @@ use unicode_width::UnicodeWidthStr;
 use super::sgr::{Colours, write_style};
 
 /// A terminal that says less than this, or more, does not tell the truth.
-const USUAL: (u16, u16) = (80, 24);
-const MOST: (u16, u16) = (1_000, 400);
+const DEFAULT_SIZE: (u16, u16) = (80, 24);
+const MAX_SIZE: (u16, u16) = (1_000, 400);
 
 /// What is to be seen.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,7 +46,7 @@ pub(crate) struct Viewport<W> {
 /// The size of a terminal, as far as it can be believed.
 pub(crate) fn believable((width, height): (u16, u16)) -> (u16, u16) {
     let or_usual = |said: u16, usual: u16, most: u16| if said == 0 { usual } else { said.min(most) };
-    (or_usual(width, USUAL.0, MOST.0), or_usual(height, USUAL.1, MOST.1))
+    (or_usual(width, DEFAULT_SIZE.0, MAX_SIZE.0), or_usual(height, DEFAULT_SIZE.1, MAX_SIZE.1))
 }
 
 impl<W: Write> Viewport<W> {

@@ -3,7 +3,7 @@ use std::path::Path;
 use longhaul_agent::keeper::{Enforcement, Network};
 use longhaul_agent::{SandboxMode, SandboxSettings, WithoutSandbox};
 
-use super::{LITTLE_ROOM, held, room};
+use super::{MIN_FREE_BYTES, held, room};
 
 /// S8, P3
 #[test]
@@ -25,7 +25,7 @@ fn a_sandbox_that_is_not_there_is_found_with_what_to_do_and_what_becomes_of_comm
 /// S8
 #[test]
 fn a_disk_with_little_room_is_found() {
-    let (little, enough) = (room(LITTLE_ROOM - 1, Path::new("/h")), room(LITTLE_ROOM, Path::new("/h")));
+    let (little, enough) = (room(MIN_FREE_BYTES - 1, Path::new("/h")), room(MIN_FREE_BYTES, Path::new("/h")));
 
     assert_eq!(
         little.line(),

@@ -14,11 +14,11 @@ use crate::output::{count, shortened};
 use crate::suggested_command::quoted;
 
 /// So far the newest record may be ahead of the clock: machines that share a home differ a little.
-const AHEAD_MS: i64 = 60_000;
+const MAX_CLOCK_SKEW_MS: i64 = 60_000;
 /// Before this was written no clock was right: 2025-01-01.
-const EARLIEST: Duration = Duration::from_secs(1_735_689_600);
+const EARLIEST_PLAUSIBLE_TIME: Duration = Duration::from_secs(1_735_689_600);
 /// What is in the trash for longer is forgotten rather than kept.
-const FORGOTTEN: Duration = Duration::from_secs(14 * 24 * 3_600);
+const TRASH_WARNING_AGE: Duration = Duration::from_secs(14 * 24 * 3_600);
 
 /// Looks without changing anything. Reading all of the journal is for `verify`.
 pub(super) async fn look(globals: &GlobalArgs, folder: &Path) -> Vec<Finding> {
@@ -47,7 +47,7 @@ pub(super) async fn look(globals: &GlobalArgs, folder: &Path) -> Vec<Finding> {
 fn years_behind(now: Duration) -> Option<Finding> {
     let found =
         "this machine's clock is years behind: records would get wrong times, and servers refuse to talk";
-    (now < EARLIEST).then(|| Finding::wrong("clock", found, "set the clock"))
+    (now < EARLIEST_PLAUSIBLE_TIME).then(|| Finding::wrong("clock", found, "set the clock"))
 }
 
 /// J8: nobody else may look into the home. What is in a folder that only its owner can open is out of reach.
@@ -111,7 +111,7 @@ fn what_runs(pid: u32) -> Option<String> {
 fn forgotten(home: &Home) -> Option<Finding> {
     let age = |path: &PathBuf| path.metadata().ok()?.modified().ok()?.elapsed().ok();
     let mut old = home.replaced_journals();
-    old.retain(|path| age(path).is_some_and(|age| age > FORGOTTEN));
+    old.retain(|path| age(path).is_some_and(|age| age > TRASH_WARNING_AGE));
     let bytes = old.iter().filter_map(|path| Some(path.metadata().ok()?.len())).sum();
     let first = quoted_path(old.first()?);
     let many = count(old.len() as u64, "journal");
@@ -163,7 +163,7 @@ fn ahead(newest: At, now: Duration) -> Option<Finding> {
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     let ahead = newest.0.saturating_sub(now);
     let by = duration(u64::try_from(ahead).ok()?);
-    (ahead > AHEAD_MS).then(|| {
+    (ahead > MAX_CLOCK_SKEW_MS).then(|| {
         let found = format!("the newest record is from {newest}, {by} ahead of this machine's clock");
         Finding::wrong("clock", found, "set the clock; what is idle or expired is told by it")
     })

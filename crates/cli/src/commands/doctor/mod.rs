@@ -18,7 +18,7 @@ use crate::output::{count, json, line, safe};
 use crate::short_id::short;
 
 /// With less room than this nothing can be relied on for long.
-const LITTLE_ROOM: u64 = 1 << 30;
+const MIN_FREE_BYTES: u64 = 1 << 30;
 
 /// What one check has found.
 pub(crate) struct Finding {
@@ -205,7 +205,7 @@ fn look_at_disk(folder: &Path) -> Finding {
 /// Whether so much free room is enough.
 fn room(free: u64, folder: &Path) -> Finding {
     let found = format!("{} free where {} is", size(free), folder.printable());
-    match free < LITTLE_ROOM {
+    match free < MIN_FREE_BYTES {
         true => Finding::wrong("disk", found, "make room, or move the home with --home"),
         false => Finding::fine("disk", found),
     }

@@ -12,8 +12,8 @@ use crate::commands::models::{is_set, used};
 use crate::config::NO_NAME;
 
 /// How long a server on this machine may take to say that it is there.
-const PATIENCE: Duration = Duration::from_secs(1);
-const OTHERS: &str = "or choose another with --model; `longhaul models` lists who serves them";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+const OTHER_MODELS_HINT: &str = "or choose another with --model; `longhaul models` lists who serves them";
 
 /// The model that would answer now, and those that stand in for it.
 pub(super) async fn look(config: &Config) -> Vec<Finding> {
@@ -23,7 +23,7 @@ pub(super) async fn look(config: &Config) -> Vec<Finding> {
     };
     let settings = &config.settings.model;
     if settings.name.is_empty() && settings.base_url.is_some() {
-        return vec![Finding::wrong("model", NO_NAME, OTHERS)];
+        return vec![Finding::wrong("model", NO_NAME, OTHER_MODELS_HINT)];
     }
     let (name, reason) = match used(&models, config).await {
         Ok(used) => used,
@@ -34,7 +34,7 @@ pub(super) async fn look(config: &Config) -> Vec<Finding> {
                          `longhaul models` lists them all";
             return vec![Finding::wrong("model", found, to_do)];
         }
-        Err(error) => return vec![Finding::wrong("model", error, OTHERS)],
+        Err(error) => return vec![Finding::wrong("model", error, OTHER_MODELS_HINT)],
     };
     let mut findings = vec![one(&models, config, &name, &reason).await];
     for name in &settings.fallback {
@@ -47,7 +47,7 @@ pub(super) async fn look(config: &Config) -> Vec<Finding> {
 async fn one(models: &Models, config: &Config, name: &str, reason: &str) -> Finding {
     let wanted = wanted(models, config, name);
     if let Err(error) = models.open(&wanted) {
-        return Finding::wrong("model", error, OTHERS);
+        return Finding::wrong("model", error, OTHER_MODELS_HINT);
     }
     let chosen = format!("{name} ({reason})");
     let provider = name.split_once('/').and_then(|(provider, _)| models.providers().get(provider));
@@ -69,8 +69,8 @@ async fn one(models: &Models, config: &Config, name: &str, reason: &str) -> Find
     }
     let start = provider.and_then(|provider| provider.start.as_ref());
     let to_do = match start {
-        Some(start) => format!("start it ({start}), {OTHERS}"),
-        None => format!("start its server, mend model.base_url, {OTHERS}"),
+        Some(start) => format!("start it ({start}), {OTHER_MODELS_HINT}"),
+        None => format!("start its server, mend model.base_url, {OTHER_MODELS_HINT}"),
     };
     Finding::wrong("model", format!("{chosen}; nobody answers at {shown}"), to_do)
 }
@@ -113,5 +113,5 @@ async fn answers(address: &str) -> bool {
     let has_port =
         host.rsplit(':').next().is_some_and(|port| port.parse::<u16>().is_ok()) && host.contains(':');
     let host_and_port = if has_port { host.to_owned() } else { format!("{host}:{port}") };
-    matches!(tokio::time::timeout(PATIENCE, TcpStream::connect(host_and_port)).await, Ok(Ok(_)))
+    matches!(tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(host_and_port)).await, Ok(Ok(_)))
 }

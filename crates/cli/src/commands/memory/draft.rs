@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use longhaul_protocol::{InputId, PrintablePath};
 
-use crate::signals::{Ends, INTERRUPT};
+use crate::signals::{ExitSignals, SIGINT};
 use crate::{BadUsage, exit};
 
 /// A text in a folder of its own, which goes with this unless it is kept.
-pub(super) struct Draft {
+pub(super) struct PageDraft {
     folder: PathBuf,
     file: PathBuf,
     is_kept: bool,
 }
 
 /// How an editor was left.
-pub(super) enum Left {
+pub(super) enum EditorResult {
     /// With this text.
     Text(String),
     /// It failed, which it said so.
@@ -27,7 +27,7 @@ pub(super) enum Left {
     Signal(u8),
 }
 
-impl Draft {
+impl PageDraft {
     /// A copy of this text under this name, which is plain.
     pub(super) fn new(name: &str, text: &str) -> anyhow::Result<Self> {
         let unique = InputId::generate().to_string();
@@ -47,8 +47,8 @@ impl Draft {
     }
 
     /// Has it changed in an editor, and waits for that. Ctrl-C is the editor's.
-    pub(super) async fn edit(&self, editor: &str) -> anyhow::Result<Left> {
-        let mut ends = Ends::new()?;
+    pub(super) async fn edit(&self, editor: &str) -> anyhow::Result<EditorResult> {
+        let mut signals = ExitSignals::new()?;
         let mut process = tokio::process::Command::new("sh")
             .args(["-c", &format!("{editor} \"$@\""), editor])
             .arg(&self.file)
@@ -56,14 +56,14 @@ impl Draft {
             .with_context(|| format!("{editor} can't be started"))?;
         let status = loop {
             tokio::select! {
-                number = ends.next() => if number != INTERRUPT { return Ok(Left::Signal(exit::SIGNAL + number)) },
+                number = signals.next() => if number != SIGINT { return Ok(EditorResult::Signal(exit::SIGNAL + number)) },
                 ended = process.wait() => break ended?,
             }
         };
         if !status.success() {
-            return Ok(Left::Failed(format!("{editor} ended with {status}")));
+            return Ok(EditorResult::Failed(format!("{editor} ended with {status}")));
         }
-        Ok(Left::Text(read(&self.file)?))
+        Ok(EditorResult::Text(read(&self.file)?))
     }
 
     /// The text as it is now, if it can be read.
@@ -78,7 +78,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for PageDraft {
     fn drop(&mut self) {
         if !self.is_kept {
             let _ = std::fs::remove_dir_all(&self.folder);

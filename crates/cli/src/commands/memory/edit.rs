@@ -7,8 +7,8 @@ use longhaul_agent::redactor;
 use longhaul_memory::{Change, Error, change_page};
 use longhaul_protocol::{PrintablePath, Seq};
 
-use super::draft::{Draft, Left, editor, read};
-use super::{Opened, say_changed};
+use super::draft::{EditorResult, PageDraft, editor, read};
+use super::{MemoryHandle, say_changed};
 use crate::args::EditOptions;
 use crate::input_text::given;
 use crate::output::{note, shortened};
@@ -18,16 +18,16 @@ use crate::{BadUsage, exit};
 const BY_HAND: &str = "edited by hand";
 
 /// What a person wrote, and where it still is if it can't be written.
-enum Written {
+enum PageText {
     /// In a file of that person.
     File(PathBuf, String),
     /// On standard input.
     Input(String),
     /// In an editor.
-    Draft(Draft, String),
+    Draft(PageDraft, String),
 }
 
-impl Written {
+impl PageText {
     fn text(&self) -> &str {
         match self {
             Self::File(_, text) | Self::Input(text) | Self::Draft(_, text) => text,
@@ -38,13 +38,13 @@ impl Written {
     fn keep(self, page: &str) -> anyhow::Result<PathBuf> {
         Ok(match self {
             Self::File(path, _) => path,
-            Self::Input(text) => Draft::new(page, &text)?.keep(),
+            Self::Input(text) => PageDraft::new(page, &text)?.keep(),
             Self::Draft(draft, _) => draft.keep(),
         })
     }
 }
 
-pub(super) async fn edit(memory: &Opened, options: EditOptions, as_json: bool) -> anyhow::Result<u8> {
+pub(super) async fn edit(memory: &MemoryHandle, options: EditOptions, as_json: bool) -> anyhow::Result<u8> {
     let EditOptions { page: name, input, file, remove, reason } = options;
     let seen = memory.book.pages.get(&name);
     let before = seen.map_or("", |page| page.text.as_str());
@@ -62,18 +62,18 @@ pub(super) async fn edit(memory: &Opened, options: EditOptions, as_json: bool) -
         say_that_it_is_new(memory, &name);
     }
     let written = match input.map(PathBuf::from).or(file) {
-        Some(path) if path == Path::new("-") => Written::Input(given("-".to_owned())?),
-        Some(path) => Written::File(path.clone(), read(&path)?),
+        Some(path) if path == Path::new("-") => PageText::Input(given("-".to_owned())?),
+        Some(path) => PageText::File(path.clone(), read(&path)?),
         None => {
-            let draft = Draft::new(&name, before)?;
+            let draft = PageDraft::new(&name, before)?;
             match draft.edit(&editor()?).await? {
-                Left::Text(text) => Written::Draft(draft, text),
-                Left::Failed(why) => {
+                EditorResult::Text(text) => PageText::Draft(draft, text),
+                EditorResult::Failed(why) => {
                     note(format!("{why}; nothing was changed"));
                     keep_what_was_written(draft, before);
                     return Ok(exit::FAILED);
                 }
-                Left::Signal(code) => {
+                EditorResult::Signal(code) => {
                     keep_what_was_written(draft, before);
                     return Ok(code);
                 }
@@ -94,7 +94,7 @@ pub(super) async fn edit(memory: &Opened, options: EditOptions, as_json: bool) -
         Ok(changed) => {
             let what = if seen.is_some() { "changed" } else { "new" };
             say_changed(memory, changed.as_ref(), as_json, what)?;
-            if let (Written::File(..), Some(changed)) = (&written, &changed) {
+            if let (PageText::File(..), Some(changed)) = (&written, &changed) {
                 say_what_is_gone(before, written.text(), changed.seq);
             }
             memory.bring_files_up_to_date().await;
@@ -127,7 +127,7 @@ fn say_what_is_gone(before: &str, text: &str, seq: Seq) {
 }
 
 /// A name that leads nowhere makes a page; whoever has mistyped one should know.
-fn say_that_it_is_new(memory: &Opened, name: &str) {
+fn say_that_it_is_new(memory: &MemoryHandle, name: &str) {
     let near = memory.nearest(name);
     let hint = match near.is_empty() {
         true => String::new(),
@@ -137,7 +137,7 @@ fn say_that_it_is_new(memory: &Opened, name: &str) {
 }
 
 /// What somebody has written is not lost because the editor was.
-fn keep_what_was_written(draft: Draft, before: &str) {
+fn keep_what_was_written(draft: PageDraft, before: &str) {
     if draft.text().is_some_and(|text| text != before) {
         note(format!("what you wrote is in {}", draft.keep().printable()));
     }

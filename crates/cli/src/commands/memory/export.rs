@@ -7,12 +7,12 @@ use anyhow::Context;
 use longhaul_protocol::PrintablePath;
 use serde_json::{Value, json};
 
-use super::{Opened, versions};
+use super::{MemoryHandle, versions};
 use crate::output::{count, line, note};
 use crate::output_file::{OutputFile, destination};
 use crate::{BadUsage, output};
 
-pub(super) async fn export(memory: &Opened, to: Option<&Path>, as_json: bool) -> anyhow::Result<()> {
+pub(super) async fn export(memory: &MemoryHandle, to: Option<&Path>, as_json: bool) -> anyhow::Result<()> {
     let to = to.filter(|path| *path != Path::new("-"));
     match (to, as_json) {
         (None, false) => {
@@ -35,12 +35,12 @@ pub(super) async fn export(memory: &Opened, to: Option<&Path>, as_json: bool) ->
     }
 }
 
-fn pages(memory: &Opened) -> String {
+fn pages(memory: &MemoryHandle) -> String {
     format!("{} of {}", count(memory.book.pages.len() as u64, "page"), memory.book.scope)
 }
 
 /// One Markdown file for each page, in a folder that has nothing else.
-fn write_files(memory: &Opened, folder: &Path) -> anyhow::Result<()> {
+fn write_files(memory: &MemoryHandle, folder: &Path) -> anyhow::Result<()> {
     let in_words = || folder.printable().to_string();
     match std::fs::create_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -62,9 +62,9 @@ fn write_files(memory: &Opened, folder: &Path) -> anyhow::Result<()> {
 }
 
 /// The pages as they are, and every change as it stands in the journal.
-async fn everything(memory: &Opened) -> anyhow::Result<Value> {
+async fn everything(memory: &MemoryHandle) -> anyhow::Result<Value> {
     let changes = versions::all(memory).await?;
-    let version = |placed: &versions::Placed, name: &str| {
+    let version = |placed: &versions::PageChange, name: &str| {
         let change = placed.changed.pages.iter().find(|change| change.page == name)?;
         Some(json!({
             "seq": placed.seq,

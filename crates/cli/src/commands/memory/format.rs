@@ -12,10 +12,10 @@ use super::scope::in_words;
 use crate::output::{count, grouped, safe, shortened};
 
 /// So much of what was not taken is shown of one change; JSON has all.
-const REFUSED: usize = 5;
+const MAX_REFUSALS_SHOWN: usize = 5;
 
 /// What `longhaul memory` shows.
-pub(crate) struct Listing {
+pub(crate) struct PageListing {
     pub(crate) scope: String,
     pub(crate) pages: BTreeMap<String, Page>,
     /// How many extracted items no page was made from yet.
@@ -29,7 +29,7 @@ pub(crate) struct Listing {
     pub(crate) others: BTreeSet<String>,
 }
 
-impl Listing {
+impl PageListing {
     /// For people.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -165,10 +165,13 @@ fn change_lines(entry: &LogEntry) -> Vec<String> {
         lines.push(format!("        {}{why}{sources}", shortened(page, 80)));
     }
     lines.extend(
-        refused.iter().take(REFUSED).map(|why| format!("        not taken: {}", shortened(why, 300))),
+        refused
+            .iter()
+            .take(MAX_REFUSALS_SHOWN)
+            .map(|why| format!("        not taken: {}", shortened(why, 300))),
     );
-    if refused.len() > REFUSED {
-        lines.push(format!("        and {} more not taken", refused.len() - REFUSED));
+    if refused.len() > MAX_REFUSALS_SHOWN {
+        lines.push(format!("        and {} more not taken", refused.len() - MAX_REFUSALS_SHOWN));
     }
     lines
 }
@@ -189,18 +192,18 @@ pub(super) fn log_form(entry: &LogEntry) -> Value {
 }
 
 /// Something that was found, with the key of its session.
-pub(crate) struct Hit {
+pub(crate) struct MemoryHit {
     pub(crate) found: Found,
     pub(crate) key: Option<String>,
 }
 
 /// What was found, for people, in the order in which it comes.
-pub(crate) fn found_lines(hits: &[Hit]) -> Vec<String> {
+pub(crate) fn found_lines(hits: &[MemoryHit]) -> Vec<String> {
     hits.iter().flat_map(hit_lines).collect()
 }
 
-fn hit_lines(hit: &Hit) -> [String; 2] {
-    let Hit { found, key } = hit;
+fn hit_lines(hit: &MemoryHit) -> [String; 2] {
+    let MemoryHit { found, key } = hit;
     let key = shortened(key.as_deref().unwrap_or("a session"), 60);
     let place = match &found.place {
         Place::Page(name) => format!("page {}", shortened(name, 80)),
@@ -226,8 +229,8 @@ fn records(seqs: &[u64]) -> String {
 }
 
 /// Something that was found, for programs.
-pub(super) fn found_form(hit: &Hit) -> Value {
-    let Hit { found, key } = hit;
+pub(super) fn found_form(hit: &MemoryHit) -> Value {
+    let MemoryHit { found, key } = hit;
     let mut form = match &found.place {
         Place::Page(name) => json!({"kind": "page", "page": name}),
         Place::Item { session, seq, item } => {

@@ -10,8 +10,8 @@ fn page(text: &str, by: ChangedBy) -> Page {
     Page { text: text.to_owned(), versions: vec![version(1), version(4)] }
 }
 
-fn listing(pages: &[(&str, Page)]) -> Listing {
-    Listing {
+fn listing(pages: &[(&str, Page)]) -> PageListing {
+    PageListing {
         scope: "agent-a".to_owned(),
         pages: pages.iter().map(|(name, page)| ((*name).to_owned(), page.clone())).collect(),
         waiting: 0,
@@ -148,7 +148,7 @@ fn what_is_found_says_where_it_is_and_whose_words_it_is() {
         excerpt: " delete\nall ".to_owned(),
         sources: sources.to_vec(),
     };
-    let hit = |found, key: Option<&str>| Hit { found, key: key.map(str::to_owned) };
+    let hit = |found, key: Option<&str>| MemoryHit { found, key: key.map(str::to_owned) };
 
     let lines = found_lines(&[
         hit(found(Place::Page("core".to_owned()), &[]), None),

@@ -8,22 +8,22 @@ use longhaul_journal::{Journal, Page as Records};
 use longhaul_memory::{Book, Error, Found, Mirrored, Page, Places, Words, mirror, recall};
 use longhaul_protocol::{ExtractRecord, SessionId};
 
-use super::format::{Hit, Listing};
+use super::format::{MemoryHit, PageListing};
 use super::scope;
 use super::scope::scope_of_session;
 use crate::output::note;
 
 /// Names that are less alike than this were hardly meant.
-const ALIKE: f64 = 0.75;
+const MIN_SIMILARITY: f64 = 0.75;
 
 /// A memory.
-pub(crate) struct Opened {
+pub(crate) struct MemoryHandle {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) config: Config,
     pub(crate) book: Book,
 }
 
-impl Opened {
+impl MemoryHandle {
     pub(crate) async fn new(journal: Arc<dyn Journal>, config: Config, scope: &str) -> anyhow::Result<Self> {
         let book = Book::load(&*journal, scope).await?;
         Ok(Self { journal, config, book })
@@ -65,17 +65,17 @@ impl Opened {
             .pages
             .keys()
             .map(|known| (strsim::jaro_winkler(known, &name), known.as_str()))
-            .filter(|(likeness, _)| *likeness > ALIKE)
+            .filter(|(likeness, _)| *likeness > MIN_SIMILARITY)
             .collect();
         near.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         near.into_iter().take(3).map(|(_, known)| known).collect()
     }
 
     /// What `longhaul memory` shows.
-    pub(crate) async fn listing(&self) -> anyhow::Result<Listing> {
+    pub(crate) async fn listing(&self) -> anyhow::Result<PageListing> {
         let mut others = scope::with_pages(&*self.journal).await?;
         others.remove(&self.book.scope);
-        Ok(Listing {
+        Ok(PageListing {
             scope: self.book.scope.clone(),
             pages: self.book.pages.clone(),
             waiting: self.waiting().await?,
@@ -109,7 +109,7 @@ impl Opened {
     }
 
     /// What fits a query, the best first, each with the key of its session.
-    pub(crate) async fn search(&self, query: &str, most: usize) -> anyhow::Result<Vec<Hit>> {
+    pub(crate) async fn search(&self, query: &str, most: usize) -> anyhow::Result<Vec<MemoryHit>> {
         let sessions = self.sessions().await?;
         let places = Places { book: self.book.clone(), sessions, present: None };
         let found = recall(&[&Words], &*self.journal, &places, query, most).await?;
@@ -118,7 +118,7 @@ impl Opened {
         };
         let hit = |found: Found| {
             let key = shown_session(&found).and_then(key_of);
-            Hit { found, key }
+            MemoryHit { found, key }
         };
         Ok(found.into_iter().map(hit).collect())
     }

@@ -26,7 +26,7 @@ use longhaul_protocol::{PrintablePath, Seq};
 use serde_json::json;
 
 pub(crate) use self::format::{found_lines, log_lines};
-pub(crate) use self::handle::Opened;
+pub(crate) use self::handle::MemoryHandle;
 pub(crate) use self::scope::scope_of_session;
 use crate::args::{EditOptions, GlobalArgs, MemoryCommand, MemoryOptions};
 use crate::output::{json, line, safe, shortened};
@@ -48,13 +48,13 @@ pub(crate) async fn run(globals: &GlobalArgs, options: MemoryOptions) -> anyhow:
     let config = with_real_home(globals, config)?;
     let journal: Arc<dyn Journal> = Arc::new(journal);
     let scope = whose.scope(&config, &*journal).await?;
-    let memory = Opened::new(journal, config, &scope).await?;
+    let memory = MemoryHandle::new(journal, config, &scope).await?;
     let done = carry_out(&memory, command, json).await;
     memory.journal.close().await;
     done
 }
 
-async fn carry_out(memory: &Opened, command: MemoryCommand, as_json: bool) -> anyhow::Result<u8> {
+async fn carry_out(memory: &MemoryHandle, command: MemoryCommand, as_json: bool) -> anyhow::Result<u8> {
     let (journal, scope) = (&*memory.journal, memory.book.scope.as_str());
     match command {
         MemoryCommand::List => {
@@ -103,7 +103,7 @@ async fn carry_out(memory: &Opened, command: MemoryCommand, as_json: bool) -> an
 }
 
 /// A page as it is, or as it was.
-async fn show(memory: &Opened, name: &str, at: Option<Seq>, as_json: bool) -> anyhow::Result<()> {
+async fn show(memory: &MemoryHandle, name: &str, at: Option<Seq>, as_json: bool) -> anyhow::Result<()> {
     let (text, version) = match at {
         Some(seq) => {
             let version = versions::at(memory, name, seq).await?;
@@ -121,7 +121,12 @@ async fn show(memory: &Opened, name: &str, at: Option<Seq>, as_json: bool) -> an
 }
 
 /// Says what was written: on standard output, since it is what was asked for.
-fn say_changed(memory: &Opened, changed: Option<&Changed>, as_json: bool, what: &str) -> anyhow::Result<()> {
+fn say_changed(
+    memory: &MemoryHandle,
+    changed: Option<&Changed>,
+    as_json: bool,
+    what: &str,
+) -> anyhow::Result<()> {
     let scope = &memory.book.scope;
     if as_json {
         let (seq, pages) = changed.map(|changed| (changed.seq, changed.pages.clone())).unzip();

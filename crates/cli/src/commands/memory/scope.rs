@@ -8,15 +8,15 @@ use longhaul_journal::{Journal, Page, SessionPlace, session_place};
 use longhaul_protocol::{ExtractRecord, SessionId, StreamName};
 
 use crate::BadUsage;
-use crate::args::WhoseMemory;
+use crate::args::MemoryScopeArgs;
 use crate::output::shortened;
 use crate::session_lookup::find_session;
 use crate::tui::chat::key_of;
 
 /// So many memories are named to somebody who has named none of them.
-const NAMED: usize = 20;
+const MAX_NAMED_SCOPES: usize = 20;
 
-impl WhoseMemory {
+impl MemoryScopeArgs {
     /// Whether nobody has named another than that of the folder.
     pub(super) fn is_this_folder(&self) -> bool {
         self.session.is_none() && self.scope.is_none()
@@ -121,8 +121,8 @@ fn is_plain(name: &str) -> bool {
 
 /// Names for people: `a, b and 3 more`.
 pub(super) fn in_words(names: &BTreeSet<String>) -> String {
-    let shown: Vec<String> = names.iter().take(NAMED).map(|name| shortened(name, 100)).collect();
-    let more = names.len().saturating_sub(NAMED);
+    let shown: Vec<String> = names.iter().take(MAX_NAMED_SCOPES).map(|name| shortened(name, 100)).collect();
+    let more = names.len().saturating_sub(MAX_NAMED_SCOPES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", shown.join(", "))
 }

@@ -4,25 +4,25 @@ use longhaul_journal::Page as Records;
 use longhaul_memory::Error;
 use longhaul_protocol::{At, Body, MemoryRecord, PagesChanged, Seq, StreamName};
 
-use super::Opened;
+use super::MemoryHandle;
 use crate::BadUsage;
 use crate::output::note;
 
 /// A change, with its place.
-pub(super) struct Placed {
+pub(super) struct PageChange {
     pub(super) seq: Seq,
     pub(super) at: At,
     pub(super) changed: PagesChanged,
 }
 
 /// A page as it was.
-pub(super) struct PageThen {
+pub(super) struct PageVersion {
     pub(super) seq: Seq,
     pub(super) text: String,
 }
 
 /// All changes of a memory, the oldest first. One whose words were erased is said and passed over.
-pub(super) async fn all(memory: &Opened) -> anyhow::Result<Vec<Placed>> {
+pub(super) async fn all(memory: &MemoryHandle) -> anyhow::Result<Vec<PageChange>> {
     let stream = StreamName::memory(&memory.book.scope)?;
     let mut changes = Vec::new();
     let mut next = 1;
@@ -33,7 +33,7 @@ pub(super) async fn all(memory: &Opened) -> anyhow::Result<Vec<Placed>> {
         for record in &page {
             match (MemoryRecord::decode(record), &record.body) {
                 (Ok(MemoryRecord::PagesChanged(changed)), _) => {
-                    changes.push(Placed { seq: record.seq, at: record.at, changed });
+                    changes.push(PageChange { seq: record.seq, at: record.at, changed });
                 }
                 (_, Body::Gone(gone)) => {
                     note(format!("change {} is gone since {}: {}", record.seq, gone.at, gone.reason));
@@ -45,12 +45,12 @@ pub(super) async fn all(memory: &Opened) -> anyhow::Result<Vec<Placed>> {
 }
 
 /// A page as it was after a change.
-pub(super) async fn at(memory: &Opened, name: &str, seq: Seq) -> anyhow::Result<PageThen> {
+pub(super) async fn at(memory: &MemoryHandle, name: &str, seq: Seq) -> anyhow::Result<PageVersion> {
     if seq == 0 || seq > memory.book.head {
         return Err(Error::NoChange { seq }.into());
     }
     let changes = all(memory).await?;
-    let of_page = |placed: &Placed| {
+    let of_page = |placed: &PageChange| {
         let change = placed.changed.pages.iter().find(|change| change.page == name)?;
         Some((placed.seq, change.text.clone()))
     };
@@ -60,7 +60,7 @@ pub(super) async fn at(memory: &Opened, name: &str, seq: Seq) -> anyhow::Result<
         return Err(Error::NoPage { name: name.to_owned(), nearest: String::new() }.into());
     };
     match versions.iter().rev().find(|(version, _)| *version <= seq) {
-        Some((version, Some(text))) => Ok(PageThen { seq: *version, text: text.clone() }),
+        Some((version, Some(text))) => Ok(PageVersion { seq: *version, text: text.clone() }),
         Some((version, None)) => {
             Err(BadUsage(format!("{name} was not there after change {seq}: change {version} removed it"))
                 .into())

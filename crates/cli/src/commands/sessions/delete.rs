@@ -9,9 +9,9 @@ use serde_json::json;
 use super::{ONE, print_session};
 use crate::args::GlobalArgs;
 use crate::commands::save::size;
-use crate::commands::tasks::board::left_behind;
+use crate::commands::tasks::registry::left_behind;
 use crate::output::{count, json, line, note, safe, shortened};
-use crate::session_lookup::{all_sessions, find_exactly, find_session};
+use crate::session_lookup::{all_sessions, find_session, find_session_exactly};
 use crate::{BadUsage, exit, suggested_command};
 
 pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bool) -> anyhow::Result<u8> {
@@ -33,7 +33,7 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bo
         );
         return print_session(trashed?, as_json, said);
     }
-    let entry = find_exactly(&journal, name).await?;
+    let entry = find_session_exactly(&journal, name).await?;
     if let Some(running) = running_in(globals, &journal, &entry).await? {
         let kill = suggested_command::command(globals, &["tasks", "kill", "-s", &entry.key, "TASK"]);
         return Err(BadUsage(format!("{running}; end them first: {kill}")).into());

@@ -14,17 +14,17 @@ use crate::output::{grouped, json, line, shortened};
 use crate::session_lookup::all_sessions;
 
 /// So many records from the first are looked at for what a session is about.
-const FIRST: Page = Page { records: 16, bytes: 1 << 16 };
+const TITLE_PAGE: Page = Page { records: 16, bytes: 1 << 16 };
 /// So many records in which the words stand are looked at.
-const MOST_HITS: usize = 1_000;
+const MAX_SEARCH_HITS: usize = 1_000;
 /// So much of an input is shown.
-const TITLE: usize = 60;
+const MAX_TITLE_CHARS: usize = 60;
 /// The end of an id is enough to name a session.
 const SHOWN_OF_ID: usize = 6;
 
 /// A session as a list shows it.
 #[derive(Serialize)]
-pub(crate) struct Listed {
+pub(crate) struct SessionSummary {
     #[serde(flatten)]
     session: SessionForm,
     /// What it began with, in a few words.
@@ -41,7 +41,7 @@ pub(crate) struct Listed {
     entry: SessionEntry,
 }
 
-impl Listed {
+impl SessionSummary {
     /// The session.
     pub(crate) fn entry(&self) -> &SessionEntry {
         &self.entry
@@ -58,7 +58,7 @@ pub(super) async fn run(globals: &GlobalArgs, options: ListOptions) -> anyhow::R
     let words = words.join(" ");
     let mut listed = Vec::new();
     if let Some(journal) = globals.open_journal().await? {
-        listed = list(&journal, &words, if all { Which::All } else { Which::Usual }).await?;
+        listed = list(&journal, &words, if all { SessionFilter::All } else { SessionFilter::Usual }).await?;
         journal.close().await;
     }
     if as_json {
@@ -79,17 +79,21 @@ pub(super) async fn run(globals: &GlobalArgs, options: ListOptions) -> anyhow::R
 
 /// Which sessions are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum SessionFilter {
     /// Those in which something is, and that were not put away.
     Usual,
     All,
 }
 
 /// Sessions, those that are pinned first, then the newest; with words, those whose keys have them or in which they were said.
-pub(crate) async fn list(journal: &dyn Journal, words: &str, which: Which) -> anyhow::Result<Vec<Listed>> {
+pub(crate) async fn list(
+    journal: &dyn Journal,
+    words: &str,
+    which: SessionFilter,
+) -> anyhow::Result<Vec<SessionSummary>> {
     let mut sessions = all_sessions(journal).await?;
     let is_usual = |entry: &SessionEntry| !entry.trashed && (entry.head.seq > 0 || entry.inbox_head > 0);
-    sessions.retain(|entry| which == Which::All || is_usual(entry));
+    sessions.retain(|entry| which == SessionFilter::All || is_usual(entry));
     if !words.trim().is_empty() {
         let said_in = said_in(journal, words).await?;
         let wanted = words.to_lowercase();
@@ -101,7 +105,7 @@ pub(crate) async fn list(journal: &dyn Journal, words: &str, which: Which) -> an
         let (title, origin) = beginning(journal, entry.id).await;
         let used = entry.last_at.max(times.get(&entry.id).map(|times| times.named));
         let imported = import_mark(journal, entry.id).await?.seq > 0;
-        listed.push(Listed { session: entry.clone().into(), title, origin, imported, used, entry });
+        listed.push(SessionSummary { session: entry.clone().into(), title, origin, imported, used, entry });
     }
     listed.sort_by(|one, other| {
         let newest = other.used.cmp(&one.used);
@@ -116,7 +120,8 @@ pub(crate) async fn list(journal: &dyn Journal, words: &str, which: Which) -> an
 }
 
 async fn said_in(journal: &dyn Journal, words: &str) -> anyhow::Result<HashSet<SessionId>> {
-    let search = Search { words: words.to_owned(), matching: Match::All, streams: vec![], limit: MOST_HITS };
+    let search =
+        Search { words: words.to_owned(), matching: Match::All, streams: vec![], limit: MAX_SEARCH_HITS };
     let hits = journal.search(&search).await?;
     Ok(hits.iter().filter_map(|hit| hit.stream.session_id()).collect())
 }
@@ -124,7 +129,7 @@ async fn said_in(journal: &dyn Journal, words: &str) -> anyhow::Result<HashSet<S
 /// What a session began with, and where. What can't be read is not shown: a list is no place for that.
 async fn beginning(journal: &dyn Journal, id: SessionId) -> (Option<String>, Option<Origin>) {
     let (mut title, mut origin) = (None, None);
-    for record in journal.read(&StreamName::session(id), 1, FIRST).await.unwrap_or_default() {
+    for record in journal.read(&StreamName::session(id), 1, TITLE_PAGE).await.unwrap_or_default() {
         match SessionRecord::decode(&record) {
             Ok(SessionRecord::SessionCreated(created)) => origin = created.origin,
             Ok(SessionRecord::InputTaken(input)) if title.is_none() => title = Some(input.text),
@@ -132,22 +137,23 @@ async fn beginning(journal: &dyn Journal, id: SessionId) -> (Option<String>, Opt
         }
     }
     if title.is_none() {
-        let first = journal.read(&StreamName::inbox(id), 1, FIRST).await.unwrap_or_default();
+        let first = journal.read(&StreamName::inbox(id), 1, TITLE_PAGE).await.unwrap_or_default();
         title = first.iter().find_map(|record| match InboxRecord::decode(record) {
             Ok(InboxRecord::Input(input)) => Some(input.text),
             _ => None,
         });
     }
-    let in_one_line =
-        |text: String| shortened(text.split_whitespace().collect::<Vec<_>>().join(" ").as_str(), TITLE);
+    let in_one_line = |text: String| {
+        shortened(text.split_whitespace().collect::<Vec<_>>().join(" ").as_str(), MAX_TITLE_CHARS)
+    };
     (title.map(in_one_line), origin)
 }
 
-pub(crate) fn lines(listed: &[Listed], now: At) -> Vec<String> {
+pub(crate) fn lines(listed: &[SessionSummary], now: At) -> Vec<String> {
     let width = listed.iter().map(|listed| listed.entry.key.chars().count()).max().unwrap_or(0).clamp(3, 60);
     let heading =
         format!("{:<width$}  {:>9}  {:<14}  {:<6}  BEGAN WITH", "KEY", "RECORDS", "LAST USED", "ID");
-    let row = |listed: &Listed| {
+    let row = |listed: &SessionSummary| {
         let entry = &listed.entry;
         let id = entry.id.to_string();
         let (key, id) = (shortened(&entry.key, width), &id[id.len() - SHOWN_OF_ID..]);

@@ -6,13 +6,13 @@ use longhaul_protocol::{At, Origin, SessionRecord, StreamName};
 use super::list::{ago, now};
 use crate::commands::context;
 use crate::commands::save::size;
-use crate::commands::status::Status;
+use crate::commands::status::SessionStatus;
 use crate::event_text;
 use crate::output::{count, grouped, shortened};
 
 /// What is known of a session besides its state.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct About {
+pub(crate) struct SessionOverview {
     pub(crate) records: u64,
     pub(crate) bytes: u64,
     /// When its last record came.
@@ -26,7 +26,7 @@ pub(crate) struct About {
     pub(crate) unpriced: u64,
 }
 
-impl About {
+impl SessionOverview {
     /// It costs a look at all records.
     pub(crate) async fn of(journal: &dyn Journal, entry: &SessionEntry) -> Result<Self, Error> {
         let size = size(journal, entry.id).await?;
@@ -84,7 +84,7 @@ impl About {
 }
 
 /// What `/session` shows, one thing a line. Without `about`, the session is not stored yet.
-pub(crate) fn session_lines(status: &Status, about: Option<&About>) -> Vec<String> {
+pub(crate) fn session_lines(status: &SessionStatus, about: Option<&SessionOverview>) -> Vec<String> {
     let named = |name: &str, value: String| format!("{name:<13} {value}");
     let state = &status.state;
     let id = status.id.map_or_else(|| "not stored yet".to_owned(), |id| id.to_string());

@@ -11,7 +11,7 @@ use crate::output::{count, grouped, json, line, record, shortened};
 use crate::session_lookup::find_session;
 
 /// So many records are listed, unless somebody says how many.
-const RECORDS_SHOWN: u64 = 200;
+const DEFAULT_RECORD_LIMIT: u64 = 200;
 
 #[derive(Serialize)]
 struct ShownForm {
@@ -37,7 +37,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: ShowOptions) -> anyhow::R
         return report::show(globals, &options).await;
     }
     let ShowOptions { key, from, epoch, limit, stream, json: as_json, .. } = options;
-    let (limit, family) = (limit.unwrap_or(RECORDS_SHOWN), stream.unwrap_or(Family::Session));
+    let (limit, family) = (limit.unwrap_or(DEFAULT_RECORD_LIMIT), stream.unwrap_or(Family::Session));
     let Some(journal) = globals.open_journal().await? else {
         return Err(Error::NoSuchSession { key }.into());
     };

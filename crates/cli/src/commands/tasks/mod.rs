@@ -6,20 +6,20 @@
 //! | `output_reader` | from a task's output to pieces of it, now and while more comes |
 //! | `output_filter` | from pieces to what may be shown |
 
-pub(crate) mod board;
 pub(crate) mod output_filter;
 pub(crate) mod output_reader;
+pub(crate) mod registry;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::Context;
-use board::{Board, Listed, word};
 use longhaul_agent::redactor;
 use longhaul_journal::Error;
 use longhaul_protocol::{PrintablePath, TaskStatus};
-use output_filter::{Reader, Shown, write_out};
-use output_reader::{Piece, Reading, follow};
+use output_filter::{Audience, OutputFilter, write_out};
+use output_reader::{OutputChunk, OutputReader, follow};
+use registry::{TaskEntry, TaskRegistry, status_word};
 use serde_json::Value;
 
 use crate::args::{
@@ -27,7 +27,7 @@ use crate::args::{
 };
 use crate::output::{json, line, note, shortened};
 use crate::short_id::short;
-use crate::signals::Ends;
+use crate::signals::ExitSignals;
 use crate::{BadUsage, config, event_text, exit};
 
 pub(crate) async fn run(
@@ -44,15 +44,19 @@ pub(crate) async fn run(
 }
 
 /// The tasks of the home, if there is one.
-async fn board(globals: &GlobalArgs) -> anyhow::Result<Option<Board>> {
+async fn board(globals: &GlobalArgs) -> anyhow::Result<Option<TaskRegistry>> {
     let (Some(home), Some(journal)) = (globals.existing_home()?, globals.open_journal().await?) else {
         return Ok(None);
     };
-    Ok(Some(Board::new(Arc::new(journal), home.folder())?))
+    Ok(Some(TaskRegistry::new(Arc::new(journal), home.folder())?))
 }
 
 /// A task that somebody has named.
-async fn one(globals: &GlobalArgs, session: Option<&str>, name: &str) -> anyhow::Result<(Board, Listed)> {
+async fn one(
+    globals: &GlobalArgs,
+    session: Option<&str>,
+    name: &str,
+) -> anyhow::Result<(TaskRegistry, TaskEntry)> {
     match (board(globals).await?, session) {
         (Some(board), session) => {
             let task = board.named(session, name).await?;
@@ -79,7 +83,7 @@ async fn list(globals: &GlobalArgs, options: &TaskListOptions) -> anyhow::Result
     };
     unreadable.iter().for_each(note);
     if options.json {
-        json(&listed.iter().map(Listed::as_json).collect::<Vec<_>>())?;
+        json(&listed.iter().map(TaskEntry::as_json).collect::<Vec<_>>())?;
     } else if listed.is_empty() {
         line("No tasks.")?;
     } else {
@@ -89,7 +93,7 @@ async fn list(globals: &GlobalArgs, options: &TaskListOptions) -> anyhow::Result
 }
 
 /// For people: one task a line, under a heading.
-pub(crate) fn table(listed: &[Listed]) -> Vec<String> {
+pub(crate) fn table(listed: &[TaskEntry]) -> Vec<String> {
     let longest = listed.iter().map(|task| task.session.chars().count()).max().unwrap_or(0);
     let width = longest.clamp(7, 40);
     let mut lines = vec![format!(
@@ -106,7 +110,7 @@ pub(crate) fn table(listed: &[Listed]) -> Vec<String> {
         lines.push(format!(
             "{:<6}  {:<9}  {since:<24}  {lasted:<11}  {code:>4}  {session:<width$}  {what}{}",
             short(task.id()),
-            word(now.status),
+            status_word(now.status),
             message.unwrap_or_default(),
         ));
     }
@@ -116,12 +120,12 @@ pub(crate) fn table(listed: &[Listed]) -> Vec<String> {
 async fn output(globals: &GlobalArgs, options: &TaskOutputOptions) -> anyhow::Result<u8> {
     let redactor = redactor(&config::load(globals)?)?;
     let (board, task) = one(globals, options.session.as_deref(), &options.task).await?;
-    let shown = Shown::new(&redactor, reader());
+    let shown = OutputFilter::new(&redactor, reader());
     let end = options.limit.map_or(u64::MAX, |limit| options.offset.saturating_add(limit));
     match board.tasks().and_then(|tasks| Ok(tasks.output(task.id())?)) {
         Ok(printed) => {
             let mut to = write;
-            let mut reading = Reading::new(printed, options.offset, shown, &mut to)?;
+            let mut reading = OutputReader::new(printed, options.offset, shown, &mut to)?;
             reading.read_until(end)?;
             reading.finish()?;
         }
@@ -141,7 +145,7 @@ async fn output(globals: &GlobalArgs, options: &TaskOutputOptions) -> anyhow::Re
 }
 
 /// What the record of a task's end keeps of its output, and what that is.
-async fn kept(board: &Board, task: &Listed) -> anyhow::Result<(Vec<u8>, &'static str)> {
+async fn kept(board: &TaskRegistry, task: &TaskEntry) -> anyhow::Result<(Vec<u8>, &'static str)> {
     let Some(ended) = &task.record else { return Ok((vec![], "nothing of its output")) };
     Ok(match &ended.output {
         Some(blob) => (board.journal.blob(blob.hash).await?, "this of its output"),
@@ -150,14 +154,14 @@ async fn kept(board: &Board, task: &Listed) -> anyhow::Result<(Vec<u8>, &'static
 }
 
 async fn follow_one(globals: &GlobalArgs, options: &TaskFollowOptions) -> anyhow::Result<u8> {
-    let mut ends = Ends::new()?;
+    let mut signals = ExitSignals::new()?;
     let redactor = redactor(&config::load(globals)?)?;
     let (board, task) = one(globals, options.session.as_deref(), &options.task).await?;
-    let shown = Shown::new(&redactor, reader());
+    let shown = OutputFilter::new(&redactor, reader());
     let followed = beside(follow_to_its_end(board.clone(), task.clone(), shown));
     tokio::select! {
         biased;
-        number = ends.next() => return Ok(exit::SIGNAL + number),
+        number = signals.next() => return Ok(exit::SIGNAL + number),
         followed = followed => followed?,
     }
     let now = board.now(&task).await?;
@@ -167,12 +171,16 @@ async fn follow_one(globals: &GlobalArgs, options: &TaskFollowOptions) -> anyhow
 }
 
 /// Shows what a task prints until it is over; of one whose files are gone, what the record of its end has.
-async fn follow_to_its_end(board: Board, task: Listed, mut shown: Shown) -> anyhow::Result<()> {
+async fn follow_to_its_end(
+    board: TaskRegistry,
+    task: TaskEntry,
+    mut shown: OutputFilter,
+) -> anyhow::Result<()> {
     if let Ok(tasks) = board.tasks()
         && let Ok(printed) = tasks.output(task.id())
     {
         let mut to = write;
-        let mut reading = Reading::new(printed, 0, shown, &mut to)?;
+        let mut reading = OutputReader::new(printed, 0, shown, &mut to)?;
         follow(tasks, task.id(), &mut reading).await?;
         return reading.finish();
     }
@@ -224,7 +232,7 @@ async fn kill(globals: &GlobalArgs, options: &TaskKillOptions) -> anyhow::Result
 }
 
 /// What became of a task that somebody wanted to end.
-pub(crate) fn ended(task: &Listed, was_running: bool, had_left: bool) -> String {
+pub(crate) fn ended(task: &TaskEntry, was_running: bool, had_left: bool) -> String {
     let before = match (was_running, had_left) {
         (true, _) => "",
         (false, true) => " before, and what it left running is over now",
@@ -234,14 +242,14 @@ pub(crate) fn ended(task: &Listed, was_running: bool, had_left: bool) -> String 
 }
 
 /// Who reads standard output.
-fn reader() -> Reader {
-    if std::io::stdout().is_terminal() { Reader::Person } else { Reader::Program }
+fn reader() -> Audience {
+    if std::io::stdout().is_terminal() { Audience::Person } else { Audience::Program }
 }
 
-fn write(piece: Piece) -> anyhow::Result<()> {
+fn write(piece: OutputChunk) -> anyhow::Result<()> {
     match piece {
-        Piece::Bytes(bytes) => write_out(&bytes),
-        Piece::Dropped(range) => {
+        OutputChunk::Bytes(bytes) => write_out(&bytes),
+        OutputChunk::Dropped(range) => {
             note(event_text::dropped(&range));
             Ok(())
         }

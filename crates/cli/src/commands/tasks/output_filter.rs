@@ -7,13 +7,13 @@ use longhaul_agent::{Redactor, StreamRedactor};
 use crate::output::safe;
 
 /// What stands in place of a secret.
-const MARK: &[u8] = b"[redacted]";
+const REDACTED: &[u8] = b"[redacted]";
 /// What stands in place of bytes that are no text.
-const NO_TEXT: &[u8] = "\u{fffd}".as_bytes();
+const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
 /// Who reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reader {
+pub(crate) enum Audience {
     /// Somebody at a terminal, which must not be driven by what is printed.
     Person,
     /// A program or a file: every byte that is no secret.
@@ -22,8 +22,8 @@ pub(crate) enum Reader {
 
 /// Takes secrets out of output that comes in pieces, wherever they are cut.
 #[derive(Clone)]
-pub(crate) struct Shown {
-    reader: Reader,
+pub(crate) struct OutputFilter {
+    reader: Audience,
     stream: StreamRedactor,
     /// Bytes that may be the beginning of a character.
     undecided: Vec<u8>,
@@ -31,8 +31,8 @@ pub(crate) struct Shown {
     before: String,
 }
 
-impl Shown {
-    pub(crate) fn new(redactor: &Redactor, reader: Reader) -> Self {
+impl OutputFilter {
+    pub(crate) fn new(redactor: &Redactor, reader: Audience) -> Self {
         Self { reader, stream: redactor.stream(), undecided: Vec::new(), before: String::new() }
     }
 
@@ -94,14 +94,14 @@ impl Shown {
         let mut further = self.clone();
         let mut whole = further.push(following);
         whole.append(&mut further.finish());
-        if self.reader == Reader::Person {
+        if self.reader == Audience::Person {
             self.undecided.clear();
         }
         let mut shown = self.finish();
         let same = shown.iter().zip(&whole).take_while(|(one, other)| one == other).count();
         if same < shown.len() {
             shown.truncate(same);
-            shown.extend_from_slice(MARK);
+            shown.extend_from_slice(REDACTED);
         }
         shown
     }
@@ -109,7 +109,7 @@ impl Shown {
     /// What comes next was not printed right after this. What may have been the beginning of a secret is taken for one.
     pub(crate) fn cut(&mut self) -> Vec<u8> {
         let held = self.finish();
-        if held.is_empty() { held } else { MARK.to_vec() }
+        if held.is_empty() { held } else { REDACTED.to_vec() }
     }
 
     /// Shows text, without what is from before.
@@ -124,15 +124,15 @@ impl Shown {
             }
         }
         match self.reader {
-            Reader::Person => shown.extend_from_slice(safe(&text).as_bytes()),
-            Reader::Program => shown.extend_from_slice(text.as_bytes()),
+            Audience::Person => shown.extend_from_slice(safe(&text).as_bytes()),
+            Audience::Program => shown.extend_from_slice(text.as_bytes()),
         }
     }
 
     fn no_text<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         match self.reader {
-            Reader::Person => NO_TEXT,
-            Reader::Program => bytes,
+            Audience::Person => REPLACEMENT,
+            Audience::Program => bytes,
         }
     }
 }

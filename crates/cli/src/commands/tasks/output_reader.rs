@@ -10,43 +10,43 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::task::spawn_blocking;
 
-use super::output_filter::Shown;
+use super::output_filter::OutputFilter;
 
 /// How much is read at once.
-const PIECE: usize = 64 << 10;
+const READ_BYTES: usize = 64 << 10;
 /// So far before the place where reading begins, and behind the one where it ends, a secret may begin or end.
-pub(super) const MARGIN: u64 = 64 << 10;
+pub(super) const REDACTION_MARGIN: u64 = 64 << 10;
 /// A keeper that can't be talked to is asked again after this.
-const PAUSE: Duration = Duration::from_secs(1);
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// The same for one that has closed the connection and still runs, as it does where too many listen.
-const PAUSE_OF_CLOSED: Duration = Duration::from_millis(200);
+const CLOSED_CONNECTION_DELAY: Duration = Duration::from_millis(200);
 
 /// A piece of what a task has printed.
-pub(crate) enum Piece {
+pub(crate) enum OutputChunk {
     Bytes(Vec<u8>),
     /// So much was printed here and not kept.
     Dropped(Range<u64>),
 }
 
 /// A place in the output of a task, from which on it is read.
-pub(crate) struct Reading<'a> {
+pub(crate) struct OutputReader<'a> {
     output: Output,
     offset: u64,
-    shown: Shown,
-    write: &'a mut (dyn FnMut(Piece) -> anyhow::Result<()> + Send),
+    shown: OutputFilter,
+    write: &'a mut (dyn FnMut(OutputChunk) -> anyhow::Result<()> + Send),
 }
 
-impl<'a> Reading<'a> {
+impl<'a> OutputReader<'a> {
     /// From this offset on.
     pub(crate) fn new(
         output: Output,
         offset: u64,
-        mut shown: Shown,
-        write: &'a mut (dyn FnMut(Piece) -> anyhow::Result<()> + Send),
+        mut shown: OutputFilter,
+        write: &'a mut (dyn FnMut(OutputChunk) -> anyhow::Result<()> + Send),
     ) -> anyhow::Result<Self> {
-        let mut from = offset.saturating_sub(MARGIN);
+        let mut from = offset.saturating_sub(REDACTION_MARGIN);
         while from < offset {
-            let most = usize::try_from(offset - from).unwrap_or(PIECE).min(PIECE);
+            let most = usize::try_from(offset - from).unwrap_or(READ_BYTES).min(READ_BYTES);
             let chunk = output.read(from, most)?;
             if chunk.next <= from || chunk.dropped.is_some() {
                 break;
@@ -60,13 +60,13 @@ impl<'a> Reading<'a> {
     /// Shows what is there, up to this offset.
     pub(crate) fn read_until(&mut self, end: u64) -> anyhow::Result<()> {
         while self.offset < end {
-            let most = usize::try_from(end - self.offset).unwrap_or(PIECE).min(PIECE);
+            let most = usize::try_from(end - self.offset).unwrap_or(READ_BYTES).min(READ_BYTES);
             let chunk = self.output.read(self.offset, most)?;
             if let Some(dropped) = chunk.dropped {
                 let cut = self.shown.cut();
                 self.bytes(cut)?;
                 let missing = dropped.start..dropped.end.min(end);
-                (self.write)(Piece::Dropped(missing))?;
+                (self.write)(OutputChunk::Dropped(missing))?;
                 if dropped.end >= end {
                     self.offset = end;
                     return Ok(());
@@ -89,7 +89,8 @@ impl<'a> Reading<'a> {
 
     /// Shows what was held back, because a secret might have begun with it.
     pub(crate) fn finish(mut self) -> anyhow::Result<()> {
-        let following = self.output.read(self.offset, usize::try_from(MARGIN).unwrap_or(PIECE))?;
+        let following =
+            self.output.read(self.offset, usize::try_from(REDACTION_MARGIN).unwrap_or(READ_BYTES))?;
         let held = match following.bytes.is_empty() || following.dropped.is_some() {
             true => self.shown.finish(),
             false => self.shown.finish_before(&following.bytes),
@@ -98,32 +99,36 @@ impl<'a> Reading<'a> {
     }
 
     fn bytes(&mut self, bytes: Vec<u8>) -> anyhow::Result<()> {
-        if bytes.is_empty() { Ok(()) } else { (self.write)(Piece::Bytes(bytes)) }
+        if bytes.is_empty() { Ok(()) } else { (self.write)(OutputChunk::Bytes(bytes)) }
     }
 }
 
 /// Shows what a task prints until it is over. Its keeper says when there is more.
-pub(crate) async fn follow(tasks: &Arc<Tasks>, id: TaskId, reading: &mut Reading<'_>) -> anyhow::Result<()> {
+pub(crate) async fn follow(
+    tasks: &Arc<Tasks>,
+    id: TaskId,
+    reading: &mut OutputReader<'_>,
+) -> anyhow::Result<()> {
     let mut was_closed = false;
     loop {
         let asked = Arc::clone(tasks);
         let found = spawn_blocking(move || match asked.find(id) {
-            Ok(Found::Running(task)) => Connected::of(&task),
+            Ok(Found::Running(task)) => KeeperConnection::of(&task),
             // Nobody can tell now, which may pass as long as somebody keeps it.
-            Err(_) if asked.is_kept(id).unwrap_or(true) => Connected::NotNow,
-            Ok(_) | Err(_) => Connected::Over,
+            Err(_) if asked.is_kept(id).unwrap_or(true) => KeeperConnection::NotNow,
+            Ok(_) | Err(_) => KeeperConnection::Over,
         });
         match found.await? {
-            Connected::Over => return reading.read_on(),
-            Connected::NotNow => {
+            KeeperConnection::Over => return reading.read_on(),
+            KeeperConnection::NotNow => {
                 reading.read_on()?;
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RECONNECT_DELAY).await;
             }
-            Connected::Here(stream) => {
+            KeeperConnection::Here(stream) => {
                 let mut stream = UnixStream::from_std(stream)?;
                 let mut said = [0; 4096];
                 if was_closed {
-                    tokio::time::sleep(PAUSE_OF_CLOSED).await;
+                    tokio::time::sleep(CLOSED_CONNECTION_DELAY).await;
                 }
                 was_closed = true;
                 reading.read_on()?;
@@ -137,13 +142,13 @@ pub(crate) async fn follow(tasks: &Arc<Tasks>, id: TaskId, reading: &mut Reading
 }
 
 /// Whether a task's keeper can be heard.
-enum Connected {
+enum KeeperConnection {
     Here(std::os::unix::net::UnixStream),
     NotNow,
     Over,
 }
 
-impl Connected {
+impl KeeperConnection {
     /// A connection on which the keeper says when there is more, and which it closes at the end.
     fn of(task: &Task) -> Self {
         let stream = task.follow().map(|(stream, _)| stream.set_nonblocking(true).map(|()| stream));

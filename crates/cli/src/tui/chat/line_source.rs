@@ -6,12 +6,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::args::TalkOptions;
+use crate::args::ChatOptions;
 use crate::tui::{Screen, View};
 
 /// What came from whoever types.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Typed {
+pub(crate) enum LineEvent {
     Line(String),
     /// Ctrl-D, or the end of what was piped in.
     End,
@@ -24,24 +24,24 @@ pub(crate) enum Typed {
 }
 
 /// Where lines come from.
-pub(crate) enum Lines {
-    Shown(Screen),
-    Plain(Cooked),
+pub(crate) enum LineSource {
+    Screen(Screen),
+    Plain(TerminalLines),
     Piped(mpsc::Receiver<String>),
 }
 
-impl Lines {
+impl LineSource {
     /// Lines from standard input; typed on the screen, where that is a terminal and nobody says otherwise.
-    pub(crate) fn new(options: &TalkOptions, make_view: impl FnOnce((u16, u16)) -> View) -> Self {
+    pub(crate) fn new(options: &ChatOptions, make_view: impl FnOnce((u16, u16)) -> View) -> Self {
         if !std::io::stdin().is_terminal() {
             return Self::Piped(piped());
         }
         let is_dumb = std::env::var("TERM").is_ok_and(|terminal| terminal == "dumb");
         if options.plain || is_dumb || !std::io::stdout().is_terminal() {
-            return Self::Plain(Cooked::default());
+            return Self::Plain(TerminalLines::default());
         }
         // A terminal that can't be had key by key still has lines.
-        Screen::start(make_view).map_or_else(|_| Self::Plain(Cooked::default()), Self::Shown)
+        Screen::start(make_view).map_or_else(|_| Self::Plain(TerminalLines::default()), Self::Screen)
     }
 
     /// Whether a person types them.
@@ -50,22 +50,22 @@ impl Lines {
     }
 
     /// The next line. One that is given up on is not lost.
-    pub(crate) async fn next(&mut self) -> Typed {
+    pub(crate) async fn next(&mut self) -> LineEvent {
         match self {
-            Self::Shown(screen) => screen.next().await,
+            Self::Screen(screen) => screen.next().await,
             Self::Plain(cooked) => cooked.line().await,
-            Self::Piped(lines) => lines.recv().await.map_or(Typed::End, Typed::Line),
+            Self::Piped(lines) => lines.recv().await.map_or(LineEvent::End, LineEvent::Line),
         }
     }
 
     /// Waits for Ctrl-C, where that is a key. Whatever else is typed is for nobody any more.
     pub(crate) async fn interrupted(&mut self) {
-        if let Self::Shown(screen) = self {
+        if let Self::Screen(screen) = self {
             loop {
                 match screen.next().await {
-                    Typed::Interrupt => return,
-                    Typed::Lost => break,
-                    Typed::Line(_) | Typed::End | Typed::Escape => {}
+                    LineEvent::Interrupt => return,
+                    LineEvent::Lost => break,
+                    LineEvent::Line(_) | LineEvent::End | LineEvent::Escape => {}
                 }
             }
         }
@@ -73,10 +73,10 @@ impl Lines {
     }
 
     /// A line that is typed while a turn runs. One that is given up on is not lost. What is piped in waits for its turn.
-    pub(crate) async fn during_turn(&mut self) -> Typed {
+    pub(crate) async fn during_turn(&mut self) -> LineEvent {
         match self {
             Self::Piped(_) => std::future::pending().await,
-            Self::Shown(_) | Self::Plain(_) => self.next().await,
+            Self::Screen(_) | Self::Plain(_) => self.next().await,
         }
     }
 }
@@ -99,19 +99,19 @@ fn piped() -> mpsc::Receiver<String> {
 
 /// A terminal as it is by itself: it edits a line and passes it on whole.
 #[derive(Default)]
-pub(crate) struct Cooked {
+pub(crate) struct TerminalLines {
     read: Vec<u8>,
     /// Comes when there was something to read; kept while it is waited for again and again.
     input: Option<oneshot::Receiver<()>>,
 }
 
-impl Cooked {
+impl TerminalLines {
     /// The next line. It is read only when it is there, so nobody who reads next misses anything.
-    pub(crate) async fn line(&mut self) -> Typed {
+    pub(crate) async fn line(&mut self) -> LineEvent {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.read.drain(..=end).collect();
-                return Typed::Line(String::from_utf8_lossy(&line).into_owned());
+                return LineEvent::Line(String::from_utf8_lossy(&line).into_owned());
             }
             if !has_input(Some(&Timespec::default())) {
                 let _ = self.input.get_or_insert_with(wait_for_input).await;
@@ -121,10 +121,10 @@ impl Cooked {
             let mut bytes = [0; 4096];
             match rustix::io::read(rustix::stdio::stdin(), &mut bytes) {
                 // A terminal that is gone ends as one does at which somebody pressed Ctrl-D.
-                Ok(0) => return if is_gone() { Typed::Lost } else { Typed::End },
+                Ok(0) => return if is_gone() { LineEvent::Lost } else { LineEvent::End },
                 Ok(count) => self.read.extend_from_slice(&bytes[..count]),
                 Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(_) => return Typed::Lost,
+                Err(_) => return LineEvent::Lost,
             }
         }
     }

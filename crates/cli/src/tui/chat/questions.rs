@@ -3,17 +3,17 @@
 use longhaul_agent::Watched;
 use longhaul_protocol::{EventKind, QuestionId};
 
-use super::line_source::Lines;
-use super::{Next, Talk};
+use super::line_source::LineSource;
+use super::{Chat, ChatStep};
 use crate::exit;
 use crate::output::shortened;
 use crate::questions::{OpenQuestion, is_settled, open_questions, yes_or_no};
-use crate::short_id::{Named, find};
-use crate::tui::Tell;
+use crate::short_id::{IdMatch, find};
+use crate::tui::ScreenUpdate;
 
 const HOW: &str = "yes or no answers it; /answer TEXT is a no with its reason";
 
-impl Talk<'_> {
+impl Chat<'_> {
     /// Looks which questions are open, and shows them.
     pub(super) async fn look_for_questions(&mut self) -> anyhow::Result<()> {
         self.questions = open_questions(&self.session).await?;
@@ -32,8 +32,8 @@ impl Talk<'_> {
     /// How a question is answered. A screen says it for as long as one is open.
     fn say_how(&mut self) {
         match self.lines {
-            Lines::Shown(_) => self.teller.tell(Tell::Questions(self.questions.clone())),
-            Lines::Plain(_) | Lines::Piped(_) => self.teller.note(HOW),
+            LineSource::Screen(_) => self.teller.tell(ScreenUpdate::Questions(self.questions.clone())),
+            LineSource::Plain(_) | LineSource::Piped(_) => self.teller.note(HOW),
         }
     }
 
@@ -74,7 +74,7 @@ impl Talk<'_> {
             _ if arguments.is_empty() => {
                 return self.teller.note("what is the answer? /answer [ID] yes|no|TEXT");
             }
-            (Named::One(id), _) if !rest.trim().is_empty() => (id, rest.trim()),
+            (IdMatch::One(id), _) if !rest.trim().is_empty() => (id, rest.trim()),
             (_, []) => return self.teller.note("no question is open"),
             (_, [only]) => (only.id, arguments),
             (_, several) => {
@@ -97,13 +97,13 @@ impl Talk<'_> {
     }
 
     /// Nobody will answer any more. The turn and its question stay open.
-    pub(super) fn leave_asked(&mut self) -> Next {
+    pub(super) fn leave_asked(&mut self) -> ChatStep {
         let key = self.session.key().to_owned();
         for open in &self.questions {
             self.teller.note(format!("to answer: {}  (or no, or why not)", open.command(&key)));
         }
         self.teller.note(format!("then, to go on: {}", self.resume()));
         self.code = exit::ASKED;
-        Next::Leave
+        ChatStep::Leave
     }
 }

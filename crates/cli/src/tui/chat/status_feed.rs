@@ -7,62 +7,62 @@ use longhaul_protocol::{EventKind, TaskId};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::MissedTickBehavior;
 
-use super::Talk;
-use super::line_source::Lines;
+use super::Chat;
+use super::line_source::LineSource;
 use crate::commands::status::running;
-use crate::commands::tasks::board::{Board, Listed};
-use crate::commands::tasks::output_filter::{Reader, Shown};
-use crate::commands::tasks::output_reader::{Piece, Reading};
-use crate::tui::{Facts, Pill, Saved, Tell, Telling};
+use crate::commands::tasks::output_filter::{Audience, OutputFilter};
+use crate::commands::tasks::output_reader::{OutputChunk, OutputReader};
+use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
+use crate::tui::{SaveState, ScreenHandle, ScreenUpdate, StatusFacts, TaskPill};
 
 /// How often it is looked what a task has printed, while one runs. Whoever prints tells nobody.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// So much of its output may hold its last line.
-const LAST: u64 = 4 << 10;
+const TAIL_BYTES: u64 = 4 << 10;
 
 /// Ends with whoever has it.
-pub(super) struct Looking(JoinHandle<()>);
+pub(super) struct StatusFeed(JoinHandle<()>);
 
-impl Drop for Looking {
+impl Drop for StatusFeed {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl Talk<'_> {
+impl Chat<'_> {
     /// Tells the screen what the session is, and goes on to tell it of tasks.
     pub(super) async fn look(&mut self) -> anyhow::Result<()> {
-        let Lines::Shown(screen) = &self.lines else { return Ok(()) };
+        let LineSource::Screen(screen) = &self.lines else { return Ok(()) };
         let telling = screen.telling();
         let state = self.session.state().await?;
         let report = self.runtime.context_report(&state).await;
-        let saved = if state.head > 0 { Saved::All } else { Saved::Nothing };
+        let saved = if state.head > 0 { SaveState::All } else { SaveState::Nothing };
         let used = (state.head > 0).then(|| report.tokens());
         let window = report.window.map(|window| window.tokens);
-        self.teller.facts(Facts { model: report.model, window, used, cost: 0.0, saved });
+        self.teller.facts(StatusFacts { model: report.model, window, used, cost: 0.0, saved });
         let tasks = Tasks {
             board: self.board.clone(),
             redactor: self.runtime.redactor().clone(),
             session: self.session.clone(),
             telling,
         };
-        self.looking = Some(Looking(tokio::spawn(tasks.tell(self.session.watch()))));
+        self.looking = Some(StatusFeed(tokio::spawn(tasks.tell(self.session.watch()))));
         Ok(())
     }
 }
 
 /// The tasks of a session, and who wants to know of them.
 struct Tasks {
-    board: Board,
+    board: TaskRegistry,
     redactor: Redactor,
     session: Session,
-    telling: Telling,
+    telling: ScreenHandle,
 }
 
 impl Tasks {
     async fn tell(self, mut watcher: Watcher) {
         let mut some_run = self.tell_now().await;
-        let mut looks = tokio::time::interval(LOOK);
+        let mut looks = tokio::time::interval(POLL_INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -86,14 +86,14 @@ impl Tasks {
         let tasks = running(&self.board, self.session.key(), id).await.unwrap_or_default();
         let mut pills = Vec::with_capacity(tasks.len());
         for task in &tasks {
-            pills.push(Pill { id: task.id(), what: task.what(), last: self.last_line(task).await });
+            pills.push(TaskPill { id: task.id(), what: task.what(), last: self.last_line(task).await });
         }
         let some_run = !pills.is_empty();
-        self.telling.tell(Tell::Pills(pills));
+        self.telling.tell(ScreenUpdate::Pills(pills));
         some_run
     }
 
-    async fn last_line(&self, task: &Listed) -> String {
+    async fn last_line(&self, task: &TaskEntry) -> String {
         let Ok(tasks) = self.board.tasks().cloned() else { return String::new() };
         let (id, redactor) = (task.id(), self.redactor.clone());
         let read = spawn_blocking(move || last_line(&tasks, id, &redactor)).await;
@@ -110,13 +110,13 @@ fn last_line(
     let printed = output.printed()?;
     let mut text = Vec::new();
     let mut write = |piece| {
-        if let Piece::Bytes(bytes) = piece {
+        if let OutputChunk::Bytes(bytes) = piece {
             text.extend_from_slice(&bytes);
         }
         Ok(())
     };
-    let shown = Shown::new(redactor, Reader::Person);
-    let mut reading = Reading::new(output, printed.saturating_sub(LAST), shown, &mut write)?;
+    let shown = OutputFilter::new(redactor, Audience::Person);
+    let mut reading = OutputReader::new(output, printed.saturating_sub(TAIL_BYTES), shown, &mut write)?;
     reading.read_until(printed)?;
     reading.finish()?;
     let text = String::from_utf8_lossy(&text);

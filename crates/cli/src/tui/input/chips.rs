@@ -4,16 +4,16 @@
 //! mark that somebody types or pastes becomes a piece as well: no mark in the text is without its place in the table.
 
 /// The marks: the last private-use plane.
-const MARKS: std::ops::RangeInclusive<char> = '\u{10_0000}'..='\u{10_FFFD}';
+const CHIP_MARKS: std::ops::RangeInclusive<char> = '\u{10_0000}'..='\u{10_FFFD}';
 /// A paste with more lines or bytes than these is one piece.
-const PASTED_LINES: usize = 20;
-const PASTED_BYTES: usize = 4096;
+const MAX_PASTED_LINES: usize = 20;
+const MAX_PASTED_BYTES: usize = 4096;
 /// A text that is put there to be edited may be longer, as long as a key stays quick.
-const EDITED_BYTES: usize = 64 * 1024;
+const MAX_EDITABLE_BYTES: usize = 64 * 1024;
 
 /// Whether a character of the text stands for a piece.
 pub(super) fn is_mark(character: char) -> bool {
-    MARKS.contains(&character)
+    CHIP_MARKS.contains(&character)
 }
 
 /// The text with line feeds alone as ends of lines, and without other control characters but tabs.
@@ -31,12 +31,12 @@ fn is_unwanted(character: char) -> bool {
 
 /// Whether a paste is shown as one piece.
 pub(super) fn is_long_paste(text: &str) -> bool {
-    text.len() > PASTED_BYTES || text.lines().nth(PASTED_LINES).is_some() || text.contains(is_mark)
+    text.len() > MAX_PASTED_BYTES || text.lines().nth(MAX_PASTED_LINES).is_some() || text.contains(is_mark)
 }
 
 /// Whether a text that is put there to be edited is shown as one piece nevertheless.
 pub(super) fn is_too_long_to_edit(text: &str) -> bool {
-    text.len() > EDITED_BYTES || text.contains(is_mark)
+    text.len() > MAX_EDITABLE_BYTES || text.contains(is_mark)
 }
 
 /// How a piece is shown.
@@ -121,10 +121,10 @@ impl Chips {
 }
 
 fn mark_of(place: usize) -> Option<char> {
-    let mark = char::from_u32(u32::try_from(place).ok()?.checked_add(u32::from(*MARKS.start()))?)?;
+    let mark = char::from_u32(u32::try_from(place).ok()?.checked_add(u32::from(*CHIP_MARKS.start()))?)?;
     is_mark(mark).then_some(mark)
 }
 
 fn place_of(mark: char) -> Option<usize> {
-    is_mark(mark).then(|| (u32::from(mark) - u32::from(*MARKS.start())) as usize)
+    is_mark(mark).then(|| (u32::from(mark) - u32::from(*CHIP_MARKS.start())) as usize)
 }

@@ -6,18 +6,18 @@ use ratatui::text::Line;
 
 use super::chips::is_mark;
 use super::files;
-use super::files::{Entry, Kind};
+use super::files::{FileEntry, FileKind};
 use super::graphemes::list as listed;
-use crate::tui::chat::slash::Row;
+use crate::tui::chat::slash::SlashCommand;
 
 /// How many rows the list has.
 pub(super) const ROWS: usize = 6;
 /// How far before the cursor a path may begin.
-const LONGEST_PATH: usize = 1024;
+const MAX_COMPLETED_BYTES: usize = 1024;
 
 /// Where completions come from.
-pub(crate) struct Sources {
-    pub(crate) commands: &'static [Row],
+pub(crate) struct CompletionSources {
+    pub(crate) commands: &'static [SlashCommand],
     /// The folder that the paths of files begin at.
     pub(crate) work_dir: PathBuf,
 }
@@ -45,30 +45,30 @@ pub(super) struct Completion {
     from: usize,
     candidates: Vec<Candidate>,
     chosen: usize,
-    choice: Choice,
+    choice: SelectedBy,
 }
 
 /// Who chose the row: Enter takes only what a person has chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Choice {
+enum SelectedBy {
     First,
     Person,
 }
 
 impl Completion {
     pub(super) fn up(&mut self) {
-        self.choice = Choice::Person;
+        self.choice = SelectedBy::Person;
         self.chosen = self.chosen.checked_sub(1).unwrap_or(self.candidates.len() - 1);
     }
 
     pub(super) fn down(&mut self) {
-        self.choice = Choice::Person;
+        self.choice = SelectedBy::Person;
         self.chosen = (self.chosen + 1) % self.candidates.len();
     }
 
     /// Whether Enter accepts the row.
     pub(super) fn was_chosen(&self) -> bool {
-        self.choice == Choice::Person
+        self.choice == SelectedBy::Person
     }
 
     /// Where the accepted text goes, the text, and what happens then.
@@ -86,12 +86,12 @@ impl Completion {
 
 /// Finds completions; remembers the folder that it has looked at while its list is open.
 pub(super) struct Completer {
-    sources: Sources,
-    seen: Option<(String, Vec<Entry>)>,
+    sources: CompletionSources,
+    seen: Option<(String, Vec<FileEntry>)>,
 }
 
 impl Completer {
-    pub(super) fn new(sources: Sources) -> Self {
+    pub(super) fn new(sources: CompletionSources) -> Self {
         Self { sources, seen: None }
     }
 
@@ -110,11 +110,11 @@ impl Completer {
             }
         };
         let is_empty = candidates.is_empty();
-        (!is_empty).then_some(Completion { from, candidates, chosen: 0, choice: Choice::First })
+        (!is_empty).then_some(Completion { from, candidates, chosen: 0, choice: SelectedBy::First })
     }
 
     fn commands(&self, part: &str) -> Vec<Candidate> {
-        let row = |row: &'static Row| {
+        let row = |row: &'static SlashCommand| {
             let names = std::iter::once(&row.name).chain(row.aliases);
             let name = names.copied().find(|name| name.starts_with(part))?;
             let (shown, text) = match row.arguments.is_empty() {
@@ -136,7 +136,7 @@ impl Completer {
         }
         let Some((_, entries)) = &self.seen else { return Vec::new() };
         let wanted = name.to_lowercase();
-        let is_meant = |entry: &&Entry| {
+        let is_meant = |entry: &&FileEntry| {
             entry.name.to_lowercase().starts_with(&wanted)
                 && (wanted.starts_with('.') || !entry.name.starts_with('.'))
         };
@@ -146,14 +146,14 @@ impl Completer {
 
 /// How a file or a folder is put into the text: in quotes, if it would not be one word otherwise. Those of a folder stay
 /// open, since a path goes on after it.
-fn candidate(folder: &str, entry: &Entry, quotes: Quotes) -> Candidate {
+fn candidate(folder: &str, entry: &FileEntry, quotes: Quotes) -> Candidate {
     let path = format!("{folder}{}", entry.name);
     let is_quoted = quotes == Quotes::Open || path.contains(char::is_whitespace);
     let (shown, text, after) = match (entry.kind, is_quoted) {
-        (Kind::File, true) => (entry.name.clone(), format!("@\"{path}\" "), After::Close),
-        (Kind::File, false) => (entry.name.clone(), format!("@{path} "), After::Close),
-        (Kind::Folder, true) => (format!("{}/", entry.name), format!("@\"{path}/"), After::GoOn),
-        (Kind::Folder, false) => (format!("{}/", entry.name), format!("@{path}/"), After::GoOn),
+        (FileKind::File, true) => (entry.name.clone(), format!("@\"{path}\" "), After::Close),
+        (FileKind::File, false) => (entry.name.clone(), format!("@{path} "), After::Close),
+        (FileKind::Folder, true) => (format!("{}/", entry.name), format!("@\"{path}/"), After::GoOn),
+        (FileKind::Folder, false) => (format!("{}/", entry.name), format!("@{path}/"), After::GoOn),
     };
     Candidate { shown, about: String::new(), text, after }
 }
@@ -162,7 +162,7 @@ fn candidate(folder: &str, entry: &Entry, quotes: Quotes) -> Candidate {
 fn command_part(text: &str, cursor: usize) -> Option<&str> {
     let is_part = text.starts_with('/')
         && cursor == text.len()
-        && text.len() <= LONGEST_PATH
+        && text.len() <= MAX_COMPLETED_BYTES
         && !text.contains(|character: char| character.is_whitespace() || is_mark(character));
     is_part.then_some(text)
 }
@@ -184,7 +184,7 @@ fn path_part(text: &str, cursor: usize) -> Option<PathPart<'_>> {
     if text[cursor..].chars().next().is_some_and(|after| !after.is_whitespace()) {
         return None;
     }
-    let earliest = text.ceil_char_boundary(cursor.saturating_sub(LONGEST_PATH));
+    let earliest = text.ceil_char_boundary(cursor.saturating_sub(MAX_COMPLETED_BYTES));
     let line = text[earliest..cursor].rfind('\n').map_or(earliest, |at| earliest + at + 1);
     let before = &text[line..cursor];
     let is_free = |at: usize| text[..line + at].chars().next_back().is_none_or(char::is_whitespace);

@@ -9,29 +9,30 @@ use ignore::gitignore::Gitignore;
 use super::chips::is_mark;
 
 /// How many entries of a folder are looked at; more would be felt while typing.
-pub(super) const LOOKED_AT: usize = 500;
+pub(super) const MAX_DIR_ENTRIES: usize = 500;
 
 /// A file or a folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
+pub(super) struct FileEntry {
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: FileKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     File,
     Folder,
 }
 
 /// What a folder below the folder of work holds that git would not ignore, sorted. Nothing, if it can't be read or leads
 /// out of there.
-pub(super) fn list(work_dir: &Path, folder: &str) -> Vec<Entry> {
+pub(super) fn list(work_dir: &Path, folder: &str) -> Vec<FileEntry> {
     let Some(folder) = below(work_dir, folder) else { return Vec::new() };
     let Ok(found) = std::fs::read_dir(&folder) else { return Vec::new() };
     let rules = rules_of(&folder, work_dir);
-    let entries = found.take(LOOKED_AT).filter_map(Result::ok).filter_map(|entry| named(&entry, &rules));
-    let mut entries: Vec<Entry> = entries.collect();
+    let entries =
+        found.take(MAX_DIR_ENTRIES).filter_map(Result::ok).filter_map(|entry| named(&entry, &rules));
+    let mut entries: Vec<FileEntry> = entries.collect();
     entries.sort();
     entries
 }
@@ -46,7 +47,7 @@ fn below(work_dir: &Path, folder: &str) -> Option<PathBuf> {
     real.starts_with(work_dir.canonicalize().ok()?).then_some(real)
 }
 
-fn named(entry: &DirEntry, rules: &[Gitignore]) -> Option<Entry> {
+fn named(entry: &DirEntry, rules: &[Gitignore]) -> Option<FileEntry> {
     let name = entry.file_name().into_string().ok()?;
     let is_strange = |character: char| character.is_control() || character == '"' || is_mark(character);
     if name.contains(is_strange) {
@@ -60,7 +61,7 @@ fn named(entry: &DirEntry, rules: &[Gitignore]) -> Option<Entry> {
     if matches!(decides, Some(Match::Ignore(_))) {
         return None;
     }
-    Some(Entry { name, kind: if is_folder { Kind::Folder } else { Kind::File } })
+    Some(FileEntry { name, kind: if is_folder { FileKind::Folder } else { FileKind::File } })
 }
 
 /// The rules of a folder and those above it, the nearest first: up to the top of the repository, or else of the work.

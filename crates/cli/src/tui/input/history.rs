@@ -14,18 +14,18 @@ use rustix::fs::OFlags;
 use super::chips::clean;
 
 /// How many entries are kept.
-const KEPT: usize = 1_000;
+const MAX_ENTRIES: usize = 1_000;
 /// An entry that is longer than this is kept for this run, and not in the file.
-const LONGEST_STORED: usize = 64 * 1024;
+const MAX_STORED_BYTES: usize = 64 * 1024;
 /// How much memory the entries may take.
-const MEMORY: usize = 32 * 1024 * 1024;
+const MAX_MEMORY_BYTES: usize = 32 * 1024 * 1024;
 /// How much of the file is read, from its end.
-const READ: u64 = 16 * 1024 * 1024;
+const MAX_READ_BYTES: u64 = 16 * 1024 * 1024;
 /// The first line of a file whose entries are escaped.
 const VERSION: &str = "#V2";
 /// How often and how long is waited for another process that rewrites the file.
-const TRIES: u32 = 10;
-const PAUSE: Duration = Duration::from_millis(5);
+const LOCK_ATTEMPTS: u32 = 10;
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(5);
 
 /// What was entered before, the oldest first.
 pub(crate) struct History {
@@ -85,12 +85,12 @@ impl History {
             return;
         }
         if let Some(path) = &self.file
-            && entry.len() <= LONGEST_STORED
+            && entry.len() <= MAX_STORED_BYTES
             && append(path, &entry).is_ok()
         {
             self.in_file += 1;
-            if self.in_file >= 2 * KEPT && rewrite(path).is_ok() {
-                self.in_file = KEPT;
+            if self.in_file >= 2 * MAX_ENTRIES && rewrite(path).is_ok() {
+                self.in_file = MAX_ENTRIES;
             }
         }
         if !is_same {
@@ -110,7 +110,7 @@ impl History {
     fn push(&mut self, entry: String) {
         self.bytes += entry.len();
         self.entries.push_back(entry);
-        while self.entries.len() > KEPT || (self.bytes > MEMORY && self.entries.len() > 1) {
+        while self.entries.len() > MAX_ENTRIES || (self.bytes > MAX_MEMORY_BYTES && self.entries.len() > 1) {
             self.bytes -= self.entries.pop_front().map_or(0, |oldest| oldest.len());
         }
     }
@@ -126,10 +126,10 @@ fn read(path: &Path) -> io::Result<Vec<String>> {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let is_escaped = is_escaped(&file)?;
-    let skipped = about.len().saturating_sub(READ);
+    let skipped = about.len().saturating_sub(MAX_READ_BYTES);
     file.seek(SeekFrom::Start(skipped))?;
     let mut bytes = Vec::new();
-    file.take(READ).read_to_end(&mut bytes)?;
+    file.take(MAX_READ_BYTES).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     // The first line of a part is most likely half of one.
     let lines = text.lines().skip(usize::from(skipped > 0));
@@ -175,10 +175,10 @@ fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let no_link = OFlags::NOFOLLOW.bits().cast_signed();
     options.create(true).read(true).append(true).mode(0o600).custom_flags(no_link);
-    for _ in 0..TRIES {
+    for _ in 0..LOCK_ATTEMPTS {
         let file = options.open(path)?;
         match file.try_lock_shared() {
-            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_RETRY_DELAY),
             // A file system without locks: two processes that meet here may lose an entry.
             Err(TryLockError::Error(_)) => return Ok(file),
             Ok(()) if is_at(&file, path) => return Ok(file),
@@ -201,7 +201,7 @@ fn rewrite(path: &Path) -> io::Result<()> {
         return Err(io::ErrorKind::WouldBlock.into());
     }
     let entries = read(path)?;
-    let newest = &entries[entries.len().saturating_sub(KEPT)..];
+    let newest = &entries[entries.len().saturating_sub(MAX_ENTRIES)..];
     let lines: String = newest.iter().map(|entry| format!("{}\n", escaped(entry))).collect();
     let mut file = ReplacingFile::create(path).map_err(io::Error::other)?;
     file.write_all(format!("{VERSION}\n{lines}").as_bytes())?;

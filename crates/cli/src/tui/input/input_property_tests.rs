@@ -119,11 +119,11 @@ proptest! {
         typing.type_all(".");
 
         let entered = typing.press(key(KeyCode::Enter));
-        prop_assert_eq!(entered, Pressed::Entered(format!("{expected}.")));
+        prop_assert_eq!(entered, KeyOutcome::Entered(format!("{expected}.")));
     }
 }
 
-impl Text {
+impl InputText {
     /// Whether what was counted is what is there.
     fn size_is_right(&self) -> Result<(), (usize, usize)> {
         let (counted, there) = (self.counted(), self.expanded().len());

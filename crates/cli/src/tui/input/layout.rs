@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::chips::is_mark;
 use super::graphemes::{cut, next};
-use super::text::Text;
+use super::text::InputText;
 
 /// How wide a tab is shown.
 const TAB: usize = 4;
@@ -21,12 +21,12 @@ struct Row {
 
 /// A text in rows of so many columns.
 pub(super) struct Layout<'a> {
-    text: &'a Text,
+    text: &'a InputText,
     columns: usize,
 }
 
 /// The rows that are seen.
-pub(super) struct Seen {
+pub(super) struct VisibleRows {
     pub(super) rows: Vec<Vec<Span<'static>>>,
     /// Whether the first of them is the first of the text.
     pub(super) from_top: bool,
@@ -35,12 +35,12 @@ pub(super) struct Seen {
 }
 
 impl<'a> Layout<'a> {
-    pub(super) fn new(text: &'a Text, columns: usize) -> Self {
+    pub(super) fn new(text: &'a InputText, columns: usize) -> Self {
         Self { text, columns: columns.max(1) }
     }
 
     /// The rows around the cursor, at most so many.
-    pub(super) fn seen(&self, height: usize) -> Seen {
+    pub(super) fn seen(&self, height: usize) -> VisibleRows {
         let line = self.text.line();
         let rows = self.rows(line.start, line.end);
         let at = self.row_of_cursor(&rows);
@@ -62,7 +62,7 @@ impl<'a> Layout<'a> {
         let lower = below.len().min((height / 2).max(height.saturating_sub(1 + above.len())));
         let upper = above.len().min(height.saturating_sub(1 + lower));
         let seen = above[above.len() - upper..].iter().chain([&rows[at]]).chain(&below[..lower]);
-        Seen {
+        VisibleRows {
             rows: seen.map(|row| self.spans(*row)).collect(),
             from_top: upper == above.len() && start == 0,
             cursor: (self.column(rows[at], self.text.cursor()), upper),
@@ -238,13 +238,13 @@ impl<'a> Layout<'a> {
 
 /// How the input is laid out at a width: what stands before its rows, and how many columns are left for the text. One is
 /// kept free, so that the cursor has its place after a full row.
-pub(super) struct Frame {
+pub(super) struct InputFrame {
     prompt: String,
     pub(super) columns: usize,
     width: usize,
 }
 
-impl Frame {
+impl InputFrame {
     pub(super) fn new(prompt: &str, width: usize) -> Self {
         // Where there is no room for both, the text is more useful than what stands before it.
         let prompt = if prompt.width() + 4 <= width { prompt } else { "" };
@@ -253,7 +253,7 @@ impl Frame {
     }
 
     /// The rows as lines, and the cursor in them.
-    pub(super) fn lines(&self, seen: Seen) -> (Vec<Line<'static>>, (u16, u16)) {
+    pub(super) fn lines(&self, seen: VisibleRows) -> (Vec<Line<'static>>, (u16, u16)) {
         let indent = self.prompt.width();
         let rows = seen.rows.into_iter().enumerate().map(|(number, spans)| {
             let before = match number {

@@ -26,22 +26,22 @@ use crossterm::event::KeyEvent;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
-pub(crate) use self::completion::Sources;
+pub(crate) use self::completion::CompletionSources;
 use self::completion::{After, Completer, Completion, ROWS};
 pub(in crate::tui) use self::graphemes::{cut, list};
 pub(crate) use self::history::History;
-use self::keys::{Kill, Meaning, Motion, meaning};
-use self::layout::{Frame, Layout};
-use self::text::{Full, Side, Text, Words};
+use self::keys::{KeyAction, Kill, Motion, key_action};
+use self::layout::{InputFrame, Layout};
+use self::text::{InputFull, InputText, KillSide, WordRule};
 
 /// The word about an input that can't become longer.
-const FULL: &str = "This would be more than 8 MiB: put it into a file and name that with @.";
+const INPUT_FULL: &str = "This would be more than 8 MiB: put it into a file and name that with @.";
 /// The columns of the text before anybody has asked how it looks.
-const USUAL_COLUMNS: usize = 77;
+const DEFAULT_COLUMNS: usize = 77;
 
 /// What a key came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Pressed {
+pub(crate) enum KeyOutcome {
     /// The input looks different, or not; nothing else.
     Edited,
     /// This was entered, without white space at its end; it is never empty.
@@ -58,7 +58,7 @@ pub(crate) enum Pressed {
 
 /// How the input looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ShownTyping {
+pub(crate) struct InputView {
     pub(crate) lines: Vec<Line<'static>>,
     /// Column and row in these lines.
     pub(crate) cursor: (u16, u16),
@@ -68,7 +68,7 @@ pub(crate) struct ShownTyping {
 
 /// What the last key did, where the next one goes on from that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Last {
+enum LastKey {
     Kill,
     /// Up or down, from this column, to which longer rows return.
     Vertical(usize),
@@ -76,30 +76,30 @@ enum Last {
 }
 
 /// The input.
-pub(crate) struct Typing {
-    text: Text,
+pub(crate) struct InputField {
+    text: InputText,
     history: History,
     /// Which entry of the history is there; after the last one stands what is being typed.
     place: usize,
     completer: Completer,
     completion: Option<Completion>,
     word: Option<&'static str>,
-    last: Last,
+    last: LastKey,
     /// The columns of the text when it was shown last: up and down go by what is seen.
     columns: Cell<usize>,
 }
 
-impl Typing {
-    pub(crate) fn new(history: History, sources: Sources) -> Self {
+impl InputField {
+    pub(crate) fn new(history: History, sources: CompletionSources) -> Self {
         Self {
-            text: Text::default(),
+            text: InputText::default(),
             place: history.len(),
             history,
             completer: Completer::new(sources),
             completion: None,
             word: None,
-            last: Last::Else,
-            columns: Cell::new(USUAL_COLUMNS),
+            last: LastKey::Else,
+            columns: Cell::new(DEFAULT_COLUMNS),
         }
     }
 
@@ -132,54 +132,54 @@ impl Typing {
     /// What was pasted, all of it or nothing.
     pub(crate) fn paste(&mut self, text: &str) {
         self.word = None;
-        self.last = Last::Else;
+        self.last = LastKey::Else;
         let pasted = self.text.paste(text);
         self.note(pasted);
         self.complete();
     }
 
     /// What a key came to.
-    pub(crate) fn press(&mut self, key: KeyEvent) -> Pressed {
-        let meaning = meaning(&key);
-        if meaning == Meaning::Nothing {
-            return Pressed::Edited;
+    pub(crate) fn press(&mut self, key: KeyEvent) -> KeyOutcome {
+        let key_action = key_action(&key);
+        if key_action == KeyAction::Nothing {
+            return KeyOutcome::Edited;
         }
         self.word = None;
-        let last = std::mem::replace(&mut self.last, Last::Else);
-        match meaning {
-            Meaning::Type(character) => self.edit(|text| text.type_character(character)),
-            Meaning::NewLine => self.edit(|text| text.type_character('\n')),
-            Meaning::DeleteBefore => self.change(Text::delete_before),
-            Meaning::DeleteAfter => self.change(Text::delete_after),
-            Meaning::DeleteOrEnd if self.is_empty() => return Pressed::End,
-            Meaning::DeleteOrEnd => self.change(Text::delete_after),
-            Meaning::Yank => self.edit(Text::yank),
-            Meaning::Kill(kill) => self.kill(kill, last),
-            Meaning::Move(Motion::Right) if self.is_at_end() && self.completion.is_some() => self.accept(),
-            Meaning::Move(motion) => self.move_by(motion),
-            Meaning::Up => self.up(last),
-            Meaning::Down => self.down(last),
-            Meaning::Back => self.completion.iter_mut().for_each(Completion::up),
-            Meaning::Complete if self.completion.is_some() => self.accept(),
-            Meaning::Complete => self.complete(),
-            Meaning::Enter => return self.enter(),
-            Meaning::Escape if self.completion.is_some() => self.close(),
-            Meaning::Escape if self.is_empty() => return Pressed::Escape,
-            Meaning::Interrupt if self.is_empty() => return Pressed::Interrupt,
-            Meaning::Interrupt => self.clear_away(),
-            Meaning::Escape | Meaning::Nothing => {}
-            Meaning::Other => return Pressed::Other(key),
+        let last = std::mem::replace(&mut self.last, LastKey::Else);
+        match key_action {
+            KeyAction::Type(character) => self.edit(|text| text.type_character(character)),
+            KeyAction::NewLine => self.edit(|text| text.type_character('\n')),
+            KeyAction::DeleteBefore => self.change(InputText::delete_before),
+            KeyAction::DeleteAfter => self.change(InputText::delete_after),
+            KeyAction::DeleteOrEnd if self.is_empty() => return KeyOutcome::End,
+            KeyAction::DeleteOrEnd => self.change(InputText::delete_after),
+            KeyAction::Yank => self.edit(InputText::yank),
+            KeyAction::Kill(kill) => self.kill(kill, last),
+            KeyAction::Move(Motion::Right) if self.is_at_end() && self.completion.is_some() => self.accept(),
+            KeyAction::Move(motion) => self.move_by(motion),
+            KeyAction::Up => self.up(last),
+            KeyAction::Down => self.down(last),
+            KeyAction::Back => self.completion.iter_mut().for_each(Completion::up),
+            KeyAction::Complete if self.completion.is_some() => self.accept(),
+            KeyAction::Complete => self.complete(),
+            KeyAction::Enter => return self.enter(),
+            KeyAction::Escape if self.completion.is_some() => self.close(),
+            KeyAction::Escape if self.is_empty() => return KeyOutcome::Escape,
+            KeyAction::Interrupt if self.is_empty() => return KeyOutcome::Interrupt,
+            KeyAction::Interrupt => self.clear_away(),
+            KeyAction::Escape | KeyAction::Nothing => {}
+            KeyAction::Other => return KeyOutcome::Other(key),
         }
-        Pressed::Edited
+        KeyOutcome::Edited
     }
 
     /// How it looks at this width. The rows around the cursor are shown, where not all have room.
-    pub(crate) fn shown(&self, prompt: &str, width: u16, rows: u16) -> ShownTyping {
+    pub(crate) fn shown(&self, prompt: &str, width: u16, rows: u16) -> InputView {
         let (width, height) = (usize::from(width), usize::from(rows));
-        let frame = Frame::new(prompt, width);
+        let frame = InputFrame::new(prompt, width);
         self.columns.set(frame.columns);
         if width == 0 || height == 0 {
-            return ShownTyping { lines: Vec::new(), cursor: (0, 0), completions: Vec::new() };
+            return InputView { lines: Vec::new(), cursor: (0, 0), completions: Vec::new() };
         }
         let (lines, cursor) = frame.lines(Layout::new(&self.text, frame.columns).seen(height));
         let dim = Style::new().add_modifier(Modifier::DIM);
@@ -188,39 +188,39 @@ impl Typing {
         if let Some(completion) = &self.completion {
             completions.extend(completion.lines(width, ROWS - completions.len()));
         }
-        ShownTyping { lines, cursor, completions }
+        InputView { lines, cursor, completions }
     }
 
     /// Changes the text, and shows what could be meant by it then.
-    fn change(&mut self, change: impl FnOnce(&mut Text)) {
+    fn change(&mut self, change: impl FnOnce(&mut InputText)) {
         change(&mut self.text);
         self.complete();
     }
 
     /// Adds to the text, if there is room.
-    fn edit(&mut self, change: impl FnOnce(&mut Text) -> Result<(), Full>) {
+    fn edit(&mut self, change: impl FnOnce(&mut InputText) -> Result<(), InputFull>) {
         let changed = change(&mut self.text);
         self.note(changed);
         self.complete();
     }
 
-    fn note(&mut self, changed: Result<(), Full>) {
-        if changed == Err(Full) {
-            self.word = Some(FULL);
+    fn note(&mut self, changed: Result<(), InputFull>) {
+        if changed == Err(InputFull) {
+            self.word = Some(INPUT_FULL);
         }
     }
 
-    fn kill(&mut self, kill: Kill, last: Last) {
+    fn kill(&mut self, kill: Kill, last: LastKey) {
         let text = &self.text;
         let range = match kill {
             Kill::LineStart => text.start_of_line(),
             Kill::LineEnd => text.rest_of_line(),
             Kill::WordBefore(words) => text.word_start(words)..text.cursor(),
-            Kill::WordAfter => text.cursor()..text.word_end(Words::Plain),
+            Kill::WordAfter => text.cursor()..text.word_end(WordRule::Plain),
         };
-        let joins: Option<Side> = (last == Last::Kill).then_some(kill.side());
+        let joins: Option<KillSide> = (last == LastKey::Kill).then_some(kill.side());
         self.text.kill(range, joins);
-        self.last = Last::Kill;
+        self.last = LastKey::Kill;
         self.complete();
     }
 
@@ -230,8 +230,8 @@ impl Typing {
         match motion {
             Motion::Left => text.move_left(),
             Motion::Right => text.move_right(),
-            Motion::WordLeft => text.move_to(text.word_start(Words::Plain)),
-            Motion::WordRight => text.move_to(text.word_end(Words::Plain)),
+            Motion::WordLeft => text.move_to(text.word_start(WordRule::Plain)),
+            Motion::WordRight => text.move_to(text.word_end(WordRule::Plain)),
             Motion::LineStart => text.move_to(text.line().start),
             Motion::LineEnd => text.move_to(text.line().end),
             Motion::Start => text.move_to(0),
@@ -239,7 +239,7 @@ impl Typing {
         }
     }
 
-    fn up(&mut self, last: Last) {
+    fn up(&mut self, last: LastKey) {
         if let Some(completion) = &mut self.completion {
             return completion.up();
         }
@@ -250,7 +250,7 @@ impl Typing {
         }
     }
 
-    fn down(&mut self, last: Last) {
+    fn down(&mut self, last: LastKey) {
         if let Some(completion) = &mut self.completion {
             return completion.down();
         }
@@ -264,20 +264,20 @@ impl Typing {
     /// The column to keep to, and the place in it a row higher or lower.
     fn beside<'a>(
         &'a self,
-        last: Last,
+        last: LastKey,
         step: impl Fn(&Layout<'a>, usize) -> Option<usize>,
     ) -> (usize, Option<usize>) {
         let layout = Layout::new(&self.text, self.columns.get());
         let column = match last {
-            Last::Vertical(column) => column,
-            Last::Kill | Last::Else => layout.cursor_column(),
+            LastKey::Vertical(column) => column,
+            LastKey::Kill | LastKey::Else => layout.cursor_column(),
         };
         (column, step(&layout, column))
     }
 
     fn move_vertically(&mut self, place: usize, column: usize) {
         self.text.move_to(place);
-        self.last = Last::Vertical(column);
+        self.last = LastKey::Vertical(column);
     }
 
     /// Goes to another entry of the history. What was typed here comes back with this place.
@@ -293,26 +293,26 @@ impl Typing {
         }
     }
 
-    fn enter(&mut self) -> Pressed {
+    fn enter(&mut self) -> KeyOutcome {
         if self.completion.as_ref().is_some_and(Completion::was_chosen) {
             self.accept();
-            return Pressed::Edited;
+            return KeyOutcome::Edited;
         }
         if self.text.content()[..self.text.cursor()].ends_with('\\') {
             self.edit(|text| {
                 text.delete_before();
                 text.type_character('\n')
             });
-            return Pressed::Edited;
+            return KeyOutcome::Edited;
         }
         let mut entered = self.text.expanded();
         entered.truncate(entered.trim_end().len());
         if entered.is_empty() {
-            return Pressed::Edited;
+            return KeyOutcome::Edited;
         }
         self.history.add(&entered);
         self.start_anew();
-        Pressed::Entered(entered)
+        KeyOutcome::Entered(entered)
     }
 
     /// What is cleared away can be brought back, in this run.
@@ -326,7 +326,7 @@ impl Typing {
         self.text.forget_aside();
         self.place = self.history.len();
         self.word = None;
-        self.last = Last::Else;
+        self.last = LastKey::Else;
         self.close();
     }
 

@@ -7,22 +7,22 @@ use super::chips::{Chips, clean, is_long_paste, is_mark, is_too_long_to_edit, pa
 use super::graphemes::{next, previous};
 
 /// How long an input may become, with everything that was pasted into it.
-pub(super) const LONGEST: usize = 8 * 1024 * 1024;
+pub(super) const MAX_INPUT_BYTES: usize = 8 * 1024 * 1024;
 
 /// The input is as long as it may be; nothing was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Full;
+pub(super) struct InputFull;
 
 /// Where a killed piece stood: whether it joins what was killed just before at its beginning or its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum KillSide {
     Before,
     After,
 }
 
 /// What divides words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Words {
+pub(super) enum WordRule {
     /// Everything but letters, digits and underscores.
     Plain,
     /// White space alone.
@@ -31,7 +31,7 @@ pub(super) enum Words {
 
 /// The text of the input. Everything that changes it goes through `insert` and `remove`, which count its bytes.
 #[derive(Default)]
-pub(super) struct Text {
+pub(super) struct InputText {
     /// With one mark for each piece that is shown as one.
     content: String,
     cursor: usize,
@@ -43,7 +43,7 @@ pub(super) struct Text {
     aside: BTreeMap<usize, String>,
 }
 
-impl Text {
+impl InputText {
     pub(super) fn content(&self) -> &str {
         &self.content
     }
@@ -74,7 +74,7 @@ impl Text {
     }
 
     /// A character that was typed.
-    pub(super) fn type_character(&mut self, character: char) -> Result<(), Full> {
+    pub(super) fn type_character(&mut self, character: char) -> Result<(), InputFull> {
         match is_mark(character) {
             true => self.insert_piece(character.to_string(), "\u{FFFD}".to_owned()),
             false => self.insert(character.encode_utf8(&mut [0; 4])),
@@ -82,9 +82,9 @@ impl Text {
     }
 
     /// What was pasted, at the cursor; all of it or nothing.
-    pub(super) fn paste(&mut self, text: &str) -> Result<(), Full> {
-        if text.len() > LONGEST {
-            return Err(Full);
+    pub(super) fn paste(&mut self, text: &str) -> Result<(), InputFull> {
+        if text.len() > MAX_INPUT_BYTES {
+            return Err(InputFull);
         }
         let text = clean(text);
         match is_long_paste(&text) {
@@ -97,7 +97,7 @@ impl Text {
     }
 
     /// Puts a text in place of what is there, with the cursor at its end.
-    pub(super) fn set(&mut self, text: &str) -> Result<(), Full> {
+    pub(super) fn set(&mut self, text: &str) -> Result<(), InputFull> {
         self.clear();
         let text = clean(text);
         match is_too_long_to_edit(&text) {
@@ -133,21 +133,21 @@ impl Text {
         self.aside.clear();
     }
 
-    fn insert_piece(&mut self, text: String, label: String) -> Result<(), Full> {
-        if self.size + text.len() > LONGEST {
-            return Err(Full);
+    fn insert_piece(&mut self, text: String, label: String) -> Result<(), InputFull> {
+        if self.size + text.len() > MAX_INPUT_BYTES {
+            return Err(InputFull);
         }
         let others = [self.content.as_str(), self.killed.as_str()];
         let in_use = others.into_iter().chain(self.aside.values().map(String::as_str));
-        let mark = self.chips.keep(text, label, in_use).ok_or(Full)?;
+        let mark = self.chips.keep(text, label, in_use).ok_or(InputFull)?;
         self.insert(mark.encode_utf8(&mut [0; 4]))
     }
 
     /// Puts a piece of text at the cursor; its marks must be in the table.
-    fn insert(&mut self, piece: &str) -> Result<(), Full> {
+    fn insert(&mut self, piece: &str) -> Result<(), InputFull> {
         let more = self.chips.size(piece);
-        if self.size + more > LONGEST {
-            return Err(Full);
+        if self.size + more > MAX_INPUT_BYTES {
+            return Err(InputFull);
         }
         self.content.insert_str(self.cursor, piece);
         self.cursor += piece.len();
@@ -163,7 +163,7 @@ impl Text {
     }
 
     /// Puts other text in place of a piece that ends at the cursor.
-    pub(super) fn replace_before_cursor(&mut self, from: usize, text: &str) -> Result<(), Full> {
+    pub(super) fn replace_before_cursor(&mut self, from: usize, text: &str) -> Result<(), InputFull> {
         self.remove(from..self.cursor);
         self.insert(text)
     }
@@ -189,19 +189,19 @@ impl Text {
     }
 
     /// Removes a range and keeps it for `yank`; with what was killed just before, if the person goes on killing.
-    pub(super) fn kill(&mut self, range: Range<usize>, joins: Option<Side>) {
+    pub(super) fn kill(&mut self, range: Range<usize>, joins: Option<KillSide>) {
         if range.is_empty() {
             return;
         }
         let removed = self.remove(range);
         match joins {
             None => self.killed = removed,
-            Some(Side::Before) => self.killed.insert_str(0, &removed),
-            Some(Side::After) => self.killed.push_str(&removed),
+            Some(KillSide::Before) => self.killed.insert_str(0, &removed),
+            Some(KillSide::After) => self.killed.push_str(&removed),
         }
     }
 
-    pub(super) fn yank(&mut self) -> Result<(), Full> {
+    pub(super) fn yank(&mut self) -> Result<(), InputFull> {
         let killed = std::mem::take(&mut self.killed);
         let inserted = self.insert(&killed);
         self.killed = killed;
@@ -225,16 +225,16 @@ impl Text {
     }
 
     /// Where the word before the cursor begins.
-    pub(super) fn word_start(&self, words: Words) -> usize {
+    pub(super) fn word_start(&self, words: WordRule) -> usize {
         let mut at = self.cursor;
         let mut was_in_word = false;
         while at > 0 {
             let before = previous(&self.content, at);
             match self.part_of_word(before, words) {
-                Part::Gap | Part::Piece if was_in_word => break,
-                Part::Piece => return before,
-                Part::Gap => {}
-                Part::Word => was_in_word = true,
+                CharacterClass::Gap | CharacterClass::Chip if was_in_word => break,
+                CharacterClass::Chip => return before,
+                CharacterClass::Gap => {}
+                CharacterClass::Word => was_in_word = true,
             }
             at = before;
         }
@@ -242,40 +242,40 @@ impl Text {
     }
 
     /// Where the word after the cursor ends.
-    pub(super) fn word_end(&self, words: Words) -> usize {
+    pub(super) fn word_end(&self, words: WordRule) -> usize {
         let mut at = self.cursor;
         let mut was_in_word = false;
         while at < self.content.len() {
             let after = next(&self.content, at);
             match self.part_of_word(at, words) {
-                Part::Gap | Part::Piece if was_in_word => break,
-                Part::Piece => return after,
-                Part::Gap => {}
-                Part::Word => was_in_word = true,
+                CharacterClass::Gap | CharacterClass::Chip if was_in_word => break,
+                CharacterClass::Chip => return after,
+                CharacterClass::Gap => {}
+                CharacterClass::Word => was_in_word = true,
             }
             at = after;
         }
         at
     }
 
-    fn part_of_word(&self, at: usize, words: Words) -> Part {
-        let Some(character) = self.content[at..].chars().next() else { return Part::Gap };
+    fn part_of_word(&self, at: usize, words: WordRule) -> CharacterClass {
+        let Some(character) = self.content[at..].chars().next() else { return CharacterClass::Gap };
         let is_word = match words {
-            Words::Plain => character.is_alphanumeric() || character == '_',
-            Words::Spaced => !character.is_whitespace(),
+            WordRule::Plain => character.is_alphanumeric() || character == '_',
+            WordRule::Spaced => !character.is_whitespace(),
         };
         match is_word {
-            _ if is_mark(character) => Part::Piece,
-            true => Part::Word,
-            false => Part::Gap,
+            _ if is_mark(character) => CharacterClass::Chip,
+            true => CharacterClass::Word,
+            false => CharacterClass::Gap,
         }
     }
 }
 
 /// What a character is to the keys that go by words.
-enum Part {
+enum CharacterClass {
     Word,
     Gap,
     /// A word of its own.
-    Piece,
+    Chip,
 }

@@ -11,9 +11,9 @@ use unicode_width::UnicodeWidthStr;
 use super::input::{cut, list};
 
 /// How far PageUp and PageDown go.
-const PAGE: usize = 10;
+const PAGE_ROWS: usize = 10;
 /// How long what is looked for may become.
-const LONGEST: usize = 200;
+const MAX_QUERY_CHARS: usize = 200;
 const FIND: &str = "Find: ";
 
 /// One of the list.
@@ -28,7 +28,7 @@ pub(crate) struct PickerItem {
 
 /// What a key came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Picked {
+pub(crate) enum PickerOutcome {
     Nothing,
     /// The place in the list as it was given.
     Chosen(usize),
@@ -63,21 +63,24 @@ impl Picker {
     }
 
     /// What a key came to.
-    pub(crate) fn press(&mut self, key: KeyEvent) -> Picked {
+    pub(crate) fn press(&mut self, key: KeyEvent) -> PickerOutcome {
         if key.kind == KeyEventKind::Release {
-            return Picked::Nothing;
+            return PickerOutcome::Nothing;
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         match (key.code, control, alt) {
             (KeyCode::Enter, ..) | (KeyCode::Char('m' | 'j'), true, _) => {
-                return self.found.get(self.marked).map_or(Picked::Nothing, |place| Picked::Chosen(*place));
+                return self
+                    .found
+                    .get(self.marked)
+                    .map_or(PickerOutcome::Nothing, |place| PickerOutcome::Chosen(*place));
             }
-            (KeyCode::Esc, ..) | (KeyCode::Char('c' | 'd'), true, _) => return Picked::Left,
+            (KeyCode::Esc, ..) | (KeyCode::Char('c' | 'd'), true, _) => return PickerOutcome::Left,
             (KeyCode::Up | KeyCode::BackTab, ..) | (KeyCode::Char('p'), true, _) => self.back(),
             (KeyCode::Down | KeyCode::Tab, ..) | (KeyCode::Char('n'), true, _) => self.further(),
-            (KeyCode::PageUp, ..) => self.marked = self.marked.saturating_sub(PAGE),
-            (KeyCode::PageDown, ..) => self.marked = (self.marked + PAGE).min(self.last()),
+            (KeyCode::PageUp, ..) => self.marked = self.marked.saturating_sub(PAGE_ROWS),
+            (KeyCode::PageDown, ..) => self.marked = (self.marked + PAGE_ROWS).min(self.last()),
             (KeyCode::Home, ..) => self.marked = 0,
             (KeyCode::End, ..) => self.marked = self.last(),
             (KeyCode::Backspace, false, false) | (KeyCode::Char('h'), true, _) => self.delete_character(),
@@ -86,14 +89,14 @@ impl Picker {
             (KeyCode::Char(character), false, false) => self.paste(character.encode_utf8(&mut [0; 4])),
             _ => {}
         }
-        Picked::Nothing
+        PickerOutcome::Nothing
     }
 
     /// Adds to what is looked for.
     pub(crate) fn paste(&mut self, text: &str) {
         let mut wanted = self.wanted.clone();
         wanted.extend(text.chars().map(|character| if character.is_control() { ' ' } else { character }));
-        wanted.truncate(wanted.floor_char_boundary(LONGEST));
+        wanted.truncate(wanted.floor_char_boundary(MAX_QUERY_CHARS));
         self.look_for(wanted);
     }
 

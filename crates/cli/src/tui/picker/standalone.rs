@@ -8,19 +8,19 @@ use std::time::Duration;
 use crossterm::event::{Event, KeyEventKind};
 use tokio::sync::mpsc;
 
-use super::{Picked, Picker, PickerItem};
-use crate::signals::Ends;
+use super::{Picker, PickerItem, PickerOutcome};
+use crate::signals::ExitSignals;
 use crate::tui::sgr::Colours;
 use crate::tui::viewport::{Frame, Viewport};
 
 /// So many rows of a list are shown.
-const ROWS: u16 = 14;
+const MAX_ROWS: u16 = 14;
 /// How soon the reader of keys notices that no more are wanted: whoever comes next must get them all.
-const NOTICES: Duration = Duration::from_millis(50);
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pick {
+pub(crate) enum PickOutcome {
     Chosen(usize),
     /// Nothing was chosen.
     Left,
@@ -29,7 +29,11 @@ pub(crate) enum Pick {
 }
 
 /// Has somebody choose. The terminal's modes are whoever's called this.
-pub(crate) async fn pick(title: &str, choices: Vec<PickerItem>, ends: &mut Ends) -> io::Result<Pick> {
+pub(crate) async fn pick(
+    title: &str,
+    choices: Vec<PickerItem>,
+    signals: &mut ExitSignals,
+) -> io::Result<PickOutcome> {
     crossterm::terminal::enable_raw_mode()?;
     let is_over = Arc::new(AtomicBool::new(false));
     let (tell, mut keys) = mpsc::unbounded_channel();
@@ -37,7 +41,7 @@ pub(crate) async fn pick(title: &str, choices: Vec<PickerItem>, ends: &mut Ends)
         let is_over = is_over.clone();
         move || {
             while !is_over.load(Ordering::SeqCst) {
-                match crossterm::event::poll(NOTICES) {
+                match crossterm::event::poll(STOP_POLL_INTERVAL) {
                     Ok(false) => {}
                     Ok(true) => match crossterm::event::read() {
                         Ok(event) => drop(tell.send(event)),
@@ -53,24 +57,24 @@ pub(crate) async fn pick(title: &str, choices: Vec<PickerItem>, ends: &mut Ends)
     let mut picker = Picker::new(title, choices);
     let picked = loop {
         let (width, height) = viewport.size();
-        let rows = picker.lines(width, height.saturating_sub(1).clamp(1, ROWS));
+        let rows = picker.lines(width, height.saturating_sub(1).clamp(1, MAX_ROWS));
         if viewport.show(&Frame { above: vec![], rows, cursor: (0, 0) }).is_err() {
-            break Pick::Left;
+            break PickOutcome::Left;
         }
         tokio::select! {
             biased;
-            number = ends.next() => break Pick::Signal(number),
+            number = signals.next() => break PickOutcome::Signal(number),
             event = keys.recv() => match event {
-                None => break Pick::Left,
+                None => break PickOutcome::Left,
                 Some(Event::Resize(width, height)) => {
                     if viewport.resize((width, height)).is_err() {
-                        break Pick::Left;
+                        break PickOutcome::Left;
                     }
                 }
                 Some(Event::Key(key)) if key.kind != KeyEventKind::Release => match picker.press(key) {
-                    Picked::Nothing => {}
-                    Picked::Chosen(place) => break Pick::Chosen(place),
-                    Picked::Left => break Pick::Left,
+                    PickerOutcome::Nothing => {}
+                    PickerOutcome::Chosen(place) => break PickOutcome::Chosen(place),
+                    PickerOutcome::Left => break PickOutcome::Left,
                 },
                 Some(Event::Paste(text)) => picker.paste(&text),
                 Some(_) => {}

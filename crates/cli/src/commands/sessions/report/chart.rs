@@ -15,7 +15,7 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 28.0;
 /// With more points than this each can't be pointed at any more.
-const MOST_DOTS: usize = 150;
+const MAX_CHART_DOTS: usize = 150;
 
 pub(super) fn write(out: &mut dyn Write, figures: &Figures) -> anyhow::Result<()> {
     if figures.points.is_empty() {
@@ -148,7 +148,7 @@ fn context(figures: &Figures) -> String {
     svg.push_str(&frame.line("context", points.iter().map(tokens)));
     let together = compactions.chunk_by(|one, other| one.point == other.point);
     together.for_each(|together| svg.push_str(&mark(&frame, together)));
-    if points.len() <= MOST_DOTS {
+    if points.len() <= MAX_CHART_DOTS {
         for (place, point) in points.iter().enumerate() {
             let Some(value) = tokens(point) else { continue };
             let (x, y) = (frame.x(place), frame.y(value));

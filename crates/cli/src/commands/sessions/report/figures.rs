@@ -9,7 +9,7 @@ use longhaul_protocol::{
 use crate::output::{count, grouped};
 
 /// So many points a chart has at most; of a longer session several steps become one.
-const MOST_POINTS: usize = 800;
+const MAX_CHART_POINTS: usize = 800;
 
 /// The largest sum of costs, in US dollars. The scale of a chart has to end somewhere.
 const MAX_COST: f64 = 1e15;
@@ -193,7 +193,7 @@ impl Figures {
                 self.in_point = 1;
             }
         }
-        if self.points.len() > MOST_POINTS {
+        if self.points.len() > MAX_CHART_POINTS {
             self.halve();
         }
     }

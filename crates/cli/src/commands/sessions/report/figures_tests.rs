@@ -3,7 +3,7 @@ use longhaul_protocol::{
     TurnStarted, Usage,
 };
 
-use super::{Figures, MOST_POINTS, Spent};
+use super::{Figures, MAX_CHART_POINTS, Spent};
 
 fn record(seq: Seq, fact: &SessionRecord) -> Record {
     let encoded = fact.encode();
@@ -105,7 +105,8 @@ fn many_steps_become_few_points_and_the_fullest_stays() {
     }
 
     assert!(
-        figures.points.len() <= MOST_POINTS && figures.points.len() * figures.steps_a_point as usize >= 9_000
+        figures.points.len() <= MAX_CHART_POINTS
+            && figures.points.len() * figures.steps_a_point as usize >= 9_000
     );
     assert_eq!(figures.points.iter().filter_map(|point| point.tokens).max(), Some(fullest + 10));
     assert_eq!(figures.points.last().unwrap().step, steps);

@@ -36,10 +36,10 @@ use crate::output_file::{OutputFile, destination};
 use crate::session_lookup::find_session;
 
 /// So many turns are shown in a terminal, unless all are wanted.
-const TURNS_SHOWN: usize = 20;
+const DEFAULT_TURNS: usize = 20;
 
 /// A session that is told, up to the record that was its last when that began.
-struct Told<'a> {
+struct SessionReport<'a> {
     journal: &'a dyn Journal,
     session: SessionEntry,
     stream: StreamName,
@@ -54,7 +54,7 @@ pub(crate) async fn show(globals: &GlobalArgs, options: &ShowOptions) -> anyhow:
     let session = find_session(&journal, &options.key).await?;
     let stream = StreamName::session(session.id);
     let through = journal.head(&stream).await?.seq;
-    let told = Told { journal: &journal, session, stream, through };
+    let told = SessionReport { journal: &journal, session, stream, through };
     let figures = told.figures().await?;
     match &options.html {
         Some(file) => {
@@ -73,9 +73,9 @@ pub(crate) async fn show(globals: &GlobalArgs, options: &ShowOptions) -> anyhow:
     Ok(if figures.damaged > 0 { exit::FAILED } else { exit::DONE })
 }
 
-impl Told<'_> {
+impl SessionReport<'_> {
     async fn figures(&self) -> anyhow::Result<Figures> {
-        let mut figures = Figures::new(TURNS_SHOWN);
+        let mut figures = Figures::new(DEFAULT_TURNS);
         let count = |read: Read<'_>| {
             match read {
                 Read::Record(record) => figures.count(record),

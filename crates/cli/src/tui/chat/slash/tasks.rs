@@ -6,37 +6,37 @@ use longhaul_agent::SessionTasks;
 use tokio::task::spawn_blocking;
 
 use crate::commands::status::running;
-use crate::commands::tasks::board::Listed;
-use crate::commands::tasks::output_filter::{Reader, Shown};
-use crate::commands::tasks::output_reader::{Piece, Reading, follow};
+use crate::commands::tasks::output_filter::{Audience, OutputFilter};
+use crate::commands::tasks::output_reader::{OutputChunk, OutputReader, follow};
+use crate::commands::tasks::registry::TaskEntry;
 use crate::commands::tasks::{ended, table};
 use crate::event_text;
 use crate::one_shot::goes_on;
 use crate::output::grouped;
 use crate::short_id::short;
-use crate::signals::INTERRUPT;
-use crate::tui::chat::Talk;
+use crate::signals::SIGINT;
+use crate::tui::chat::Chat;
 
 /// So much of an output is shown between what is said; the rest is for `longhaul tasks output`.
-const SHOWN: u64 = 16 << 10;
+const MAX_OUTPUT_BYTES: u64 = 16 << 10;
 const USAGE: &str = "/tasks [list|output ID|kill ID|follow ID]";
 
 /// Whether a turn runs while a command is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum TurnPhase {
     DuringTurn,
     BetweenTurns,
 }
 
-impl Talk<'_> {
-    pub(crate) async fn tasks_command(&mut self, arguments: &str, moment: Moment) -> anyhow::Result<()> {
+impl Chat<'_> {
+    pub(crate) async fn tasks_command(&mut self, arguments: &str, moment: TurnPhase) -> anyhow::Result<()> {
         let words: Vec<&str> = arguments.split_whitespace().collect();
         let done = match (&words[..], moment) {
             ([] | ["list"], _) => self.list_tasks().await,
             (["output", name], _) => self.show_output(name).await,
             (["kill", name], _) => self.kill_task(name).await,
-            (["follow", name], Moment::BetweenTurns) => self.follow_task(name).await,
-            (["follow", name], Moment::DuringTurn) => {
+            (["follow", name], TurnPhase::BetweenTurns) => self.follow_task(name).await,
+            (["follow", name], TurnPhase::DuringTurn) => {
                 let hint =
                     format!("a task is followed between turns; /tasks output {name} shows what is there");
                 self.teller.note(hint);
@@ -66,7 +66,7 @@ impl Talk<'_> {
         Ok(())
     }
 
-    async fn task(&self, name: &str) -> anyhow::Result<Listed> {
+    async fn task(&self, name: &str) -> anyhow::Result<TaskEntry> {
         self.board.named(Some(self.session.key()), name).await
     }
 
@@ -74,7 +74,7 @@ impl Talk<'_> {
         let task = self.task(name).await?;
         let output = self.board.tasks()?.output(task.id())?;
         let printed = output.printed()?;
-        let from = printed.saturating_sub(SHOWN);
+        let from = printed.saturating_sub(MAX_OUTPUT_BYTES);
         let id = short(task.id());
         self.teller.note(match from {
             0 => format!("task {id} has printed {} bytes", grouped(printed)),
@@ -83,13 +83,13 @@ impl Talk<'_> {
                 grouped(printed)
             ),
         });
-        let shown = Shown::new(self.runtime.redactor(), Reader::Person);
+        let shown = OutputFilter::new(self.runtime.redactor(), Audience::Person);
         let teller = &mut self.teller;
         let mut write = |piece| {
             show(teller, piece);
             Ok(())
         };
-        let mut reading = Reading::new(output, from, shown, &mut write)?;
+        let mut reading = OutputReader::new(output, from, shown, &mut write)?;
         reading.read_until(printed)?;
         reading.finish()?;
         self.teller.close_line();
@@ -111,18 +111,18 @@ impl Talk<'_> {
         let task = self.task(name).await?;
         let output = self.board.tasks()?.output(task.id())?;
         self.teller.note("Ctrl-C stops following; the task goes on");
-        let shown = Shown::new(self.runtime.redactor(), Reader::Person);
-        let Self { teller, board, ends, .. } = self;
+        let shown = OutputFilter::new(self.runtime.redactor(), Audience::Person);
+        let Self { teller, board, signals, .. } = self;
         let mut write = |piece| {
             show(teller, piece);
             Ok(())
         };
-        let mut reading = Reading::new(output, 0, shown, &mut write)?;
+        let mut reading = OutputReader::new(output, 0, shown, &mut write)?;
         tokio::select! {
             biased;
-            number = ends.next() => {
+            number = signals.next() => {
                 // Any other signal suspends, and comes again for whoever waits for the next line.
-                self.suspended = (number != INTERRUPT).then_some(number);
+                self.suspended = (number != SIGINT).then_some(number);
             }
             followed = follow(board.tasks()?, task.id(), &mut reading) => {
                 followed?;
@@ -153,9 +153,9 @@ impl Talk<'_> {
     }
 }
 
-fn show(teller: &mut crate::event_printer::Teller, piece: Piece) {
+fn show(teller: &mut crate::event_printer::Teller, piece: OutputChunk) {
     match piece {
-        Piece::Bytes(bytes) => teller.printed(&String::from_utf8_lossy(&bytes)),
-        Piece::Dropped(range) => teller.note(event_text::dropped(&range)),
+        OutputChunk::Bytes(bytes) => teller.printed(&String::from_utf8_lossy(&bytes)),
+        OutputChunk::Dropped(range) => teller.note(event_text::dropped(&range)),
     }
 }

@@ -14,15 +14,15 @@ use tokio::task::spawn_blocking;
 
 use crate::output::shortened;
 use crate::session_lookup::find_session;
-use crate::short_id::{Named, short};
+use crate::short_id::{IdMatch, short};
 use crate::{BadUsage, short_id};
 
 /// So many tasks are named to somebody who has named none of them.
-const NAMED: usize = 10;
+const MAX_NAMED_TASKS: usize = 10;
 
 /// The tasks of a home.
 #[derive(Clone)]
-pub(crate) struct Board {
+pub(crate) struct TaskRegistry {
     pub(crate) journal: Arc<dyn Journal>,
     /// None, where nothing was ever started.
     tasks: Option<Arc<Tasks>>,
@@ -30,18 +30,18 @@ pub(crate) struct Board {
 
 /// A task as people see it.
 #[derive(Debug, Clone)]
-pub(crate) struct Listed {
+pub(crate) struct TaskEntry {
     /// The key of its session.
     pub(crate) session: String,
     pub(crate) started: TaskStarted,
     /// How it ended, by the records.
     pub(crate) record: Option<TaskEnded>,
-    pub(crate) now: Now,
+    pub(crate) now: TaskCondition,
 }
 
 /// How a task is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Now {
+pub(crate) struct TaskCondition {
     pub(crate) status: TaskStatus,
     pub(crate) exit_code: Option<i32>,
     pub(crate) ended_at: Option<At>,
@@ -54,7 +54,7 @@ pub(crate) struct Now {
     pub(crate) left: usize,
 }
 
-impl Board {
+impl TaskRegistry {
     /// The tasks of the home in this folder, in which nothing is made or changed.
     pub(crate) fn new(journal: Arc<dyn Journal>, home: &std::path::Path) -> anyhow::Result<Self> {
         let tasks = Tasks::existing(&home.join("tasks"), Launcher::this_program()?)?;
@@ -68,7 +68,7 @@ impl Board {
 
     /// The tasks of all sessions that have a folder of one, so that sessions that never had any cost nothing; and which sessions
     /// could not be read.
-    pub(crate) async fn all(&self) -> anyhow::Result<(Vec<Listed>, Vec<String>)> {
+    pub(crate) async fn all(&self) -> anyhow::Result<(Vec<TaskEntry>, Vec<String>)> {
         let Some(tasks) = self.tasks.clone() else { return Ok((vec![], vec![])) };
         let looking = move || anyhow::Ok((sessions_with_tasks(&tasks)?, tasks.all_left_behind()));
         let (sessions, left) = spawn_blocking(looking).await??;
@@ -83,12 +83,12 @@ impl Board {
                 }
             }
         }
-        listed.sort_by_key(Listed::id);
+        listed.sort_by_key(TaskEntry::id);
         Ok((listed, unreadable))
     }
 
     /// The tasks of a session, the oldest first.
-    pub(crate) async fn of(&self, key: &str, id: SessionId) -> anyhow::Result<Vec<Listed>> {
+    pub(crate) async fn of(&self, key: &str, id: SessionId) -> anyhow::Result<Vec<TaskEntry>> {
         let tasks = self.tasks.clone();
         let left = spawn_blocking(move || left_behind(tasks.as_deref(), id)).await?;
         self.listed(key, id, left).await
@@ -96,7 +96,12 @@ impl Board {
 
     /// The same, where it is known what its commands left running: one that ended in the foreground is listed as long as that runs, and
     /// one that runs there if its runtime is gone.
-    async fn listed(&self, key: &str, id: SessionId, left: Vec<LeftBehind>) -> anyhow::Result<Vec<Listed>> {
+    async fn listed(
+        &self,
+        key: &str,
+        id: SessionId,
+        left: Vec<LeftBehind>,
+    ) -> anyhow::Result<Vec<TaskEntry>> {
         let state = load(&*self.journal, key, id).await?;
         let holder = self.journal.holder(&StreamName::session(id)).await?;
         // A runtime that lives waits for its commands in the foreground itself.
@@ -112,13 +117,13 @@ impl Board {
             let others = others.filter(|task| !known.contains(&task.task_id));
             let others = others.map(|started| (started, None));
             let all = states.into_iter().map(|state| (state.started, state.ended)).chain(others);
-            all.map(|(started, record)| Listed::new(tasks.as_deref(), &key, started, record)).collect()
+            all.map(|(started, record)| TaskEntry::new(tasks.as_deref(), &key, started, record)).collect()
         };
         Ok(spawn_blocking(listing).await?)
     }
 
     /// The tasks that somebody may mean: those of this session, or of all of them.
-    pub(crate) async fn meant(&self, session: Option<&str>) -> anyhow::Result<(Vec<Listed>, Vec<String>)> {
+    pub(crate) async fn meant(&self, session: Option<&str>) -> anyhow::Result<(Vec<TaskEntry>, Vec<String>)> {
         match session {
             Some(key) => {
                 let entry = find_session(&*self.journal, key).await?;
@@ -129,22 +134,22 @@ impl Board {
     }
 
     /// The task with this name.
-    pub(crate) async fn named(&self, session: Option<&str>, name: &str) -> anyhow::Result<Listed> {
+    pub(crate) async fn named(&self, session: Option<&str>, name: &str) -> anyhow::Result<TaskEntry> {
         let (listed, _) = self.meant(session).await?;
-        match short_id::find(listed.iter().map(Listed::id), name) {
-            Named::One(id) => {
-                listed.into_iter().find(|task| task.id() == id).ok_or_else(|| unknown(&[], name))
+        match short_id::find(listed.iter().map(TaskEntry::id), name) {
+            IdMatch::One(id) => {
+                listed.into_iter().find(|task| task.id() == id).ok_or_else(|| unknown_task(&[], name))
             }
-            Named::Several(ids) => {
+            IdMatch::Several(ids) => {
                 let several = listed.iter().filter(|task| ids.contains(&task.id()));
                 let several: Vec<String> = several.map(|task| format!("\n  {}", task.in_full())).collect();
                 Err(BadUsage(format!("{name:?} fits several tasks:{}", several.concat())).into())
             }
-            Named::Nothing => {
+            IdMatch::Nothing => {
                 if let Some(key) = session {
                     self.refuse_foreign(key, name).await?;
                 }
-                Err(unknown(&listed, name))
+                Err(unknown_task(&listed, name))
             }
         }
     }
@@ -152,7 +157,7 @@ impl Board {
     /// Says whose task it is, if it is another session's.
     async fn refuse_foreign(&self, key: &str, name: &str) -> anyhow::Result<()> {
         let (all, _) = self.all().await?;
-        if let Named::One(id) = short_id::find(all.iter().map(Listed::id), name)
+        if let IdMatch::One(id) = short_id::find(all.iter().map(TaskEntry::id), name)
             && let Some(task) = all.iter().find(|task| task.id() == id)
         {
             let (owner, key) = (shortened(&task.session, 80), shortened(key, 80));
@@ -162,7 +167,7 @@ impl Board {
     }
 
     /// How a task is now.
-    pub(crate) async fn now(&self, task: &Listed) -> anyhow::Result<Now> {
+    pub(crate) async fn now(&self, task: &TaskEntry) -> anyhow::Result<TaskCondition> {
         let (tasks, task) = (self.tasks.clone(), task.clone());
         Ok(spawn_blocking(move || now(tasks.as_deref(), &task.started, task.record.as_ref())).await?)
     }
@@ -191,19 +196,19 @@ fn sessions_with_tasks(tasks: &Tasks) -> anyhow::Result<BTreeSet<SessionId>> {
     Ok(tasks.all()?.into_iter().filter_map(of).collect())
 }
 
-fn unknown(listed: &[Listed], name: &str) -> anyhow::Error {
+fn unknown_task(listed: &[TaskEntry], name: &str) -> anyhow::Error {
     let there = match listed {
         [] => "there are none; -s KEY finds those of a session that ended long ago".to_owned(),
         some => {
-            let names = some.iter().rev().take(NAMED).map(|task| format!("\n  {}", task.in_full()));
-            let more = if some.len() > NAMED { "\n  …" } else { "" };
+            let names = some.iter().rev().take(MAX_NAMED_TASKS).map(|task| format!("\n  {}", task.in_full()));
+            let more = if some.len() > MAX_NAMED_TASKS { "\n  …" } else { "" };
             format!("there are:{}{more}", names.collect::<String>())
         }
     };
     BadUsage(format!("there is no task {name:?}; {there}")).into()
 }
 
-impl Listed {
+impl TaskEntry {
     fn new(tasks: Option<&Tasks>, key: &str, started: TaskStarted, record: Option<TaskEnded>) -> Self {
         let now = now(tasks, &started, record.as_ref());
         Self { session: key.to_owned(), started, record, now }
@@ -219,7 +224,7 @@ impl Listed {
 
     /// The id and what it is, in one line.
     fn in_full(&self) -> String {
-        format!("{} ({}): {}", self.id(), word(self.now.status), self.what())
+        format!("{} ({}): {}", self.id(), status_word(self.now.status), self.what())
     }
 
     /// What it is for; the command, if nobody said.
@@ -229,7 +234,7 @@ impl Listed {
 
     /// For programs.
     pub(crate) fn as_json(&self) -> Value {
-        let Now { status, exit_code, ended_at, duration_ms, printed, message, left } = &self.now;
+        let TaskCondition { status, exit_code, ended_at, duration_ms, printed, message, left } = &self.now;
         let mut form = json!({
             "task_id": self.id(),
             "session": self.session,
@@ -262,7 +267,7 @@ pub(crate) fn what(started: &TaskStarted) -> String {
 }
 
 /// How a task is, in a word or two.
-pub(crate) fn word(status: TaskStatus) -> &'static str {
+pub(crate) fn status_word(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Running => "running",
         TaskStatus::Completed => "completed",
@@ -274,7 +279,7 @@ pub(crate) fn word(status: TaskStatus) -> &'static str {
 }
 
 /// How a task is: what the keeper knows, and where it knows nothing any more, the records.
-fn now(tasks: Option<&Tasks>, started: &TaskStarted, record: Option<&TaskEnded>) -> Now {
+fn now(tasks: Option<&Tasks>, started: &TaskStarted, record: Option<&TaskEnded>) -> TaskCondition {
     let mut now = by_keeper_or_record(tasks, started, record);
     if let Some(left) = tasks.and_then(|tasks| tasks.left_behind(started.task_id).ok().flatten()) {
         now.message = Some(left.to_string());
@@ -283,14 +288,18 @@ fn now(tasks: Option<&Tasks>, started: &TaskStarted, record: Option<&TaskEnded>)
     now
 }
 
-fn by_keeper_or_record(tasks: Option<&Tasks>, started: &TaskStarted, record: Option<&TaskEnded>) -> Now {
+fn by_keeper_or_record(
+    tasks: Option<&Tasks>,
+    started: &TaskStarted,
+    record: Option<&TaskEnded>,
+) -> TaskCondition {
     let id = started.task_id;
     let printed = tasks.and_then(|tasks| tasks.output(id).ok()?.printed().ok());
     if let Some(ended) = record {
         // The record says how it ended; only the keeper says when.
         let status = tasks.and_then(|tasks| tasks.status(id).ok().flatten());
         let by_record = started.started_at.map(|at| later(at, ended.duration_ms));
-        return Now {
+        return TaskCondition {
             status: ended.status,
             exit_code: ended.exit_code,
             ended_at: status.as_ref().map(|status| status.ended_at).or(by_record),
@@ -301,7 +310,7 @@ fn by_keeper_or_record(tasks: Option<&Tasks>, started: &TaskStarted, record: Opt
         };
     }
     let so_far = started.started_at.map(since);
-    let unknown = |status, message: Option<String>| Now {
+    let unknown = |status, message: Option<String>| TaskCondition {
         status,
         exit_code: None,
         ended_at: None,
@@ -312,7 +321,7 @@ fn by_keeper_or_record(tasks: Option<&Tasks>, started: &TaskStarted, record: Opt
     };
     match tasks.map_or(Ok(Found::NotStarted), |tasks| tasks.find(id)) {
         Ok(Found::Running(_)) => unknown(TaskStatus::Running, None),
-        Ok(Found::Ended(status)) => Now::from(status),
+        Ok(Found::Ended(status)) => TaskCondition::from(status),
         Ok(Found::Lost | Found::Unknown) => {
             unknown(TaskStatus::Lost, Some("its keeper died, and how it ended is not known".to_owned()))
         }
@@ -323,7 +332,7 @@ fn by_keeper_or_record(tasks: Option<&Tasks>, started: &TaskStarted, record: Opt
     }
 }
 
-impl From<Status> for Now {
+impl From<Status> for TaskCondition {
     fn from(status: Status) -> Self {
         Self {
             status: status.status,
