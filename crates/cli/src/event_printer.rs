@@ -112,7 +112,7 @@ impl Teller {
     /// Tells the screen, if there is one.
     pub(crate) fn tell(&self, tell: ScreenUpdate) {
         if let Some(screen) = &self.screen {
-            screen.tell(tell);
+            screen.send(tell);
         }
     }
 

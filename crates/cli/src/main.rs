@@ -7,6 +7,7 @@ mod event_printer;
 mod event_text;
 mod first_run;
 mod input_text;
+mod nearest;
 mod one_shot;
 mod output;
 mod output_file;
@@ -63,9 +64,9 @@ fn main() -> ExitCode {
         Err(error) => return refused(error),
     };
     // What there is of a home is told where it is asked for.
-    panics::expect(arguments.globals.home_dir().ok());
+    panics::install_hook(arguments.globals.home_dir().ok());
     let ended = start(arguments);
-    panics::tell();
+    panics::print_messages();
     match ended {
         Ok(code) => ExitCode::from(code),
         // Whoever read the output has seen enough of it.
@@ -142,7 +143,7 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
     };
     // Whatever unwinds gives back the terminal on its way.
     let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(work)));
-    let code = ended.unwrap_or_else(|_| Ok(runtime.block_on(panics::way_out())));
+    let code = ended.unwrap_or_else(|_| Ok(runtime.block_on(panics::shut_down())));
     // A thread that still reads a file must not hold up the end.
     runtime.shutdown_background();
     code

@@ -1,4 +1,4 @@
-//! What people and programs read.
+//! Printing for people and programs: lines, JSON, and text from anywhere made safe for a terminal.
 
 use std::io::Write;
 
@@ -7,15 +7,14 @@ use longhaul_protocol::{
 };
 use serde::Serialize;
 
-/// Prints a line to standard output. Unlike `println!` it does not panic when nobody reads any more.
-/// What could drive a terminal is taken out of it.
+/// Prints a line to standard output, without characters that could control a terminal. Unlike `println!` it does not panic when the
+/// reader has gone.
 pub(crate) fn line(text: impl std::fmt::Display) -> anyhow::Result<()> {
     writeln!(std::io::stdout().lock(), "{}", safe(&text.to_string()))?;
     Ok(())
 }
 
-/// Prints a line for people to standard error. Unlike `eprintln!` it does not panic when the terminal is gone, which is just
-/// when something has to be brought to its end.
+/// Prints a line to standard error. Unlike `eprintln!` it does not panic when the terminal is gone: the shutdown has to go on.
 pub(crate) fn note(text: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "longhaul: {}", safe(&text.to_string()));
 }
@@ -26,7 +25,16 @@ pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether the error is only that the reader of our output has gone.
+/// Prints JSON with `--json`, and else lines for people.
+pub(crate) fn print<Value: Serialize>(
+    as_json: bool,
+    value: impl FnOnce() -> Value,
+    lines: impl FnOnce() -> Vec<String>,
+) -> anyhow::Result<()> {
+    if as_json { json(&value()) } else { lines().into_iter().try_for_each(line) }
+}
+
+/// Whether the error only says that the reader of the output has gone.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
@@ -37,31 +45,25 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
     format!("{} {noun}{ending}", grouped(number))
 }
 
-/// A number with its thousands apart.
+/// A number with thousands separators: `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
 }
 
-/// A record in one line for people: where, when, what.
+/// A record in one line: sequence number, time, kind, content.
 pub(crate) fn record(record: &Record) -> String {
     let what = match &record.body {
-        Body::Here(body) => about_context(record).unwrap_or_else(|| shortened(body.get(), 100)),
+        Body::Here(body) => describe_context_record(record).unwrap_or_else(|| shortened(body.get(), 100)),
         Body::Gone(gone) => format!("[gone since {}: {}]", gone.at, shortened(&gone.reason, 80)),
     };
     format!("{:>6}  {}  {:<16} {what}", record.seq, record.at, shortened(&record.kind, 40))
 }
 
-/// What a record says about the context, in words; nothing, if it is about something else.
-fn about_context(record: &Record) -> Option<String> {
-    // Few are, and the others need not be decoded.
+/// A record about the context, in words; `None` for other kinds.
+fn describe_context_record(record: &Record) -> Option<String> {
+    // Most records are of other kinds, and need not be decoded.
     let kinds =
         ["epoch_started", "compact_start", "compact_done", "compact_failed", "system_message", "stubbed"];
     if !kinds.contains(&record.kind.as_str()) {
@@ -78,7 +80,7 @@ fn about_context(record: &Record) -> Option<String> {
             Some(format!("epoch {}: {why}", started.epoch))
         }
         SessionRecord::CompactStart(start) => Some(shortened(&start.reason, 100)),
-        SessionRecord::CompactDone(done) => Some(in_words_compacted(&done)),
+        SessionRecord::CompactDone(done) => Some(describe_compaction(&done)),
         SessionRecord::CompactFailed(failed) => Some(shortened(&failed.reason, 100)),
         SessionRecord::SystemMessage(message) => {
             let words: Vec<&str> = message.content.iter().map(|part| part.text.as_str()).collect();
@@ -91,7 +93,7 @@ fn about_context(record: &Record) -> Option<String> {
     }
 }
 
-fn in_words_compacted(done: &CompactDone) -> String {
+fn describe_compaction(done: &CompactDone) -> String {
     let CompactDone { epoch, by, before, after, from, through } = *done;
     let by = match by {
         CompactedBy::Model => "by a summary",
@@ -105,25 +107,25 @@ fn in_words_compacted(done: &CompactDone) -> String {
     )
 }
 
-/// Text from anywhere, safe to show in a terminal and at most so long.
-pub(crate) fn shortened(text: &str, longest: usize) -> String {
-    let mut short: String = text.chars().take(longest).map(|character| visible(character, ' ')).collect();
-    if text.chars().nth(longest).is_some() {
+/// Text from anywhere on one line, safe for a terminal, cut to `max_chars` characters with an ellipsis.
+pub(crate) fn shortened(text: &str, max_chars: usize) -> String {
+    let mut short: String = text.chars().take(max_chars).map(|character| visible(character, ' ')).collect();
+    if text.chars().nth(max_chars).is_some() {
         short.push('…');
     }
     short
 }
 
-/// Text from anywhere, in as many lines as it has, safe to show in a terminal.
+/// Text from anywhere with its line breaks, safe for a terminal.
 pub(crate) fn safe(text: &str) -> String {
-    // The end of a line is the same with it and without.
+    // `\r\n` ends a line like `\n`.
     text.chars()
         .filter(|character| *character != '\r')
         .map(|character| visible(character, character))
         .collect()
 }
 
-/// A character that can't drive a terminal; white space that is none of the usual becomes `blank`.
+/// The character, unless it could control or mislead a terminal's reader. Line breaks and tabs become `blank`.
 fn visible(character: char, blank: char) -> char {
     match character {
         '\n' | '\t' => blank,
@@ -132,7 +134,7 @@ fn visible(character: char, blank: char) -> char {
     }
 }
 
-/// How a turn ended.
+/// The outcome of a turn, in words.
 pub(crate) fn in_words(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Completed => "completed",

@@ -1,4 +1,4 @@
-use longhaul_protocol::{CallId, QuestionId};
+use longhaul_protocol::{CallId, QuestionId, TaskId};
 
 use super::*;
 

@@ -1,14 +1,13 @@
-//! The signals that end a process that runs for long.
+//! The signals that end or suspend a process.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The number of the signal that Ctrl-C sends.
 pub(crate) const SIGINT: u8 = 2;
-
-/// The number of the signal that comes when a terminal is gone.
+/// The number of the signal that comes when the terminal is gone.
 const SIGHUP: u8 = 1;
 
-/// The signals that end or suspend.
+/// SIGTERM, SIGINT, SIGHUP and SIGQUIT. Once it exists, they no longer end the process by themselves.
 pub(crate) struct ExitSignals {
     terminate: Signal,
     interrupt: Signal,
@@ -17,7 +16,6 @@ pub(crate) struct ExitSignals {
 }
 
 impl ExitSignals {
-    /// From here on they are ours.
     pub(crate) fn new() -> anyhow::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -27,7 +25,7 @@ impl ExitSignals {
         })
     }
 
-    /// The number of the next one.
+    /// Waits for a signal and returns its number.
     pub(crate) async fn next(&mut self) -> u8 {
         tokio::select! {
             _ = self.terminate.recv() => 15,
@@ -37,8 +35,8 @@ impl ExitSignals {
         }
     }
 
-    /// The number of the next one that means it, for whoever is on the way out already. When a terminal goes, its signal comes
-    /// from the system, from the shell, and beside another one: nobody asks twice by that.
+    /// Waits for a signal that asks a process to hurry which is already on its way out. SIGHUP is not one: when a terminal goes, both the
+    /// system and the shell send it.
     pub(crate) async fn next_deliberate(&mut self) -> u8 {
         loop {
             let number = self.next().await;

@@ -10,7 +10,7 @@ pub(crate) struct MemoryOptions {
     #[command(subcommand)]
     pub(crate) command: Option<MemoryCommand>,
     #[command(flatten)]
-    pub(crate) whose: MemoryScopeArgs,
+    pub(crate) scope: MemoryScopeArgs,
     /// Print JSON.
     #[arg(long, global = true)]
     pub(crate) json: bool,

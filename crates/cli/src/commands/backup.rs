@@ -4,8 +4,8 @@ use longhaul_journal::Journal;
 use longhaul_protocol::PrintablePath;
 
 use crate::args::{BackupOptions, GlobalArgs};
-use crate::commands::verify::{Verified, contents, tell};
-use crate::output::{json, line};
+use crate::commands::verify::{Verified, contents, damage_lines};
+use crate::output::print;
 use crate::{BadUsage, exit};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: BackupOptions) -> anyhow::Result<u8> {
@@ -18,11 +18,8 @@ pub(crate) async fn run(globals: &GlobalArgs, options: BackupOptions) -> anyhow:
     journal.close().await;
     let report = report?;
     let sound = report.is_sound();
-    if options.json {
-        json(&Verified { ok: sound, report, salvaged: None })?;
-    } else {
-        line(format!("Wrote and read back {}: {}.", options.file.printable(), contents(&report)))?;
-        tell(&report.damage)?;
-    }
+    let mut lines = vec![format!("Wrote and read back {}: {}.", options.file.printable(), contents(&report))];
+    lines.extend(damage_lines(&report.damage));
+    print(options.json, || Verified { ok: sound, report, salvaged: None }, || lines)?;
     Ok(if sound { exit::DONE } else { exit::FAILED })
 }

@@ -1,13 +1,13 @@
 //! `longhaul erase KEY SEQ`: removes the body of one record for good.
 
-use longhaul_journal::{Error, Journal, erase_record};
+use longhaul_journal::{Journal, erase_record};
 use longhaul_protocol::{PrintablePath, Seq, StreamName};
 use serde::Serialize;
 
 use crate::args::{EraseOptions, Family, GlobalArgs};
 use crate::exit;
 use crate::output::{json, line};
-use crate::session_lookup::find_session_exactly;
+use crate::session_lookup::{find_session_exactly, open_journal_with};
 
 #[derive(Serialize)]
 struct ErasedForm {
@@ -17,9 +17,7 @@ struct ErasedForm {
 
 pub(crate) async fn run(globals: &GlobalArgs, options: EraseOptions) -> anyhow::Result<u8> {
     let EraseOptions { key, seq, reason, stream, json: as_json } = options;
-    let Some(journal) = globals.open_journal().await? else {
-        return Err(Error::NoSuchSession { key }.into());
-    };
+    let journal = open_journal_with(globals, &key).await?;
     let session = find_session_exactly(&journal, &key).await?.id;
     let erased = match stream {
         Family::Session => erase_record(&journal, session, seq, &reason).await,

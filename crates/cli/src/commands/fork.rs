@@ -1,10 +1,10 @@
-//! `longhaul fork` and `longhaul sessions fork`: another session with the past of one.
+//! `longhaul fork` and `longhaul sessions fork`: a new session that starts with the history of another.
 
 use longhaul_agent::{Forked, fork_session};
 use longhaul_journal::Journal;
 
 use crate::args::{ForkOptions, ForkPoint, GlobalArgs};
-use crate::output::{count, json, line, safe, shortened};
+use crate::output::{count, print, safe, shortened};
 use crate::session_lookup::open_session;
 use crate::tui::chat::free_key;
 use crate::{exit, suggested_command};
@@ -19,16 +19,12 @@ pub(crate) async fn fork_named(globals: &GlobalArgs, name: &str, point: ForkPoin
     let forked = fork_as(&journal, &entry.key, seq, new.as_deref()).await;
     journal.close().await;
     let forked = forked?;
-    if as_json {
-        json(&forked)?;
-        return Ok(exit::DONE);
-    }
     let open_chat = suggested_command::open_chat(globals, &forked.key);
-    forked_lines(&entry.key, &forked, &open_chat).into_iter().try_for_each(line)?;
+    print(as_json, || &forked, || forked_lines(&entry.key, &forked, &open_chat))?;
     Ok(exit::DONE)
 }
 
-/// Forks a session, under a key that is free if none is given.
+/// Forks a session under the key `new`, or under a free one.
 pub(crate) async fn fork_as(
     journal: &dyn Journal,
     key: &str,
@@ -42,7 +38,7 @@ pub(crate) async fn fork_as(
     Ok(fork_session(journal, key, at, &new).await?)
 }
 
-/// What came of a fork, and the command that goes on with it.
+/// What the user is told about a fork. `open_chat` is the command that opens it.
 pub(crate) fn forked_lines(parent: &str, forked: &Forked, open_chat: &str) -> Vec<String> {
     let (parent, key) = (shortened(parent, 200), shortened(&forked.key, 200));
     let records = count(forked.records, "record");

@@ -3,8 +3,8 @@
 use longhaul_agent::Request;
 
 use crate::args::{GlobalArgs, SessionOptions};
-use crate::commands::resume::again;
+use crate::commands::resume::run_without_input;
 
 pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
-    again(globals, options.session, options.json, Request::Retry).await
+    run_without_input(globals, options.session, options.json, Request::Retry).await
 }

@@ -35,7 +35,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow:
         opened = Runtime::open(config) => opened?,
         number = signals.next() => return Ok(exit::SIGNAL + number),
     };
-    panics::suspend(&runtime, suggested_command::command(globals, &["resume"]));
+    panics::register_runtime(&runtime, suggested_command::command(globals, &["resume"]));
     let mut watching = tokio::spawn(show(runtime.watch(), tokio::io::stdout(), options.json));
     let other = runtime.other_host().await?;
     runtime.start().await?;
@@ -102,7 +102,7 @@ async fn show(
     let mut open = OpenTurns::default();
     let mut is_read = true;
     while let Some(watched) = watcher.next().await {
-        panics::rehearse(&watched);
+        panics::panic_for_tests(&watched);
         let text = match watched {
             Watched::Event(event) => {
                 open.see(&event);

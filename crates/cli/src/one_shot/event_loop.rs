@@ -92,7 +92,7 @@ impl<'a> EventLoop<'a> {
                 },
                 watched = pending.next() => match watched {
                     Some(watched) => {
-                        panics::rehearse(&watched);
+                        panics::panic_for_tests(&watched);
                         self.teller.watched(&watched);
                         self.note_event(&watched, &mut view);
                         // A user who cancelled the turn does not wait for the tasks.
@@ -102,7 +102,7 @@ impl<'a> EventLoop<'a> {
                     }
                     None => return Ok(StageEnd::Outcome(events.finish(pending).await?)),
                 },
-                typed = self.typed.line(), if asks => match typed {
+                typed = self.typed.next_line(), if asks => match typed {
                     LineEvent::Line(line) => self.answer(&line, &pending, &mut view).await,
                     LineEvent::End | LineEvent::Interrupt | LineEvent::Escape => return Ok(StageEnd::Asked(view.asked)),
                     LineEvent::Lost => return Ok(StageEnd::Suspended(1)),

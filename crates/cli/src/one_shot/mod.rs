@@ -102,7 +102,7 @@ impl OneShot<'_> {
             opened = Runtime::open(config) => opened?,
             number = watch.signals.next() => return Ok(exit::SIGNAL + number),
         };
-        panics::suspend(&runtime, suggested_command::resume(self.globals, &self.key));
+        panics::register_runtime(&runtime, suggested_command::resume(self.globals, &self.key));
         let session = runtime.session(&self.key).await?;
         refuse_trashed(&*runtime.journal(), &self.key).await?;
         self.name_session(&request, watch.teller);
@@ -325,7 +325,7 @@ impl OneShot<'_> {
         }
         let Some(id) = session.id() else { return Ok(()) };
         let board = TaskRegistry::new(session.journal().clone(), &self.globals.home_dir()?)?;
-        for task in board.of(&self.key, id).await?.iter().filter(|task| task.is_running()) {
+        for task in board.of_session(&self.key, id).await?.iter().filter(|task| task.is_running()) {
             teller.note(goes_on(task));
         }
         Ok(())
@@ -335,7 +335,7 @@ impl OneShot<'_> {
 /// Says that a task goes on, and how to follow it.
 pub(crate) fn goes_on(task: &TaskEntry) -> String {
     let id = short(task.id());
-    format!("task {id} goes on: {}; longhaul tasks follow {id}", registry::what(&task.started))
+    format!("task {id} goes on: {}; longhaul tasks follow {id}", registry::description(&task.started))
 }
 
 /// Reports the turns that task ends began and that did not complete; returns the exit code.

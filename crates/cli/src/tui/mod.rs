@@ -33,7 +33,7 @@ mod wrap;
 pub(crate) use input::{CompletionSources, History, InputField};
 pub(crate) use picker::PickerItem;
 pub(crate) use picker::standalone::{PickOutcome, pick};
-pub(crate) use screen::{Screen, ScreenHandle, ScreenUpdate, let_go};
+pub(crate) use screen::{Screen, ScreenHandle, ScreenUpdate, release_terminal};
 pub(crate) use status_line::{SaveState, StatusFacts};
 pub(crate) use transcript::Transcript;
 pub(crate) use view::{Activity, TaskPill, View};

@@ -16,11 +16,11 @@ fn words(text: &str) -> ScreenUpdate {
 /// What came, as text.
 fn taken(incoming: &Receiver<ScreenInput>) -> Vec<String> {
     let text = |incoming| match incoming {
-        ScreenInput::Words(growing) => match locked(&growing).take() {
+        ScreenInput::Delta(pending) => match lock(&pending).take() {
             Some(Watched::Event(Event { kind: EventKind::TextDelta { text }, .. })) => text,
             _ => panic!("no words"),
         },
-        ScreenInput::ScreenUpdate(ScreenUpdate::Note(text)) => format!("note: {text}"),
+        ScreenInput::Update(ScreenUpdate::Note(text)) => format!("note: {text}"),
         _ => panic!("something else"),
     };
     incoming.try_iter().map(text).collect()
@@ -29,10 +29,10 @@ fn taken(incoming: &Receiver<ScreenInput>) -> Vec<String> {
 #[test]
 fn words_that_wait_are_one_piece_and_stay_in_order() {
     let (send, incoming) = channel();
-    let telling = ScreenHandle::new(send);
+    let handle = ScreenHandle::new(send);
 
     for tell in [words("one "), words("two "), ScreenUpdate::Note("between".to_owned()), words("three ")] {
-        telling.tell(tell);
+        handle.send(tell);
     }
 
     assert_eq!(taken(&incoming), ["one two ", "note: between", "three "]);
@@ -41,13 +41,13 @@ fn words_that_wait_are_one_piece_and_stay_in_order() {
 #[test]
 fn words_after_those_that_were_taken_in_are_a_piece_of_their_own() {
     let (send, incoming) = channel();
-    let telling = ScreenHandle::new(send);
-    telling.tell(words("one "));
+    let handle = ScreenHandle::new(send);
+    handle.send(words("one "));
     let before = taken(&incoming);
 
-    telling.tell(words("two "));
-    telling.tell(words(&"x".repeat(MAX_DELTA_BYTES)));
-    telling.tell(words("three "));
+    handle.send(words("two "));
+    handle.send(words(&"x".repeat(MAX_DELTA_BYTES)));
+    handle.send(words("three "));
 
     assert_eq!(before, ["one "]);
     assert_eq!(taken(&incoming), [format!("two {}", "x".repeat(MAX_DELTA_BYTES)), "three ".to_owned()]);

@@ -285,7 +285,7 @@ fn a_terminal_that_is_lost_chooses_nothing() {
     let choice = PickerItem { key: "a".to_owned(), line: "a".to_owned(), detail: String::new() };
     seen.view.pick("Which?", vec![choice], answer);
 
-    seen.view.give_up_picking();
+    seen.view.close_picker();
 
     assert_eq!(chosen.try_recv(), Err(oneshot::error::TryRecvError::Closed));
 }
@@ -310,9 +310,9 @@ fn what_goes_on_in_a_session_that_was_left_does_not_move_any_more() {
     let mut seen = Seen::new((80, 10));
     seen.see(EventKind::TurnStarted).see(EventKind::CompactStart { reason: "asked for".to_owned() });
 
-    seen.view.turn_over();
+    seen.view.change_session();
 
-    assert!(!seen.view.moves());
+    assert!(!seen.view.is_animated());
     let frame = frame_text(&seen.view.frame(seen.now));
     assert!(!frame.contains("waiting for the model") && !frame.contains("making the context"), "{frame}");
 }

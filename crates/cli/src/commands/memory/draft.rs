@@ -1,4 +1,4 @@
-//! A copy of a page that a person changes in an editor, or a text that must not be lost. Nobody else can read it.
+//! A private file with the text of a page, for the editor or to keep a text that could not be saved.
 
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -10,25 +10,24 @@ use longhaul_protocol::{InputId, PrintablePath};
 use crate::signals::{ExitSignals, SIGINT};
 use crate::{BadUsage, exit};
 
-/// A text in a folder of its own, which goes with this unless it is kept.
+/// A file in a folder of its own. Both are deleted on drop unless kept.
 pub(super) struct PageDraft {
     folder: PathBuf,
     file: PathBuf,
     is_kept: bool,
 }
 
-/// How an editor was left.
+/// How the editor ended.
 pub(super) enum EditorResult {
-    /// With this text.
     Text(String),
-    /// It failed, which it said so.
+    /// It exited with an error.
     Failed(String),
-    /// A signal came that ends the program.
+    /// A signal ends this program, with this exit code.
     Signal(u8),
 }
 
 impl PageDraft {
-    /// A copy of this text under this name, which is plain.
+    /// `name` must be a plain file name.
     pub(super) fn new(name: &str, text: &str) -> anyhow::Result<Self> {
         let unique = InputId::generate().to_string();
         let folder = std::env::temp_dir().join(format!("longhaul-{unique}"));
@@ -46,7 +45,7 @@ impl PageDraft {
         Ok(draft)
     }
 
-    /// Has it changed in an editor, and waits for that. Ctrl-C is the editor's.
+    /// Runs the editor on the file and waits for it. Ctrl-C goes to the editor.
     pub(super) async fn edit(&self, editor: &str) -> anyhow::Result<EditorResult> {
         let mut signals = ExitSignals::new()?;
         let mut process = tokio::process::Command::new("sh")
@@ -66,12 +65,11 @@ impl PageDraft {
         Ok(EditorResult::Text(read(&self.file)?))
     }
 
-    /// The text as it is now, if it can be read.
     pub(super) fn text(&self) -> Option<String> {
         read(&self.file).ok()
     }
 
-    /// Where it stays.
+    /// Keeps the file and returns its path.
     pub(super) fn keep(mut self) -> PathBuf {
         self.is_kept = true;
         self.file.clone()
@@ -86,7 +84,7 @@ impl Drop for PageDraft {
     }
 }
 
-/// The editor that a person has chosen.
+/// The value of `VISUAL`, else of `EDITOR`.
 pub(super) fn editor() -> anyhow::Result<String> {
     let variable = |name| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
     variable("VISUAL").or_else(|| variable("EDITOR")).ok_or_else(|| {
@@ -95,7 +93,7 @@ pub(super) fn editor() -> anyhow::Result<String> {
     })
 }
 
-/// The text of a file that somebody has named.
+/// The text of a file that the user named.
 pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     let bytes = std::fs::read(path).map_err(|error| BadUsage(format!("{}: {error}", path.printable())))?;
     String::from_utf8(bytes)

@@ -134,7 +134,7 @@ fn an_undo_names_what_it_takes_back() {
         cost: None,
     };
 
-    assert_eq!(log_form(&entry)["undoes"], 9);
+    assert_eq!(log_json(&entry)["undoes"], 9);
     assert_eq!(log_lines(&[entry]), ["    10  2026-01-01T00:00:00.000Z  undo: core, undoes 9"]);
 }
 
@@ -150,7 +150,7 @@ fn what_is_found_says_where_it_is_and_whose_words_it_is() {
     };
     let hit = |found, key: Option<&str>| MemoryHit { found, key: key.map(str::to_owned) };
 
-    let lines = found_lines(&[
+    let lines = hit_lines(&[
         hit(found(Place::Page("core".to_owned()), &[]), None),
         hit(found(Place::Item { session, seq: 1, item: 0 }, &[3, 4, 5, 6, 7, 8]), Some("a")),
         hit(found(Place::Record { session, seq: 12 }, &[]), Some("a")),

@@ -5,11 +5,11 @@ use std::path::Path;
 use longhaul_journal::{Author, Journal, import_session, verify_export};
 use longhaul_protocol::PrintablePath;
 
-use super::export::brought;
-use super::list;
+use super::export::describe_export;
+use super::list::now;
 use crate::args::{GlobalArgs, ImportOptions};
 use crate::exit;
-use crate::output::{json, line, note};
+use crate::output::{note, print};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: ImportOptions) -> anyhow::Result<u8> {
     let ImportOptions { file, key, mine, json: as_json } = options;
@@ -24,22 +24,17 @@ pub(crate) async fn run(globals: &GlobalArgs, options: ImportOptions) -> anyhow:
         verify_export(&file)?;
     }
     let journal = globals.open_or_create_journal().await?;
-    let options = longhaul_journal::ImportOptions { at: list::now(), key, work_dir, author };
+    let options = longhaul_journal::ImportOptions { at: now(), key, work_dir, author };
     let imported = import_session(&journal, &file, &options).await;
     journal.close().await;
     let imported = imported?;
-    if as_json {
-        json(&imported)?;
-        return Ok(exit::DONE);
-    }
-    line(format!("Imported {}", brought(&imported)))?;
+    let mut lines = vec![format!("Imported {}", describe_export(&imported))];
     if let Some(folder) = &options.work_dir {
-        line(format!(
-            "It works in {}. Whatever was unfinished in it was stopped.",
-            Path::new(folder).printable()
-        ))?;
+        let folder = Path::new(folder).printable();
+        lines.push(format!("It works in {folder}. Whatever was unfinished in it was stopped."));
     }
-    if !mine {
+    print(as_json, || imported, || lines)?;
+    if !mine && !as_json {
         note(
             "what its user said counts as somebody else's words; for a session of your own: sessions import --mine",
         );

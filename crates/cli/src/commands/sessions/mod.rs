@@ -21,14 +21,14 @@ pub(crate) mod show;
 
 use longhaul_agent::Mode;
 
-use longhaul_journal::{Page, SessionEntry};
+use longhaul_journal::SessionEntry;
 use longhaul_protocol::{Seq, SessionId, StreamName};
 use serde::Serialize;
 
 use crate::args::{Family, GlobalArgs, ListOptions, SessionsCommand};
 use crate::commands::fork;
 use crate::exit;
-use crate::output::{json, line};
+use crate::output::print;
 
 impl Family {
     pub(crate) fn stream(self, session: SessionId) -> StreamName {
@@ -39,9 +39,6 @@ impl Family {
         }
     }
 }
-
-/// The least that is read.
-pub(crate) const ONE: Page = Page { records: 1, bytes: 0 };
 
 pub(crate) async fn run(
     globals: &GlobalArgs,
@@ -68,14 +65,14 @@ pub(crate) async fn run(
     }
 }
 
-/// A session as programs see it.
+/// A session as `--json` shows it.
 #[derive(Serialize)]
 struct SessionForm {
     key: String,
     id: SessionId,
     records: Seq,
     inbox: Seq,
-    /// Where its newest epoch begins.
+    /// The first record of its newest epoch.
     epoch_from: Option<Seq>,
     last_at: Option<String>,
     trashed: bool,
@@ -91,10 +88,7 @@ impl From<SessionEntry> for SessionForm {
 }
 
 /// Prints the session as JSON, or what was done with it.
-fn print_session(entry: SessionEntry, as_json: bool, said: String) -> anyhow::Result<u8> {
-    match as_json {
-        true => json(&SessionForm::from(entry))?,
-        false => line(said)?,
-    }
+fn print_session(entry: SessionEntry, as_json: bool, text: String) -> anyhow::Result<u8> {
+    print(as_json, || SessionForm::from(entry), || vec![text])?;
     Ok(exit::DONE)
 }

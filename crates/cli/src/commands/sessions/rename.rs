@@ -12,8 +12,8 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, new: &str, as_json: bo
     let (journal, entry) = open_session(globals, name).await?;
     let renamed = rename_to(&journal, &entry.key, new).await;
     journal.close().await;
-    let said = format!("Renamed {} to {}", shortened(&entry.key, 200), shortened(new, 200));
-    print_session(renamed?, as_json, said)
+    let text = format!("Renamed {} to {}", shortened(&entry.key, 200), shortened(new, 200));
+    print_session(renamed?, as_json, text)
 }
 
 /// Gives a session another key, which must be free.

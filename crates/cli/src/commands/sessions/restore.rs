@@ -12,9 +12,9 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, as_json: bool) -> anyh
     let restored = restore_session(&journal, &entry.key).await;
     journal.close().await;
     let key = shortened(&entry.key, 200);
-    let said = match entry.trashed {
+    let text = match entry.trashed {
         true => format!("Brought back: {key}"),
         false => format!("{key} was not in the trash"),
     };
-    print_session(restored?, as_json, said)
+    print_session(restored?, as_json, text)
 }

@@ -64,7 +64,7 @@ fn where_output_was_dropped_the_beginning_of_a_secret_is_none() {
     let mut shown = shown(Audience::Program);
 
     let before = shown.push(b"key sk-abc");
-    let cut = shown.cut();
+    let cut = shown.finish_before_gap();
     let after = [shown.push(b"later"), shown.finish()].concat();
 
     assert_eq!([text(before), text(cut), text(after)], ["key ", "[redacted]", "later"]);

@@ -1,4 +1,4 @@
-//! What is known of tasks: the records of their sessions say which there are, and their keepers how they are now.
+//! The tasks of a home. The records of their sessions say which there are; their keepers say how they are now.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,66 +17,61 @@ use crate::session_lookup::find_session;
 use crate::short_id::{IdMatch, short};
 use crate::{BadUsage, short_id};
 
-/// So many tasks are named to somebody who has named none of them.
+/// Tasks that an error names.
 const MAX_NAMED_TASKS: usize = 10;
 
-/// The tasks of a home.
 #[derive(Clone)]
 pub(crate) struct TaskRegistry {
     pub(crate) journal: Arc<dyn Journal>,
-    /// None, where nothing was ever started.
+    /// `None` in a home in which no command was ever started.
     tasks: Option<Arc<Tasks>>,
 }
 
-/// A task as people see it.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskEntry {
-    /// The key of its session.
+    /// A session key.
     pub(crate) session: String,
     pub(crate) started: TaskStarted,
-    /// How it ended, by the records.
+    /// The record of its end.
     pub(crate) record: Option<TaskEnded>,
     pub(crate) now: TaskCondition,
 }
 
-/// How a task is now.
+/// The present condition of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskCondition {
     pub(crate) status: TaskStatus,
     pub(crate) exit_code: Option<i32>,
     pub(crate) ended_at: Option<At>,
     pub(crate) duration_ms: Option<u64>,
-    /// How many bytes it has printed.
+    /// Bytes printed so far.
     pub(crate) printed: Option<u64>,
-    /// What else there is to say.
     pub(crate) message: Option<String>,
-    /// How many processes run that it left behind when it ended.
+    /// Processes that still run after the task ended.
     pub(crate) left: usize,
 }
 
 impl TaskRegistry {
-    /// The tasks of the home in this folder, in which nothing is made or changed.
+    /// The tasks of the home in this folder. Creates nothing.
     pub(crate) fn new(journal: Arc<dyn Journal>, home: &std::path::Path) -> anyhow::Result<Self> {
         let tasks = Tasks::existing(&home.join("tasks"), Launcher::this_program()?)?;
         Ok(Self { journal, tasks: tasks.map(Arc::new) })
     }
 
-    /// Those who keep tasks, for what needs one of them.
     pub(crate) fn tasks(&self) -> anyhow::Result<&Arc<Tasks>> {
         self.tasks.as_ref().context("nothing is left of the folder of tasks")
     }
 
-    /// The tasks of all sessions that have a folder of one, so that sessions that never had any cost nothing; and which sessions
-    /// could not be read.
+    /// The tasks of all sessions, and a message for each session that can't be read. Only sessions with a task folder are loaded.
     pub(crate) async fn all(&self) -> anyhow::Result<(Vec<TaskEntry>, Vec<String>)> {
         let Some(tasks) = self.tasks.clone() else { return Ok((vec![], vec![])) };
-        let looking = move || anyhow::Ok((sessions_with_tasks(&tasks)?, tasks.all_left_behind()));
-        let (sessions, left) = spawn_blocking(looking).await??;
+        let work = move || anyhow::Ok((sessions_with_tasks(&tasks)?, tasks.all_left_behind()));
+        let (sessions, left) = spawn_blocking(work).await??;
         let (mut listed, mut unreadable) = (Vec::new(), Vec::new());
         for id in sessions {
             let Some(entry) = self.journal.session_with_id(id).await? else { continue };
             let left = left.iter().filter(|left| left.session == Some(id)).cloned().collect();
-            match self.listed(&entry.key, id, left).await {
+            match self.list(&entry.key, id, left).await {
                 Ok(mut tasks) => listed.append(&mut tasks),
                 Err(error) => {
                     unreadable.push(format!("the tasks of {} can't be listed: {error:#}", entry.key));
@@ -88,29 +83,24 @@ impl TaskRegistry {
     }
 
     /// The tasks of a session, the oldest first.
-    pub(crate) async fn of(&self, key: &str, id: SessionId) -> anyhow::Result<Vec<TaskEntry>> {
+    pub(crate) async fn of_session(&self, key: &str, id: SessionId) -> anyhow::Result<Vec<TaskEntry>> {
         let tasks = self.tasks.clone();
         let left = spawn_blocking(move || left_behind(tasks.as_deref(), id)).await?;
-        self.listed(key, id, left).await
+        self.list(key, id, left).await
     }
 
-    /// The same, where it is known what its commands left running: one that ended in the foreground is listed as long as that runs, and
-    /// one that runs there if its runtime is gone.
-    async fn listed(
-        &self,
-        key: &str,
-        id: SessionId,
-        left: Vec<LeftBehind>,
-    ) -> anyhow::Result<Vec<TaskEntry>> {
+    /// The tasks of a session whose leftover processes are known. A foreground command is listed while processes of it run after its end,
+    /// or while it runs without a runtime.
+    async fn list(&self, key: &str, id: SessionId, left: Vec<LeftBehind>) -> anyhow::Result<Vec<TaskEntry>> {
         let state = load(&*self.journal, key, id).await?;
         let holder = self.journal.holder(&StreamName::session(id)).await?;
-        // A runtime that lives waits for its commands in the foreground itself.
+        // A live runtime waits for its foreground commands itself.
         let is_abandoned = holder.is_none_or(|holder| holder.is_gone());
         let calls = state.turn.iter().flat_map(|turn| &turn.calls).filter(|call| call.is_open());
         let open: Vec<TaskId> = calls.filter(|_| is_abandoned).map(|call| call.id.into()).collect();
         let (tasks, key) = (self.tasks.clone(), key.to_owned());
         let states = state.tasks.all().to_vec();
-        let listing = move || {
+        let work = move || {
             let known: BTreeSet<TaskId> = states.iter().map(TaskState::id).collect();
             let open = open.into_iter().filter_map(|call| running_call(tasks.as_deref()?, call, id));
             let others = left.into_iter().map(|left| left.started).chain(open);
@@ -119,23 +109,26 @@ impl TaskRegistry {
             let all = states.into_iter().map(|state| (state.started, state.ended)).chain(others);
             all.map(|(started, record)| TaskEntry::new(tasks.as_deref(), &key, started, record)).collect()
         };
-        Ok(spawn_blocking(listing).await?)
+        Ok(spawn_blocking(work).await?)
     }
 
-    /// The tasks that somebody may mean: those of this session, or of all of them.
-    pub(crate) async fn meant(&self, session: Option<&str>) -> anyhow::Result<(Vec<TaskEntry>, Vec<String>)> {
+    /// The tasks of the named session, or of all sessions.
+    pub(crate) async fn select(
+        &self,
+        session: Option<&str>,
+    ) -> anyhow::Result<(Vec<TaskEntry>, Vec<String>)> {
         match session {
             Some(key) => {
                 let entry = find_session(&*self.journal, key).await?;
-                Ok((self.of(&entry.key, entry.id).await?, vec![]))
+                Ok((self.of_session(&entry.key, entry.id).await?, vec![]))
             }
             None => self.all().await,
         }
     }
 
-    /// The task with this name.
-    pub(crate) async fn named(&self, session: Option<&str>, name: &str) -> anyhow::Result<TaskEntry> {
-        let (listed, _) = self.meant(session).await?;
+    /// The task whose id is, starts or ends with `name`.
+    pub(crate) async fn find(&self, session: Option<&str>, name: &str) -> anyhow::Result<TaskEntry> {
+        let (listed, _) = self.select(session).await?;
         match short_id::find(listed.iter().map(TaskEntry::id), name) {
             IdMatch::One(id) => {
                 listed.into_iter().find(|task| task.id() == id).ok_or_else(|| unknown_task(&[], name))
@@ -154,7 +147,7 @@ impl TaskRegistry {
         }
     }
 
-    /// Says whose task it is, if it is another session's.
+    /// Refuses a task of another session, and names that session.
     async fn refuse_foreign(&self, key: &str, name: &str) -> anyhow::Result<()> {
         let (all, _) = self.all().await?;
         if let IdMatch::One(id) = short_id::find(all.iter().map(TaskEntry::id), name)
@@ -166,20 +159,20 @@ impl TaskRegistry {
         Ok(())
     }
 
-    /// How a task is now.
-    pub(crate) async fn now(&self, task: &TaskEntry) -> anyhow::Result<TaskCondition> {
+    pub(crate) async fn condition(&self, task: &TaskEntry) -> anyhow::Result<TaskCondition> {
         let (tasks, task) = (self.tasks.clone(), task.clone());
-        Ok(spawn_blocking(move || now(tasks.as_deref(), &task.started, task.record.as_ref())).await?)
+        Ok(spawn_blocking(move || condition_of(tasks.as_deref(), &task.started, task.record.as_ref()))
+            .await?)
     }
 }
 
-/// What the commands of a session left running.
+/// The processes that commands of a session left running.
 pub(crate) fn left_behind(tasks: Option<&Tasks>, session: SessionId) -> Vec<LeftBehind> {
     let all = tasks.map(Tasks::all_left_behind).into_iter().flatten();
     all.filter(|left| left.session == Some(session)).collect()
 }
 
-/// The command of a call that nobody waits for any more, if it runs: it is on record as a call, and in its keeper's files as a task.
+/// The command of an open call whose runtime is gone, if it still runs. The records have it as a call, its keeper as a task.
 fn running_call(tasks: &Tasks, id: TaskId, session: SessionId) -> Option<TaskStarted> {
     let spec = tasks.spec(id).ok().flatten().filter(|spec| spec.session == Some(session))?;
     matches!(tasks.find(id), Ok(Found::Running(_))).then(|| TaskStarted {
@@ -210,7 +203,7 @@ fn unknown_task(listed: &[TaskEntry], name: &str) -> anyhow::Error {
 
 impl TaskEntry {
     fn new(tasks: Option<&Tasks>, key: &str, started: TaskStarted, record: Option<TaskEnded>) -> Self {
-        let now = now(tasks, &started, record.as_ref());
+        let now = condition_of(tasks, &started, record.as_ref());
         Self { session: key.to_owned(), started, record, now }
     }
 
@@ -222,17 +215,15 @@ impl TaskEntry {
         self.now.status == TaskStatus::Running
     }
 
-    /// The id and what it is, in one line.
+    /// `ID (running): what it does`.
     fn in_full(&self) -> String {
-        format!("{} ({}): {}", self.id(), status_word(self.now.status), self.what())
+        format!("{} ({}): {}", self.id(), status_word(self.now.status), self.description())
     }
 
-    /// What it is for; the command, if nobody said.
-    pub(crate) fn what(&self) -> String {
-        what(&self.started)
+    pub(crate) fn description(&self) -> String {
+        description(&self.started)
     }
 
-    /// For programs.
     pub(crate) fn as_json(&self) -> Value {
         let TaskCondition { status, exit_code, ended_at, duration_ms, printed, message, left } = &self.now;
         let mut form = json!({
@@ -260,13 +251,12 @@ impl TaskEntry {
     }
 }
 
-/// What a task is for; the command, if nobody said.
-pub(crate) fn what(started: &TaskStarted) -> String {
+/// The description of a task, or its command where the model gave none.
+pub(crate) fn description(started: &TaskStarted) -> String {
     let words = if started.description.is_empty() { &started.command } else { &started.description };
     shortened(words, 90)
 }
 
-/// How a task is, in a word or two.
 pub(crate) fn status_word(status: TaskStatus) -> &'static str {
     match status {
         TaskStatus::Running => "running",
@@ -278,14 +268,14 @@ pub(crate) fn status_word(status: TaskStatus) -> &'static str {
     }
 }
 
-/// How a task is: what the keeper knows, and where it knows nothing any more, the records.
-fn now(tasks: Option<&Tasks>, started: &TaskStarted, record: Option<&TaskEnded>) -> TaskCondition {
-    let mut now = by_keeper_or_record(tasks, started, record);
+/// The condition by the keeper, or by the records where the keeper has nothing any more.
+fn condition_of(tasks: Option<&Tasks>, started: &TaskStarted, record: Option<&TaskEnded>) -> TaskCondition {
+    let mut condition = by_keeper_or_record(tasks, started, record);
     if let Some(left) = tasks.and_then(|tasks| tasks.left_behind(started.task_id).ok().flatten()) {
-        now.message = Some(left.to_string());
-        now.left = left.processes;
+        condition.message = Some(left.to_string());
+        condition.left = left.processes;
     }
-    now
+    condition
 }
 
 fn by_keeper_or_record(
@@ -296,9 +286,9 @@ fn by_keeper_or_record(
     let id = started.task_id;
     let printed = tasks.and_then(|tasks| tasks.output(id).ok()?.printed().ok());
     if let Some(ended) = record {
-        // The record says how it ended; only the keeper says when.
+        // Only the keeper knows when the task ended.
         let status = tasks.and_then(|tasks| tasks.status(id).ok().flatten());
-        let by_record = started.started_at.map(|at| later(at, ended.duration_ms));
+        let by_record = started.started_at.map(|at| add_ms(at, ended.duration_ms));
         return TaskCondition {
             status: ended.status,
             exit_code: ended.exit_code,
@@ -309,7 +299,7 @@ fn by_keeper_or_record(
             left: 0,
         };
     }
-    let so_far = started.started_at.map(since);
+    let so_far = started.started_at.map(ms_since);
     let unknown = |status, message: Option<String>| TaskCondition {
         status,
         exit_code: None,
@@ -346,11 +336,11 @@ impl From<Status> for TaskCondition {
     }
 }
 
-fn later(at: At, milliseconds: u64) -> At {
+fn add_ms(at: At, milliseconds: u64) -> At {
     At(at.0.saturating_add(i64::try_from(milliseconds).unwrap_or(i64::MAX)))
 }
 
-fn since(at: At) -> u64 {
+fn ms_since(at: At) -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_sub(u64::try_from(at.0).unwrap_or(0))
 }

@@ -35,7 +35,7 @@ use status_feed::StatusFeed;
 
 use crate::args::{ChatOptions, GlobalArgs};
 use crate::commands::compact::focus_of;
-use crate::commands::memory::with_real_home;
+use crate::commands::memory::with_canonical_home;
 use crate::commands::tasks::registry::TaskRegistry;
 use crate::event_printer::{Form, Teller};
 use crate::output::{count, note};
@@ -69,7 +69,7 @@ struct Chat<'a> {
     /// The session is gone through for memory, because somebody asked for it during a turn.
     remembering: Option<ExtractionTask>,
     /// Tells the screen of tasks.
-    looking: Option<StatusFeed>,
+    status_feed: Option<StatusFeed>,
     /// Questions that nobody has answered.
     questions: Vec<OpenQuestion>,
     /// A signal that suspends, and that came while something else than a line was waited for.
@@ -116,8 +116,8 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
     let session = runtime.session(&key).await?;
     // What can still fail comes before the terminal is taken.
     let board = TaskRegistry::new(runtime.journal(), &home)?;
-    let config = with_real_home(globals, config)?;
-    panics::suspend(&runtime, suggested_command::resume(globals, &key));
+    let config = with_canonical_home(globals, config)?;
+    panics::register_runtime(&runtime, suggested_command::resume(globals, &key));
     let lines = LineSource::new(options, |size| {
         let history = History::load(&home.join("history"), runtime.redactor().clone());
         let sources = CompletionSources { commands: &COMMANDS, work_dir: config.work_dir.clone() };
@@ -125,14 +125,14 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
         View::new(size, transcript, InputField::new(history, sources))
     });
     let teller = match &lines {
-        LineSource::Screen(screen) => Teller::on(screen.telling()),
+        LineSource::Screen(screen) => Teller::on(screen.handle()),
         LineSource::Plain(_) | LineSource::Piped(_) => {
             Teller::new(Form::of_conversation()).in_detail(globals.verbose)
         }
     };
     let mut talk = Chat {
         globals,
-        looking: None,
+        status_feed: None,
         config,
         remembering: None,
         events: session.events(event_sources(&lines)),
@@ -252,7 +252,7 @@ impl Chat<'_> {
     /// Looks what of the session is open, and goes on with that if somebody wants it.
     async fn open(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
         let state = self.session.state().await?;
-        self.look().await?;
+        self.start_status_feed().await?;
         self.look_for_questions().await?;
         if !self.session.is_unfinished().await? {
             self.look_after_tasks(&state.tasks).await;
@@ -276,7 +276,7 @@ impl Chat<'_> {
             self.attach().await;
             return Ok(ChatStep::Line);
         }
-        match (self.lines.are_typed(), self.questions.is_empty()) {
+        match (self.lines.is_interactive(), self.questions.is_empty()) {
             (true, true) => self.ask_about(&open, has_kept_text).await,
             // What is open is what was asked: a second question would take its answer.
             (true, false) => self.turn(Request::Resume).await,
@@ -458,7 +458,7 @@ impl Chat<'_> {
         if number != SIGINT {
             return ChatStep::Suspend(number);
         }
-        if !self.lines.are_typed() {
+        if !self.lines.is_interactive() {
             self.code = exit::SIGNAL + SIGINT;
         }
         ChatStep::Leave
@@ -479,12 +479,12 @@ impl Chat<'_> {
             }
         }
         let is_unfinished = self.session.is_unfinished().await.unwrap_or(true);
-        self.say_what_goes_on().await;
+        self.note_running_tasks().await;
         let Self { signals, lines, runtime, .. } = &mut self;
         let again = async {
             tokio::select! {
                 number = signals.next_deliberate() => number,
-                () = lines.interrupted() => SIGINT,
+                () = lines.wait_for_interrupt() => SIGINT,
             }
         };
         let at_once = tokio::select! {
@@ -539,7 +539,7 @@ impl Chat<'_> {
 
     /// Whether somebody who types leaves a turn that runs in this process.
     async fn runs_a_turn(&self) -> bool {
-        let is_here = self.lines.are_typed() && self.session.is_held_here().await.unwrap_or(false);
+        let is_here = self.lines.is_interactive() && self.session.is_held_here().await.unwrap_or(false);
         is_here && self.session.state().await.is_ok_and(|state| state.turn.is_some())
     }
 
@@ -557,7 +557,7 @@ impl Chat<'_> {
 
 /// Only a user at a terminal sees what other processes do between two requests.
 pub(super) fn event_sources(lines: &LineSource) -> EventSources {
-    if lines.are_typed() { EventSources::AllProcesses } else { EventSources::ThisProcess }
+    if lines.is_interactive() { EventSources::AllProcesses } else { EventSources::ThisProcess }
 }
 
 /// Says something to a terminal that may be held, and then never takes it.

@@ -15,7 +15,7 @@ const MAX_REPLAYED_RECORDS: u64 = 1_000;
 impl Chat<'_> {
     /// Shows the turn that another process runs from its beginning, and follows it.
     pub(super) async fn attach(&mut self) {
-        if self.lines.are_typed() {
+        if self.lines.is_interactive() {
             // The next request reports what can't be read.
             let _ = self.events.rewind_to_turn(MAX_REPLAYED_RECORDS).await;
         }

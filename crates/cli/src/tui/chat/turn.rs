@@ -114,7 +114,7 @@ impl Chat<'_> {
             // Whoever waits to leave may still end the turn; where Ctrl-C is a key, nothing else would tell of it.
             let heeds_keys = !meanwhile.leaves || matches!(self.lines, LineSource::Screen(_));
             let Self { lines, signals, remembering, .. } = self;
-            let typing = async { if is_asked { lines.next().await } else { lines.during_turn().await } };
+            let typing = async { if is_asked { lines.next().await } else { lines.next_during_turn().await } };
             let tick = meanwhile.countdown.as_ref().map(|countdown| countdown.next);
             tokio::select! {
                 biased;
@@ -124,7 +124,7 @@ impl Chat<'_> {
                 },
                 watched = pending.next() => match watched {
                     Some(watched) => {
-                        panics::rehearse(&watched);
+                        panics::panic_for_tests(&watched);
                         self.show(&watched, meanwhile);
                     }
                     None => break,
@@ -173,7 +173,7 @@ impl Chat<'_> {
         meanwhile.interrupts += 1;
         meanwhile.is_cancelled = true;
         // Whoever ends a script does not want its next line.
-        if !self.lines.are_typed() {
+        if !self.lines.is_interactive() {
             meanwhile.leaves = true;
             self.code = exit::SIGNAL + SIGINT;
         }
@@ -272,7 +272,7 @@ impl Chat<'_> {
     async fn say_how_it_ended(&mut self, ended: &TurnEnded) -> anyhow::Result<()> {
         let Some(what) = event_text::end_of_turn(ended.outcome, ended.error.as_deref()) else {
             // Whoever types has seen what went wrong before; a script ends with it.
-            if self.lines.are_typed() {
+            if self.lines.is_interactive() {
                 self.code = exit::DONE;
             }
             return Ok(());

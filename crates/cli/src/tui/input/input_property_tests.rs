@@ -81,7 +81,7 @@ proptest! {
                 Step::Key(key) => drop(typing.press(key)),
                 Step::Paste(text) => typing.paste(&text),
                 Step::Show(width, rows) => {
-                    let shown = typing.shown("> ", width, rows);
+                    let shown = typing.render("> ", width, rows);
 
                     prop_assert!(shown.lines.len() <= usize::from(rows));
                     prop_assert!(shown.completions.len() <= 6);

@@ -57,11 +57,11 @@ impl InputField {
     }
 
     fn rows(&self, width: u16, rows: u16) -> Vec<String> {
-        self.shown("> ", width, rows).lines.iter().map(ToString::to_string).collect()
+        self.render("> ", width, rows).lines.iter().map(ToString::to_string).collect()
     }
 
     fn list(&self) -> Vec<String> {
-        self.shown("> ", 60, 5).completions.iter().map(ToString::to_string).collect()
+        self.render("> ", 60, 5).completions.iter().map(ToString::to_string).collect()
     }
 }
 
@@ -150,9 +150,9 @@ fn a_space_after_a_full_row_takes_the_cursor_to_the_next() {
     typing.type_all("a long line ");
 
     assert_eq!(typing.rows(14, 5), ["> a long line", "  "]);
-    assert_eq!(typing.shown("> ", 14, 5).cursor, (2, 1));
+    assert_eq!(typing.render("> ", 14, 5).cursor, (2, 1));
     typing.keys(&[key(KeyCode::Up), key(KeyCode::End), key(KeyCode::Left)]);
-    assert_eq!(typing.shown("> ", 14, 5).cursor, (13, 0));
+    assert_eq!(typing.render("> ", 14, 5).cursor, (13, 0));
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_long_paste_is_one_piece_and_is_entered_whole() {
     typing.paste(&pasted);
     typing.type_all("!");
     assert_eq!(typing.rows(60, 5), ["> see [pasted 120 lines]!"]);
-    assert_eq!(typing.shown("> ", 60, 5).cursor, (25, 0));
+    assert_eq!(typing.render("> ", 60, 5).cursor, (25, 0));
     typing.keys(&[key(KeyCode::Left), key(KeyCode::Backspace), control('h')]);
     assert_eq!(typing.text(), "see!");
     typing.paste(&"x".repeat(5_000));
@@ -329,7 +329,7 @@ fn the_part_around_the_cursor_is_shown_where_not_all_has_room() {
     assert_eq!(typing.rows(20, 3), ["  7", "  8", "  9"]);
     typing.keys(&[key(KeyCode::Up); 5]);
     assert_eq!(typing.rows(20, 3), ["  3", "  4", "  5"]);
-    assert_eq!(typing.shown("> ", 20, 3).cursor, (3, 1));
+    assert_eq!(typing.render("> ", 20, 3).cursor, (3, 1));
     typing.keys(&[key(KeyCode::Up); 4]);
     assert_eq!(typing.rows(20, 3), ["> 0", "  1", "  2"]);
     assert_eq!(typing.rows(1, 1), ["0"]);
@@ -345,7 +345,7 @@ fn keys_stay_quick_in_a_very_long_text() {
 
     for _ in 0..100 {
         typing.type_all("x").keys(&[key(KeyCode::Up)]);
-        typing.shown("> ", 80, 10);
+        typing.render("> ", 80, 10);
     }
 
     // A frame has 16 ms; a machine that is busy may need much more than usual.

@@ -1,33 +1,31 @@
-//! What the keys of the input mean, in one table.
+//! The key bindings of the input field, in one table.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::text::{KillSide, WordRule};
 
-/// What a key asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyAction {
     Type(char),
     Enter,
     NewLine,
-    /// Accept the completion, or ask for some.
+    /// Accept the completion, or look for one.
     Complete,
     DeleteBefore,
     DeleteAfter,
-    /// Delete, or say that this was all if there is nothing.
+    /// Delete, or end of input in an empty field.
     DeleteOrEnd,
     Move(Motion),
     Up,
     Down,
-    /// The completion before; elsewhere nothing.
-    Back,
+    PreviousCompletion,
     Kill(Kill),
     Yank,
     Interrupt,
     Escape,
-    /// A key that was let go.
+    /// A key release.
     Nothing,
-    /// Not a key of the input.
+    /// A key that the field does not use.
     Other,
 }
 
@@ -52,7 +50,6 @@ pub(super) enum Kill {
 }
 
 impl Kill {
-    /// Where what it kills stands.
     pub(super) fn side(self) -> KillSide {
         match self {
             Self::LineStart | Self::WordBefore(_) => KillSide::Before,
@@ -61,7 +58,6 @@ impl Kill {
     }
 }
 
-/// What a key asks for.
 pub(super) fn key_action(key: &KeyEvent) -> KeyAction {
     if key.kind == KeyEventKind::Release {
         return KeyAction::Nothing;
@@ -78,7 +74,7 @@ pub(super) fn key_action(key: &KeyEvent) -> KeyAction {
         (KeyCode::Enter, false, false) if !key.modifiers.contains(KeyModifiers::SHIFT) => KeyAction::Enter,
         (KeyCode::Enter, _, _) => KeyAction::NewLine,
         (KeyCode::Tab, false, false) => KeyAction::Complete,
-        (KeyCode::BackTab, false, false) => KeyAction::Back,
+        (KeyCode::BackTab, false, false) => KeyAction::PreviousCompletion,
         (KeyCode::Backspace, false, false) => KeyAction::DeleteBefore,
         (KeyCode::Backspace, _, _) => KeyAction::Kill(Kill::WordBefore(WordRule::Plain)),
         (KeyCode::Delete, false, false) => KeyAction::DeleteAfter,
@@ -98,7 +94,7 @@ pub(super) fn key_action(key: &KeyEvent) -> KeyAction {
     }
 }
 
-/// A character without a modifier that counts. Some terminals send control characters as they are.
+/// A character without control or alt. Some terminals send control characters as they are.
 fn typed(character: char) -> KeyAction {
     match character {
         '\n' => KeyAction::NewLine,

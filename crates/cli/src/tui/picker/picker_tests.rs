@@ -8,8 +8,8 @@ fn choice(key: &str, line: &str, detail: &str) -> PickerItem {
 
 fn sessions() -> Picker {
     let choices = vec![
-        choice("main", "Fix the parser", "2 hours ago, ~/work/parser"),
-        choice("review", "Review of the storage layer", "yesterday, ~/work/store"),
+        choice("main", "Fix the parser", "2 hours ago, ~/projects/parser"),
+        choice("review", "Review of the storage layer", "yesterday, ~/projects/store"),
         choice("notes", "Ärger mit dem Drucker", "last week, ~"),
     ];
     Picker::new("Resume a session", choices)
@@ -40,7 +40,7 @@ fn a_part_of_each_word_in_any_order_finds_a_row() {
         [
             "Resume a session  1 of 3",
             "Find: store REV",
-            "> Review of the storage layer  yesterday, ~/work/store"
+            "> Review of the storage layer  yesterday, ~/projects/store"
         ]
     );
     assert_eq!(picker.press(key(KeyCode::Enter)), PickerOutcome::Chosen(1));
@@ -51,7 +51,7 @@ fn the_marked_row_stays_marked_while_the_list_gets_shorter() {
     let mut picker = sessions();
 
     picker.press(key(KeyCode::Down));
-    press_all(&mut picker, "work");
+    press_all(&mut picker, "projects");
 
     assert_eq!(picker.press(key(KeyCode::Enter)), PickerOutcome::Chosen(1));
 }
@@ -77,7 +77,7 @@ fn nothing_is_chosen_where_nothing_matches() {
     assert_eq!(picker.press(key(KeyCode::Enter)), PickerOutcome::Nothing);
     picker.press(KeyEvent::new(KeyCode::Char('w'), KeyModifiers::CONTROL));
     assert_eq!(shown(&picker, 40, 5)[0], "Resume a session  3 of 3");
-    assert_eq!(picker.press(key(KeyCode::Esc)), PickerOutcome::Left);
+    assert_eq!(picker.press(key(KeyCode::Esc)), PickerOutcome::Cancelled);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `records` | the records, page by page; what is damaged is said and passed over |
 //! | `story` | records told as what happened: turns, words, answers, calls (pure) |
 //! | `figures` | what all of it came to, and how full the context was at each step (pure) |
 //! | `text` | the page for a terminal |
@@ -13,7 +12,6 @@
 mod chart;
 mod figures;
 mod html;
-mod records;
 mod story;
 mod style;
 mod text;
@@ -23,22 +21,20 @@ use std::path::{Path, PathBuf};
 
 use figures::Figures;
 use longhaul_agent::load;
-use longhaul_journal::{Error, Journal, SessionEntry};
-
+use longhaul_journal::{Error, Journal, SessionEntry, records};
 use longhaul_protocol::{At, PrintablePath, Seq, StreamName};
-use records::Read;
 use story::Story;
 
 use crate::args::{GlobalArgs, ShowOptions};
 use crate::exit;
 use crate::output::line;
 use crate::output_file::{OutputFile, destination};
-use crate::session_lookup::find_session;
+use crate::session_lookup::open_session;
 
-/// So many turns are shown in a terminal, unless all are wanted.
+/// Turns shown in a terminal without `--all`.
 const DEFAULT_TURNS: usize = 20;
 
-/// A session that is told, up to the record that was its last when that began.
+/// A session up to the record that was its last when the report began.
 struct SessionReport<'a> {
     journal: &'a dyn Journal,
     session: SessionEntry,
@@ -46,28 +42,25 @@ struct SessionReport<'a> {
     through: Seq,
 }
 
-/// Shows the session as a page.
+/// `sessions show`, as a page in the terminal or as an HTML file.
 pub(crate) async fn show(globals: &GlobalArgs, options: &ShowOptions) -> anyhow::Result<u8> {
-    let Some(journal) = globals.open_journal().await? else {
-        return Err(Error::NoSuchSession { key: options.key.clone() }.into());
-    };
-    let session = find_session(&journal, &options.key).await?;
+    let (journal, session) = open_session(globals, &options.key).await?;
     let stream = StreamName::session(session.id);
     let through = journal.head(&stream).await?.seq;
-    let told = SessionReport { journal: &journal, session, stream, through };
-    let figures = told.figures().await?;
+    let report = SessionReport { journal: &journal, session, stream, through };
+    let figures = report.figures().await?;
     match &options.html {
         Some(file) => {
             let file = file.as_deref().filter(|file| *file != Path::new("-"));
-            let work_dir = load(&journal, &told.session.key, told.session.id).await.ok();
+            let work_dir = load(&journal, &report.session.key, report.session.id).await.ok();
             let work_dir = work_dir.and_then(|state| state.created?.work_dir);
             let destination = |file| destination(&globals.home_dir()?, work_dir.as_deref(), file);
-            told.as_html(file.map(destination).transpose()?, &figures).await?;
+            report.as_html(file.map(destination).transpose()?, &figures).await?;
             if let Some(file) = file {
                 line(format!("Wrote {}", file.printable()))?;
             }
         }
-        None => told.as_text(options.all, &figures).await?,
+        None => report.as_text(options.all, &figures).await?,
     }
     journal.close().await;
     Ok(if figures.damaged > 0 { exit::FAILED } else { exit::DONE })
@@ -76,18 +69,18 @@ pub(crate) async fn show(globals: &GlobalArgs, options: &ShowOptions) -> anyhow:
 impl SessionReport<'_> {
     async fn figures(&self) -> anyhow::Result<Figures> {
         let mut figures = Figures::new(DEFAULT_TURNS);
-        let count = |read: Read<'_>| {
-            match read {
-                Read::Record(record) => figures.count(record),
-                Read::Damaged { .. } => {
+        let mut cursor = records(self.journal, &self.stream, 1).through(self.through);
+        loop {
+            match cursor.next().await {
+                Ok(Some(record)) => figures.count(&record),
+                Ok(None) => return Ok(figures),
+                Err(Error::Damaged { .. }) => {
                     figures.records += 1;
                     figures.damaged += 1;
                 }
+                Err(error) => return Err(error.into()),
             }
-            Ok(())
-        };
-        records::each(self.journal, &self.stream, 1, self.through, count).await?;
-        Ok(figures)
+        }
     }
 
     async fn as_text(&self, all: bool, figures: &Figures) -> anyhow::Result<()> {
@@ -126,16 +119,20 @@ impl SessionReport<'_> {
         mut show: impl FnMut(&story::Entry) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let mut story = Story::default();
-        let tell = |read: Read<'_>| match read {
-            Read::Record(record) => story.tell(record).iter().try_for_each(&mut show),
-            Read::Damaged { seq, reason } => show(&story::Entry::Damaged { seq, reason: reason.to_owned() }),
-        };
-        records::each(self.journal, &self.stream, from, self.through, tell).await?;
+        let mut cursor = records(self.journal, &self.stream, from).through(self.through);
+        loop {
+            match cursor.next().await {
+                Ok(Some(record)) => story.tell(&record).iter().try_for_each(&mut show)?,
+                Ok(None) => break,
+                Err(Error::Damaged { seq, reason, .. }) => show(&story::Entry::Damaged { seq, reason })?,
+                Err(error) => return Err(error.into()),
+            }
+        }
         story.end().iter().try_for_each(show)
     }
 }
 
-/// A moment for people, in UTC.
+/// `2026-01-31 12:34:56`, in UTC.
 fn moment(at: At) -> String {
     let exact = at.to_string();
     match exact.split_once('T') {

@@ -29,9 +29,9 @@ impl Chat<'_> {
         let session: Session = self.runtime.session(key).await?;
         self.events = session.events(event_sources(&self.lines));
         self.session = session;
-        panics::suspend(&self.runtime, self.resume());
+        panics::register_runtime(&self.runtime, self.resume());
         self.questions.clear();
-        self.teller.tell(ScreenUpdate::TurnOver);
+        self.teller.tell(ScreenUpdate::SessionChanged);
         self.say_which().await?;
         // What is open there may lead back to here.
         Box::pin(self.open(&ChatOptions::default())).await

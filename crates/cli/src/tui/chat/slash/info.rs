@@ -7,7 +7,7 @@ use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind};
 use crate::commands::compact::focus_of;
 use crate::commands::context::ContextUsage;
 use crate::commands::doctor;
-use crate::commands::status::{MemoryProgress, SessionStatus, running};
+use crate::commands::status::{MemoryProgress, SessionStatus, running_tasks};
 use crate::output::{grouped, shortened};
 use crate::questions::open_questions;
 use crate::tui::chat::slash::{SlashAction, help};
@@ -106,7 +106,7 @@ impl Chat<'_> {
             None => None,
         };
         let (questions, tasks) = match id {
-            Some(id) => (open_questions(&self.session).await?, running(&self.board, &key, id).await?),
+            Some(id) => (open_questions(&self.session).await?, running_tasks(&self.board, &key, id).await?),
             None => (vec![], vec![]),
         };
         let memory = MemoryProgress::of(&self.config, &*journal, &key, id).await?;

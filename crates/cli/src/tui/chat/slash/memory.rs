@@ -5,9 +5,9 @@ use longhaul_memory::{Extraction, log};
 use tokio::task::{JoinError, JoinHandle};
 
 use super::tasks::TurnPhase;
-use crate::commands::memory::{MemoryHandle, found_lines, log_lines, scope_of_session};
+use crate::commands::memory::{MemoryHandle, hit_lines, log_lines, scope_of_session};
 use crate::commands::remember;
-use crate::commands::remember::OFF;
+use crate::commands::remember::EXTRACTION_OFF;
 use crate::output::safe;
 use crate::signals::SIGINT;
 use crate::tui::chat::Chat;
@@ -48,7 +48,7 @@ impl Chat<'_> {
             ("show", page) if !page.is_empty() => vec![memory.page(page)?.text.trim_end().to_owned()],
             ("search", query) if !query.is_empty() => match memory.search(query, MAX_HITS).await? {
                 found if found.is_empty() => vec!["nothing was found".to_owned()],
-                found => found_lines(&found),
+                found => hit_lines(&found),
             },
             ("log", page) => {
                 let page = Some(page).filter(|page| !page.is_empty());
@@ -78,7 +78,7 @@ impl Chat<'_> {
             return self.remember(text).await;
         }
         if self.config.settings.memory.extract_at_tokens == 0 {
-            return self.teller.note(OFF);
+            return self.teller.note(EXTRACTION_OFF);
         }
         let mut going = self.remembering.take().unwrap_or_else(|| {
             let session = self.session.clone();
@@ -109,7 +109,7 @@ impl Chat<'_> {
         match self.memory().await {
             Ok(memory) => {
                 self.teller.note(remember::remembered(&changed, &memory.flag()));
-                memory.files_left().await.iter().for_each(|left| self.teller.note(left));
+                memory.write_files().await.iter().for_each(|left| self.teller.note(left));
             }
             Err(error) => self.teller.note(format!("{error:#}")),
         }
@@ -118,7 +118,7 @@ impl Chat<'_> {
     pub(crate) fn say_gone_through(&mut self, done: ExtractionResult) {
         match done {
             // What was not taken is told as it happens.
-            Ok(Ok(extracted)) => self.teller.note(remember::gone_through(extracted.as_ref())),
+            Ok(Ok(extracted)) => self.teller.note(remember::describe_extraction(extracted.as_ref())),
             Ok(Err(error)) => {
                 self.teller.note(format!("{error}; the session is as it was, and is gone through later"));
             }

@@ -1,4 +1,5 @@
-//! The slash commands of a conversation: one table, which makes the help, the answers to mistakes and `docs/commands.md`.
+//! The slash commands: one table, from which `/help`, the hints after a typo and `docs/commands.md` are made. The submodules hold what the
+//! commands do.
 
 pub(crate) mod clear;
 pub(crate) mod info;
@@ -8,31 +9,32 @@ pub(crate) mod tasks;
 
 use std::fmt::Write;
 
-/// A slash command.
+use crate::nearest::nearest;
+
+/// Jaro-Winkler similarity below which a command is no suggestion.
+const MIN_SIMILARITY: f64 = 0.75;
+
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SlashCommand {
-    /// With its slash.
+    /// With the slash.
     pub(crate) name: &'static str,
-    /// Other names, exactly as good.
     pub(crate) aliases: &'static [&'static str],
-    /// What may stand after it, for people; nothing, if nothing may.
+    /// The usage of its arguments; empty if it takes none.
     pub(crate) arguments: &'static str,
-    /// One line of help.
     pub(crate) help: &'static str,
-    /// The same without a conversation, on the command line; nothing, if that would mean nothing.
+    /// The same command on the command line; empty if there is none.
     pub(crate) one_shot: &'static str,
     pub(crate) when: Availability,
     pub(crate) action: SlashAction,
 }
 
-/// When a command may be used.
+/// When the user may enter a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Availability {
     Always,
     BetweenTurns,
 }
 
-/// What a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlashAction {
     Help,
@@ -55,7 +57,7 @@ pub(crate) enum SlashAction {
     Exit,
 }
 
-/// All of them, in the order in which they are shown.
+/// All commands, in the order of `/help`.
 pub(crate) const COMMANDS: [SlashCommand; 18] = [
     SlashCommand {
         name: "/help",
@@ -221,19 +223,19 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
     },
 ];
 
-/// What somebody typed.
+/// A line that the user entered.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SlashInput {
-    /// Something for the agent.
+    /// A message for the agent.
     Say(String),
-    /// A command, with what stands after it.
+    /// A command with its arguments.
     Command(&'static SlashCommand, String),
-    /// A command that can't be carried out, and what to say about it. The model never sees it.
+    /// An unknown or misused command, with the message for the user. It is not sent to the model.
     Mistake(String),
     Nothing,
 }
 
-/// What a line means. Commands are matched exactly; two slashes send one.
+/// Parses a line. Commands are matched exactly; `//x` sends `/x` to the agent.
 pub(crate) fn parse_line(line: &str) -> SlashInput {
     let line = line.trim();
     if line.is_empty() {
@@ -248,7 +250,7 @@ pub(crate) fn parse_line(line: &str) -> SlashInput {
     let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let arguments = arguments.trim();
     match COMMANDS.iter().find(|row| row.name == name || row.aliases.contains(&name)) {
-        None => SlashInput::Mistake(unknown(name)),
+        None => SlashInput::Mistake(unknown_command(name)),
         Some(row) if row.arguments.is_empty() && !arguments.is_empty() => SlashInput::Mistake(format!(
             "{name} takes nothing after it; //{} sends it to the agent",
             &line[1..]
@@ -257,9 +259,9 @@ pub(crate) fn parse_line(line: &str) -> SlashInput {
     }
 }
 
-fn unknown(name: &str) -> String {
+fn unknown_command(name: &str) -> String {
     let name: String = name.chars().take(60).collect();
-    let nearest = nearest(&name);
+    let nearest = nearest_commands(&name);
     let hint = match nearest.is_empty() {
         true => "/help lists all".to_owned(),
         false => format!("did you mean {}?", nearest.join(" or ")),
@@ -268,18 +270,13 @@ fn unknown(name: &str) -> String {
         .replace("all Two", "all. Two")
 }
 
-/// The names that somebody may have meant, the nearest first; at most three.
-fn nearest(name: &str) -> Vec<&'static str> {
-    let names = COMMANDS.iter().flat_map(|row| std::iter::once(&row.name).chain(row.aliases)).copied();
-    let mut near: Vec<(f64, &str)> = names
-        .map(|known| (strsim::jaro_winkler(&known[1..], name.get(1..).unwrap_or_default()), known))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .collect();
-    near.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-    near.into_iter().take(3).map(|(_, known)| known).collect()
+fn nearest_commands(name: &str) -> Vec<String> {
+    let known = COMMANDS.iter().flat_map(|row| std::iter::once(&row.name).chain(row.aliases));
+    let name = name.get(1..).unwrap_or_default();
+    let nearest = nearest(known.map(|known| &known[1..]), name, MIN_SIMILARITY);
+    nearest.into_iter().map(|known| format!("/{known}")).collect()
 }
 
-/// The list that `/help` shows.
 pub(crate) fn help() -> String {
     let mut help = String::from("Whatever does not begin with a slash goes to the agent.\n");
     for row in &COMMANDS {

@@ -9,9 +9,9 @@ use tokio::sync::oneshot;
 
 use super::tasks::TurnPhase;
 use crate::commands::fork::{fork_as, forked_lines};
-use crate::commands::save::save;
-use crate::commands::sessions::export::{brought, export_to};
-use crate::commands::sessions::list::{SessionFilter, SessionSummary, ago, lines, list, now};
+use crate::commands::save::check_saved;
+use crate::commands::sessions::export::{describe_export, export_to};
+use crate::commands::sessions::list::{SessionFilter, SessionSummary, ago, list, now, table};
 use crate::commands::sessions::overview::{SessionOverview, session_lines};
 use crate::commands::sessions::prune::pruned_lines;
 use crate::commands::sessions::rename::rename_to;
@@ -65,14 +65,14 @@ impl Chat<'_> {
             ("", "") => self.show_session().await?,
             ("list", words) => match list(&*journal, words, SessionFilter::Usual).await? {
                 listed if listed.is_empty() => self.teller.note("no session has that"),
-                listed => self.teller.page(&lines(&listed, now()).join("\n")),
+                listed => self.teller.page(&table(&listed, now()).join("\n")),
             },
             ("export", _) if self.session.id().is_none() => self.teller.note(NEW),
             ("export", file) if !file.is_empty() => {
                 let work_dir = self.session.state().await?.created.and_then(|created| created.work_dir);
                 let path = destination(&self.globals.home_dir()?, work_dir.as_deref(), Path::new(file))?;
                 let exported = export_to(&*journal, &key, &path).await?;
-                self.teller.note(format!("exported {} to {}", brought(&exported), path.printable()));
+                self.teller.note(format!("exported {} to {}", describe_export(&exported), path.printable()));
             }
             ("prune", "" | "--dry-run") => {
                 let mode = if rest.is_empty() { Mode::ForReal } else { Mode::DryRun };
@@ -101,7 +101,7 @@ impl Chat<'_> {
         let journal = self.runtime.journal();
         match journal.session(self.session.key()).await? {
             Some(entry) => {
-                let saved = save(&*journal, &entry).await?;
+                let saved = check_saved(&*journal, &entry).await?;
                 self.teller.page(&saved.lines().join("\n"));
             }
             None => self.teller.note(NEW),
@@ -129,7 +129,7 @@ impl Chat<'_> {
     async fn chosen(&mut self) -> anyhow::Result<Option<String>> {
         let listed = list(&*self.runtime.journal(), "", SessionFilter::Usual).await?;
         let LineSource::Screen(screen) = &self.lines else {
-            self.teller.page(&lines(&listed, now()).join("\n"));
+            self.teller.page(&table(&listed, now()).join("\n"));
             self.teller.note("which one? /session resume KEY");
             return Ok(None);
         };
@@ -145,7 +145,7 @@ impl Chat<'_> {
         let choices: Vec<PickerItem> = listed.iter().map(item).collect();
         let keys: Vec<String> = choices.iter().map(|item| item.key.clone()).collect();
         let (answer, chosen) = oneshot::channel();
-        screen.telling().tell(ScreenUpdate::Pick {
+        screen.handle().send(ScreenUpdate::Pick {
             title: "Go on with which session?".to_owned(),
             choices,
             answer,

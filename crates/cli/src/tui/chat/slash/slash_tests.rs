@@ -29,9 +29,9 @@ fn a_command_is_matched_exactly_and_by_its_aliases() {
 /// S6
 #[test]
 fn the_nearest_names_are_offered_and_nothing_that_is_far() {
-    assert_eq!(nearest("/satus"), ["/status"]);
-    assert_eq!(nearest("/retyr"), ["/retry"]);
-    assert_eq!(nearest("/xyzzy"), Vec::<&str>::new());
+    assert_eq!(nearest_commands("/satus"), ["/status"]);
+    assert_eq!(nearest_commands("/retyr"), ["/retry"]);
+    assert_eq!(nearest_commands("/xyzzy"), Vec::<&str>::new());
     assert!(mistake("/xyzzy").contains("/help lists all. Two slashes"));
 }
 
