@@ -1,4 +1,4 @@
-//! What the commands of a conversation are told.
+//! The options of the chat, `run`, `resume`, `compact` and `models`.
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;

@@ -1,4 +1,4 @@
-//! What `longhaul memory` and `remember` are told.
+//! The options of `memory` and `remember`.
 
 use std::path::PathBuf;
 

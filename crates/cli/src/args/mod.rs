@@ -1,4 +1,4 @@
-//! The command line: every flag is documented where it is defined.
+//! The command line. The doc comment of a flag is its help.
 
 mod config;
 mod conversation;

@@ -1,4 +1,4 @@
-//! `longhaul serve`: holds the sessions of a home until it is told to end.
+//! `longhaul serve`: runs the sessions of a home until a signal ends it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::short_id::short;
 use crate::signals::ExitSignals;
 use crate::{BadUsage, config, event_text, exit, panics, suggested_command};
 
-/// How long what is still to be shown may take when everything else has ended.
+/// How long the last events may take to print after the shutdown.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow::Result<u8> {
@@ -27,7 +27,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow:
     if let Some(warning) = config.exposed_home() {
         note(warning);
     }
-    // From here on a signal is ours: one that comes while the journal is opened must not be lost.
+    // Before the journal is opened, so that no signal is lost meanwhile.
     let mut signals = ExitSignals::new()?;
     let home = config.home.printable().to_string();
     let model = config.settings.model.name.clone();
@@ -36,7 +36,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow:
         number = signals.next() => return Ok(exit::SIGNAL + number),
     };
     panics::register_runtime(&runtime, suggested_command::command(globals, &["resume"]));
-    let mut watching = tokio::spawn(show(runtime.watch(), tokio::io::stdout(), options.json));
+    let mut watching = tokio::spawn(print_events(runtime.watch(), tokio::io::stdout(), options.json));
     let other = runtime.other_host().await?;
     runtime.start().await?;
     note(format!("serving {home} with {model}; Ctrl-C suspends"));
@@ -48,19 +48,19 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow:
     }
     let code = tokio::select! {
         number = signals.next() => exit::SIGNAL + number,
-        // It watches until everything has ended, unless it was wrong itself.
+        // Ends early only by an error of its own.
         _ = &mut watching => exit::FAILED,
     };
     note("suspending");
     tokio::select! {
         ended = runtime.shutdown() => ended?,
-        // Whoever asks twice means it. What is on disk is on disk.
+        // A second signal ends the process at once. What is committed stays.
         _ = signals.next_deliberate() => std::process::exit(i32::from(code)),
     }
     if code == exit::FAILED {
         return Ok(code);
     }
-    // A reader that has gone or is slow is no reason to stay.
+    // A slow reader must not delay the exit.
     if let Ok(Ok(Ok(open))) = tokio::time::timeout(DRAIN_TIMEOUT, watching).await {
         for (session, what) in open.0 {
             let resume = suggested_command::resume(globals, &session);
@@ -73,7 +73,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow:
     Ok(code)
 }
 
-/// The sessions of which a turn is open, and what of it goes on by itself.
+/// Sessions with an open turn, each with the command that keeps running without it.
 #[derive(Default)]
 struct OpenTurns(BTreeMap<String, String>);
 
@@ -93,8 +93,8 @@ impl OpenTurns {
     }
 }
 
-/// Prints what happens until the runtime has ended. A reader that has gone is told of once, and nothing waits for one.
-async fn show(
+/// Prints events until the runtime has ended. A reader that has gone is noted once.
+async fn print_events(
     mut watcher: Watcher,
     mut output: impl AsyncWrite + Unpin,
     as_json: bool,
@@ -109,7 +109,7 @@ async fn show(
                 if as_json {
                     Some(serde_json::to_string(&event)?)
                 } else {
-                    told(&event).map(|text| safe(&text))
+                    describe_event(&event).map(|text| safe(&text))
                 }
             }
             Watched::Missed { events, from } if as_json => {
@@ -135,8 +135,8 @@ async fn show(
     Ok(open)
 }
 
-/// What people want to know while it runs.
-fn told(event: &Event) -> Option<String> {
+/// An event in one line, if people want to see it.
+fn describe_event(event: &Event) -> Option<String> {
     let what = match &event.kind {
         EventKind::TurnStarted => "started".to_owned(),
         EventKind::ToolStarted { name, arguments, .. } => {
@@ -147,7 +147,7 @@ fn told(event: &Event) -> Option<String> {
         }
         EventKind::ToolFinished { name, content, .. } if name == "exec" => event_text::ended(content)?,
         EventKind::Message { content, .. } => format!("says: {}", shortened(content, 90)),
-        EventKind::Warning { code, text } if code == "resumed" => return Some(said(event, text)),
+        EventKind::Warning { code, text } if code == "resumed" => return Some(with_session(event, text)),
         EventKind::Warning { text, .. } => {
             format!("warning: {}", shortened(text, event_text::MAX_WARNING_CHARS))
         }
@@ -176,11 +176,11 @@ fn told(event: &Event) -> Option<String> {
         _ => return None,
     };
     let turn = event.turn.map(|turn| format!("turn {turn} ")).unwrap_or_default();
-    Some(said(event, &format!("{turn}{what}")))
+    Some(with_session(event, &format!("{turn}{what}")))
 }
 
-/// What concerns no session in particular stands alone.
-fn said(event: &Event, what: &str) -> String {
+/// The session key before the text; events of the home have none.
+fn with_session(event: &Event, what: &str) -> String {
     match event.session.as_str() {
         "" => what.to_owned(),
         key => format!("{} {what}", shortened(key, 60)),

@@ -9,7 +9,7 @@ fn warning(session: &str, text: &str) -> Event {
 
 #[test]
 fn what_concerns_no_session_stands_alone() {
-    let lines = ["", "a"].map(|session| told(&warning(session, "it is a link")));
+    let lines = ["", "a"].map(|session| describe_event(&warning(session, "it is a link")));
 
     assert_eq!(lines.map(Option::unwrap), ["warning: it is a link", "a warning: it is a link"]);
 }
@@ -19,7 +19,7 @@ fn a_command_that_a_warning_names_is_shown_to_its_end() {
     let path = format!("/home/somebody/{}/core.md", "a-folder-with-a-long-name".repeat(5));
     let advice = format!("{path} was changed by hand: `longhaul memory edit core --file {path}` takes it in");
 
-    let line = told(&warning("", &advice)).unwrap();
+    let line = describe_event(&warning("", &advice)).unwrap();
 
     assert!(line.ends_with("takes it in"), "{line}");
 }

@@ -77,7 +77,7 @@ impl Chat<'_> {
 
     /// The same as `longhaul doctor`.
     async fn doctor(&mut self) -> anyhow::Result<()> {
-        let findings = doctor::findings(self.globals).await?;
+        let findings = doctor::run_checks(self.globals).await?;
         let lines: Vec<String> = findings.iter().map(doctor::Finding::line).collect();
         self.teller.page(&lines.join("\n"));
         Ok(())
