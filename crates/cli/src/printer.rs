@@ -1,10 +1,9 @@
-//! What is printed while a turn runs. A thread of its own writes it, in its order, so that a reader who is slow holds up nobody.
+//! Prints on a thread of its own, in order, so that a slow reader does not delay the turn.
 
 use std::io::{Error, ErrorKind, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// Prints, without ever waiting for whoever reads.
 pub(crate) struct Printer {
     pieces: Sender<Piece>,
     thread: JoinHandle<Option<Error>>,
@@ -33,14 +32,14 @@ impl Printer {
         let _ = self.pieces.send(Piece::Aside(text.into()));
     }
 
-    /// Waits until everything is written; says why standard output could not be, unless its reader has just gone.
+    /// Waits until everything is written. Returns the error of standard output, unless its reader has gone.
     pub(crate) fn finish(self) -> Option<Error> {
         drop(self.pieces);
         self.thread.join().ok()?.filter(|error| error.kind() != ErrorKind::BrokenPipe)
     }
 }
 
-/// A reader that has gone is no reason to stop a turn: nothing more is written for it.
+/// After an error nothing more is written to that output; the turn goes on.
 fn print(pieces: &Receiver<Piece>) -> Option<Error> {
     let (mut failed, mut asides_are_read) = (None, true);
     for piece in pieces {

@@ -1,4 +1,4 @@
-//! `longhaul trust`: whether the file of a project may set everything.
+//! `longhaul trust`: lets the longhaul.toml of a project set every key.
 
 use std::path::Path;
 

@@ -182,7 +182,7 @@ impl Screen {
         watch_for_hangup(sender.clone());
         let viewport = Viewport::new(io::stdout(), size, Colours::from_environment());
         let _: JoinHandle<()> = std::thread::spawn(move || {
-            ScreenThread { viewport, details: None, view, line_sender }.run(&inputs)
+            ScreenThread { viewport, details: None, view, line_sender }.run(&inputs);
         });
         Ok(Self { handle: ScreenHandle::new(sender), lines })
     }

@@ -70,7 +70,7 @@ impl StatusFacts {
         match self.saved {
             SaveState::Nothing => {}
             SaveState::NotYet => {
-                parts.push((2, Span::styled("not saved yet", Style::new().fg(Color::Yellow))))
+                parts.push((2, Span::styled("not saved yet", Style::new().fg(Color::Yellow))));
             }
             SaveState::All => parts.push((2, plain("saved".to_owned()))),
         }

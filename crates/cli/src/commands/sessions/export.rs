@@ -41,7 +41,7 @@ pub(crate) async fn run(
     match (file, as_json) {
         (Some(_), true) => json(&exported)?,
         (Some(path), false) => {
-            line(format!("Exported {} to {}", describe_export(&exported), path.printable()))?
+            line(format!("Exported {} to {}", describe_export(&exported), path.printable()))?;
         }
         // Standard output is the export itself.
         (None, _) => note(format!("exported {}", describe_export(&exported))),

@@ -1,13 +1,13 @@
-//! `longhaul` without a command: a conversation, on a screen or line by line.
+//! `longhaul` without a command: the chat loop, on the screen or line by line.
 //!
 //! | module | what it holds |
 //! | --- | --- |
 //! | `line_source` | where lines come from: the screen, a plain terminal, a pipe |
-//! | `turn` | a turn of the conversation, and what may be typed while it runs |
-//! | `slash` | the table of slash commands, and what they show and do |
-//! | `status_feed` | what the last rows of a screen tell of the session and its tasks |
+//! | `turn` | a turn, and what the user may enter while it runs |
+//! | `slash` | the slash commands: their table and what they do |
+//! | `status_feed` | feeds the last rows of the screen: the session and its tasks |
 //! | `open_turn` | the open turn, for a user who comes in its middle |
-//! | `questions` | questions, and what is typed in answer to them |
+//! | `questions` | open questions and their answers |
 //! | `folder_session` | the session of a folder |
 
 mod folder_session;
@@ -29,7 +29,7 @@ pub(crate) use line_source::{LineEvent, TerminalLines};
 use longhaul_agent::{Config, EventSources, Patience, Request, Runtime, Session, SessionEvents};
 use longhaul_journal::import_mark;
 use longhaul_protocol::OrderKind;
-use slash::memory::{ExtractionTask, gone_through};
+use slash::memory::{ExtractionTask, finish_extraction};
 use slash::tasks::TurnPhase;
 use status_feed::StatusFeed;
 
@@ -47,14 +47,13 @@ use crate::tui::{Activity, CompletionSources, History, InputField, ScreenUpdate,
 use crate::{config, event_text, exit, panics, suggested_command};
 
 const PROMPT: &str = "> ";
-/// What can be answered to whether a turn should go on.
-const WAYS: &str = "y goes on with it, n ends it as cancelled, Ctrl-C leaves it open";
-/// How long a screen has to give the terminal back when nobody waits for anything else any more.
+/// The help for the question whether an open turn should go on.
+const RESUME_HELP: &str = "y goes on with it, n ends it as cancelled, Ctrl-C leaves it open";
+/// How long restoring the terminal may take when the process ends at once.
 const RESTORE_TIMEOUT: Duration = Duration::from_millis(150);
-/// How long the last word may take once a signal has come.
+/// How long the last note may take after a signal.
 const LAST_NOTE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A conversation.
 struct Chat<'a> {
     globals: &'a GlobalArgs,
     runtime: Runtime,
@@ -66,28 +65,27 @@ struct Chat<'a> {
     terminal: Terminal,
     board: TaskRegistry,
     config: Config,
-    /// The session is gone through for memory, because somebody asked for it during a turn.
+    /// A memory extraction that `/remember` started.
     remembering: Option<ExtractionTask>,
-    /// Tells the screen of tasks.
     status_feed: Option<StatusFeed>,
-    /// Questions that nobody has answered.
+    /// The open questions.
     questions: Vec<OpenQuestion>,
-    /// A signal that suspends, and that came while something else than a line was waited for.
+    /// A suspending signal that came outside of the prompt.
     suspended: Option<u8>,
-    /// What the last turn that did not complete would make a script end with.
+    /// The exit code of a script: that of the last turn that did not complete.
     code: u8,
 }
 
-/// What comes after something that was entered.
+/// What the chat does after a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChatStep {
-    /// The next line.
+    /// Reads the next line.
     Line,
-    /// The end of the conversation, and of a turn that runs here.
+    /// Ends the chat, and a turn that runs in this process.
     Leave,
-    /// The end of the conversation. The turn that is open stays so.
+    /// Ends the chat and leaves the turn open.
     LeaveOpen,
-    /// A signal came that suspends.
+    /// A signal with this number suspends the chat.
     Suspend(u8),
 }
 
@@ -163,7 +161,7 @@ impl Chat<'_> {
         Ok(next)
     }
 
-    /// The next line; or why there is none. What happens meanwhile, because a task has ended, is shown.
+    /// Waits for the next line, and shows events meanwhile. The error says why there is no line.
     async fn typed(&mut self) -> anyhow::Result<Result<String, ChatStep>> {
         self.teller.activity(Activity::Idle);
         let typed = loop {
@@ -184,8 +182,8 @@ impl Chat<'_> {
                     typed => break line_of(typed),
                 },
                 watched = events.next() => watched?,
-                done = gone_through(remembering) => {
-                    self.say_gone_through(done);
+                done = finish_extraction(remembering) => {
+                    self.note_extraction(done);
                     continue;
                 }
             };
@@ -195,7 +193,7 @@ impl Chat<'_> {
         Ok(typed)
     }
 
-    /// Shows that a line can be typed, after everything that was printed. Nobody waits for it: a terminal may be held.
+    /// Shows the prompt after all output. Does not wait for it: the terminal may be stopped.
     fn show_prompt(&mut self) {
         if matches!(self.lines, LineSource::Plain(_)) && !self.teller.prompt_stands() {
             self.teller.raw_aside(PROMPT);
@@ -203,7 +201,7 @@ impl Chat<'_> {
         }
     }
 
-    /// Asks a question; its answer is nothing that anybody wants to find again in the history.
+    /// Asks a question. Its answer stays out of the history.
     fn ask(&mut self, question: String) {
         match &self.lines {
             LineSource::Screen(_) => self.teller.tell(ScreenUpdate::Ask(Some(question))),
@@ -211,7 +209,7 @@ impl Chat<'_> {
         }
     }
 
-    /// Says what can be done here, and opens the session.
+    /// Prints the first hints and opens the session.
     async fn begin(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
         match &self.lines {
             LineSource::Screen(_) => {
@@ -222,7 +220,7 @@ impl Chat<'_> {
             }
             LineSource::Piped(_) => {}
         }
-        self.say_which().await?;
+        self.note_session().await?;
         let runtime = self.runtime.clone();
         tokio::spawn(async move { runtime.tidy().await });
         if let Some(why) = self.runtime.not_enforced().await {
@@ -232,8 +230,8 @@ impl Chat<'_> {
         self.open(options).await
     }
 
-    /// Says which session this is.
-    async fn say_which(&mut self) -> anyhow::Result<()> {
+    /// Notes the session and its model.
+    async fn note_session(&mut self) -> anyhow::Result<()> {
         let state = self.session.state().await?;
         let so_far = match state.turns {
             0 => "new".to_owned(),
@@ -249,7 +247,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Looks what of the session is open, and goes on with that if somebody wants it.
+    /// Shows what is unfinished in the session, and resumes it if the user wants that.
     async fn open(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
         let state = self.session.state().await?;
         self.start_status_feed().await?;
@@ -284,7 +282,7 @@ impl Chat<'_> {
         }
     }
 
-    /// T12: whoever is at the terminal decides.
+    /// T12: asks the user whether to resume the open turn.
     async fn ask_about(&mut self, open: &str, has_kept_text: bool) -> anyhow::Result<ChatStep> {
         self.teller.tell(ScreenUpdate::Interrupted);
         loop {
@@ -295,7 +293,7 @@ impl Chat<'_> {
                 number = signals.next() => Err(number),
                 typed = lines.next() => match typed {
                     LineEvent::Escape => {
-                        self.teller.note(WAYS);
+                        self.teller.note(RESUME_HELP);
                         continue;
                     }
                     typed => Ok(line_of(typed)),
@@ -314,12 +312,12 @@ impl Chat<'_> {
                     return self.turn(Request::Resume).await;
                 }
                 "n" | "no" => return self.discard().await,
-                _ => self.teller.note(WAYS),
+                _ => self.teller.note(RESUME_HELP),
             }
         }
     }
 
-    /// Ends what is open. The order is there before anybody goes on with the turn, so nothing of it is done any more.
+    /// Cancels the open turn. The order is in the inbox before the turn resumes, so that none of its calls run.
     async fn discard(&mut self) -> anyhow::Result<ChatStep> {
         self.session.order(OrderKind::Cancel).await?;
         let next = self.turn(Request::Resume).await;
@@ -327,7 +325,7 @@ impl Chat<'_> {
         next
     }
 
-    /// Where nobody can be asked, what is entered joins what is open.
+    /// Without a terminal, the first line joins the open turn.
     async fn join_or_leave(&mut self, open: &str) -> anyhow::Result<ChatStep> {
         match self.typed().await? {
             Ok(line) => {
@@ -354,7 +352,7 @@ impl Chat<'_> {
             SlashInput::Say(text) => {
                 let open = self.questions.len();
                 match self.takes_for_answer(&text).await {
-                    true => self.go_on_if_answered(open).await,
+                    true => self.resume_if_answered(open).await,
                     false => self.turn(Request::Send(text)).await,
                 }
             }
@@ -375,7 +373,7 @@ impl Chat<'_> {
                 SlashAction::Answer => {
                     let open = self.questions.len();
                     self.answer_command(&arguments).await;
-                    self.go_on_if_answered(open).await
+                    self.resume_if_answered(open).await
                 }
                 SlashAction::Tasks => {
                     self.tasks_command(&arguments, TurnPhase::BetweenTurns).await?;
@@ -395,11 +393,11 @@ impl Chat<'_> {
                 }
                 SlashAction::Clear => {
                     let next = self.clear().await;
-                    self.or_said(next)
+                    self.or_note(next)
                 }
                 SlashAction::Fork => {
                     let next = self.fork(&arguments).await;
-                    self.or_said(next)
+                    self.or_note(next)
                 }
                 SlashAction::Session => self.session_command(&arguments, TurnPhase::BetweenTurns).await,
                 SlashAction::Help
@@ -409,22 +407,22 @@ impl Chat<'_> {
                 | SlashAction::Model
                 | SlashAction::Save
                 | SlashAction::Doctor => {
-                    self.answer(row.action, &arguments).await;
+                    self.info_command(row.action, &arguments).await;
                     Ok(ChatStep::Line)
                 }
             },
         }
     }
 
-    /// What is wrong with a command is said, and is no reason to end the conversation.
-    fn or_said(&mut self, next: anyhow::Result<ChatStep>) -> anyhow::Result<ChatStep> {
+    /// Notes the error of a command. It does not end the chat.
+    fn or_note(&mut self, next: anyhow::Result<ChatStep>) -> anyhow::Result<ChatStep> {
         next.or_else(|error| {
             self.teller.note(format!("{error:#}"));
             Ok(ChatStep::Line)
         })
     }
 
-    /// Ends a turn that nobody here has begun, if one runs.
+    /// Cancels a turn that was not started at this prompt, if one runs.
     async fn end_turn(&mut self) -> anyhow::Result<bool> {
         let has_ended = self.session.cancel().await?.is_some();
         if has_ended {
@@ -433,27 +431,27 @@ impl Chat<'_> {
         Ok(has_ended)
     }
 
-    /// Where so many questions were open before somebody answered, what was waited for goes on.
-    async fn go_on_if_answered(&mut self, open: usize) -> anyhow::Result<ChatStep> {
+    /// Resumes the turn if fewer than `open` questions are left.
+    async fn resume_if_answered(&mut self, open: usize) -> anyhow::Result<ChatStep> {
         if self.questions.len() < open { self.turn(Request::Resume).await } else { Ok(ChatStep::Line) }
     }
 
-    /// The command that goes on with what is unfinished here.
+    /// The command that resumes this session.
     fn resume(&self) -> String {
         suggested_command::resume(self.globals, self.session.key())
     }
 
-    /// The command that opens this conversation again.
+    /// The command that opens this chat again.
     fn open_chat(&self) -> String {
         self.come_back_to(self.session.key())
     }
 
-    /// The command that opens a conversation.
+    /// The command that opens the chat of a session.
     fn come_back_to(&self, key: &str) -> String {
         suggested_command::open_chat(self.globals, key)
     }
 
-    /// Ctrl-C at the prompt leaves, and where there is none it leaves a script that it ends; the other signals suspend.
+    /// SIGINT ends the chat; for a script it sets the exit code. Other signals suspend.
     fn by_signal(&mut self, number: u8) -> ChatStep {
         if number != SIGINT {
             return ChatStep::Suspend(number);
@@ -464,14 +462,15 @@ impl Chat<'_> {
         ChatStep::Leave
     }
 
-    /// The one end of every conversation.
+    /// Ends the chat: every way out goes through here.
     async fn leave(mut self, next: anyhow::Result<ChatStep>) -> anyhow::Result<u8> {
         // A screen shows what is said until the end, and gives the terminal back itself.
         if !matches!(self.lines, LineSource::Screen(_)) {
             self.terminal.restore();
         }
         // A turn that nobody here has begun, and that runs here, ends like one that somebody has.
-        if matches!(next, Ok(ChatStep::Leave)) && self.code != exit::ASKED && self.runs_a_turn().await {
+        if matches!(next, Ok(ChatStep::Leave)) && self.code != exit::ASKED && self.leaves_running_turn().await
+        {
             let Self { signals, session, .. } = &mut self;
             tokio::select! {
                 _ = session.cancel() => {}
@@ -526,7 +525,7 @@ impl Chat<'_> {
                 }
             };
             tokio::select! {
-                () = say_last(last) => {}
+                () = print_last_note(last) => {}
                 () = patience => {}
             }
         }
@@ -537,19 +536,19 @@ impl Chat<'_> {
         }
     }
 
-    /// Whether somebody who types leaves a turn that runs in this process.
-    async fn runs_a_turn(&self) -> bool {
+    /// Whether an interactive user leaves while a turn runs in this process.
+    async fn leaves_running_turn(&self) -> bool {
         let is_here = self.lines.is_interactive() && self.session.is_held_here().await.unwrap_or(false);
         is_here && self.session.state().await.is_ok_and(|state| state.turn.is_some())
     }
 
-    /// Whoever asks twice means it. What is on disk is on disk.
+    /// Ends the process at once after a second signal. What is committed stays.
     async fn leave_at_once(&mut self, number: u8) -> ! {
         let _ = tokio::time::timeout(RESTORE_TIMEOUT, self.teller.give_back()).await;
         self.terminal.restore();
         if self.session.id().is_some() {
             let last = format!("what was under way is left as it is; to see it through: {}", self.resume());
-            let _ = tokio::time::timeout(RESTORE_TIMEOUT, say_last(last)).await;
+            let _ = tokio::time::timeout(RESTORE_TIMEOUT, print_last_note(last)).await;
         }
         std::process::exit(i32::from(exit::SIGNAL + number));
     }
@@ -560,8 +559,8 @@ pub(super) fn event_sources(lines: &LineSource) -> EventSources {
     if lines.is_interactive() { EventSources::AllProcesses } else { EventSources::ThisProcess }
 }
 
-/// Says something to a terminal that may be held, and then never takes it.
-async fn say_last(text: String) {
+/// Prints a note. A stopped terminal may never take it, so the caller bounds the wait.
+async fn print_last_note(text: String) {
     let _ = tokio::task::spawn_blocking(move || note(text)).await;
 }
 

@@ -1,4 +1,4 @@
-//! Questions in a conversation: what is open is shown, and whoever types can answer it.
+//! Open questions in the chat, and the answers that the user types.
 
 use longhaul_agent::Watched;
 use longhaul_protocol::{EventKind, QuestionId};
@@ -14,7 +14,7 @@ use crate::tui::ScreenUpdate;
 const HOW: &str = "yes or no answers it; /answer TEXT is a no with its reason";
 
 impl Chat<'_> {
-    /// Looks which questions are open, and shows them.
+    /// Loads the open questions and shows them.
     pub(super) async fn look_for_questions(&mut self) -> anyhow::Result<()> {
         self.questions = open_questions(&self.session).await?;
         self.show_questions();
@@ -29,7 +29,7 @@ impl Chat<'_> {
         self.say_how();
     }
 
-    /// How a question is answered. A screen says it for as long as one is open.
+    /// Says how to answer. The screen shows it as long as a question is open.
     fn say_how(&mut self) {
         match self.lines {
             LineSource::Screen(_) => self.teller.tell(ScreenUpdate::Questions(self.questions.clone())),
@@ -37,7 +37,7 @@ impl Chat<'_> {
         }
     }
 
-    /// Shows what a watcher saw, and keeps in mind what is asked.
+    /// Shows an event, and keeps track of the open questions.
     pub(super) fn see(&mut self, watched: &Watched) {
         let Watched::Event(event) = watched else { return self.teller.watched(watched) };
         if !self.events.is_new(event) {
@@ -58,7 +58,7 @@ impl Chat<'_> {
         }
     }
 
-    /// Takes a line for the answer to the oldest question that is open, if it says yes or no.
+    /// Answers the oldest open question if the line says yes or no. False if it does not.
     pub(super) async fn takes_for_answer(&mut self, line: &str) -> bool {
         let (Some(words), Some(open)) = (yes_or_no(line), self.questions.first()) else { return false };
         let id = open.id;
@@ -96,7 +96,7 @@ impl Chat<'_> {
         }
     }
 
-    /// Nobody will answer any more. The turn and its question stay open.
+    /// Ends the chat with its questions open, and says how to answer them.
     pub(super) fn leave_asked(&mut self) -> ChatStep {
         let key = self.session.key().to_owned();
         for open in &self.questions {

@@ -8,7 +8,7 @@ use longhaul_protocol::{EventKind, Input, InputId, JoinMode, OrderKind, Outcome,
 use tokio::time::Instant;
 
 use super::line_source::{LineEvent, LineSource};
-use super::slash::memory::gone_through;
+use super::slash::memory::finish_extraction;
 use super::slash::tasks::TurnPhase;
 use super::{Chat, ChatStep};
 use crate::commands::compact::nothing_to_compact;
@@ -129,7 +129,7 @@ impl Chat<'_> {
                     }
                     None => break,
                 },
-                done = gone_through(remembering) => self.say_gone_through(done),
+                done = finish_extraction(remembering) => self.note_extraction(done),
                 () = tokio::time::sleep_until(accepted_by), if !meanwhile.is_accepted => {
                     meanwhile.is_accepted = true;
                 }
@@ -258,7 +258,7 @@ impl Chat<'_> {
                 SlashAction::Remember => self.remember_command(&arguments, TurnPhase::DuringTurn).await,
                 SlashAction::Retry => self.hurry().await?,
                 SlashAction::Session => drop(self.session_command(&arguments, TurnPhase::DuringTurn).await?),
-                action => self.answer(action, &arguments).await,
+                action => self.info_command(action, &arguments).await,
             },
         }
         Ok(())

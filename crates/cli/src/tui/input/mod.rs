@@ -151,7 +151,7 @@ impl InputField {
             KeyAction::Yank => self.insert_with(InputText::yank),
             KeyAction::Kill(kill) => self.kill(kill, last),
             KeyAction::Move(Motion::Right) if self.is_at_end() && self.completion.is_some() => {
-                self.accept_completion()
+                self.accept_completion();
             }
             KeyAction::Move(motion) => self.move_by(motion),
             KeyAction::Up => self.up(last),

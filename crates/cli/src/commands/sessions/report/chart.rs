@@ -1,5 +1,4 @@
-//! The charts: how full the context was and what everything had cost, step by step, with the compactions marked. The same
-//! numbers stand below them in a table.
+//! The charts as SVG: tokens in the context and cost, step by step, with the compactions marked; and the same numbers in a table.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -14,7 +13,7 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 28.0;
-/// With more points than this each can't be pointed at any more.
+/// With more points than this there are no dots to point at.
 const MAX_CHART_DOTS: usize = 150;
 
 pub(super) fn write(out: &mut dyn Write, figures: &Figures) -> anyhow::Result<()> {
@@ -26,10 +25,10 @@ pub(super) fn write(out: &mut dyn Write, figures: &Figures) -> anyhow::Result<()
     table(out, figures)
 }
 
-/// Where things stand in a chart.
+/// The scale of a chart.
 struct Frame {
     points: usize,
-    /// What stands at the top.
+    /// The value at the top.
     most: f64,
 }
 
@@ -46,7 +45,7 @@ impl Frame {
         HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value / self.most)
     }
 
-    /// The beginning of a chart: what it is for those who don't see it, and its lines and labels.
+    /// The start of a chart: its description for screen readers, grid lines and labels.
     fn begin(
         &self,
         id: &str,
@@ -92,7 +91,7 @@ impl Frame {
         svg
     }
 
-    /// A line through those points that have a value, broken where one has none.
+    /// A line through the points, with a gap where one has no value.
     fn line(&self, class: &str, values: impl Iterator<Item = Option<f64>>) -> String {
         let mut path = String::new();
         let mut is_down = false;
@@ -171,7 +170,7 @@ fn context(figures: &Figures) -> String {
     svg
 }
 
-/// Compactions stand between the point before them and the one after; those that came between the same two share a mark.
+/// The mark of the compactions between two points.
 fn mark(frame: &Frame, together: &[Compaction]) -> String {
     let Some(Compaction { point, .. }) = together.first() else { return String::new() };
     let (last, point) = (frame.points.saturating_sub(1), *point);
@@ -248,7 +247,7 @@ fn table(out: &mut dyn Write, figures: &Figures) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A round distance between lines, so that there are at most six.
+/// A round distance between grid lines, so that there are at most six.
 fn tick(most: f64) -> f64 {
     let rough = (most / 5.0).max(f64::MIN_POSITIVE);
     let power = 10f64.powf(rough.log10().floor());

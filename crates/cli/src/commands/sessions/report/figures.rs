@@ -1,4 +1,4 @@
-//! What a session came to, and how full its context was at each step.
+//! The totals of a session, and the points of its charts.
 
 use std::collections::VecDeque;
 
@@ -8,22 +8,22 @@ use longhaul_protocol::{
 
 use crate::output::{count, grouped};
 
-/// So many points a chart has at most; of a longer session several steps become one.
+/// In a longer session one point stands for several steps.
 const MAX_CHART_POINTS: usize = 800;
 
-/// The largest sum of costs, in US dollars. The scale of a chart has to end somewhere.
+/// The largest sum of costs, in US dollars: the scale of a chart must be finite.
 const MAX_COST: f64 = 1e15;
 
-/// Tokens and money. What is not known is not counted, and that is said.
+/// Tokens and cost. Unknown amounts are not counted, and the text says so.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Spent {
     input: u64,
     output: u64,
     cached: u64,
     pub(super) cost: Option<f64>,
-    /// Something was asked of which the price is not known.
+    /// Some requests have no known price.
     beyond: bool,
-    /// Somebody has said how much it was.
+    /// Some request has reported its tokens.
     is_told: bool,
 }
 
@@ -57,24 +57,24 @@ impl Spent {
     }
 }
 
-/// An amount in US dollars.
+/// `$0.0123` below one dollar, else `$12.34`.
 pub(super) fn money(dollars: f64) -> String {
     if dollars < 1.0 { format!("${dollars:.4}") } else { format!("${dollars:.2}") }
 }
 
-/// How it was after a step, or after several that became one point.
+/// A point of the charts: a step, or several steps.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Point {
     pub(super) turn: u64,
     pub(super) step: u64,
-    /// What was in the context; of several steps, the most.
+    /// Tokens in the context; of several steps, the maximum.
     pub(super) tokens: Option<u64>,
     pub(super) window: Option<u64>,
-    /// What everything had cost so far.
+    /// The cost of the session so far.
     pub(super) cost: Option<f64>,
 }
 
-/// A compaction, before the point of which it changed the context.
+/// A compaction, between `point` and the one before it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Compaction {
     pub(super) point: usize,
@@ -94,28 +94,28 @@ pub(super) struct Figures {
     pub(super) damaged: u64,
     pub(super) spent: Spent,
     pub(super) points: Vec<Point>,
-    /// How many steps a point stands for.
+    /// Steps in a point.
     pub(super) steps_a_point: u64,
     pub(super) compactions: Vec<Compaction>,
     pub(super) span: Option<(At, At)>,
     turn: u64,
     step: u64,
-    /// Steps that the last point stands for so far.
+    /// Steps in the last point so far.
     in_point: u64,
-    /// Where what comes before the next turn begins.
+    /// The first record after the last turn.
     section: Seq,
-    /// Where the last turns begin, at most so many.
+    /// The first records of the last turns, at most `most_starts`.
     starts: VecDeque<Seq>,
     most_starts: usize,
 }
 
 impl Figures {
-    /// Figures that know where the last so many turns begin.
+    /// Keeps the starts of the last `turns` turns.
     pub(super) fn new(turns: usize) -> Self {
         Self { steps_a_point: 1, section: 1, most_starts: turns, ..Self::default() }
     }
 
-    /// The record with which the last turns begin.
+    /// The first record of the last turns.
     pub(super) fn shown_from(&self) -> Seq {
         match self.starts.front() {
             Some(start) if self.turns > self.starts.len() as u64 => *start,
@@ -123,7 +123,7 @@ impl Figures {
         }
     }
 
-    /// How many turns that leaves out.
+    /// The number of turns before these.
     pub(super) fn left_out(&self) -> u64 {
         self.turns - self.starts.len() as u64
     }
@@ -198,7 +198,7 @@ impl Figures {
         }
     }
 
-    /// Makes one point of every two.
+    /// Merges every two points into one.
     fn halve(&mut self) {
         let merged = self.points.chunks(2).map(|pair| {
             let last = &pair[pair.len() - 1];

@@ -11,7 +11,6 @@ use super::{chart, moment};
 use crate::event_text::duration;
 use crate::output::{count, in_words, safe};
 
-/// A page that is being written.
 pub(super) struct Page<'a> {
     out: &'a mut dyn Write,
     is_in_turn: bool,
@@ -126,7 +125,7 @@ fn time(at: At) -> String {
     format!("<time datetime=\"{at}\">{}</time>", moment(at))
 }
 
-/// Text from anywhere as text in a page, in an attribute too: nothing of it is a tag, and nothing turns around what follows.
+/// Text from anywhere, escaped for content and attributes, without characters that change the text direction.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in safe(text).chars() {

@@ -18,7 +18,7 @@ pub(super) fn head(out: &mut dyn Write, session: &SessionEntry, figures: &Figure
     Ok(())
 }
 
-/// That there is more, and how to see it.
+/// Says how many turns are left out, and how to see them.
 pub(super) fn left_out(out: &mut dyn Write, figures: &Figures) -> anyhow::Result<()> {
     let many = count(figures.left_out(), "earlier turn");
     Ok(writeln!(out, "{many} left out: --all shows them, --html FILE writes a page")?)

@@ -1,4 +1,4 @@
-//! Going on with another session, without leaving the conversation.
+//! `/clear`, and switching the chat to another session.
 
 use longhaul_agent::Session;
 
@@ -23,7 +23,7 @@ impl Chat<'_> {
         self.switch_to(&key).await
     }
 
-    /// The conversation goes on in the session with this key.
+    /// Switches the chat to the session with this key.
     pub(crate) async fn switch_to(&mut self, key: &str) -> anyhow::Result<ChatStep> {
         refuse_trashed(&*self.runtime.journal(), key).await?;
         let session: Session = self.runtime.session(key).await?;
@@ -32,8 +32,8 @@ impl Chat<'_> {
         panics::register_runtime(&self.runtime, self.resume());
         self.questions.clear();
         self.teller.tell(ScreenUpdate::SessionChanged);
-        self.say_which().await?;
-        // What is open there may lead back to here.
+        self.note_session().await?;
+        // Boxed, since opening may switch again.
         Box::pin(self.open(&ChatOptions::default())).await
     }
 }

@@ -1,4 +1,4 @@
-//! What slash commands show and do that is the same whether or not a turn runs.
+//! Slash commands that do the same during and between turns: `/help`, `/status`, `/context`, `/model`, `/save`, `/doctor`.
 
 use longhaul_agent::last_compaction;
 use longhaul_journal::{ImportMark, import_mark, put};
@@ -15,8 +15,8 @@ use crate::tui::chat::slash::{SlashAction, help};
 use crate::tui::chat::Chat;
 
 impl Chat<'_> {
-    /// What goes wrong with one of them is said, and is no reason to end the conversation.
-    pub(crate) async fn answer(&mut self, action: SlashAction, arguments: &str) {
+    /// Runs the command and notes its error.
+    pub(crate) async fn info_command(&mut self, action: SlashAction, arguments: &str) {
         if let Err(error) = self.show_or_do(action, arguments).await {
             self.teller.note(format!("{error:#}"));
         }
@@ -65,7 +65,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Has the context made smaller before the next step of what is open, whoever runs it.
+    /// Orders a compaction before the next step of the running turn, in whichever process.
     pub(crate) async fn compact_later(&mut self, focus: &str) -> anyhow::Result<()> {
         let Some(id) = self.session.id() else { return Ok(()) };
         let order = Order { id: OrderId::generate(), kind: OrderKind::Compact { focus: focus_of(focus) } };

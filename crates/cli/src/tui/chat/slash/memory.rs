@@ -1,4 +1,4 @@
-//! `/memory` and `/remember`: what is remembered across sessions, in the conversation.
+//! `/memory` and `/remember`.
 
 use longhaul_agent::Result;
 use longhaul_memory::{Extraction, log};
@@ -13,17 +13,16 @@ use crate::signals::SIGINT;
 use crate::tui::chat::Chat;
 
 const USAGE: &str = "/memory [list|show PAGE|search WORDS|log [PAGE]]";
-/// So much is shown between what is said; the rest is for `longhaul memory`.
+/// Hits and changes that the chat lists; `longhaul memory` has all.
 const MAX_HITS: usize = 5;
 const MAX_CHANGES: usize = 10;
 
-/// A session that is gone through for memory.
+/// A running memory extraction.
 pub(crate) type ExtractionTask = JoinHandle<Result<Option<Extraction>>>;
-/// What came of it.
 type ExtractionResult = std::result::Result<Result<Option<Extraction>>, JoinError>;
 
-/// What came of it, once something has; where nothing is under way, never.
-pub(crate) async fn gone_through(work: &mut Option<ExtractionTask>) -> ExtractionResult {
+/// Waits for the extraction. Never resolves if none runs.
+pub(crate) async fn finish_extraction(work: &mut Option<ExtractionTask>) -> ExtractionResult {
     let Some(going) = work else { return std::future::pending().await };
     let done = going.await;
     *work = None;
@@ -34,7 +33,6 @@ impl Chat<'_> {
     pub(crate) async fn memory_command(&mut self, arguments: &str) {
         match self.memory_lines(arguments).await {
             Ok(lines) => self.teller.page(&safe(&lines.join("\n"))),
-            // What is wrong with a name is no reason to end the conversation.
             Err(error) => self.teller.note(format!("{error:#}")),
         }
     }
@@ -72,7 +70,7 @@ impl Chat<'_> {
         MemoryHandle::new(journal, self.config.clone(), &scope).await
     }
 
-    /// `/remember [TEXT]`. What takes long does not hold up a turn.
+    /// `/remember [TEXT]`. During a turn the extraction runs in the background.
     pub(crate) async fn remember_command(&mut self, text: &str, moment: TurnPhase) {
         if !text.is_empty() {
             return self.remember(text).await;
@@ -94,10 +92,10 @@ impl Chat<'_> {
             number = self.signals.next() => {
                 self.teller.note("it goes on while you do");
                 self.remembering = Some(going);
-                // Any other signal suspends, and comes again for whoever waits for the next line.
+                // Any other signal suspends the chat; the prompt loop sees it next.
                 self.suspended = (number != SIGINT).then_some(number);
             }
-            done = &mut going => self.say_gone_through(done),
+            done = &mut going => self.note_extraction(done),
         }
     }
 
@@ -115,9 +113,9 @@ impl Chat<'_> {
         }
     }
 
-    pub(crate) fn say_gone_through(&mut self, done: ExtractionResult) {
+    pub(crate) fn note_extraction(&mut self, done: ExtractionResult) {
         match done {
-            // What was not taken is told as it happens.
+            // Refused items were noted as events.
             Ok(Ok(extracted)) => self.teller.note(remember::describe_extraction(extracted.as_ref())),
             Ok(Err(error)) => {
                 self.teller.note(format!("{error}; the session is as it was, and is gone through later"));

@@ -1,4 +1,4 @@
-//! `/session`, `/save` and `/fork`: the session of the conversation, and the others.
+//! `/session`, `/save` and `/fork`.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ const USAGE: &str = "/session [list [WORDS]|resume [KEY]|fork [SEQ]|rename KEY|p
 const NEW: &str = "this session is new: nothing of it is stored yet";
 
 impl Chat<'_> {
-    /// `/session …`. What is wrong with a name is no reason to end the conversation.
+    /// `/session …`.
     pub(crate) async fn session_command(
         &mut self,
         arguments: &str,
@@ -40,17 +40,17 @@ impl Chat<'_> {
             return Ok(ChatStep::Line);
         }
         let next = match (command, rest) {
-            ("resume", key) => self.go_on_with(key).await,
+            ("resume", key) => self.resume_session(key).await,
             ("fork", at) => self.fork(at).await,
             ("rename", key) if !key.is_empty() => self.rename(key).await,
             ("delete", "") => self.delete().await,
-            (command, rest) => self.about_sessions(command, rest).await.map(|()| ChatStep::Line),
+            (command, rest) => self.session_subcommand(command, rest).await.map(|()| ChatStep::Line),
         };
-        self.or_said(next)
+        self.or_note(next)
     }
 
-    /// What leaves the conversation where it is.
-    async fn about_sessions(&mut self, command: &str, rest: &str) -> anyhow::Result<()> {
+    /// The subcommands that stay in the present session.
+    async fn session_subcommand(&mut self, command: &str, rest: &str) -> anyhow::Result<()> {
         let (journal, key) = (self.runtime.journal(), self.session.key().to_owned());
         match (command, rest) {
             ("pin" | "unpin", "") if self.session.id().is_none() => self.teller.note(NEW),
@@ -84,7 +84,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// S3
+    /// S3: `/session`.
     async fn show_session(&mut self) -> anyhow::Result<()> {
         let journal = self.runtime.journal();
         let about = match journal.session(self.session.key()).await? {
@@ -110,9 +110,9 @@ impl Chat<'_> {
     }
 
     /// `/session resume [KEY]`; without a key, one is chosen from a list.
-    async fn go_on_with(&mut self, key: &str) -> anyhow::Result<ChatStep> {
+    async fn resume_session(&mut self, key: &str) -> anyhow::Result<ChatStep> {
         let key = match key {
-            "" => match self.chosen().await? {
+            "" => match self.pick_session().await? {
                 Some(key) => key,
                 None => return Ok(ChatStep::Line),
             },
@@ -125,8 +125,8 @@ impl Chat<'_> {
         self.switch_to(&key).await
     }
 
-    /// A session that somebody chooses from a list.
-    async fn chosen(&mut self) -> anyhow::Result<Option<String>> {
+    /// Lets the user pick a session from a list.
+    async fn pick_session(&mut self) -> anyhow::Result<Option<String>> {
         let listed = list(&*self.runtime.journal(), "", SessionFilter::Usual).await?;
         let LineSource::Screen(screen) = &self.lines else {
             self.teller.page(&table(&listed, now()).join("\n"));
@@ -194,7 +194,7 @@ impl Chat<'_> {
             self.teller.note(NEW);
             return Ok(ChatStep::Line);
         }
-        // Under its new key it is opened anew.
+        // The session is opened again under its new key.
         self.session.release().await;
         rename_to(&*self.runtime.journal(), self.session.key(), to).await?;
         self.switch_to(to).await
