@@ -4,6 +4,7 @@ use std::io::{BufRead, IsTerminal, Read, Write};
 
 use longhaul_agent::{Error, Result, Session};
 use longhaul_protocol::{Question, QuestionId};
+pub(crate) use longhaul_transcript::question_text as question;
 
 use crate::output::safe;
 use crate::suggested_command::quoted;
@@ -30,13 +31,13 @@ impl OpenQuestion {
 
     /// The command that answers it with yes.
     pub(crate) fn command(&self, key: &str) -> String {
-        format!("longhaul answer -s {} {} yes", quoted(&safe(key)), self.id)
+        answer_command(key, self.id)
     }
 }
 
-/// The whole question: the user must see all of what they approve. The agent bounds its length.
-pub(crate) fn question(text: &str) -> String {
-    format!("question: {}", safe(text.trim_end()).replace('\n', "\n  "))
+/// The command that answers a question from anywhere.
+pub(crate) fn answer_command(key: &str, id: QuestionId) -> String {
+    format!("longhaul answer -s {} {id} yes", quoted(&safe(key)))
 }
 
 /// The questions of a session that wait for an answer.

@@ -2,8 +2,7 @@
 
 use std::fmt::Display;
 
-/// Characters of an id that are shown: its last ones, which are random, while the first ones are the time.
-pub(crate) const SHORT_ID_CHARS: usize = 6;
+pub(crate) use longhaul_transcript::short_id as short;
 
 /// The shortest part that can stand for an id. Less would match too much, and might be a word.
 const MIN_PART_CHARS: usize = 4;
@@ -13,12 +12,6 @@ pub(crate) enum IdMatch<Id> {
     One(Id),
     Several(Vec<Id>),
     Nothing,
-}
-
-/// The end of an id, as lists show it.
-pub(crate) fn short(id: impl Display) -> String {
-    let id = id.to_string();
-    id[id.len() - SHORT_ID_CHARS..].to_owned()
 }
 
 /// Finds the ids that `name` stands for: a whole id, or its beginning or end, in upper or lower case.

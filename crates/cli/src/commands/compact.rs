@@ -32,7 +32,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: CompactOptions) -> anyhow
         return Ok(exit::DONE);
     }
     session.journal().close().await;
-    let form = if json { Form::Json } else { Form::Outcome };
+    let form = Form::of_outcome(json);
     OneShot { globals, key, form, stay: Stay::ForTurn }.carry_out(Request::Compact(focus)).await
 }
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use longhaul_agent::{Patience, Runtime, Watched, Watcher};
-use longhaul_protocol::{Effect, Event, EventKind, Outcome, PrintablePath};
+use longhaul_protocol::{Effect, Event, EventKind, PrintablePath};
+use longhaul_transcript::{Transcript, log_line};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::args::{GlobalArgs, ServeOptions};
-use crate::output::{in_words, note, safe, shortened};
-use crate::questions::OpenQuestion;
-use crate::short_id::short;
+use crate::output::{note, shortened};
+use crate::questions::answer_command;
 use crate::signals::ExitSignals;
 use crate::{BadUsage, config, event_text, exit, panics, suggested_command};
 
@@ -99,29 +99,25 @@ async fn print_events(
     mut output: impl AsyncWrite + Unpin,
     as_json: bool,
 ) -> anyhow::Result<OpenTurns> {
-    let mut open = OpenTurns::default();
+    let (mut open, mut log) = (OpenTurns::default(), SessionLog::default());
     let mut is_read = true;
     while let Some(watched) = watcher.next().await {
         panics::panic_for_tests(&watched);
-        let text = match watched {
+        let lines = match watched {
             Watched::Event(event) => {
                 open.see(&event);
-                if as_json {
-                    Some(serde_json::to_string(&event)?)
-                } else {
-                    describe_event(&event).map(|text| safe(&text))
-                }
+                if as_json { vec![serde_json::to_string(&event)?] } else { log.lines(&event) }
             }
             Watched::Missed { events, from } if as_json => {
-                Some(serde_json::json!({"type": "missed", "events": events, "from": from}).to_string())
+                vec![serde_json::json!({"type": "missed", "events": events, "from": from}).to_string()]
             }
             Watched::Missed { events, .. } => {
                 note(format!("{events} events were not shown"));
-                None
+                vec![]
             }
         };
-        if let Some(text) = text.filter(|_| is_read) {
-            let line = format!("{text}\n");
+        if !lines.is_empty() && is_read {
+            let line = lines.join("\n") + "\n";
             let written = async {
                 output.write_all(line.as_bytes()).await?;
                 output.flush().await
@@ -135,58 +131,19 @@ async fn print_events(
     Ok(open)
 }
 
-/// An event in one line, if people want to see it.
-fn describe_event(event: &Event) -> Option<String> {
-    let what = match &event.kind {
-        EventKind::TurnStarted => "started".to_owned(),
-        EventKind::ToolStarted { name, arguments, .. } => {
-            format!("{} {}", shortened(name, 60), shortened(arguments, 90))
-        }
-        EventKind::ToolFinished { name, is_error: true, content, .. } => {
-            format!("{} failed: {}", shortened(name, 60), shortened(content, 90))
-        }
-        EventKind::ToolFinished { name, content, .. } if name == "exec" => event_text::ended(content)?,
-        EventKind::Message { content, .. } => format!("says: {}", shortened(content, 90)),
-        EventKind::Warning { code, text } if code == "resumed" => return Some(with_session(event, text)),
-        EventKind::Warning { text, .. } => {
-            format!("warning: {}", shortened(text, event_text::MAX_WARNING_CHARS))
-        }
-        EventKind::RetryWait { .. } => event_text::wait(&event.kind)?,
-        EventKind::ModelChanged { .. } => event_text::model_change(&event.kind)?,
-        EventKind::TaskStarted { task_id, description } => {
-            format!("task {} goes on in the background: {}", short(*task_id), shortened(description, 90))
-        }
-        EventKind::TaskEnded { task_id, status, exit_code } => {
-            event_text::task(*task_id, *status, *exit_code)
-        }
-        EventKind::Question { id, text } => {
-            let open = OpenQuestion { id: *id, text: text.clone() };
-            format!("{}; to answer: {}", open.shown(), open.command(&event.session))
-        }
-        EventKind::Answered { id } => format!("question {id} is settled"),
-        EventKind::ExtractDone { through } => format!("gone through for memory up to record {through}"),
-        EventKind::MemoryChanged { .. } => event_text::aside(&event.kind)?,
-        EventKind::TurnEnded { outcome: Outcome::Completed, text, .. } => {
-            format!("completed: {}", shortened(text, 90))
-        }
-        EventKind::TurnEnded { outcome, error, .. } => {
-            let error = error.as_deref().map(|error| format!(": {}", shortened(error, 200)));
-            format!("{}{}", in_words(*outcome), error.unwrap_or_default())
-        }
-        _ => return None,
-    };
-    let turn = event.turn.map(|turn| format!("turn {turn} ")).unwrap_or_default();
-    Some(with_session(event, &format!("{turn}{what}")))
-}
+/// The log of all sessions. It has a transcript for each session in which something is open.
+#[derive(Default)]
+struct SessionLog(BTreeMap<String, Transcript>);
 
-/// The session key before the text; events of the home have none.
-fn with_session(event: &Event, what: &str) -> String {
-    match event.session.as_str() {
-        "" => what.to_owned(),
-        key => format!("{} {what}", shortened(key, 60)),
+impl SessionLog {
+    /// The lines for an event.
+    fn lines(&mut self, event: &Event) -> Vec<String> {
+        let transcript = self.0.entry(event.session.clone()).or_default();
+        let updates = transcript.apply(event);
+        if transcript.turn_started_at().is_none() && transcript.open_blocks().is_empty() {
+            self.0.remove(&event.session);
+        }
+        let command = |id| answer_command(&event.session, id);
+        updates.iter().filter_map(|update| log_line(event, update, command)).collect()
     }
 }
-
-#[cfg(test)]
-#[path = "serve_tests.rs"]
-mod tests;

@@ -11,6 +11,7 @@ use longhaul_agent::{
 };
 use longhaul_journal::Journal;
 use longhaul_protocol::{Outcome, TurnEnded};
+use longhaul_transcript::Verbosity;
 
 use crate::args::GlobalArgs;
 use crate::commands::compact::{made_smaller, not_smaller, nothing_to_compact};
@@ -66,7 +67,7 @@ impl OneShot<'_> {
         }
         // From here on a signal is ours: one that comes while the journal is opened must not be lost.
         let mut signals = ExitSignals::new()?;
-        let mut teller = Teller::new(self.form).in_detail(self.globals.verbose);
+        let mut teller = Teller::new(self.form, Verbosity::from_count(self.globals.verbose));
         let code = self.see_through(request, &mut EventLoop::new(&mut teller, &mut signals)).await;
         match teller.finish(&mut signals, *code.as_ref().unwrap_or(&exit::FAILED)).await {
             Ok(None) => code,

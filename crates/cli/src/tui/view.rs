@@ -5,17 +5,18 @@ use std::time::Instant;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_agent::Watched;
 use longhaul_protocol::{EventKind, TaskId, TaskStatus};
+use longhaul_transcript::ReasoningDisplay;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use tokio::sync::oneshot;
 
-use super::detail_view::{DetailOutcome, Details};
+use super::detail_view::{DetailOutcome, DetailView};
 use super::input::{InputField, KeyOutcome};
 use super::picker::{Picker, PickerItem, PickerOutcome};
 use super::status_line::{SaveState, StatusFacts};
-use super::transcript::{Thoughts, Transcript};
+use super::styled_text::{truncate_line, wrap_line};
+use super::transcript::Transcript;
 use super::viewport::Frame;
-use super::wrap::{one_row, wrapped};
 use crate::output::{safe, shortened};
 use crate::questions::{OpenQuestion, question, yes_or_no};
 use crate::short_id::short;
@@ -84,7 +85,7 @@ pub(crate) struct View {
     /// A question in place of the prompt, answered by one line.
     asked: Option<String>,
     picker: Option<OpenPicker>,
-    details: Option<Details>,
+    details: Option<DetailView>,
 }
 
 impl View {
@@ -317,19 +318,16 @@ impl View {
         let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('o') if with_control => {
-                self.details = Details::new(self.transcript.details(Instant::now()));
+                self.details = DetailView::new(self.transcript.details(Instant::now()));
                 if self.details.is_none() {
                     self.transcript.note("there is no call and no thought to open yet");
                 }
             }
             KeyCode::Char('r') if with_control => {
-                self.transcript.thoughts = match self.transcript.thoughts {
-                    Thoughts::Folded => Thoughts::Open,
-                    Thoughts::Open => Thoughts::Folded,
-                };
-                self.transcript.note(match self.transcript.thoughts {
-                    Thoughts::Open => "thoughts are shown from here on; Ctrl-R folds them",
-                    Thoughts::Folded => "thoughts are folded from here on; Ctrl-O opens one",
+                let display = self.transcript.toggle_reasoning();
+                self.transcript.note(match display {
+                    ReasoningDisplay::Open => "thoughts are shown from here on; Ctrl-R folds them",
+                    ReasoningDisplay::Folded => "thoughts are folded from here on; Ctrl-O opens one",
                 });
             }
             KeyCode::Char('l') if with_control => return ViewRequest::Redraw,
@@ -369,7 +367,7 @@ impl View {
             return (lines, (0, last.min(1)));
         }
         let (question, prompt) = match &self.asked {
-            Some(question) => (wrapped(&Line::raw(safe(question)), width, ""), "? "),
+            Some(question) => (wrap_line(&Line::raw(safe(question)), width, ""), "? "),
             None => (vec![], "> "),
         };
         let rows = u16::try_from((room / 2).clamp(1, 10)).unwrap_or(1);
@@ -415,7 +413,7 @@ impl View {
             // The transcript has all of it; here is its first line.
             let shown = question(text);
             let about = shown.lines().next().unwrap_or_default().to_owned();
-            let mut rows = wrapped(&Line::styled(about, style), width, "  ");
+            let mut rows = wrap_line(&Line::styled(about, style), width, "  ");
             if rows.len() > MAX_QUESTION_ROWS {
                 rows.truncate(MAX_QUESTION_ROWS);
                 rows.push(Line::styled("  … all of it stands above", style));
@@ -426,7 +424,7 @@ impl View {
                 several => format!("; {} more after this one", several - 1),
             };
             let how = format!("  y or n and Enter answers it; /answer TEXT is a no with its reason{more}");
-            lines.extend(wrapped(&Line::styled(how, DIM), width, "  "));
+            lines.extend(wrap_line(&Line::styled(how, DIM), width, "  "));
         }
         for pill in self.pills.iter().take(MAX_PILL_ROWS) {
             lines.push(pill_line(pill));
@@ -457,7 +455,7 @@ fn pill_line(pill: &TaskPill) -> Line<'static> {
 
 /// Cuts a line that is wider than the viewport.
 fn fitted(line: Line<'static>, width: u16) -> Line<'static> {
-    if line.width() <= usize::from(width) { line } else { one_row(&line, width) }
+    if line.width() <= usize::from(width) { line } else { truncate_line(&line, width) }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_protocol::{At, CallId, Effect, Event, InputId, Outcome, QuestionId, Role, TaskId};
 use longhaul_testkit::Emulated;
+use longhaul_transcript::Verbosity;
 
 use super::super::input::{CompletionSources, History};
 use super::super::sgr::Colours;
@@ -25,7 +26,7 @@ impl Seen {
         let folder = std::env::temp_dir();
         let sources = CompletionSources { commands: &COMMANDS, work_dir: folder };
         let typing = InputField::new(History::none(), sources);
-        let mut view = View::new(size, Transcript::new(size.0, false), typing);
+        let mut view = View::new(size, Transcript::new(size.0, Verbosity::Normal), typing);
         view.set_facts(StatusFacts {
             model: "anthropic/claude-sonnet-4-5".to_owned(),
             window: Some(200_000),

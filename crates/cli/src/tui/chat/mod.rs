@@ -29,6 +29,7 @@ pub(crate) use line_source::{LineEvent, TerminalLines};
 use longhaul_agent::{Config, EventSources, Patience, Request, Runtime, Session, SessionEvents};
 use longhaul_journal::import_mark;
 use longhaul_protocol::OrderKind;
+use longhaul_transcript::Verbosity;
 use slash::memory::{ExtractionTask, finish_extraction};
 use slash::tasks::TurnPhase;
 use status_feed::StatusFeed;
@@ -119,13 +120,13 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
     let lines = LineSource::new(options, |size| {
         let history = History::load(&home.join("history"), runtime.redactor().clone());
         let sources = CompletionSources { commands: &COMMANDS, work_dir: config.work_dir.clone() };
-        let transcript = Transcript::new(size.0, globals.verbose > 0);
+        let transcript = Transcript::new(size.0, Verbosity::from_count(globals.verbose));
         View::new(size, transcript, InputField::new(history, sources))
     });
     let teller = match &lines {
         LineSource::Screen(screen) => Teller::on(screen.handle()),
         LineSource::Plain(_) | LineSource::Piped(_) => {
-            Teller::new(Form::of_conversation()).in_detail(globals.verbose)
+            Teller::new(Form::of_conversation(), Verbosity::from_count(globals.verbose))
         }
     };
     let mut talk = Chat {

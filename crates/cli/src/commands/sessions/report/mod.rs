@@ -1,19 +1,17 @@
-//! A session as people read it: the conversation as a page in the terminal, or as one HTML file with charts.
+//! The report of a session: the conversation as a page in the terminal, or as one HTML file with charts.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `story` | records told as what happened: turns, words, answers, calls (pure) |
-//! | `figures` | what all of it came to, and how full the context was at each step (pure) |
-//! | `text` | the page for a terminal |
-//! | `html`, `chart`, `style` | the page for a browser: one file that needs nothing else |
+//! | `figures` | totals, and how full the context was at each step (pure) |
+//! | `text` | head and totals of the page in the terminal |
+//! | `html`, `chart` | the page for a browser: one file that needs nothing else |
 //!
-//! However long a session is, only a page of its records is in memory, besides the points of the charts, which are bounded.
+//! The crate `transcript` renders the conversation. Only one page of the records is in memory at a time, and the points of the charts,
+//! whose number is bounded.
 
 mod chart;
 mod figures;
 mod html;
-mod story;
-mod style;
 mod text;
 
 use std::io::{BufWriter, Write};
@@ -22,8 +20,8 @@ use std::path::{Path, PathBuf};
 use figures::Figures;
 use longhaul_agent::load;
 use longhaul_journal::{Error, Journal, SessionEntry, records};
-use longhaul_protocol::{At, PrintablePath, Seq, StreamName};
-use story::Story;
+use longhaul_protocol::{PrintablePath, Seq, StreamName};
+use longhaul_transcript::{StoredTranscript, Update, page_text};
 
 use crate::args::{GlobalArgs, ShowOptions};
 use crate::exit;
@@ -86,12 +84,12 @@ impl SessionReport<'_> {
     async fn as_text(&self, all: bool, figures: &Figures) -> anyhow::Result<()> {
         let from = if all { 1 } else { figures.shown_from() };
         let mut out = BufWriter::new(std::io::stdout());
-        text::head(&mut out, &self.session, figures)?;
+        text::write_head(&mut out, &self.session, figures)?;
         if from > 1 {
-            text::left_out(&mut out, figures)?;
+            text::write_left_out(&mut out, figures)?;
         }
-        self.tell(from, |entry| text::entry(&mut out, entry)).await?;
-        text::foot(&mut out, figures)?;
+        self.render(from, |update| Ok(out.write_all(page_text(update).as_bytes())?)).await?;
+        text::write_totals(&mut out, figures)?;
         Ok(out.flush()?)
     }
 
@@ -107,36 +105,28 @@ impl SessionReport<'_> {
     }
 
     async fn write_html(&self, out: &mut dyn Write, figures: &Figures) -> anyhow::Result<()> {
-        let mut page = html::Page::begin(out, &self.session.key, self.session.id, figures)?;
-        self.tell(1, |entry| page.entry(entry)).await?;
+        let mut page = html::HtmlPage::begin(out, &self.session.key, self.session.id, figures)?;
+        self.render(1, |update| page.push(update)).await?;
         page.end()
     }
 
-    /// Tells the session from a record on, entry by entry.
-    async fn tell(
+    /// Hands over what happened in the session, from a record on.
+    async fn render(
         &self,
         from: Seq,
-        mut show: impl FnMut(&story::Entry) -> anyhow::Result<()>,
+        mut push: impl FnMut(&Update) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut story = Story::default();
+        let mut transcript = StoredTranscript::new();
         let mut cursor = records(self.journal, &self.stream, from).through(self.through);
         loop {
-            match cursor.next().await {
-                Ok(Some(record)) => story.tell(&record).iter().try_for_each(&mut show)?,
+            let updates = match cursor.next().await {
+                Ok(Some(record)) => transcript.apply(&record),
                 Ok(None) => break,
-                Err(Error::Damaged { seq, reason, .. }) => show(&story::Entry::Damaged { seq, reason })?,
+                Err(Error::Damaged { seq, reason, .. }) => transcript.apply_damaged(seq, reason),
                 Err(error) => return Err(error.into()),
-            }
+            };
+            updates.iter().try_for_each(&mut push)?;
         }
-        story.end().iter().try_for_each(show)
-    }
-}
-
-/// `2026-01-31 12:34:56`, in UTC.
-fn moment(at: At) -> String {
-    let exact = at.to_string();
-    match exact.split_once('T') {
-        Some((day, time)) if exact.ends_with('Z') => format!("{day} {}", time.get(..8).unwrap_or(time)),
-        _ => exact,
+        transcript.end().iter().try_for_each(push)
     }
 }
