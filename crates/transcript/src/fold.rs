@@ -1,6 +1,6 @@
 //! The fold from events to blocks.
 
-use longhaul_protocol::{At, CallId, Event, EventKind, Outcome, QuestionId, Role, Seq, TaskId, TaskStatus};
+use longhaul_protocol::{At, Event, EventKind, Outcome, Role, Seq, TaskStatus};
 
 use crate::block::{
     Block, BlockContent, BlockId, BlockState, Call, CallResult, CompactionOutcome, Retry, TextTarget,
@@ -18,14 +18,16 @@ pub struct Transcript {
     /// When the turn that runs began, or when its first event was seen.
     turn_started_at: Option<At>,
     open_questions: usize,
+    /// What the event that is being applied has changed so far.
+    updates: Vec<Update>,
 }
 
 /// Where and when an event happened: what each block that it starts has in common.
 #[derive(Debug, Clone, Copy)]
-struct Origin {
-    seq: Option<Seq>,
-    turn: Option<u64>,
-    at: At,
+pub(crate) struct BlockOrigin {
+    pub(crate) seq: Option<Seq>,
+    pub(crate) turn: Option<u64>,
+    pub(crate) at: At,
 }
 
 impl Transcript {
@@ -40,10 +42,8 @@ impl Transcript {
 
     /// Applies the next event as of `at`: for a watcher that measures durations by its own clock.
     pub fn apply_at(&mut self, event: &Event, at: At) -> Vec<Update> {
-        let origin = Origin { seq: event.seq, turn: event.turn, at };
-        let mut updates = Vec::new();
         if !matches!(event.kind, EventKind::RetryWait { .. }) {
-            self.end_retry(at, &mut updates);
+            self.end_if_open(|content| matches!(content, BlockContent::Retry(_)), BlockState::Finished, at);
         }
         match &event.kind {
             EventKind::TurnStarted => self.turn_started_at = Some(at),
@@ -54,39 +54,41 @@ impl Transcript {
             | EventKind::ToolStarted { .. } => drop(self.turn_started_at.get_or_insert(at)),
             _ => {}
         }
-        if !self.apply_answer(&event.kind, origin, &mut updates)
-            && !self.apply_lasting(&event.kind, origin, &mut updates)
+        let origin = BlockOrigin { seq: event.seq, turn: event.turn, at };
+        if !self.apply_answer(&event.kind, origin)
+            && !self.apply_lasting(&event.kind, origin)
             && let Some(content) = instant_content(&event.kind)
         {
-            updates.push(self.instant(content, origin));
+            let block = self.finished_block(content, origin);
+            self.updates.push(Update::Ended(block));
         }
-        updates
+        std::mem::take(&mut self.updates)
     }
 
     /// Events of the model's answer and of the turn around it. False if the event is none of them.
-    fn apply_answer(&mut self, kind: &EventKind, origin: Origin, updates: &mut Vec<Update>) -> bool {
+    fn apply_answer(&mut self, kind: &EventKind, origin: BlockOrigin) -> bool {
         match kind {
-            EventKind::TextDelta { text } => self.append_message(text, origin, updates),
+            EventKind::TextDelta { text } => self.append_message(text, origin),
             // The whole text so far, of which a part may have arrived as deltas.
             EventKind::Partial { text, .. } => {
                 let known = self.message_text().unwrap_or_default();
                 let new = text.strip_prefix(known).unwrap_or(text).to_owned();
-                self.append_message(&new, origin, updates);
+                self.append_message(&new, origin);
             }
-            EventKind::ReasoningDelta { text } => {
-                self.append(TextTarget::Reasoning, text, origin, updates);
-            }
+            EventKind::ReasoningDelta { text } => self.append(TextTarget::Reasoning, text, origin),
             EventKind::Message { role, content } => {
-                self.end_reasoning(origin.at, updates);
-                self.end_message(Some((*role, content)), BlockState::Finished, origin, updates);
+                self.end_reasoning(origin.at);
+                let message = BlockContent::Message { role: *role, text: content.clone() };
+                self.end(is_message, message.clone(), BlockState::Finished, origin, |_| message);
             }
             EventKind::AttemptDiscarded { kept_blocks, .. } => {
-                self.end_reasoning(origin.at, updates);
+                self.end_reasoning(origin.at);
                 let state = if *kept_blocks > 0 { BlockState::Truncated } else { BlockState::Discarded };
-                self.end_message(None, state, origin, updates);
+                let empty = BlockContent::Message { role: Role::Assistant, text: String::new() };
+                self.end(is_message, empty, state, origin, |message| message);
             }
             EventKind::TurnEnded { outcome, limit, text, error, code } => {
-                self.end_open_blocks_of_turn(origin, updates);
+                self.end_blocks_of_turn(origin.at);
                 let took_ms = self.turn_started_at.take().map(|start| milliseconds_between(start, origin.at));
                 let end = TurnEnd {
                     outcome: *outcome,
@@ -98,12 +100,11 @@ impl Transcript {
                     steps: 0,
                     spend: Spend::default(),
                 };
-                let state =
-                    if *outcome == Outcome::Failed { BlockState::Failed } else { BlockState::Finished };
-                updates.push(Update::Ended(Block {
-                    state,
-                    ..self.finished(BlockContent::TurnEnd(end), origin)
-                }));
+                let mut block = self.finished_block(BlockContent::TurnEnd(end), origin);
+                if *outcome == Outcome::Failed {
+                    block.state = BlockState::Failed;
+                }
+                self.updates.push(Update::Ended(block));
             }
             _ => return false,
         }
@@ -111,68 +112,76 @@ impl Transcript {
     }
 
     /// Events of blocks that start and end at different times. False if the event is none of them.
-    fn apply_lasting(&mut self, kind: &EventKind, origin: Origin, updates: &mut Vec<Update>) -> bool {
+    fn apply_lasting(&mut self, kind: &EventKind, origin: BlockOrigin) -> bool {
         match kind {
             EventKind::ToolStarted { call_id, name, arguments, effect } => {
-                self.end_reasoning(origin.at, updates);
-                if self.message_text().is_some() {
-                    self.end_message(None, BlockState::Interrupted, origin, updates);
-                }
-                let call = Call {
-                    call: *call_id,
-                    name: name.clone(),
-                    arguments: arguments.clone(),
-                    effect: Some(*effect),
-                    result: None,
-                };
-                self.start(BlockContent::Call(call), origin, updates);
+                self.end_reasoning(origin.at);
+                self.end_if_open(is_message, BlockState::Interrupted, origin.at);
+                let (call, name, arguments) = (*call_id, name.clone(), arguments.clone());
+                let call = Call { call, name, arguments, effect: Some(*effect), result: None };
+                self.start(BlockContent::Call(call), origin);
             }
-            EventKind::ToolFinished { call_id, name, is_error, content } => {
-                let result = CallResult { content: content.clone(), is_error: *is_error };
-                self.end_call(*call_id, name, result, origin, updates);
+            EventKind::ToolFinished { call_id: id, name, is_error, content } => {
+                let state = if *is_error { BlockState::Failed } else { BlockState::Finished };
+                let result = Some(CallResult { content: content.clone(), is_error: *is_error });
+                let (name, arguments) = (name.clone(), String::new());
+                let unseen = Call { call: *id, name: name.clone(), arguments, effect: None, result: None };
+                let is_call =
+                    |content: &BlockContent| matches!(content, BlockContent::Call(call) if call.call == *id);
+                self.end(is_call, BlockContent::Call(unseen), state, origin, |content| match content {
+                    BlockContent::Call(call) => BlockContent::Call(Call { name, result, ..call }),
+                    other => other,
+                });
             }
             EventKind::RetryWait { class, attempt, of, delay_ms, reason } => {
                 self.open.retain(|block| !matches!(block.content, BlockContent::Retry(_)));
                 let (class, reason) = (class.clone(), reason.clone());
                 let retry =
                     Retry { class, attempt: *attempt, max_attempts: *of, delay_ms: *delay_ms, reason };
-                self.start(BlockContent::Retry(retry), origin, updates);
+                self.start(BlockContent::Retry(retry), origin);
             }
             EventKind::TaskStarted { task_id, description } => {
-                let (task, description) = (*task_id, Some(description.clone()));
-                let status = TaskStatus::Running;
-                self.start(
-                    BlockContent::Task { task, description, status, exit_code: None },
-                    origin,
-                    updates,
-                );
+                let (task, description, status) = (*task_id, Some(description.clone()), TaskStatus::Running);
+                self.start(BlockContent::Task { task, description, status, exit_code: None }, origin);
             }
-            EventKind::TaskEnded { task_id, status, exit_code } => {
-                self.end_task(*task_id, *status, *exit_code, origin, updates);
+            EventKind::TaskEnded { task_id: id, status, exit_code } => {
+                let (status, exit_code) = (*status, *exit_code);
+                let state =
+                    if status == TaskStatus::Completed { BlockState::Finished } else { BlockState::Failed };
+                let is_task =
+                    |content: &BlockContent| matches!(content, BlockContent::Task { task, .. } if task == id);
+                let unseen = BlockContent::Task { task: *id, description: None, status, exit_code };
+                self.end(is_task, unseen, state, origin, |content| match content {
+                    BlockContent::Task { task, description, .. } => {
+                        BlockContent::Task { task, description, status, exit_code }
+                    }
+                    other => other,
+                });
             }
             EventKind::Question { id, text } => {
                 self.open_questions += 1;
-                let content =
-                    BlockContent::Question { question: *id, text: Some(text.clone()), answer: None };
-                self.start(content, origin, updates);
+                let (question, text) = (*id, Some(text.clone()));
+                self.start(BlockContent::Question { question, text, answer: None }, origin);
             }
             EventKind::Answered { id } => {
                 self.open_questions = self.open_questions.saturating_sub(1);
-                self.end_question(*id, origin, updates);
+                let is_question = |content: &BlockContent| matches!(content, BlockContent::Question { question, .. } if question == id);
+                let unseen = BlockContent::Question { question: *id, text: None, answer: None };
+                self.end(is_question, unseen, BlockState::Finished, origin, |content| content);
             }
             EventKind::CompactStart { reason } => {
-                self.open.retain(|block| !matches!(block.content, BlockContent::Compaction { .. }));
-                let content = BlockContent::Compaction { reason: Some(reason.clone()), outcome: None };
-                self.start(content, origin, updates);
+                self.open.retain(|block| !is_compaction(&block.content));
+                let reason = Some(reason.clone());
+                self.start(BlockContent::Compaction { reason, outcome: None }, origin);
             }
             EventKind::CompactDone { epoch, by, before, after } => {
                 let outcome =
                     CompactionOutcome::Done { epoch: *epoch, by: *by, before: *before, after: *after };
-                self.end_compaction(outcome, BlockState::Finished, origin, updates);
+                self.end_compaction(outcome, BlockState::Finished, origin);
             }
             EventKind::CompactFailed { reason } => {
                 let outcome = CompactionOutcome::Failed { reason: reason.clone() };
-                self.end_compaction(outcome, BlockState::Failed, origin, updates);
+                self.end_compaction(outcome, BlockState::Failed, origin);
             }
             _ => return false,
         }
@@ -182,14 +191,10 @@ impl Transcript {
     /// Forgets the turn that runs, because another session is shown or because no process runs it any more. Only the open
     /// message is handed over; calls, questions and reasoning are dropped. Tasks go on.
     pub fn abandon_turn(&mut self, at: At) -> Vec<Update> {
-        let mut updates = Vec::new();
-        if let Some(mut message) = self.take_open(|content| matches!(content, BlockContent::Message { .. })) {
-            (message.state, message.ended_at) = (BlockState::Interrupted, Some(at));
-            updates.push(Update::Ended(message));
-        }
+        self.end_if_open(is_message, BlockState::Interrupted, at);
         self.open.retain(|block| matches!(block.content, BlockContent::Task { .. }));
         (self.turn_started_at, self.open_questions) = (None, 0);
-        updates
+        std::mem::take(&mut self.updates)
     }
 
     /// Blocks that have started and not ended, the oldest first.
@@ -226,36 +231,18 @@ impl Transcript {
         self.open_questions = count;
     }
 
-    fn next_id(&mut self) -> BlockId {
-        self.last_id += 1;
-        self.last_id
-    }
-
     /// A block that is finished at once.
-    fn finished(&mut self, content: BlockContent, origin: Origin) -> Block {
-        let Origin { seq, turn, at } = origin;
+    pub(crate) fn finished_block(&mut self, content: BlockContent, origin: BlockOrigin) -> Block {
+        self.last_id += 1;
+        let BlockOrigin { seq, turn, at } = origin;
         let state = BlockState::Finished;
-        Block { id: self.next_id(), seq, turn, started_at: at, ended_at: Some(at), state, content }
+        Block { id: self.last_id, seq, turn, started_at: at, ended_at: Some(at), state, content }
     }
 
-    fn instant(&mut self, content: BlockContent, origin: Origin) -> Update {
-        Update::Ended(self.finished(content, origin))
-    }
-
-    /// A finished block that no event tells of.
-    pub(crate) fn record_block(
-        &mut self,
-        content: BlockContent,
-        seq: Option<Seq>,
-        turn: Option<u64>,
-        at: At,
-    ) -> Block {
-        self.finished(content, Origin { seq, turn, at })
-    }
-
-    fn start(&mut self, content: BlockContent, origin: Origin, updates: &mut Vec<Update>) {
-        let block = Block { state: BlockState::Running, ended_at: None, ..self.finished(content, origin) };
-        updates.push(Update::Started(block.clone()));
+    fn start(&mut self, content: BlockContent, origin: BlockOrigin) {
+        let block = self.finished_block(content, origin);
+        let block = Block { state: BlockState::Running, ended_at: None, ..block };
+        self.updates.push(Update::Started(block.clone()));
         self.open.push(block);
     }
 
@@ -265,154 +252,90 @@ impl Transcript {
         Some(self.open.remove(place))
     }
 
-    /// Ends the open block with this content. If the transcript did not see it start, a block starts and ends now.
-    fn end_or_insert(
+    /// Ends the open block with this content, which `complete` completes. If the transcript did not see it start, a block with the
+    /// content `unseen` starts and ends now.
+    fn end(
         &mut self,
         is_wanted: impl Fn(&BlockContent) -> bool,
-        otherwise: BlockContent,
-        origin: Origin,
-    ) -> Block {
+        unseen: BlockContent,
+        state: BlockState,
+        origin: BlockOrigin,
+        complete: impl FnOnce(BlockContent) -> BlockContent,
+    ) {
         let block = self.take_open(is_wanted);
-        let mut block = block.unwrap_or_else(|| self.finished(otherwise, origin));
-        (block.state, block.ended_at) = (BlockState::Finished, Some(origin.at));
-        block
+        let block = block.unwrap_or_else(|| self.finished_block(unseen, origin));
+        let (ended_at, content) = (Some(origin.at), complete(block.content));
+        self.updates.push(Update::Ended(Block { state, ended_at, content, ..block }));
     }
 
-    fn append_message(&mut self, text: &str, origin: Origin, updates: &mut Vec<Update>) {
-        if !text.is_empty() {
-            self.end_reasoning(origin.at, updates);
-            self.append(TextTarget::Message, text, origin, updates);
-        }
-    }
-
-    fn append(&mut self, target: TextTarget, new: &str, origin: Origin, updates: &mut Vec<Update>) {
-        let is_target = |block: &Block| match target {
-            TextTarget::Message => matches!(block.content, BlockContent::Message { .. }),
-            TextTarget::Reasoning => matches!(block.content, BlockContent::Reasoning { .. }),
-        };
-        if !self.open.iter().any(is_target) {
-            let text = String::new();
-            let content = match target {
-                TextTarget::Message => BlockContent::Message { role: Role::Assistant, text },
-                TextTarget::Reasoning => BlockContent::Reasoning { text },
-            };
-            self.start(content, origin, updates);
-        }
-        let Some(block) = self.open.iter_mut().find(|block| is_target(block)) else { return };
-        if let BlockContent::Message { text, .. } | BlockContent::Reasoning { text } = &mut block.content {
-            text.push_str(new);
-        }
-        updates.push(Update::Appended { block: block.id, target, text: new.to_owned() });
-    }
-
-    /// Ends the open message, with its whole text if that is known now. A message of which nothing arrived before, or of which
-    /// nothing arrived at all, starts and ends here.
-    fn end_message(
-        &mut self,
-        whole: Option<(Role, &String)>,
-        state: BlockState,
-        origin: Origin,
-        updates: &mut Vec<Update>,
-    ) {
-        let empty = BlockContent::Message { role: Role::Assistant, text: String::new() };
-        let is_message = |content: &BlockContent| matches!(content, BlockContent::Message { .. });
-        let mut block = Block { state, ..self.end_or_insert(is_message, empty, origin) };
-        if let Some((role, text)) = whole {
-            block.content = BlockContent::Message { role, text: text.clone() };
-        }
-        updates.push(Update::Ended(block));
-    }
-
-    fn end_reasoning(&mut self, at: At, updates: &mut Vec<Update>) {
-        if let Some(mut block) = self.take_open(|content| matches!(content, BlockContent::Reasoning { .. })) {
-            (block.state, block.ended_at) = (BlockState::Finished, Some(at));
-            updates.push(Update::Ended(block));
+    fn end_if_open(&mut self, is_wanted: impl Fn(&BlockContent) -> bool, state: BlockState, at: At) {
+        if let Some(block) = self.take_open(is_wanted) {
+            self.updates.push(Update::Ended(Block { state, ended_at: Some(at), ..block }));
         }
     }
 
-    fn end_retry(&mut self, at: At, updates: &mut Vec<Update>) {
-        if let Some(mut block) = self.take_open(|content| matches!(content, BlockContent::Retry(_))) {
-            (block.state, block.ended_at) = (BlockState::Finished, Some(at));
-            updates.push(Update::Ended(block));
-        }
+    fn end_reasoning(&mut self, at: At) {
+        self.end_if_open(is_reasoning, BlockState::Finished, at);
     }
 
-    fn end_call(
-        &mut self,
-        id: CallId,
-        name: &str,
-        result: CallResult,
-        origin: Origin,
-        updates: &mut Vec<Update>,
-    ) {
-        let is_call = |content: &BlockContent| matches!(content, BlockContent::Call(call) if call.call == id);
-        let name = name.to_owned();
-        let unseen =
-            Call { call: id, name: name.clone(), arguments: String::new(), effect: None, result: None };
-        let mut block = self.end_or_insert(is_call, BlockContent::Call(unseen), origin);
-        if result.is_error {
-            block.state = BlockState::Failed;
-        }
-        if let BlockContent::Call(call) = &mut block.content {
-            (call.name, call.result) = (name, Some(result));
-        }
-        updates.push(Update::Ended(block));
-    }
-
-    fn end_task(
-        &mut self,
-        id: TaskId,
-        ended: TaskStatus,
-        code: Option<i32>,
-        origin: Origin,
-        updates: &mut Vec<Update>,
-    ) {
-        let is_task =
-            |content: &BlockContent| matches!(content, BlockContent::Task { task, .. } if *task == id);
-        let unseen = BlockContent::Task { task: id, description: None, status: ended, exit_code: code };
-        let mut block = self.end_or_insert(is_task, unseen, origin);
-        if let BlockContent::Task { status, exit_code, .. } = &mut block.content {
-            (*status, *exit_code) = (ended, code);
-        }
-        if ended != TaskStatus::Completed {
-            block.state = BlockState::Failed;
-        }
-        updates.push(Update::Ended(block));
-    }
-
-    fn end_question(&mut self, id: QuestionId, origin: Origin, updates: &mut Vec<Update>) {
-        let is_question = |content: &BlockContent| matches!(content, BlockContent::Question { question, .. } if *question == id);
-        let unseen = BlockContent::Question { question: id, text: None, answer: None };
-        let block = self.end_or_insert(is_question, unseen, origin);
-        updates.push(Update::Ended(block));
-    }
-
-    fn end_compaction(
-        &mut self,
-        ended: CompactionOutcome,
-        state: BlockState,
-        origin: Origin,
-        updates: &mut Vec<Update>,
-    ) {
-        let is_compaction = |content: &BlockContent| matches!(content, BlockContent::Compaction { .. });
+    fn end_compaction(&mut self, outcome: CompactionOutcome, state: BlockState, origin: BlockOrigin) {
         let unseen = BlockContent::Compaction { reason: None, outcome: None };
-        let mut block = Block { state, ..self.end_or_insert(is_compaction, unseen, origin) };
-        if let BlockContent::Compaction { outcome, .. } = &mut block.content {
-            *outcome = Some(ended);
+        self.end(is_compaction, unseen, state, origin, |content| match content {
+            BlockContent::Compaction { reason, .. } => {
+                BlockContent::Compaction { reason, outcome: Some(outcome) }
+            }
+            other => other,
+        });
+    }
+
+    fn append_message(&mut self, text: &str, origin: BlockOrigin) {
+        if !text.is_empty() {
+            self.end_reasoning(origin.at);
+            self.append(TextTarget::Message, text, origin);
         }
-        updates.push(Update::Ended(block));
+    }
+
+    fn append(&mut self, target: TextTarget, new: &str, origin: BlockOrigin) {
+        let (is_target, empty): (fn(&BlockContent) -> bool, _) = match target {
+            TextTarget::Message => {
+                (is_message, BlockContent::Message { role: Role::Assistant, text: String::new() })
+            }
+            TextTarget::Reasoning => (is_reasoning, BlockContent::Reasoning { text: String::new() }),
+        };
+        if !self.open.iter().any(|block| is_target(&block.content)) {
+            self.start(empty, origin);
+        }
+        for block in self.open.iter_mut().filter(|block| is_target(&block.content)) {
+            if let BlockContent::Message { text, .. } | BlockContent::Reasoning { text } = &mut block.content
+            {
+                text.push_str(new);
+            }
+            self.updates.push(Update::Appended { block: block.id, target, text: new.to_owned() });
+        }
     }
 
     /// Reasoning counts as finished; everything else that the turn leaves open is interrupted. Tasks go on.
-    fn end_open_blocks_of_turn(&mut self, origin: Origin, updates: &mut Vec<Update>) {
-        self.end_reasoning(origin.at, updates);
+    fn end_blocks_of_turn(&mut self, at: At) {
+        self.end_reasoning(at);
         let is_of_turn = |block: &mut Block| !matches!(block.content, BlockContent::Task { .. });
-        for mut block in self.open.extract_if(.., is_of_turn) {
-            (block.state, block.ended_at) = (BlockState::Interrupted, Some(origin.at));
-            updates.push(Update::Ended(block));
-        }
+        let interrupted = self.open.extract_if(.., is_of_turn);
+        let state = BlockState::Interrupted;
+        self.updates
+            .extend(interrupted.map(|block| Update::Ended(Block { state, ended_at: Some(at), ..block })));
         self.open_questions = 0;
     }
+}
+
+fn is_message(content: &BlockContent) -> bool {
+    matches!(content, BlockContent::Message { .. })
+}
+
+fn is_reasoning(content: &BlockContent) -> bool {
+    matches!(content, BlockContent::Reasoning { .. })
+}
+
+fn is_compaction(content: &BlockContent) -> bool {
+    matches!(content, BlockContent::Compaction { .. })
 }
 
 /// The content of an event that is a block of its own, if it is one.

@@ -1,4 +1,4 @@
-use longhaul_protocol::{AttemptId, Effect};
+use longhaul_protocol::{AttemptId, CallId, Effect, QuestionId};
 use proptest::prelude::*;
 
 use super::*;

@@ -6,7 +6,7 @@ use longhaul_protocol::{
 };
 
 use crate::block::{Block, BlockContent, BlockState, Update};
-use crate::fold::Transcript;
+use crate::fold::{BlockOrigin, Transcript};
 use crate::spend::Spend;
 
 /// Folds the records of a session into the same updates as [`Transcript`] does with events. Records tell more: the text of inputs
@@ -36,13 +36,6 @@ struct OpenAttempt {
     partial_text: String,
 }
 
-/// Where a record is.
-#[derive(Debug, Clone, Copy)]
-struct RecordPlace {
-    seq: Option<Seq>,
-    at: At,
-}
-
 impl StoredTranscript {
     pub fn new() -> Self {
         Self::default()
@@ -50,52 +43,52 @@ impl StoredTranscript {
 
     /// Applies the next record.
     pub fn apply(&mut self, record: &Record) -> Vec<Update> {
-        let place = RecordPlace { seq: Some(record.seq), at: record.at };
+        let origin = self.origin(Some(record.seq), record.at);
         if let Body::Gone(gone) = &record.body {
             let (seq, kind, reason) = (record.seq, record.kind.clone(), gone.reason.clone());
-            return vec![self.block(BlockContent::ErasedRecord { seq, kind, at: gone.at, reason }, place)];
+            return vec![self.block(BlockContent::ErasedRecord { seq, kind, at: gone.at, reason }, origin)];
         }
         match SessionRecord::decode(record) {
-            Ok(fact) => self.apply_fact(fact, place),
+            Ok(fact) => self.apply_fact(fact, origin),
             Err(error) => self.apply_damaged(record.seq, error.to_string()),
         }
     }
 
     /// Notes that a record can't be read.
     pub fn apply_damaged(&mut self, seq: Seq, reason: String) -> Vec<Update> {
-        let place = RecordPlace { seq: Some(seq), at: At(0) };
-        vec![self.block(BlockContent::DamagedRecord { seq, reason }, place)]
+        let origin = self.origin(Some(seq), At(0));
+        vec![self.block(BlockContent::DamagedRecord { seq, reason }, origin)]
     }
 
     /// What is still open when the records end.
     pub fn end(&mut self) -> Vec<Update> {
-        let place = RecordPlace { seq: None, at: At(0) };
-        let mut updates = self.end_attempt(None, place);
+        let origin = self.origin(None, At(0));
+        let mut updates = self.end_attempt(None, origin);
         updates.extend(self.waiting_inputs.drain(..).map(Update::Ended));
         if let Some(turn) = self.turn.take() {
-            updates.push(self.block(BlockContent::UnfinishedTurn { turn: turn.number }, place));
+            updates.push(self.block(BlockContent::UnfinishedTurn { turn: turn.number }, origin));
         }
         updates
     }
 
-    fn apply_fact(&mut self, fact: SessionRecord, place: RecordPlace) -> Vec<Update> {
+    fn apply_fact(&mut self, fact: SessionRecord, origin: BlockOrigin) -> Vec<Update> {
         match fact {
             SessionRecord::InputTaken(input) => {
                 let content = BlockContent::Input { text: input.text, images: input.images.len() };
-                let turn = self.turn.as_ref().map(|turn| turn.number);
-                let block = self.transcript.record_block(content, place.seq, turn, place.at);
-                if turn.is_some() {
+                let block = self.transcript.finished_block(content, origin);
+                if self.turn.is_some() {
                     return vec![Update::Ended(block)];
                 }
                 self.waiting_inputs.push(block);
                 vec![]
             }
             SessionRecord::OrderTaken(taken) => {
-                vec![self.block(BlockContent::Order(taken.order.kind), place)]
+                vec![self.block(BlockContent::Order(taken.order.kind), origin)]
             }
             SessionRecord::TurnStarted(started) => {
                 self.turn = Some(TurnTotals { number: started.turn, ..TurnTotals::default() });
-                let mut updates = self.event(EventKind::TurnStarted, place);
+                let mut updates =
+                    self.event(EventKind::TurnStarted, BlockOrigin { turn: Some(started.turn), ..origin });
                 updates.extend(self.waiting_inputs.drain(..).map(Update::Ended));
                 updates
             }
@@ -104,11 +97,11 @@ impl StoredTranscript {
                 vec![]
             }
             SessionRecord::AttemptStarted(started) => {
-                let mut updates = self.end_attempt(None, place);
+                let mut updates = self.end_attempt(None, origin);
                 self.attempt =
                     Some(OpenAttempt { id: started.attempt, items: vec![], partial_text: String::new() });
                 if self.model.as_ref() != Some(&started.model) {
-                    updates.push(self.block(BlockContent::Model { name: started.model.clone() }, place));
+                    updates.push(self.block(BlockContent::Model { name: started.model.clone() }, origin));
                     self.model = Some(started.model);
                 }
                 updates
@@ -125,38 +118,38 @@ impl StoredTranscript {
                 attempt.into_iter().for_each(|attempt| attempt.partial_text.push_str(&checkpoint.text));
                 vec![]
             }
-            SessionRecord::AttemptEnded(ended) => self.attempt_ended(&ended, place),
+            SessionRecord::AttemptEnded(ended) => self.attempt_ended(&ended, origin),
             SessionRecord::Usage(usage) => {
                 self.turn.iter_mut().for_each(|turn| turn.spend.add(&usage));
                 vec![]
             }
-            SessionRecord::TurnEnded(ended) => self.turn_ended(ended, place),
+            SessionRecord::TurnEnded(ended) => self.turn_ended(ended, origin),
             SessionRecord::Imported(imported) => {
-                let mut updates = self.end_attempt(None, place);
+                let mut updates = self.end_attempt(None, origin);
                 self.turn = None;
-                self.transcript.abandon_turn(place.at);
+                self.transcript.abandon_turn(origin.at);
                 let kind = EventKind::Imported { work_dir: imported.work_dir, mine: imported.mine };
-                updates.extend(self.event(kind, place));
+                updates.extend(self.event(kind, origin));
                 updates
             }
-            fact => self.apply_event_like(fact, place),
+            fact => self.apply_event_like(fact, origin),
         }
     }
 
     /// Of an attempt, only the kept items count.
-    fn attempt_ended(&mut self, ended: &AttemptEnded, place: RecordPlace) -> Vec<Update> {
+    fn attempt_ended(&mut self, ended: &AttemptEnded, origin: BlockOrigin) -> Vec<Update> {
         let Some(error) = &ended.error else {
             let Some(attempt) = self.attempt.take() else { return vec![] };
-            return self.kept_items(attempt.items, ended.kept, place);
+            return self.kept_items(attempt.items, ended.kept, origin);
         };
         let items = self.attempt.as_mut().map(|attempt| std::mem::take(&mut attempt.items));
-        let mut updates = self.kept_items(items.unwrap_or_default(), ended.kept, place);
-        updates.extend(self.end_attempt(Some(error), place));
+        let mut updates = self.kept_items(items.unwrap_or_default(), ended.kept, origin);
+        updates.extend(self.end_attempt(Some(error), origin));
         updates
     }
 
     /// The items of an answer that were kept. Calls become blocks when they run.
-    fn kept_items(&mut self, items: Vec<Item>, kept: u32, place: RecordPlace) -> Vec<Update> {
+    fn kept_items(&mut self, items: Vec<Item>, kept: u32, origin: BlockOrigin) -> Vec<Update> {
         let kept = usize::try_from(kept).unwrap_or(usize::MAX);
         let contents = items.into_iter().take(kept).filter_map(|item| match item {
             Item::Text { role: Role::Assistant, text } if !text.trim().is_empty() => {
@@ -165,30 +158,29 @@ impl StoredTranscript {
             Item::Reasoning { text, .. } if !text.trim().is_empty() => Some(BlockContent::Reasoning { text }),
             _ => None,
         });
-        contents.map(|content| self.block(content, place)).collect()
+        contents.map(|content| self.block(content, origin)).collect()
     }
 
     /// Ends an attempt that has no more to give: its partial text, and its error.
-    fn end_attempt(&mut self, error: Option<&str>, place: RecordPlace) -> Vec<Update> {
+    fn end_attempt(&mut self, error: Option<&str>, origin: BlockOrigin) -> Vec<Update> {
         let Some(attempt) = self.attempt.take() else { return vec![] };
         let mut updates = Vec::new();
         if !attempt.partial_text.trim().is_empty() {
             let content = BlockContent::Message { role: Role::Assistant, text: attempt.partial_text };
-            let turn = self.turn.as_ref().map(|turn| turn.number);
-            let block = self.transcript.record_block(content, place.seq, turn, place.at);
+            let block = self.transcript.finished_block(content, origin);
             updates.push(Update::Ended(Block { state: BlockState::Interrupted, ..block }));
         }
         if let Some(error) = error {
-            updates.push(self.block(BlockContent::AttemptFailure { error: error.to_owned() }, place));
+            updates.push(self.block(BlockContent::AttemptFailure { error: error.to_owned() }, origin));
         }
         updates
     }
 
-    fn turn_ended(&mut self, ended: TurnEnded, place: RecordPlace) -> Vec<Update> {
-        let mut updates = self.end_attempt(None, place);
+    fn turn_ended(&mut self, ended: TurnEnded, origin: BlockOrigin) -> Vec<Update> {
+        let mut updates = self.end_attempt(None, origin);
         let totals = self.turn.take();
         let TurnEnded { outcome, limit, text, error, code, .. } = ended;
-        updates.extend(self.event(EventKind::TurnEnded { outcome, limit, text, error, code }, place));
+        updates.extend(self.event(EventKind::TurnEnded { outcome, limit, text, error, code }, origin));
         if let Some(Update::Ended(Block { content: BlockContent::TurnEnd(end), .. })) = updates.last_mut() {
             match totals {
                 Some(totals) => (end.steps, end.spend) = (totals.steps, totals.spend),
@@ -199,16 +191,16 @@ impl StoredTranscript {
     }
 
     /// Records that have an event of the same content, and the few that have no event at all.
-    fn apply_event_like(&mut self, fact: SessionRecord, place: RecordPlace) -> Vec<Update> {
+    fn apply_event_like(&mut self, fact: SessionRecord, origin: BlockOrigin) -> Vec<Update> {
         let kind = match fact {
             SessionRecord::EpochStarted(started) if started.reason == EpochReason::Changed => {
-                return vec![self.block(BlockContent::PromptChange, place)];
+                return vec![self.block(BlockContent::PromptChange, origin)];
             }
             SessionRecord::Stubbed(stubbed) => {
-                return vec![self.block(BlockContent::Stubs { results: stubbed.calls.len() }, place)];
+                return vec![self.block(BlockContent::Stubs { results: stubbed.calls.len() }, origin)];
             }
             SessionRecord::Answered(answered) => {
-                let mut updates = self.event(EventKind::Answered { id: answered.id }, place);
+                let mut updates = self.event(EventKind::Answered { id: answered.id }, origin);
                 for update in &mut updates {
                     if let Update::Ended(Block { content: BlockContent::Question { answer, .. }, .. }) =
                         update
@@ -255,18 +247,21 @@ impl StoredTranscript {
             SessionRecord::Warning(warning) => EventKind::Warning { code: warning.code, text: warning.text },
             _ => return vec![],
         };
-        self.event(kind, place)
+        self.event(kind, origin)
     }
 
     /// A block that is finished at once.
-    fn block(&mut self, content: BlockContent, place: RecordPlace) -> Update {
-        let turn = self.turn.as_ref().map(|turn| turn.number);
-        Update::Ended(self.transcript.record_block(content, place.seq, turn, place.at))
+    fn block(&mut self, content: BlockContent, origin: BlockOrigin) -> Update {
+        Update::Ended(self.transcript.finished_block(content, origin))
     }
 
-    fn event(&mut self, kind: EventKind, place: RecordPlace) -> Vec<Update> {
-        let turn = self.turn.as_ref().map(|turn| turn.number);
-        self.transcript.apply(&Event { seq: place.seq, at: place.at, session: String::new(), turn, kind })
+    fn event(&mut self, kind: EventKind, origin: BlockOrigin) -> Vec<Update> {
+        let BlockOrigin { seq, turn, at } = origin;
+        self.transcript.apply(&Event { seq, at, session: String::new(), turn, kind })
+    }
+
+    fn origin(&self, seq: Option<Seq>, at: At) -> BlockOrigin {
+        BlockOrigin { seq, turn: self.turn.as_ref().map(|turn| turn.number), at }
     }
 }
 

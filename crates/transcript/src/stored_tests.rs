@@ -5,8 +5,8 @@ use longhaul_protocol::{
 use super::*;
 use crate::notice::{Verbosity, notice_text};
 
-fn at(at: i64) -> RecordPlace {
-    RecordPlace { seq: None, at: At(at) }
+fn at(at: i64) -> BlockOrigin {
+    BlockOrigin { seq: None, turn: None, at: At(at) }
 }
 
 fn told(facts: Vec<SessionRecord>) -> Vec<Update> {
