@@ -35,8 +35,8 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("tools", vec!["protocol", "keeper"]),
         ("memory", vec!["protocol", "journal", "model", "context"]),
         ("agent", below_agent),
-        ("server", vec!["protocol", "agent"]),
-        ("cli", [all_but_cli_and_server.clone(), vec!["server"]].concat()),
+        ("server", vec!["protocol", "agent", "transcript"]),
+        ("cli", [all_but_cli_and_server.clone(), vec!["server", "transcript"]].concat()),
         ("testkit", all_but_cli_and_server),
     ])
 }

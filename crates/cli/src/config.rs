@@ -7,20 +7,20 @@ use longhaul_journal::Journal as _;
 use longhaul_model::Models;
 use longhaul_protocol::PrintablePath;
 
-use crate::args::{Choice, Place};
+use crate::args::GlobalArgs;
 use crate::output::note;
-use crate::questions::{confirm, somebody_is_there};
+use crate::questions::{confirm, has_terminal};
 use crate::session_lookup::key_or_new;
 use crate::{BadUsage, first_run};
 
-/// A server is named, and none of its models.
-pub(crate) const NO_NAME: &str =
+/// The error where the config names a server, but no model.
+pub(crate) const NO_MODEL_NAME: &str =
     "model.base_url is set, but no model: name one with --model, LONGHAUL_MODEL or model.name";
 
-/// The config as files, environment and flags say. What a person should know about it is said.
-pub(crate) fn load(place: &Place, choice: &Choice) -> anyhow::Result<Config> {
-    let (home, sources) = (place.folder()?, choice.sources()?);
-    if choice.verbose > 0 {
+/// Loads the config from files, environment and flags, and prints its warnings.
+pub(crate) fn load(globals: &GlobalArgs) -> anyhow::Result<Config> {
+    let (home, sources) = (globals.home_dir()?, globals.sources()?);
+    if globals.verbose > 0 {
         for file in Config::files(&home, &sources)?.iter().filter(|file| file.is_used()) {
             note(format!("config from {}", file.path.printable()));
         }
@@ -32,16 +32,16 @@ pub(crate) fn load(place: &Place, choice: &Choice) -> anyhow::Result<Config> {
 
 /// Asks the user at the terminal before a session works in their home folder. False if the answer is no.
 pub(crate) async fn agree_to_exposed_home(
-    place: &Place,
+    globals: &GlobalArgs,
     session: Option<&str>,
     mut config: Config,
 ) -> anyhow::Result<bool> {
-    if !somebody_is_there() {
+    if !has_terminal() {
         return Ok(true);
     }
-    // A session that is not there yet will work in the folder of the config.
+    // An existing session has its own work folder; a new one gets that of the config.
     if let Some(name) = session
-        && let Some(journal) = place.journal().await?
+        && let Some(journal) = globals.open_journal().await?
         && let Some(entry) = journal.session(&key_or_new(&journal, name).await?).await?
         && let Some(created) = longhaul_agent::load(&journal, &entry.key, entry.id).await?.created
         && let Some(folder) = created.work_dir
@@ -53,24 +53,20 @@ pub(crate) async fn agree_to_exposed_home(
     Ok(confirm("Continue here?")?)
 }
 
-/// The config of something that runs turns, with a model: where none is named, one is looked for, and the choice is said.
-pub(crate) async fn with_model(
-    place: &Place,
-    choice: &Choice,
-    retry_mode: RetryMode,
-) -> anyhow::Result<Config> {
-    let mut config = Config { retry_mode, ..load(place, choice)? };
+/// Loads the config of a command that runs turns. Where no model is named, finds one and says which.
+pub(crate) async fn with_model(globals: &GlobalArgs, retry_mode: RetryMode) -> anyhow::Result<Config> {
+    let mut config = Config { retry_mode, ..load(globals)? };
     if let Some(announcement) = config.announcement() {
         note(announcement);
     }
     let model = &mut config.settings.model;
     if model.name.is_empty() {
         if model.base_url.is_some() {
-            return Err(BadUsage(NO_NAME.to_owned()).into());
+            return Err(BadUsage(NO_MODEL_NAME.to_owned()).into());
         }
         let found = match Models::at(&config.home)?.find().await {
             Err(longhaul_model::Error::NoModel { variables }) => {
-                return Err(BadUsage(first_run::guidance(&variables, &own_file(place, choice)?)).into());
+                return Err(BadUsage(first_run::guidance(&variables, &user_file(globals)?)).into());
             }
             found => found?,
         };
@@ -80,10 +76,10 @@ pub(crate) async fn with_model(
     Ok(config)
 }
 
-/// The file that is a person's own, whether it is there or not.
-fn own_file(place: &Place, choice: &Choice) -> anyhow::Result<PathBuf> {
-    let home = place.folder()?;
-    let files = Config::files(&home, &choice.sources()?)?;
+/// The user's config file, whether it exists or not.
+fn user_file(globals: &GlobalArgs) -> anyhow::Result<PathBuf> {
+    let home = globals.home_dir()?;
+    let files = Config::files(&home, &globals.sources()?)?;
     let own = files.into_iter().find(|file| !file.is_project).map(|file| file.path);
     Ok(own.unwrap_or_else(|| home.join("config.toml")))
 }

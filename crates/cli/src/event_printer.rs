@@ -1,108 +1,95 @@
-//! Shows what happens in a session: to people as words, to programs as lines of JSON.
+//! Prints what happens in a session: as plain text, as lines of JSON, or on the screen.
 
 use std::io::IsTerminal;
-
-use longhaul_agent::Watched;
-use longhaul_protocol::EventKind;
-
 use std::time::Duration;
 
+use longhaul_agent::Watched;
+use longhaul_protocol::Event;
+use longhaul_transcript::{PlainForm, PlainOutput, PlainRenderer, Transcript, Verbosity};
+
+use crate::exit;
 use crate::output::safe;
 use crate::printer::Printer;
-use crate::signals::Ends;
-use crate::tui::{Activity, Facts, Tell, Telling};
-use crate::{event_text, exit};
+use crate::signals::ExitSignals;
+use crate::tui::{Activity, ScreenHandle, ScreenUpdate, StatusFacts};
 
-/// How long what is still to be shown may take once a signal has come.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long the remaining output may take once a signal has come.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How answers are shown. Everything else goes to standard error in all forms but one.
+/// What is printed of answers. Everything else goes to standard error, except in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Every event as one line of JSON, and nothing else.
     Json,
-    /// Only the answer that a turn ended with: what reads it gets no text twice, whatever broke off on the way.
-    Final,
-    /// Everything that the agent said, once it can no longer be taken back.
-    Messages,
-    /// Only what came of something that is no turn, and what keeps whoever asked for it waiting.
-    Outcome,
-    /// The words as they come, for somebody who watches.
-    Stream,
-    /// Everything that the agent said, whole, for somebody who may be typing meanwhile.
-    AtPrompt,
+    Plain(PlainForm),
 }
 
 impl Form {
-    /// For one turn, whose answer is wanted.
+    /// For a command that runs one turn.
     pub(crate) fn of_answer(as_json: bool) -> Self {
         match as_json {
             true => Self::Json,
-            false if std::io::stdout().is_terminal() => Self::Stream,
-            false => Self::Final,
+            false if std::io::stdout().is_terminal() => Self::Plain(PlainForm::Stream),
+            false => Self::Plain(PlainForm::Final),
         }
+    }
+
+    /// For a command that runs no turn.
+    pub(crate) fn of_outcome(as_json: bool) -> Self {
+        if as_json { Self::Json } else { Self::Plain(PlainForm::Outcome) }
     }
 
     /// For a conversation.
     pub(crate) fn of_conversation() -> Self {
-        if std::io::stdout().is_terminal() { Self::Stream } else { Self::Messages }
+        let is_terminal = std::io::stdout().is_terminal();
+        Self::Plain(if is_terminal { PlainForm::Stream } else { PlainForm::Messages })
     }
 }
 
-/// Shows what happens.
+/// Prints events, and what the program itself has to say between them.
 pub(crate) struct Teller {
-    form: Form,
     printer: Printer,
-    /// What came of the answer that is on its way.
-    text: String,
-    /// How much of it was shown.
-    shown: usize,
-    /// A prompt stands on the line that was begun last.
-    prompt_stands: bool,
-    /// Words stand on the line that was begun last.
-    line_is_open: bool,
-    /// Words were shown that count no more; whether they are asked for again is not known yet.
-    broke_off: bool,
-    /// Somebody wants to know everything.
-    in_detail: bool,
+    transcript: Transcript,
+    /// None if events are printed as JSON.
+    renderer: Option<PlainRenderer>,
     /// Where there is a screen, it shows everything.
-    screen: Option<Telling>,
+    screen: Option<ScreenHandle>,
+    /// The beginning of a line that is printed on the screen when it is whole.
+    partial_line: String,
+    /// The cursor stands behind a prompt.
+    prompt_stands: bool,
+    /// The last line that was printed has no end yet.
+    line_is_open: bool,
 }
 
 impl Teller {
-    pub(crate) fn new(form: Form) -> Self {
-        let printer = Printer::new();
-        let text = String::new();
+    pub(crate) fn new(form: Form, verbosity: Verbosity) -> Self {
+        let renderer = match form {
+            Form::Json => None,
+            Form::Plain(form) => Some(PlainRenderer::new(form, verbosity)),
+        };
         Self {
-            form,
-            printer,
-            text,
-            shown: 0,
+            printer: Printer::new(),
+            transcript: Transcript::new(),
+            renderer,
+            screen: None,
+            partial_line: String::new(),
             prompt_stands: false,
             line_is_open: false,
-            broke_off: false,
-            in_detail: false,
-            screen: None,
         }
     }
 
-    /// One that has everything shown on a screen.
-    pub(crate) fn on(screen: Telling) -> Self {
-        Self { screen: Some(screen), ..Self::new(Form::Stream) }
+    /// A printer that has everything shown on a screen.
+    pub(crate) fn on(screen: ScreenHandle) -> Self {
+        Self { screen: Some(screen), ..Self::new(Form::Plain(PlainForm::Stream), Verbosity::Normal) }
     }
 
-    /// The same, which says more, if somebody asked for that as often.
-    pub(crate) fn in_detail(self, asked: u8) -> Self {
-        Self { in_detail: asked > 0, ..self }
-    }
-
-    /// Shows what a watcher saw.
     pub(crate) fn watched(&mut self, watched: &Watched) {
         match watched {
-            watched if self.screen.is_some() => self.tell(Tell::Watched(watched.clone())),
-            Watched::Event(event) if self.form == Form::Json => self.json(event),
-            Watched::Event(event) => self.event(&event.kind),
-            Watched::Missed { events, from } if self.form == Form::Json => {
+            watched if self.screen.is_some() => self.tell(ScreenUpdate::Watched(watched.clone())),
+            Watched::Event(event) if self.renderer.is_none() => self.json(event),
+            Watched::Event(event) => self.event(event),
+            Watched::Missed { events, from } if self.renderer.is_none() => {
                 self.json(&serde_json::json!({"type": "missed", "events": events, "from": from}));
             }
             Watched::Missed { events, .. } => self.note(format!("{events} events were not shown")),
@@ -110,99 +97,43 @@ impl Teller {
     }
 
     /// Tells the screen, if there is one.
-    pub(crate) fn tell(&self, tell: Tell) {
+    pub(crate) fn tell(&self, tell: ScreenUpdate) {
         if let Some(screen) = &self.screen {
-            screen.tell(tell);
+            screen.send(tell);
         }
     }
 
-    /// Whether a turn runs.
+    /// Tells the screen whether a turn runs.
     pub(crate) fn activity(&self, activity: Activity) {
-        self.tell(Tell::Activity(activity));
+        self.tell(ScreenUpdate::Activity(activity));
     }
 
-    /// What stands in the last row of a screen.
-    pub(crate) fn facts(&self, facts: Facts) {
-        self.tell(Tell::Facts(facts));
+    /// Tells the screen what stands in its last row.
+    pub(crate) fn facts(&self, facts: StatusFacts) {
+        self.tell(ScreenUpdate::StatusFacts(facts));
     }
 
     fn json(&self, value: &impl serde::Serialize) {
-        // Every value here has only text for keys, so it has a form.
+        // Every value here has string keys, so serializing can't fail.
         if let Ok(line) = serde_json::to_string(value) {
             self.printer.out(line + "\n");
         }
     }
 
-    fn event(&mut self, kind: &EventKind) {
-        if self.form == Form::Outcome && !is_waited_for(kind) {
-            return;
-        }
-        match kind {
-            EventKind::TextDelta { text } => self.words_came(text),
-            // All of what came so far, of which some may be here already.
-            EventKind::Partial { text, .. } => {
-                let new = text.strip_prefix(&self.text).unwrap_or(text).to_owned();
-                self.words_came(&new);
-            }
-            EventKind::Message { content, .. } => self.message(content),
-            EventKind::AttemptDiscarded { kept_blocks: 0, .. } => {
-                self.text.clear();
-                self.broke_off = std::mem::take(&mut self.shown) > 0;
-            }
-            EventKind::AttemptDiscarded { .. } => {
-                let said = std::mem::take(&mut self.text);
-                self.message(&said);
-            }
-            EventKind::TurnEnded { text, .. } => self.turn_ended(text),
-            kind => {
-                let detail = || event_text::aside_in_detail(kind).filter(|_| self.in_detail);
-                if let Some(aside) = event_text::aside(kind).or_else(detail) {
-                    self.tell_break();
-                    self.aside(&aside);
+    fn event(&mut self, event: &Event) {
+        let Some(renderer) = &mut self.renderer else { return };
+        let updates = self.transcript.apply(event);
+        let output: Vec<PlainOutput> = updates.iter().flat_map(|update| renderer.render(update)).collect();
+        for output in output {
+            match output {
+                PlainOutput::Text(text) => {
+                    self.line_is_open = !text.ends_with('\n');
+                    self.printer.out(text);
                 }
+                PlainOutput::Message(text) => self.line_out(&text),
+                PlainOutput::Notice(text) => self.aside(&text),
+                PlainOutput::EndLine => self.close_line(),
             }
-        }
-    }
-
-    /// Words of an answer that is on its way.
-    fn words_came(&mut self, text: &str) {
-        self.tell_break();
-        self.text.push_str(text);
-        if self.form == Form::Stream && self.shown < self.text.len() {
-            let new = safe(&self.text[self.shown..]);
-            self.shown = self.text.len();
-            self.line_is_open = !new.ends_with('\n');
-            self.printer.out(new);
-        }
-    }
-
-    /// What the agent said counts.
-    fn message(&mut self, content: &str) {
-        let shown = std::mem::take(&mut self.shown);
-        self.text.clear();
-        match self.form {
-            Form::Messages => self.line_out(content),
-            Form::Stream if shown == 0 => self.line_out(&safe(content)),
-            Form::Stream => self.close_line(),
-            Form::AtPrompt => self.line_out(&safe(content.get(shown..).unwrap_or(content))),
-            Form::Final | Form::Json | Form::Outcome => {}
-        }
-    }
-
-    fn turn_ended(&mut self, text: &str) {
-        self.text.clear();
-        self.shown = 0;
-        self.broke_off = false;
-        self.close_line();
-        if self.form == Form::Final {
-            self.line_out(text);
-        }
-    }
-
-    /// Says that what was shown so far is asked for again, when it is.
-    fn tell_break(&mut self) {
-        if std::mem::take(&mut self.broke_off) && self.form == Form::Stream {
-            self.aside("[the answer broke off; it is asked again]");
         }
     }
 
@@ -213,12 +144,12 @@ impl Teller {
         }
     }
 
-    /// Ends a line that was begun.
+    /// ExitSignals the line that is open.
     pub(crate) fn close_line(&mut self) {
         if self.screen.is_some() {
-            let rest = std::mem::take(&mut self.text);
+            let rest = std::mem::take(&mut self.partial_line);
             if !rest.is_empty() {
-                self.tell(Tell::Printed(rest));
+                self.tell(ScreenUpdate::Printed(rest));
             }
             return;
         }
@@ -227,48 +158,46 @@ impl Teller {
         }
     }
 
-    /// From here on somebody types on the line that was begun last.
+    /// The user types behind a prompt from here on, so answers are printed whole.
     pub(crate) fn plain_prompt(&mut self) {
-        self.whole_answers();
+        self.close_line();
+        self.replace_form(PlainForm::Stream, PlainForm::AtPrompt);
         self.prompt_stands = true;
     }
 
-    /// Whether the prompt still stands where it was shown: nothing was printed since.
+    /// Whether nothing was printed since the prompt.
     pub(crate) fn prompt_stands(&self) -> bool {
         self.prompt_stands
     }
 
-    /// Nobody types any more.
+    /// The user does not type any more.
     pub(crate) fn prompt_is_over(&mut self) {
         self.prompt_stands = false;
-        if self.form == Form::AtPrompt {
-            self.form = Form::Stream;
+        self.replace_form(PlainForm::AtPrompt, PlainForm::Stream);
+    }
+
+    fn replace_form(&mut self, from: PlainForm, to: PlainForm) {
+        if let Some(renderer) = self.renderer.as_mut().filter(|renderer| renderer.form == from) {
+            renderer.form = to;
         }
     }
 
-    fn whole_answers(&mut self) {
-        self.close_line();
-        if self.form == Form::Stream {
-            self.form = Form::AtPrompt;
-        }
-    }
-
-    /// What is printed next does not belong onto the line of the prompt.
+    /// Moves to the line below the prompt.
     fn leave_prompt(&mut self) {
         if std::mem::take(&mut self.prompt_stands) {
             self.printer.aside("\n");
         }
     }
 
-    /// What a command has printed, exactly this.
+    /// Prints the output of a command, exactly this.
     pub(crate) fn printed(&mut self, text: &str) {
         if self.screen.is_some() {
-            // The screen has whole lines.
-            self.text.push_str(text);
-            if let Some(end) = self.text.rfind('\n') {
-                let rest = self.text.split_off(end + 1);
-                let whole = std::mem::replace(&mut self.text, rest);
-                self.tell(Tell::Printed(whole));
+            // The screen takes whole lines.
+            self.partial_line.push_str(text);
+            if let Some(end) = self.partial_line.rfind('\n') {
+                let rest = self.partial_line.split_off(end + 1);
+                let whole = std::mem::replace(&mut self.partial_line, rest);
+                self.tell(ScreenUpdate::Printed(whole));
             }
             return;
         }
@@ -276,57 +205,61 @@ impl Teller {
         self.printer.out(text);
     }
 
-    /// What came of something that is no turn. Among events it stands beside them.
+    /// Prints the outcome of a command that is no turn. Among JSON events it goes to standard error.
     pub(crate) fn outcome(&mut self, text: &str) {
-        match self.form {
-            _ if self.screen.is_some() => self.tell(Tell::Printed(text.to_owned())),
-            Form::Json => self.note(text),
-            _ => self.line_out(&safe(text)),
+        match self.renderer {
+            _ if self.screen.is_some() => self.tell(ScreenUpdate::Printed(text.to_owned())),
+            None => self.note(text),
+            Some(_) => self.line_out(&safe(text)),
         }
     }
 
-    /// What somebody asked to see; it may have several lines.
+    /// Prints a page that the user asked for.
     pub(crate) fn page(&mut self, text: &str) {
         match self.screen {
-            Some(_) => self.tell(Tell::Printed(text.to_owned())),
+            Some(_) => self.tell(ScreenUpdate::Printed(text.to_owned())),
             None => self.aside(text),
         }
     }
 
-    /// A line beside the answer.
+    /// Prints a line beside the answer.
     pub(crate) fn aside(&mut self, text: &str) {
         if self.screen.is_some() {
-            return self.tell(Tell::Aside(text.to_owned()));
+            return self.tell(ScreenUpdate::Aside(text.to_owned()));
         }
         self.leave_prompt();
         self.close_line();
         self.printer.aside(format!("{text}\n"));
     }
 
-    /// A line from the program itself.
+    /// Prints a line from the program itself.
     pub(crate) fn note(&mut self, text: impl std::fmt::Display) {
         if self.screen.is_some() {
-            return self.tell(Tell::Note(text.to_string()));
+            return self.tell(ScreenUpdate::Note(text.to_string()));
         }
         self.aside(&safe(&format!("longhaul: {text}")));
     }
 
-    /// Something beside the answer that is no whole line.
+    /// Prints text beside the answer that is no whole line.
     pub(crate) fn raw_aside(&mut self, text: &str) {
         self.close_line();
         self.printer.aside(text);
     }
 
-    /// Has a screen give the terminal back.
+    /// Makes the screen give the terminal back.
     pub(crate) async fn give_back(&self) {
         if let Some(screen) = &self.screen {
             screen.end().await;
         }
     }
 
-    /// Waits until everything is written; says why the answer could not be. A reader that has stopped reading is waited for
-    /// until the next signal, and after one for a moment only.
-    pub(crate) async fn finish(mut self, ends: &mut Ends, code: u8) -> Result<Option<std::io::Error>, u8> {
+    /// Waits until everything is written, and returns why the answer could not be. It waits for a reader that has stopped
+    /// reading until the next signal, and after a signal for a moment only.
+    pub(crate) async fn finish(
+        mut self,
+        signals: &mut ExitSignals,
+        code: u8,
+    ) -> Result<Option<std::io::Error>, u8> {
         self.close_line();
         let (printer, screen) = (self.printer, self.screen);
         let writing = tokio::spawn(async move {
@@ -335,28 +268,19 @@ impl Teller {
             }
             tokio::task::spawn_blocking(move || printer.finish()).await.ok().flatten()
         });
-        let patience = async {
+        let grace = async {
             match code > exit::SIGNAL {
-                true => tokio::time::sleep(LAST_WORDS).await,
+                true => tokio::time::sleep(DRAIN_TIMEOUT).await,
                 false => std::future::pending().await,
             }
         };
-        let ended = async { if code > exit::SIGNAL { ends.again().await } else { ends.next().await } };
+        let ended = async {
+            if code > exit::SIGNAL { signals.next_deliberate().await } else { signals.next().await }
+        };
         tokio::select! {
             written = writing => Ok(written.ok().flatten()),
             number = ended => Err(exit::SIGNAL + number),
-            () = patience => Ok(None),
+            () = grace => Ok(None),
         }
     }
-}
-
-/// What somebody who waits for a context to become smaller wants to know meanwhile.
-fn is_waited_for(kind: &EventKind) -> bool {
-    matches!(
-        kind,
-        EventKind::CompactStart { .. }
-            | EventKind::RetryWait { .. }
-            | EventKind::ModelChanged { .. }
-            | EventKind::Warning { .. }
-    )
 }

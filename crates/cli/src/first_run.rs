@@ -1,16 +1,15 @@
-//! What whoever begins without a model is told: what was looked for, and the ways to one. Nothing is stored for it.
+//! The message for a first run without a model: what was looked for, and how to get one.
 
 use std::path::Path;
 
 use longhaul_model::LOCAL_SERVER_PORTS;
 use longhaul_protocol::PrintablePath;
 
-/// The narrowest terminal that people still use.
-const COLUMNS: usize = 80;
-/// Where the second column begins.
+const HELP_COLUMNS: usize = 80;
+/// The column at which the second column starts.
 const INDENT: usize = 12;
 
-/// What to do where no model is named, no key is set and no server answers.
+/// The error where no model is named, no key is set and no server answers.
 pub(crate) fn guidance(variables: &str, config: &Path) -> String {
     let names: Vec<&str> = variables.split(", ").collect();
     let key = names.first().copied().unwrap_or("ANTHROPIC_API_KEY");
@@ -40,29 +39,29 @@ Three ways to go on:
 
 `longhaul doctor` checks what you have set up.",
         looked_for.join("\n"),
-        place(config),
+        indented(config),
     )
 }
 
-/// A path where it stands in a line, or on one of its own if it is long.
-fn place(config: &Path) -> String {
+/// The path after a space, or on a line of its own if it is long.
+fn indented(config: &Path) -> String {
     let path = config.printable().to_string();
     if path.chars().count() > 30 { format!("\n     {path}") } else { format!(" {path}") }
 }
 
-/// Things after a name, in as many lines as they need.
-fn listed(name: &str, things: &[&str]) -> String {
+/// A name and its values, wrapped at [`HELP_COLUMNS`].
+fn listed(name: &str, values: &[&str]) -> String {
     let mut text = format!("  {name:<width$}", width = INDENT - 2);
     let mut column = INDENT;
-    for (place, thing) in things.iter().enumerate() {
-        let is_last = place + 1 == things.len();
-        let needed = thing.len() + usize::from(!is_last);
-        if column + needed > COLUMNS && column > INDENT {
+    for (index, value) in values.iter().enumerate() {
+        let is_last = index + 1 == values.len();
+        let needed = value.len() + usize::from(!is_last);
+        if column + needed > HELP_COLUMNS && column > INDENT {
             text.truncate(text.trim_end().len());
             text.push_str(&format!("\n{:INDENT$}", ""));
             column = INDENT;
         }
-        text.push_str(thing);
+        text.push_str(value);
         if !is_last {
             text.push_str(", ");
         }

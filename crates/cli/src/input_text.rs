@@ -4,32 +4,31 @@ use std::io::Read;
 
 use crate::BadUsage;
 
-/// The longest input that is accepted.
-const LONGEST_INPUT: u64 = 8 << 20;
+const MAX_INPUT_BYTES: u64 = 8 << 20;
 
-/// The words of an input, of which there must be some.
-pub(crate) fn words(text: String) -> anyhow::Result<String> {
-    let text = given(text)?;
+/// The text of an input for the agent, which must not be empty.
+pub(crate) fn read_prompt(argument: String) -> anyhow::Result<String> {
+    let text = read_text(argument)?;
     if text.trim().is_empty() {
         return Err(BadUsage("there is nothing to send: the text is empty".to_owned()).into());
     }
     Ok(text)
 }
 
-/// A text: the one that was given, or for `-` that on standard input.
-pub(crate) fn given(text: String) -> anyhow::Result<String> {
-    let text = if text == "-" {
+/// The argument itself, or standard input where it is `-`.
+pub(crate) fn read_text(argument: String) -> anyhow::Result<String> {
+    let text = if argument == "-" {
         let mut read = String::new();
         std::io::stdin()
-            .take(LONGEST_INPUT + 1)
+            .take(MAX_INPUT_BYTES + 1)
             .read_to_string(&mut read)
             .map_err(|error| BadUsage(format!("standard input can't be read: {error}")))?;
         read
     } else {
-        text
+        argument
     };
-    if text.len() as u64 > LONGEST_INPUT {
-        let most = LONGEST_INPUT >> 20;
+    if text.len() as u64 > MAX_INPUT_BYTES {
+        let most = MAX_INPUT_BYTES >> 20;
         return Err(BadUsage(format!(
             "an input may have {most} MiB; put it into a file, and say where it is"
         ))

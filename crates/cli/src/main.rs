@@ -1,4 +1,15 @@
-//! The `longhaul` program. It only wires: what it does is in the crates below it.
+//! The `longhaul` program: it parses the command line and wires the crates below it.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `args` | the command line |
+//! | `commands` | one module for each subcommand, named as it is typed |
+//! | `tui` | the chat in the terminal: screen, input field, picker, slash commands |
+//! | `one_shot` | a turn that is run by a command, and not by a chat |
+//! | `config`, `session_lookup`, `input_text` | what commands start with: the config, a session by its name, a text |
+//! | `event_printer`, `event_text`, `output`, `output_file` | what commands print and write |
+//! | `suggested_command`, `nearest`, `first_run` | hints: the next command, a similar name, how to get a model |
+//! | `signals`, `panics` | how the program ends |
 
 mod args;
 mod commands;
@@ -7,6 +18,7 @@ mod event_printer;
 mod event_text;
 mod first_run;
 mod input_text;
+mod nearest;
 mod one_shot;
 mod output;
 mod output_file;
@@ -26,7 +38,7 @@ use args::{Arguments, Command};
 use clap::Parser;
 use longhaul_journal::Error;
 
-/// What the program ends with, as scripts rely on it.
+/// Exit codes. Scripts rely on them.
 mod exit {
     pub(crate) const DONE: u8 = 0;
     pub(crate) const FAILED: u8 = 1;
@@ -34,16 +46,16 @@ mod exit {
     /// Throttled, or out of quota.
     pub(crate) const THROTTLED: u8 = 3;
     pub(crate) const OFFLINE: u8 = 4;
-    /// The context can't be made to fit.
+    /// The context does not fit the window.
     pub(crate) const TOO_LONG: u8 = 5;
     pub(crate) const LIMIT: u8 = 6;
-    /// A question is open, and nobody is there to answer it.
+    /// A question is open, and there is no terminal to ask it on.
     pub(crate) const ASKED: u8 = 7;
-    /// Plus the number of the signal.
+    /// Added to the number of the signal.
     pub(crate) const SIGNAL: u8 = 128;
 }
 
-/// Something that the caller has to say differently.
+/// An error that the user can fix by another command line.
 #[derive(Debug)]
 struct BadUsage(String);
 
@@ -56,44 +68,42 @@ impl std::fmt::Display for BadUsage {
 impl std::error::Error for BadUsage {}
 
 fn main() -> ExitCode {
-    // A process that was started to be a keeper becomes one here.
+    // The same program is started again as the keeper of a command.
     longhaul_agent::keeper::main_if_asked();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return refused(error),
+        Err(error) => return print_usage(error),
     };
-    // What there is of a home is told where it is asked for.
-    panics::expect(arguments.place.folder().ok());
+    panics::install_hook(arguments.globals.home_dir().ok());
     let ended = start(arguments);
-    panics::tell();
+    panics::print_messages();
     match ended {
         Ok(code) => ExitCode::from(code),
-        // Whoever read the output has seen enough of it.
+        // The reader of the output has gone, for example `head`.
         Err(error) if output::is_closed_pipe(&error) => ExitCode::from(exit::DONE),
         Err(error) => {
             output::note(format!("{error:#}"));
-            ExitCode::from(code_of(&error))
+            ExitCode::from(exit_code(&error))
         }
     }
 }
 
-/// Shows the help that was asked for, or what is wrong with the command line.
-fn refused(error: clap::Error) -> ExitCode {
+/// Prints the help, or the error of the command line with a suggestion.
+fn print_usage(error: clap::Error) -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    let error = args::suggestion::with_tip(error, &words);
-    // Whoever does not read it any more has seen enough.
+    let error = args::suggestion::with_suggestion(error, &words);
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { exit::BAD_USAGE } else { exit::DONE })
 }
 
 fn start(arguments: Arguments) -> anyhow::Result<u8> {
-    let Arguments { place, choice, talk, command } = arguments;
+    let Arguments { globals, talk, command } = arguments;
     if let (Some(flag), Some(_)) = (talk.given(), &command) {
         let hint = format!("{flag} is for the conversation: use it without a command");
         return Err(BadUsage(hint).into());
     }
-    // Only what runs turns needs more than one thread.
+    // Only commands that run turns need more than one thread.
     let mut builder = match command {
         None
         | Some(
@@ -109,49 +119,47 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
     };
     let runtime = builder.enable_all().build()?;
     let work = async {
-        let Some(command) = command else { return tui::chat::run(&place, &choice, &talk).await };
+        let Some(command) = command else { return tui::chat::run(&globals, &talk).await };
         match command {
-            Command::Verify(options) => commands::verify::run(&place, &options),
-            Command::Backup(options) => commands::backup::run(&place, options).await,
-            Command::Restore(options) => commands::restore::run(&place, &options),
-            Command::Erase(options) => commands::erase::run(&place, options).await,
-            Command::Sessions { command, json } => {
-                commands::sessions::run(&place, &choice, command, json).await
-            }
+            Command::Verify(options) => commands::verify::run(&globals, &options),
+            Command::Backup(options) => commands::backup::run(&globals, options).await,
+            Command::Restore(options) => commands::restore::run(&globals, &options),
+            Command::Erase(options) => commands::erase::run(&globals, options).await,
+            Command::Sessions { command, json } => commands::sessions::run(&globals, command, json).await,
             Command::Demo(options) => commands::demo::run(&options).await,
-            Command::Run(options) => commands::run::run(&place, &choice, options).await,
-            Command::Resume(options) => commands::resume::run(&place, &choice, options).await,
-            Command::Retry(options) => commands::retry::run(&place, &choice, options).await,
-            Command::Continue(options) => commands::r#continue::run(&place, &choice, options).await,
-            Command::Status(options) => commands::status::run(&place, &choice, options).await,
-            Command::Context(options) => commands::context::run(&place, &choice, options).await,
-            Command::Save(options) => commands::save::run(&place, options).await,
-            Command::Fork(options) => commands::fork::run(&place, &choice, options).await,
-            Command::Compact(options) => commands::compact::run(&place, &choice, options).await,
-            Command::Remember(options) => commands::remember::run(&place, &choice, options).await,
-            Command::Memory(options) => commands::memory::run(&place, &choice, options).await,
-            Command::Models(options) => commands::models::run(&place, &choice, options).await,
-            Command::Serve(options) => commands::serve::run(&place, &choice, &options).await,
-            Command::Send(options) => commands::send::run(&place, &choice, options).await,
-            Command::Cancel(options) => commands::cancel::run(&place, &options).await,
-            Command::Answer(options) => commands::answer::run(&place, &choice, &options).await,
-            Command::Tasks { command, list } => commands::tasks::run(&place, &choice, command, list).await,
-            Command::Doctor(options) => commands::doctor::run(&place, &choice, &options).await,
-            Command::Config { command, json } => commands::config::run(&place, &choice, command, json),
+            Command::Run(options) => commands::run::run(&globals, options).await,
+            Command::Resume(options) => commands::resume::run(&globals, options).await,
+            Command::Retry(options) => commands::retry::run(&globals, options).await,
+            Command::Continue(options) => commands::r#continue::run(&globals, options).await,
+            Command::Status(options) => commands::status::run(&globals, options).await,
+            Command::Context(options) => commands::context::run(&globals, options).await,
+            Command::Save(options) => commands::save::run(&globals, options).await,
+            Command::Fork(options) => commands::fork::run(&globals, options).await,
+            Command::Compact(options) => commands::compact::run(&globals, options).await,
+            Command::Remember(options) => commands::remember::run(&globals, options).await,
+            Command::Memory(options) => commands::memory::run(&globals, options).await,
+            Command::Models(options) => commands::models::run(&globals, options).await,
+            Command::Serve(options) => commands::serve::run(&globals, &options).await,
+            Command::Send(options) => commands::send::run(&globals, options).await,
+            Command::Cancel(options) => commands::cancel::run(&globals, &options).await,
+            Command::Answer(options) => commands::answer::run(&globals, &options).await,
+            Command::Tasks { command, list } => commands::tasks::run(&globals, command, list).await,
+            Command::Doctor(options) => commands::doctor::run(&globals, &options).await,
+            Command::Config { command, json } => commands::config::run(&globals, command, json),
             Command::Completions(options) => commands::completions::run(&options),
-            Command::Trust(options) => commands::trust::run(&place, &choice, &options),
+            Command::Trust(options) => commands::trust::run(&globals, &options),
         }
     };
-    // Whatever unwinds gives back the terminal on its way.
+    // Unwinding restores the terminal.
     let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(work)));
-    let code = ended.unwrap_or_else(|_| Ok(runtime.block_on(panics::way_out())));
-    // A thread that still reads a file must not hold up the end.
+    let code = ended.unwrap_or_else(|_| Ok(runtime.block_on(panics::shut_down())));
+    // A blocked read must not delay the exit.
     runtime.shutdown_background();
     code
 }
 
-/// Bad input is the caller's to mend; everything else is a failure.
-fn code_of(error: &anyhow::Error) -> u8 {
+/// The exit code for an error: bad usage, or failure.
+fn exit_code(error: &anyhow::Error) -> u8 {
     if error.is::<BadUsage>() {
         return exit::BAD_USAGE;
     }
@@ -185,7 +193,7 @@ fn code_of(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// What the journal said, whoever asked it.
+/// The journal error inside an error of any crate.
 fn journal_error(error: &anyhow::Error) -> Option<&Error> {
     match error.downcast_ref() {
         Some(longhaul_agent::Error::Journal(error)) => Some(error),

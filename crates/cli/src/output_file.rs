@@ -18,21 +18,20 @@ use rustix::io::Errno;
 
 use crate::BadUsage;
 
-/// How long a pipe may be without a reader, and the pause between two looks: the system tells nobody of a reader.
-const READER_WITHIN: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(20);
+/// How long to wait for the reader of a pipe, and how often to check: the system does not announce one.
+const PIPE_READER_TIMEOUT: Duration = Duration::from_secs(5);
+const PIPE_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A file that takes its place when it is finished, or a device or pipe that is written to at once.
+/// A file that replaces the old one when it is finished, or a device or pipe that is written directly.
 pub(crate) enum OutputFile {
     Whole(BufWriter<ReplacingFile>),
     Stream(BufWriter<File>),
 }
 
 impl OutputFile {
-    /// Begins to write what will stand at this path.
     pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
         let in_words = || path.printable().to_string();
-        // The caller's own outputs are links to wherever they lead, and nothing but the caller can change them.
+        // `/dev/stdout` and the like are links that only the caller controls.
         if is_own_output(path) {
             let stream = OpenOptions::new().append(true).open(path).with_context(in_words)?;
             return Ok(Self::Stream(BufWriter::new(stream)));
@@ -48,7 +47,7 @@ impl OutputFile {
         }
     }
 
-    /// Makes the bytes durable and gives them their place.
+    /// Makes the file durable and moves it to its path.
     pub(crate) fn finish(self) -> anyhow::Result<()> {
         match self {
             Self::Whole(file) => Ok(file.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?),
@@ -73,17 +72,17 @@ impl Write for OutputFile {
     }
 }
 
-/// Opens a device, or a pipe that has a reader or soon gets one. The agent could have put a pipe there that never does.
+/// Opens a device, or a pipe with a reader. The wait is bounded: the agent could have put a pipe there that never gets one.
 fn open_stream(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let since = Instant::now();
     let stream = loop {
         match OpenOptions::new().write(true).custom_flags(flags).open(path) {
             Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
-                if since.elapsed() > READER_WITHIN {
+                if since.elapsed() > PIPE_READER_TIMEOUT {
                     return Err(io::Error::other("it is a pipe that nobody reads; name a file"));
                 }
-                thread::sleep(PAUSE);
+                thread::sleep(PIPE_POLL_INTERVAL);
             }
             opened => break opened?,
         }
@@ -92,9 +91,8 @@ fn open_stream(path: &Path) -> io::Result<File> {
     Ok(stream)
 }
 
-/// Where a file goes that the user names: its folder without links, and never in the home, which keeps its own files. A link in place of the
-/// file itself stays: it is what is replaced. Refuses a folder that is reached through a link which the agent could have made: one in the
-/// current folder, or in the one that the session works in.
+/// The path of a file that the user named, with the links of its folder resolved. Refuses the home, and a folder behind a link that the agent
+/// could have made: one in the current folder or in the session's work folder. A link at the path itself is not resolved: it is replaced.
 pub(crate) fn destination(home: &Path, work_dir: Option<&str>, file: &Path) -> anyhow::Result<PathBuf> {
     if is_own_output(file) {
         return Ok(file.to_owned());
@@ -102,9 +100,9 @@ pub(crate) fn destination(home: &Path, work_dir: Option<&str>, file: &Path) -> a
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let missing = || Error::NoFolder { path: folder.to_owned() };
     let real_folder = folder.canonicalize().map_err(|_| missing())?;
-    let worked_in: Vec<PathBuf> =
+    let agent_folders: Vec<PathBuf> =
         std::env::current_dir().into_iter().chain(work_dir.map(PathBuf::from)).collect();
-    if let Some(link) = linked_folder(folder, &worked_in) {
+    if let Some(link) = linked_folder(folder, &agent_folders) {
         let (link, leads_to) = (link.printable(), real_folder.printable());
         return Err(BadUsage(format!(
             "{link} is a link that the agent could have made; name {leads_to} itself"
@@ -123,18 +121,18 @@ pub(crate) fn destination(home: &Path, work_dir: Option<&str>, file: &Path) -> a
     Ok(path)
 }
 
-/// The first link on the way to a folder that lies in one of these, or below it.
-fn linked_folder<'a>(folder: &'a Path, places: &[PathBuf]) -> Option<&'a Path> {
-    let places: Vec<PathBuf> = places.iter().filter_map(|place| place.canonicalize().ok()).collect();
+/// The first link on the way to `folder` that lies in one of `folders`.
+fn linked_folder<'a>(folder: &'a Path, folders: &[PathBuf]) -> Option<&'a Path> {
+    let folders: Vec<PathBuf> = folders.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
     let is_within = |link: &Path| {
         let parent = link.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        parent.canonicalize().is_ok_and(|parent| places.iter().any(|place| parent.starts_with(place)))
+        parent.canonicalize().is_ok_and(|parent| folders.iter().any(|folder| parent.starts_with(folder)))
     };
     let links: Vec<&Path> = folder.ancestors().filter(|above| above.is_symlink()).collect();
     links.into_iter().rev().find(|link| is_within(link))
 }
 
-/// Whether a path is one of the names that every process has for its own open files.
+/// Whether a path names an open file of this process, such as `/dev/stdout`.
 fn is_own_output(path: &Path) -> bool {
     let number =
         ["/dev/fd", "/proc/self/fd"].iter().find_map(|folder| path.strip_prefix(folder).ok()?.to_str());

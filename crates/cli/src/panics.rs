@@ -1,7 +1,7 @@
-//! A mistake in the program itself: it takes the way out that everything takes (S1).
+//! Panics: reported, and followed by the same shutdown as any other end (S1).
 //!
-//! Whatever panics is written down in the home's folder `log`, with where it came from. A turn whose worker panics ends as failed, and
-//! nothing else is hurt. Where the conversation itself can't go on, or what waits for a turn, everything is suspended as by a signal.
+//! The panic hook writes a report with a backtrace to the home's folder `log`. A turn whose worker panics ends as failed, and the process
+//! goes on. Where the command itself panics, the runtime is shut down as by a signal.
 
 use std::backtrace::Backtrace;
 use std::fs::{DirBuilder, OpenOptions};
@@ -18,57 +18,56 @@ use longhaul_protocol::PrintablePath;
 use crate::exit;
 use crate::output::{note, shortened};
 
-/// How long suspending may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How many reports are kept.
-const KEPT: usize = 20;
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Reports kept in the folder `log`; older ones are deleted.
+const MAX_REPORTS: usize = 20;
 
-/// What is needed when nothing else works any more.
+/// What the panic hook and the shutdown after it need.
 #[derive(Default)]
-struct LastResort {
+struct PanicContext {
     home: Option<PathBuf>,
     runtime: Option<Runtime>,
-    /// The command that goes on with what is open.
+    /// The command that resumes the open session.
     resume: Option<String>,
-    /// What has happened and was not told yet.
-    untold: Vec<String>,
+    /// Messages for the user, printed once the terminal is restored.
+    messages: Vec<String>,
 }
 
-static LAST_RESORT: Mutex<Option<LastResort>> = Mutex::new(None);
+static PANIC_CONTEXT: Mutex<Option<PanicContext>> = Mutex::new(None);
 
-fn last_resort() -> MutexGuard<'static, Option<LastResort>> {
-    LAST_RESORT.lock().unwrap_or_else(PoisonError::into_inner)
+fn panic_context() -> MutexGuard<'static, Option<PanicContext>> {
+    PANIC_CONTEXT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From here on a panic is written down, in this home if there is one.
-pub(crate) fn expect(home: Option<PathBuf>) {
-    *last_resort() = Some(LastResort { home, ..LastResort::default() });
-    std::panic::set_hook(Box::new(write_down));
+/// Installs the panic hook. Reports go to this home.
+pub(crate) fn install_hook(home: Option<PathBuf>) {
+    *panic_context() = Some(PanicContext { home, ..PanicContext::default() });
+    std::panic::set_hook(Box::new(report_panic));
 }
 
-/// From here on there is something to suspend, and a way to go on with it.
-pub(crate) fn suspend(runtime: &Runtime, resume: String) {
-    if let Some(last_resort) = &mut *last_resort() {
-        (last_resort.runtime, last_resort.resume) = (Some(runtime.clone()), Some(resume));
+/// Registers the runtime that a panic has to shut down, and the command that resumes its session.
+pub(crate) fn register_runtime(runtime: &Runtime, resume: String) {
+    if let Some(context) = &mut *panic_context() {
+        (context.runtime, context.resume) = (Some(runtime.clone()), Some(resume));
     }
 }
 
-/// The way out when whoever should have taken it has panicked.
-pub(crate) async fn way_out() -> u8 {
-    let runtime = last_resort().as_ref().and_then(|last_resort| last_resort.runtime.clone());
+/// Shuts down the registered runtime after the command has panicked. Returns the exit code.
+pub(crate) async fn shut_down() -> u8 {
+    let runtime = panic_context().as_ref().and_then(|context| context.runtime.clone());
     if let Some(runtime) = runtime {
-        let _ = tokio::time::timeout(PATIENCE, runtime.shutdown()).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, runtime.shutdown()).await;
     }
     exit::FAILED
 }
 
-/// Says what has happened, if something has, and how to go on. There is nothing to suspend any more.
-pub(crate) fn tell() {
-    let Some(LastResort { untold, resume, .. }) = last_resort().take() else { return };
-    if untold.is_empty() {
+/// Prints what the hook has recorded, and how to go on. Called last.
+pub(crate) fn print_messages() {
+    let Some(PanicContext { messages, resume, .. }) = panic_context().take() else { return };
+    if messages.is_empty() {
         return;
     }
-    for what in untold {
+    for what in messages {
         note(what);
     }
     if let Some(resume) = resume {
@@ -76,7 +75,7 @@ pub(crate) fn tell() {
     }
 }
 
-fn write_down(panic: &PanicHookInfo<'_>) {
+fn report_panic(panic: &PanicHookInfo<'_>) {
     let message = panic.payload_as_str().unwrap_or("for no reason that it knows");
     let place = panic.location().map(|location| format!(", at {}:{}", location.file(), location.line()));
     let place = place.unwrap_or_default();
@@ -87,28 +86,26 @@ fn write_down(panic: &PanicHookInfo<'_>) {
         thread.name().unwrap_or("without a name"),
         Backtrace::force_capture()
     );
-    let home = last_resort().as_ref().and_then(|last_resort| last_resort.home.clone());
-    let details = match home.as_deref().map(|home| keep(home, &report)) {
+    let home = panic_context().as_ref().and_then(|context| context.home.clone());
+    let details = match home.as_deref().map(|home| save_report(home, &report)) {
         Some(Ok(file)) => format!("; details are in {}", file.printable()),
         Some(Err(error)) => format!("; no details could be kept: {error}"),
         None => String::new(),
     };
     let what = format!("a mistake in longhaul itself: {}{place}{details}", shortened(message, 200));
-    // Said at the end, when nothing shows or asks anything any more.
-    if let Some(last_resort) = &mut *last_resort() {
-        last_resort.untold.push(what);
+    if let Some(context) = &mut *panic_context() {
+        context.messages.push(what);
     }
 }
 
-/// Keeps a report, and not too many of them.
-fn keep(home: &Path, report: &str) -> std::io::Result<PathBuf> {
+fn save_report(home: &Path, report: &str) -> std::io::Result<PathBuf> {
     let folder = home.join("log");
     match DirBuilder::new().mode(0o700).create(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // The time has as many digits as its neighbours, so names are in the order of time.
+    // Milliseconds have the same number of digits until 2286, so names sort by time.
     let file = folder.join(format!("panic-{}-{}.txt", now.as_millis(), std::process::id()));
     OpenOptions::new().create_new(true).write(true).mode(0o600).open(&file)?.write_all(report.as_bytes())?;
     let names = std::fs::read_dir(&folder)?.flatten().map(|entry| entry.path());
@@ -117,14 +114,14 @@ fn keep(home: &Path, report: &str) -> std::io::Result<PathBuf> {
     };
     let mut reports: Vec<PathBuf> = names.filter(is_report).collect();
     reports.sort();
-    for old in reports.iter().rev().skip(KEPT) {
+    for old in reports.iter().rev().skip(MAX_REPORTS) {
         let _ = std::fs::remove_file(old);
     }
     Ok(file)
 }
 
-/// For tests of all this: a build that is not for release makes a mistake when it sees the event that this variable names.
-pub(crate) fn rehearse(watched: &Watched) {
+/// For tests: a debug build panics at the first event of the kind that the variable names.
+pub(crate) fn panic_for_tests(watched: &Watched) {
     if cfg!(debug_assertions)
         && let Ok(kind) = std::env::var("LONGHAUL_REHEARSE_PANIC")
         && let Watched::Event(event) = watched

@@ -1,58 +1,58 @@
-//! What is printed while a turn runs. A thread of its own writes it, in its order, so that a reader who is slow holds up nobody.
+//! Writes to standard output and standard error from a thread of its own, in order, so that a slow reader delays nothing else.
 
 use std::io::{Error, ErrorKind, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// Prints, without ever waiting for whoever reads.
+/// Prints without waiting for the reader.
 pub(crate) struct Printer {
-    pieces: Sender<Piece>,
+    queue: Sender<QueuedText>,
     thread: JoinHandle<Option<Error>>,
 }
 
-enum Piece {
-    /// For standard output.
-    Out(String),
-    /// For standard error.
-    Aside(String),
+enum QueuedText {
+    Stdout(String),
+    Stderr(String),
 }
 
 impl Printer {
     pub(crate) fn new() -> Self {
-        let (pieces, coming) = channel();
-        Self { pieces, thread: std::thread::spawn(move || print(&coming)) }
+        let (queue, queued) = channel();
+        Self { queue, thread: std::thread::spawn(move || write_queued(&queued)) }
     }
 
     /// Prints to standard output, exactly this.
     pub(crate) fn out(&self, text: impl Into<String>) {
-        let _ = self.pieces.send(Piece::Out(text.into()));
+        let _ = self.queue.send(QueuedText::Stdout(text.into()));
     }
 
     /// Prints to standard error, exactly this.
     pub(crate) fn aside(&self, text: impl Into<String>) {
-        let _ = self.pieces.send(Piece::Aside(text.into()));
+        let _ = self.queue.send(QueuedText::Stderr(text.into()));
     }
 
-    /// Waits until everything is written; says why standard output could not be, unless its reader has just gone.
+    /// Waits until everything is written. Returns why standard output could not be written, unless its reader is gone.
     pub(crate) fn finish(self) -> Option<Error> {
-        drop(self.pieces);
+        drop(self.queue);
         self.thread.join().ok()?.filter(|error| error.kind() != ErrorKind::BrokenPipe)
     }
 }
 
-/// A reader that has gone is no reason to stop a turn: nothing more is written for it.
-fn print(pieces: &Receiver<Piece>) -> Option<Error> {
-    let (mut failed, mut asides_are_read) = (None, true);
-    for piece in pieces {
-        match piece {
-            Piece::Out(text) if failed.is_none() => failed = write(std::io::stdout().lock(), &text).err(),
-            Piece::Aside(text) if asides_are_read => {
-                asides_are_read = write(std::io::stderr().lock(), &text).is_ok();
+/// Writes until the queue is closed. A reader that is gone does not end a turn: nothing more is written for it.
+fn write_queued(queued: &Receiver<QueuedText>) -> Option<Error> {
+    let (mut stdout_error, mut has_stderr_reader) = (None, true);
+    for text in queued {
+        match text {
+            QueuedText::Stdout(text) if stdout_error.is_none() => {
+                stdout_error = write(std::io::stdout().lock(), &text).err();
             }
-            Piece::Out(_) | Piece::Aside(_) => {}
+            QueuedText::Stderr(text) if has_stderr_reader => {
+                has_stderr_reader = write(std::io::stderr().lock(), &text).is_ok();
+            }
+            QueuedText::Stdout(_) | QueuedText::Stderr(_) => {}
         }
     }
-    failed
+    stdout_error
 }
 
 fn write(mut to: impl Write, text: &str) -> std::io::Result<()> {

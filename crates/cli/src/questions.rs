@@ -1,17 +1,17 @@
-//! Questions that are open: which there are, and how each can be answered.
+//! Open questions of a session, and asking the user at the terminal.
 
 use std::io::{BufRead, IsTerminal, Read, Write};
 
 use longhaul_agent::{Error, Result, Session};
 use longhaul_protocol::{Question, QuestionId};
+pub(crate) use longhaul_transcript::question_text as question;
 
 use crate::output::safe;
 use crate::suggested_command::quoted;
 
-/// More of a line is no answer to a yes-or-no question.
+/// The longest line that is read as an answer to `[y/N]`.
 const MAX_ANSWER_BYTES: u64 = 1 << 10;
 
-/// A question that nobody has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OpenQuestion {
     pub(crate) id: QuestionId,
@@ -25,20 +25,19 @@ impl From<&Question> for OpenQuestion {
 }
 
 impl OpenQuestion {
-    /// The question, for people.
     pub(crate) fn shown(&self) -> String {
         question(&self.text)
     }
 
-    /// How it is answered from anywhere.
+    /// The command that answers it with yes.
     pub(crate) fn command(&self, key: &str) -> String {
-        format!("longhaul answer -s {} {} yes", quoted(&safe(key)), self.id)
+        answer_command(key, self.id)
     }
 }
 
-/// A question, for people: all of it, because whoever approves something must see it to its end. The agent bounds it.
-pub(crate) fn question(text: &str) -> String {
-    format!("question: {}", safe(text.trim_end()).replace('\n', "\n  "))
+/// The command that answers a question from anywhere.
+pub(crate) fn answer_command(key: &str, id: QuestionId) -> String {
+    format!("longhaul answer -s {} {id} yes", quoted(&safe(key)))
 }
 
 /// The questions of a session that wait for an answer.
@@ -46,7 +45,7 @@ pub(crate) async fn open_questions(session: &Session) -> Result<Vec<OpenQuestion
     Ok(session.open_questions().await?.iter().map(OpenQuestion::from).collect())
 }
 
-/// Yes or no, in the words of somebody who was asked just that.
+/// `yes` or `no`, if the line says so.
 pub(crate) fn yes_or_no(line: &str) -> Option<&'static str> {
     match line.trim().to_lowercase().as_str() {
         "y" | "yes" => Some("yes"),
@@ -55,7 +54,7 @@ pub(crate) fn yes_or_no(line: &str) -> Option<&'static str> {
     }
 }
 
-/// Asks whoever is at the terminal; anything but a yes is a no.
+/// Asks the user at the terminal. Anything but a yes is a no.
 pub(crate) fn confirm(question: &str) -> std::io::Result<bool> {
     let mut errors = std::io::stderr().lock();
     write!(errors, "{question} [y/N] ")?;
@@ -65,14 +64,13 @@ pub(crate) fn confirm(question: &str) -> std::io::Result<bool> {
     Ok(yes_or_no(&line) == Some("yes"))
 }
 
-/// Whether a question is open no more, now that this came of an answer. One that could not be saved is asked again: whoever
-/// typed it must not learn later that what they said next was taken for something else.
+/// Whether a question is settled after an attempt to answer it. It stays open where the answer could not be saved.
 pub(crate) fn is_settled(answered: &Result<()>) -> bool {
     matches!(answered, Ok(()) | Err(Error::NoSuchQuestion { .. }))
 }
 
-/// Whether somebody is at the terminal who can be asked.
-pub(crate) fn somebody_is_there() -> bool {
+/// Whether there is a terminal to ask the user on.
+pub(crate) fn has_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 

@@ -1,63 +1,69 @@
-//! Which session somebody means.
+//! From the name that the user typed to a session.
 
+use std::sync::Arc;
+
+use longhaul_agent::{Client, Redactor, Session};
 use longhaul_journal::{Error, Journal, SessionEntry, SqliteJournal, all_sessions};
 use longhaul_protocol::SessionId;
 
 use crate::BadUsage;
-use crate::args::Place;
+use crate::args::GlobalArgs;
+use crate::nearest::nearest;
 use crate::output::shortened;
-use crate::short_id::{Named, find};
+use crate::short_id::{IdMatch, find};
 use crate::suggested_command::quoted;
 
-/// Keys that are less alike than this were hardly meant.
-const ALIKE: f64 = 0.82;
+/// Jaro-Winkler similarity below which a key is no suggestion.
+const MIN_SIMILARITY: f64 = 0.82;
+/// Sessions that an error names where several fit.
+const MAX_NAMED_SESSIONS: usize = 10;
 
-/// So many sessions are named where several fit.
-const MOST_NAMED: usize = 10;
-
-/// The session that a name means: the one with this key; else the only one whose key begins so, or with this id, or whose id begins or
-/// ends so. Where several fit, or none does, the error says which there are.
+/// The session with this key; else the only one whose key starts with `name`, or whose id is, starts or ends with it. The error names the
+/// sessions that fit, or the nearest keys.
 pub(crate) async fn find_session(journal: &dyn Journal, name: &str) -> anyhow::Result<SessionEntry> {
     if let Some(entry) = journal.session(name).await? {
         return Ok(entry);
     }
-    // Every key begins with nothing, and a variable of a script that was never set means none of them.
+    // Every key starts with the empty string, which an unset variable of a script passes by mistake.
     if name.trim().is_empty() {
         return Err(
             BadUsage("which session? Its name is empty; longhaul sessions lists them".to_owned()).into()
         );
     }
     let mut sessions = all_sessions(journal).collect().await?;
-    match meant(&sessions, name) {
-        Meant::One(index) => Ok(sessions.swap_remove(index)),
-        Meant::Several(keys) => {
-            let more = keys.len().saturating_sub(MOST_NAMED);
+    match match_name(&sessions, name) {
+        NameMatch::One(index) => Ok(sessions.swap_remove(index)),
+        NameMatch::Several(keys) => {
+            let more = keys.len().saturating_sub(MAX_NAMED_SESSIONS);
             let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
-            let lines = keys.iter().take(MOST_NAMED).map(|key| format!("\n  {}", shortened(key, 200)));
+            let lines =
+                keys.iter().take(MAX_NAMED_SESSIONS).map(|key| format!("\n  {}", shortened(key, 200)));
             let lines: String = lines.collect();
             Err(BadUsage(format!("{name:?} fits several sessions:{lines}{more}")).into())
         }
-        Meant::Nothing(near) if near.is_empty() => Err(Error::NoSuchSession { key: name.to_owned() }.into()),
-        Meant::Nothing(near) => {
+        NameMatch::Nothing(near) if near.is_empty() => {
+            Err(Error::NoSuchSession { key: name.to_owned() }.into())
+        }
+        NameMatch::Nothing(near) => {
             let near: Vec<String> = near.iter().map(|key| shortened(key, 200)).collect();
             Err(BadUsage(format!("there is no session {name:?}; did you mean {}?", near.join(" or "))).into())
         }
     }
 }
 
-/// The key that a name means where a session may also begin with it: that of the one that is meant, or the name itself.
+/// The key of the session that `name` means, or `name` itself where no session fits: a new one gets that key.
 pub(crate) async fn key_or_new(journal: &dyn Journal, name: &str) -> anyhow::Result<String> {
     if journal.session(name).await?.is_some() {
         return Ok(name.to_owned());
     }
-    match meant(&all_sessions(journal).collect().await?, name) {
-        Meant::Nothing(_) => Ok(name.to_owned()),
+    match match_name(&all_sessions(journal).collect().await?, name) {
+        NameMatch::Nothing(_) => Ok(name.to_owned()),
         _ => Ok(find_session(journal, name).await?.key),
     }
 }
 
 /// The session with exactly this key or id: for what can't be undone.
-pub(crate) async fn find_exactly(journal: &dyn Journal, name: &str) -> anyhow::Result<SessionEntry> {
+pub(crate) async fn find_session_exactly(journal: &dyn Journal, name: &str) -> anyhow::Result<SessionEntry> {
     if let Some(entry) = journal.session(name).await? {
         return Ok(entry);
     }
@@ -66,22 +72,43 @@ pub(crate) async fn find_exactly(journal: &dyn Journal, name: &str) -> anyhow::R
     {
         return Ok(entry);
     }
-    match find_session(journal, name).await {
-        Ok(entry) => {
-            let key = shortened(&entry.key, 200);
-            Err(BadUsage(format!("this can't be undone, so name the session in full: {key}")).into())
-        }
-        Err(error) => Err(error),
-    }
+    let key = shortened(&find_session(journal, name).await?.key, 200);
+    Err(BadUsage(format!("this can't be undone, so name the session in full: {key}")).into())
 }
 
-/// The journal with the session that a name means.
-pub(crate) async fn open_session(place: &Place, name: &str) -> anyhow::Result<(SqliteJournal, SessionEntry)> {
-    let Some(journal) = place.journal().await? else {
-        return Err(Error::NoSuchSession { key: name.to_owned() }.into());
-    };
+/// The journal. In a home without one no session has this name.
+pub(crate) async fn open_journal_with(globals: &GlobalArgs, name: &str) -> anyhow::Result<SqliteJournal> {
+    globals.open_journal().await?.ok_or_else(|| Error::NoSuchSession { key: name.to_owned() }.into())
+}
+
+/// The journal with the session that `name` means.
+pub(crate) async fn open_session(
+    globals: &GlobalArgs,
+    name: &str,
+) -> anyhow::Result<(SqliteJournal, SessionEntry)> {
+    let journal = open_journal_with(globals, name).await?;
     let entry = find_session(&journal, name).await?;
     Ok((journal, entry))
+}
+
+/// Like [`open_session`], but refuses a session in the trash.
+pub(crate) async fn open_live_entry(
+    globals: &GlobalArgs,
+    name: &str,
+) -> anyhow::Result<(SqliteJournal, SessionEntry)> {
+    let (journal, entry) = open_session(globals, name).await?;
+    refuse_trashed(&journal, &entry.key).await?;
+    Ok((journal, entry))
+}
+
+/// A client's handle to the session that `name` means. Refuses a session in the trash.
+pub(crate) async fn open_live_session(
+    globals: &GlobalArgs,
+    name: &str,
+    redactor: Redactor,
+) -> anyhow::Result<Session> {
+    let (journal, entry) = open_live_entry(globals, name).await?;
+    Ok(Client::new(Arc::new(journal), redactor).session(&entry.key).await?)
 }
 
 pub(crate) async fn refuse_trashed(journal: &dyn Journal, key: &str) -> anyhow::Result<()> {
@@ -96,52 +123,43 @@ pub(crate) async fn refuse_trashed(journal: &dyn Journal, key: &str) -> anyhow::
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Meant<'a> {
-    /// The one at this place.
+enum NameMatch<'a> {
+    /// An index into the sessions.
     One(usize),
-    /// These keys fit.
+    /// All keys that fit.
     Several(Vec<&'a str>),
-    /// None does; these keys are the nearest.
+    /// The nearest keys.
     Nothing(Vec<&'a str>),
 }
 
-fn meant<'a>(sessions: &'a [SessionEntry], name: &str) -> Meant<'a> {
-    let at = |index: &usize| sessions[*index].key.as_str();
-    let begin: Vec<usize> =
+fn match_name<'a>(sessions: &'a [SessionEntry], name: &str) -> NameMatch<'a> {
+    let key = |index: &usize| sessions[*index].key.as_str();
+    let prefixed: Vec<usize> =
         (0..sessions.len()).filter(|index| sessions[*index].key.starts_with(name)).collect();
-    match &begin[..] {
-        [one] => return Meant::One(*one),
+    match &prefixed[..] {
+        [one] => return NameMatch::One(*one),
         [] => {}
-        // What was put away is hardly meant where something else fits.
+        // A session in the trash counts only where no other fits.
         several => {
-            let here: Vec<usize> =
+            let live: Vec<usize> =
                 several.iter().copied().filter(|index| !sessions[*index].trashed).collect();
-            return match here[..] {
-                [one] => Meant::One(one),
-                _ => Meant::Several(several.iter().map(at).collect()),
+            return match live[..] {
+                [one] => NameMatch::One(one),
+                _ => NameMatch::Several(several.iter().map(key).collect()),
             };
         }
     }
-    let place = |id: SessionId| sessions.iter().position(|entry| entry.id == id);
+    let index_of = |id: SessionId| sessions.iter().position(|entry| entry.id == id);
     match find(sessions.iter().map(|entry| entry.id), name) {
-        Named::One(id) => place(id).map_or(Meant::Nothing(vec![]), Meant::One),
-        Named::Several(ids) => {
-            Meant::Several(ids.into_iter().filter_map(place).map(|index| at(&index)).collect())
+        IdMatch::One(id) => index_of(id).map_or(NameMatch::Nothing(vec![]), NameMatch::One),
+        IdMatch::Several(ids) => {
+            NameMatch::Several(ids.into_iter().filter_map(index_of).map(|index| key(&index)).collect())
         }
-        Named::Nothing => Meant::Nothing(nearest(sessions, name)),
+        IdMatch::Nothing => {
+            let live = sessions.iter().filter(|entry| !entry.trashed).map(|entry| entry.key.as_str());
+            NameMatch::Nothing(nearest(live, name, MIN_SIMILARITY))
+        }
     }
-}
-
-/// The keys that somebody may have meant, the nearest first; at most three.
-fn nearest<'a>(sessions: &'a [SessionEntry], name: &str) -> Vec<&'a str> {
-    let mut near: Vec<(f64, &str)> = sessions
-        .iter()
-        .filter(|entry| !entry.trashed)
-        .map(|entry| (strsim::jaro_winkler(&entry.key, name), entry.key.as_str()))
-        .filter(|(likeness, _)| *likeness > ALIKE)
-        .collect();
-    near.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-    near.into_iter().take(3).map(|(_, key)| key).collect()
 }
 
 #[cfg(test)]

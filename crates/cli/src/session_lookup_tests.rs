@@ -28,16 +28,19 @@ fn some() -> Vec<SessionEntry> {
 fn a_session_is_meant_by_the_beginning_of_its_key_or_a_part_of_its_id() {
     let sessions = some();
 
-    assert_eq!(meant(&sessions, "cli:k"), Meant::One(2));
-    assert_eq!(meant(&sessions, "bbbbb2"), Meant::One(1));
-    assert_eq!(meant(&sessions, "01JDFJM0000000000000AAAAA1"), Meant::One(0));
+    assert_eq!(match_name(&sessions, "cli:k"), NameMatch::One(2));
+    assert_eq!(match_name(&sessions, "bbbbb2"), NameMatch::One(1));
+    assert_eq!(match_name(&sessions, "01JDFJM0000000000000AAAAA1"), NameMatch::One(0));
     assert_eq!(
-        meant(&sessions, "cli:gar"),
-        Meant::Several(vec!["cli:garden-1a2b3c4d", "cli:garden-1a2b3c4d-2"])
+        match_name(&sessions, "cli:gar"),
+        NameMatch::Several(vec!["cli:garden-1a2b3c4d", "cli:garden-1a2b3c4d-2"])
     );
-    assert_eq!(meant(&sessions, "01JDFJM").clone_len(), 3);
-    assert_eq!(meant(&sessions, "cli:kichten-5e6f7a8b"), Meant::Nothing(vec!["cli:kitchen-5e6f7a8b"]));
-    assert_eq!(meant(&sessions, "zzz"), Meant::Nothing(vec![]));
+    assert_eq!(match_name(&sessions, "01JDFJM").clone_len(), 3);
+    assert_eq!(
+        match_name(&sessions, "cli:kichten-5e6f7a8b"),
+        NameMatch::Nothing(vec!["cli:kitchen-5e6f7a8b"])
+    );
+    assert_eq!(match_name(&sessions, "zzz"), NameMatch::Nothing(vec![]));
 }
 
 /// S5.
@@ -46,10 +49,10 @@ fn what_is_in_the_trash_is_not_meant_where_something_else_fits() {
     let mut sessions = some();
     sessions[0].trashed = true;
 
-    assert_eq!(meant(&sessions, "cli:gar"), Meant::One(1));
+    assert_eq!(match_name(&sessions, "cli:gar"), NameMatch::One(1));
 }
 
-impl Meant<'_> {
+impl NameMatch<'_> {
     fn clone_len(&self) -> usize {
         match self {
             Self::Several(keys) | Self::Nothing(keys) => keys.len(),

@@ -1,4 +1,4 @@
-use longhaul_protocol::{CallId, QuestionId};
+use longhaul_protocol::{CallId, QuestionId, TaskId};
 
 use super::*;
 
@@ -11,24 +11,24 @@ fn a_task_is_found_by_its_id_its_beginning_and_its_end() {
     let known = [task(1), task(1 << 120 | 2)];
 
     for name in [known[0].to_string(), short(known[0]), known[0].to_string().to_uppercase()] {
-        assert_eq!(find(known, &name), Named::One(known[0]), "{name}");
+        assert_eq!(find(known, &name), IdMatch::One(known[0]), "{name}");
     }
     let beginning = known[1].to_string();
-    assert_eq!(find(known, &beginning[5..10]), Named::One(known[1]));
-    assert_eq!(find(known, &beginning[..10]), Named::One(known[1]));
+    assert_eq!(find(known, &beginning[5..10]), IdMatch::One(known[1]));
+    assert_eq!(find(known, &beginning[..10]), IdMatch::One(known[1]));
 }
 
 #[test]
 fn what_fits_several_is_none_of_them() {
     let known = [task(1 << 40 | 1), task(2 << 40 | 1)];
 
-    assert_eq!(find(known, "0001"), Named::Several(known.to_vec()));
-    assert_eq!(find(known, "zzzz"), Named::Nothing);
-    assert_eq!(find(known, "01"), Named::Nothing, "so little may be a word");
-    assert_eq!(find(known, "task_"), Named::Nothing);
-    assert_eq!(find(known, "task_1"), Named::Nothing, "nor is what comes after it long enough");
-    assert_eq!(find(known, "task_0001"), Named::Nothing, "no id begins so");
-    assert_eq!(find(known, ""), Named::Nothing);
+    assert_eq!(find(known, "0001"), IdMatch::Several(known.to_vec()));
+    assert_eq!(find(known, "zzzz"), IdMatch::Nothing);
+    assert_eq!(find(known, "01"), IdMatch::Nothing, "so little may be a word");
+    assert_eq!(find(known, "task_"), IdMatch::Nothing);
+    assert_eq!(find(known, "task_1"), IdMatch::Nothing, "nor is what comes after it long enough");
+    assert_eq!(find(known, "task_0001"), IdMatch::Nothing, "no id begins so");
+    assert_eq!(find(known, ""), IdMatch::Nothing);
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_question_is_named_as_a_task_is() {
     let id = question.to_string();
 
     for name in [&id, &id[..6], &id[id.len() - 6..], &id.to_lowercase()] {
-        assert_eq!(find([question], name), Named::One(question), "{name}");
+        assert_eq!(find([question], name), IdMatch::One(question), "{name}");
     }
-    assert_eq!(find([question], "yes"), Named::Nothing);
+    assert_eq!(find([question], "yes"), IdMatch::Nothing);
 }

@@ -1,23 +1,21 @@
-//! The signals that end a process that runs for long.
+//! The signals that end or suspend a process.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The number of the signal that Ctrl-C sends.
-pub(crate) const INTERRUPT: u8 = 2;
+pub(crate) const SIGINT: u8 = 2;
+/// The number of the signal that comes when the terminal is gone.
+const SIGHUP: u8 = 1;
 
-/// The number of the signal that comes when a terminal is gone.
-const HANG_UP: u8 = 1;
-
-/// The signals that end or suspend.
-pub(crate) struct Ends {
+/// SIGTERM, SIGINT, SIGHUP and SIGQUIT. Once it exists, they no longer end the process by themselves.
+pub(crate) struct ExitSignals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
     quit: Signal,
 }
 
-impl Ends {
-    /// From here on they are ours.
+impl ExitSignals {
     pub(crate) fn new() -> anyhow::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -27,22 +25,22 @@ impl Ends {
         })
     }
 
-    /// The number of the next one.
+    /// Waits for a signal and returns its number.
     pub(crate) async fn next(&mut self) -> u8 {
         tokio::select! {
             _ = self.terminate.recv() => 15,
-            _ = self.interrupt.recv() => INTERRUPT,
-            _ = self.hang_up.recv() => HANG_UP,
+            _ = self.interrupt.recv() => SIGINT,
+            _ = self.hang_up.recv() => SIGHUP,
             _ = self.quit.recv() => 3,
         }
     }
 
-    /// The number of the next one that means it, for whoever is on the way out already. When a terminal goes, its signal comes
-    /// from the system, from the shell, and beside another one: nobody asks twice by that.
-    pub(crate) async fn again(&mut self) -> u8 {
+    /// Waits for a signal that asks a process to hurry which is already on its way out. SIGHUP is not one: when a terminal goes, both the
+    /// system and the shell send it.
+    pub(crate) async fn next_deliberate(&mut self) -> u8 {
         loop {
             let number = self.next().await;
-            if number != HANG_UP {
+            if number != SIGHUP {
                 return number;
             }
         }

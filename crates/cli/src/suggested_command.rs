@@ -1,55 +1,51 @@
-//! How a session is gone on with: as a command that does so when it is copied word for word.
+//! Commands that the program suggests, to be copied into a shell as they are.
 
-use crate::args::{Choice, Place};
+use crate::args::GlobalArgs;
 
-/// The command that goes on with what is unfinished in a session.
-pub(crate) fn resume(place: &Place, choice: &Choice, key: &str) -> String {
-    command(place, choice, &["resume", key])
+pub(crate) fn resume(globals: &GlobalArgs, key: &str) -> String {
+    command(globals, &["resume", key])
 }
 
 /// The command that opens the conversation of a session.
-pub(crate) fn come_back(place: &Place, choice: &Choice, key: &str) -> String {
-    command(place, choice, &["-s", key])
+pub(crate) fn open_chat(globals: &GlobalArgs, key: &str) -> String {
+    command(globals, &["-s", key])
 }
 
-/// A command of this program for the same home, config and model as this one.
-pub(crate) fn command(place: &Place, choice: &Choice, words: &[&str]) -> String {
-    with_flags(place.given().into_iter().chain(choice.given()), words)
+/// A command with the same `--home`, `--config` and `--model` as this one.
+pub(crate) fn command(globals: &GlobalArgs, words: &[&str]) -> String {
+    with_flags(globals.flags(), words)
 }
 
-/// A command of this program that is about the home alone.
-pub(crate) fn home_command(place: &Place, words: &[&str]) -> String {
-    with_flags(place.given().into_iter(), words)
+/// A command with the same `--home` as this one.
+pub(crate) fn home_command(globals: &GlobalArgs, words: &[&str]) -> String {
+    with_flags(globals.home_flag().into_iter().collect(), words)
 }
 
-fn with_flags(given: impl Iterator<Item = (&'static str, String)>, words: &[&str]) -> String {
-    let given = given.flat_map(|(flag, value)| [flag.to_owned(), value]);
-    let words = given.chain(unmistakable(words));
-    std::iter::once("longhaul".to_owned())
-        .chain(words.map(|word| quoted(&word)))
-        .collect::<Vec<_>>()
-        .join(" ")
+fn with_flags(flags: Vec<(&'static str, String)>, words: &[&str]) -> String {
+    let flags = flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]);
+    let words = flags.chain(guard_keys(words)).map(|word| quoted(&word));
+    std::iter::once("longhaul".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// The words of a command, of which only `-s` is a flag: a key may begin like one.
-fn unmistakable(words: &[&str]) -> Vec<String> {
-    let mut said = Vec::new();
+/// Keeps a key that starts with `-` from being read as a flag. The only flag among `words` is `-s`.
+fn guard_keys(words: &[&str]) -> Vec<String> {
+    let mut guarded = Vec::new();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match (*word, words.as_slice().first()) {
             ("-s", Some(key)) if key.starts_with('-') => {
-                said.push(format!("-s={key}"));
+                guarded.push(format!("-s={key}"));
                 words.next();
             }
-            ("-s", _) => said.push("-s".to_owned()),
-            (word, _) if word.starts_with('-') => said.extend(["--".to_owned(), word.to_owned()]),
-            (word, _) => said.push(word.to_owned()),
+            ("-s", _) => guarded.push("-s".to_owned()),
+            (word, _) if word.starts_with('-') => guarded.extend(["--".to_owned(), word.to_owned()]),
+            (word, _) => guarded.push(word.to_owned()),
         }
     }
-    said
+    guarded
 }
 
-/// A word as a shell takes it for one.
+/// One word of a shell command, in quotes if it needs them.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
     match !word.is_empty() && word.bytes().all(is_plain) {

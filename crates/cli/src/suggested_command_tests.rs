@@ -21,7 +21,7 @@ fn the_way_on_names_the_home_the_config_and_the_model_that_were_named() {
     let given = ["longhaul", "--home", "/h o", "--model", "m/x", "--config", "/c.toml", "run", "x"];
     let given = Arguments::parse_from(given);
 
-    let ways = [plain, given].map(|arguments| resume(&arguments.place, &arguments.choice, "a b"));
+    let ways = [plain, given].map(|arguments| resume(&arguments.globals, "a b"));
 
     let full = "longhaul --home '/h o' --config /c.toml --model m/x resume 'a b'";
     assert_eq!(ways, ["longhaul resume 'a b'", full]);
@@ -30,9 +30,9 @@ fn the_way_on_names_the_home_the_config_and_the_model_that_were_named() {
 /// S1: also for a key that looks like a flag.
 #[test]
 fn the_way_on_is_taken_for_what_it_is() {
-    let Arguments { place, choice, .. } = Arguments::parse_from(["longhaul"]);
+    let Arguments { globals, .. } = Arguments::parse_from(["longhaul"]);
 
-    let ways = [resume(&place, &choice, "-x"), come_back(&place, &choice, "-x")];
+    let ways = [resume(&globals, "-x"), open_chat(&globals, "-x")];
 
     assert_eq!(ways, ["longhaul resume -- -x", "longhaul -s=-x"]);
     for way in ways {

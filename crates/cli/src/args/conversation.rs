@@ -1,4 +1,4 @@
-//! What the commands of a conversation are told.
+//! The options of the chat, `run`, `resume`, `compact` and `models`.
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -64,7 +64,7 @@ pub(crate) struct ModelsOptions {
 
 /// How the conversation begins, where no command is named.
 #[derive(Args, Default)]
-pub(crate) struct TalkOptions {
+pub(crate) struct ChatOptions {
     /// Talk in this session, in place of the folder's own.
     // An id of its own: that of a command's session would be taken for it.
     #[arg(id = "opened_session", short = 's', long = "session", value_name = "KEY", conflicts_with = "new", value_parser = NonEmptyStringValueParser::new())]
@@ -80,7 +80,7 @@ pub(crate) struct TalkOptions {
     pub(crate) plain: bool,
 }
 
-impl TalkOptions {
+impl ChatOptions {
     /// A flag that was given, if one was.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let flags = [

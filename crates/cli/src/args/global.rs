@@ -10,17 +10,11 @@ use longhaul_protocol::PrintablePath;
 
 use crate::BadUsage;
 
-/// Where everything lives.
 #[derive(Args)]
-pub(crate) struct Place {
+pub(crate) struct GlobalArgs {
     /// The folder that everything lives in [default: $LONGHAUL_HOME, else ~/.longhaul].
-    #[arg(long = "home", value_name = "DIR", global = true)]
-    folder: Option<PathBuf>,
-}
-
-/// What answers, where it works, and which file says the rest.
-#[derive(Args)]
-pub(crate) struct Choice {
+    #[arg(long, value_name = "DIR", global = true)]
+    home: Option<PathBuf>,
     /// A config file in place of the home's config.toml.
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
@@ -35,12 +29,17 @@ pub(crate) struct Choice {
     pub(crate) verbose: u8,
 }
 
-impl Choice {
-    /// What was named on the command line and holds for whoever goes on, with its flags.
-    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
+impl GlobalArgs {
+    /// `--home` with its absolute path, if the user gave it. A suggested command repeats it.
+    pub(crate) fn home_flag(&self) -> Option<(&'static str, String)> {
+        self.home.as_ref().map(|folder| ("--home", absolute(folder)))
+    }
+
+    /// The flags that a command about the same session has to repeat, with their values.
+    pub(crate) fn flags(&self) -> Vec<(&'static str, String)> {
         let config = self.config.as_ref().map(|file| ("--config", absolute(file)));
         let model = self.model.clone().map(|model| ("--model", model));
-        config.into_iter().chain(model).collect()
+        self.home_flag().into_iter().chain(config).chain(model).collect()
     }
 
     /// What the config is made from besides the home.
@@ -59,7 +58,7 @@ impl Choice {
         })
     }
 
-    /// The folder that was named, which must be there.
+    /// The canonical path of `--work-dir`, which must be a folder.
     pub(crate) fn work_dir(&self) -> anyhow::Result<Option<PathBuf>> {
         let Some(folder) = &self.work_dir else { return Ok(None) };
         match folder.canonicalize() {
@@ -72,23 +71,11 @@ impl Choice {
             Err(error) => Err(BadUsage(format!("--work-dir {}: {error}", folder.printable())).into()),
         }
     }
-}
 
-/// A path that means the same from everywhere.
-fn absolute(path: &Path) -> String {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
-}
-
-impl Place {
-    /// The folder, if it was named on the command line, with its flag.
-    pub(crate) fn given(&self) -> Option<(&'static str, String)> {
-        self.folder.as_ref().map(|folder| ("--home", absolute(folder)))
-    }
-
-    pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
+    pub(crate) fn home_dir(&self) -> anyhow::Result<PathBuf> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let default = || variable("HOME").map(|user| user.join(".longhaul"));
-        let folder = self.folder.clone().or_else(|| variable("LONGHAUL_HOME")).or_else(default);
+        let folder = self.home.clone().or_else(|| variable("LONGHAUL_HOME")).or_else(default);
         match folder {
             Some(folder) if !folder.as_os_str().is_empty() => Ok(folder),
             _ => Err(BadUsage("no home: name a folder with --home, or set LONGHAUL_HOME or HOME".to_owned())
@@ -96,9 +83,9 @@ impl Place {
         }
     }
 
-    /// The home, if a journal was ever made there. Looking changes nothing.
-    pub(crate) fn existing(&self) -> anyhow::Result<Option<Home>> {
-        let folder = self.folder()?;
+    /// The home, if it has a journal. Creates nothing.
+    pub(crate) fn existing_home(&self) -> anyhow::Result<Option<Home>> {
+        let folder = self.home_dir()?;
         if !folder.try_exists().with_context(|| format!("{} can't be looked at", folder.printable()))? {
             return Ok(None);
         }
@@ -106,16 +93,19 @@ impl Place {
         Ok(if home.has_journal()? { Some(home) } else { None })
     }
 
-    /// The journal, if there is one.
-    pub(crate) async fn journal(&self) -> anyhow::Result<Option<SqliteJournal>> {
-        match self.existing()? {
+    /// The journal of the home, if there is one. Creates nothing.
+    pub(crate) async fn open_journal(&self) -> anyhow::Result<Option<SqliteJournal>> {
+        match self.existing_home()? {
             Some(home) => Ok(Some(SqliteJournal::open(&home).await?)),
             None => Ok(None),
         }
     }
 
-    /// The journal, made if there is none.
-    pub(crate) async fn journal_or_new(&self) -> anyhow::Result<SqliteJournal> {
-        Ok(SqliteJournal::open(&Home::create(&self.folder()?)?).await?)
+    pub(crate) async fn open_or_create_journal(&self) -> anyhow::Result<SqliteJournal> {
+        Ok(SqliteJournal::open(&Home::create(&self.home_dir()?)?).await?)
     }
+}
+
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }

@@ -1,4 +1,4 @@
-//! What `longhaul memory` and `remember` are told.
+//! The options of `memory` and `remember`.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ pub(crate) struct MemoryOptions {
     #[command(subcommand)]
     pub(crate) command: Option<MemoryCommand>,
     #[command(flatten)]
-    pub(crate) whose: WhoseMemory,
+    pub(crate) scope: MemoryScopeArgs,
     /// Print JSON.
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -18,7 +18,7 @@ pub(crate) struct MemoryOptions {
 
 /// Which memory is meant: by default that of the folder that new sessions work in.
 #[derive(Args)]
-pub(crate) struct WhoseMemory {
+pub(crate) struct MemoryScopeArgs {
     /// The memory of this session.
     #[arg(short, long, value_name = "KEY", global = true, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,

@@ -1,4 +1,4 @@
-//! The command line: every flag is documented where it is defined.
+//! The command line. The doc comment of a flag is its help.
 
 mod config;
 mod conversation;
@@ -14,12 +14,12 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use self::config::{CompletionsOptions, ConfigCommand, TrustOptions};
 pub(crate) use self::conversation::{
-    CompactOptions, ModelsOptions, ResumeOptions, RunOptions, SessionOptions, TalkOptions,
+    ChatOptions, CompactOptions, ModelsOptions, ResumeOptions, RunOptions, SessionOptions,
 };
-pub(crate) use self::global::{Choice, Place};
+pub(crate) use self::global::GlobalArgs;
 pub(crate) use self::inbox::{CancelOptions, Mode, SendOptions};
 pub(crate) use self::journal::{BackupOptions, EraseOptions, Family, RestoreOptions, VerifyOptions};
-pub(crate) use self::memory::{EditOptions, MemoryCommand, MemoryOptions, RememberOptions, WhoseMemory};
+pub(crate) use self::memory::{EditOptions, MemoryCommand, MemoryOptions, MemoryScopeArgs, RememberOptions};
 pub(crate) use self::sessions::{
     ForkOptions, ForkPoint, ImportOptions, ListOptions, SessionsCommand, ShowOptions,
 };
@@ -37,11 +37,9 @@ pub(crate) use self::tasks::{
 #[command(name = "longhaul", version, max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) globals: GlobalArgs,
     #[command(flatten)]
-    pub(crate) choice: Choice,
-    #[command(flatten)]
-    pub(crate) talk: TalkOptions,
+    pub(crate) talk: ChatOptions,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }

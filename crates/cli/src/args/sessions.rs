@@ -1,4 +1,4 @@
-//! What the commands about sessions are told.
+//! The options of `sessions` and `fork`.
 
 use std::path::PathBuf;
 

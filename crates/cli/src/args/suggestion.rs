@@ -1,4 +1,4 @@
-//! What is said about a command line that can't be understood: besides what is wrong, what was probably meant.
+//! Suggestions for a command line that can't be parsed.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
@@ -6,11 +6,11 @@ use clap::{Command, CommandFactory};
 use crate::args::Arguments;
 use crate::suggested_command::quoted;
 
-/// Flags that are less alike than this are not meant.
-const ALIKE: f64 = 0.7;
+/// Jaro similarity below which a flag is no suggestion.
+const MIN_SIMILARITY: f64 = 0.7;
 
-/// The refusal of a command line, with a tip where the parser has none.
-pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error {
+/// Adds a suggestion to the error where the parser has none.
+pub(crate) fn with_suggestion(mut error: clap::Error, words: &[String]) -> clap::Error {
     let has_tip = [
         ContextKind::SuggestedArg,
         ContextKind::SuggestedSubcommand,
@@ -32,7 +32,7 @@ pub(crate) fn with_tip(mut error: clap::Error, words: &[String]) -> clap::Error 
     error
 }
 
-/// Whoever says something without a command most likely wants it to be answered.
+/// An unknown command is most likely a prompt without `run`.
 fn prompt_without_run(error: &clap::Error, words: &[String], has_tip: bool) -> Option<String> {
     let wrong = text(error, ContextKind::InvalidSubcommand)?;
     let at = words.iter().position(|word| word == wrong)?;
@@ -45,7 +45,7 @@ fn prompt_without_run(error: &clap::Error, words: &[String], has_tip: bool) -> O
     Some(format!("to say something to the agent: longhaul run {}", prompt(said)))
 }
 
-/// A prompt is one word for the shell only between quotes.
+/// Extra arguments of `run` are most likely a prompt without quotes.
 fn prompt_without_quotes(error: &clap::Error, words: &[String]) -> Option<String> {
     let wrong = text(error, ContextKind::InvalidArg)?;
     let at = words.iter().position(|word| word == "run")?;
@@ -63,15 +63,15 @@ fn prompt(words: &[String]) -> String {
     }
 }
 
-/// A flag that the command doesn't have, and others do.
+/// An unknown flag that another command has.
 fn flag_of_another(error: &clap::Error) -> Option<String> {
     let wrong = text(error, ContextKind::InvalidArg)?.strip_prefix("--")?.split('=').next()?.to_owned();
     let mut flags = Vec::new();
-    collect(&Arguments::command(), "longhaul", &mut flags);
+    collect_flags(&Arguments::command(), "longhaul", &mut flags);
     let alike = |(_, flag): &(String, String)| strsim::jaro(flag, &wrong);
     let best = flags.iter().max_by(|one, other| alike(one).total_cmp(&alike(other)))?;
     let (best, at_best) = (best.1.clone(), alike(best));
-    if at_best < ALIKE {
+    if at_best < MIN_SIMILARITY {
         return None;
     }
     let mut owners: Vec<String> =
@@ -82,12 +82,12 @@ fn flag_of_another(error: &clap::Error) -> Option<String> {
     Some(format!("--{best} is a flag of {}{more}", owners.join(", ")))
 }
 
-/// Every long flag of a command and those below it, with the command that it belongs to.
-fn collect(command: &Command, name: &str, flags: &mut Vec<(String, String)>) {
+/// Every long flag of a command and its subcommands, with the command.
+fn collect_flags(command: &Command, name: &str, flags: &mut Vec<(String, String)>) {
     let own = command.get_arguments().filter_map(|flag| flag.get_long());
     flags.extend(own.map(|flag| (name.to_owned(), flag.to_owned())));
     for below in command.get_subcommands() {
-        collect(below, &format!("{name} {}", below.get_name()), flags);
+        collect_flags(below, &format!("{name} {}", below.get_name()), flags);
     }
 }
 

@@ -1,6 +1,6 @@
 use clap::Parser;
 
-use super::with_tip;
+use super::with_suggestion;
 use crate::args::Arguments;
 
 /// What is said about a command line that is refused.
@@ -8,7 +8,7 @@ fn said(words: &[&str]) -> String {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let line = std::iter::once("longhaul".to_owned()).chain(words.clone());
     let Err(error) = Arguments::try_parse_from(line) else { panic!("{words:?} is understood") };
-    with_tip(error, &words).to_string()
+    with_suggestion(error, &words).to_string()
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What `longhaul tasks`, `answer` and `doctor` are told.
+//! The options of `tasks`, `answer` and `doctor`.
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};

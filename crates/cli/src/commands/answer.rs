@@ -1,38 +1,29 @@
-//! `longhaul answer`: settles a question, whoever runs the session.
+//! `longhaul answer`: answers an open question of a session, whichever process runs it.
 
-use std::sync::Arc;
-
-use longhaul_agent::{Client, redactor};
-use longhaul_journal::Error;
+use longhaul_agent::redactor;
 use longhaul_protocol::QuestionId;
 use serde_json::json;
 
-use crate::args::{AnswerOptions, Choice, Place};
-use crate::output::{json, line, note, safe, shortened};
-use crate::questions::{OpenQuestion, yes_or_no};
-use crate::session_lookup::{find_session, refuse_trashed};
-use crate::short_id::{Named, find};
+use crate::args::{AnswerOptions, GlobalArgs};
+use crate::output::{note, print, safe, shortened};
+use crate::questions::{OpenQuestion, open_questions, yes_or_no};
+use crate::session_lookup::open_live_session;
+use crate::short_id::{IdMatch, find};
 use crate::suggested_command::quoted;
 use crate::{BadUsage, config, exit, suggested_command};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: &AnswerOptions) -> anyhow::Result<u8> {
-    let key = &options.session;
-    let redactor = redactor(&config::load(place, choice)?)?;
-    let Some(journal) = place.journal().await? else {
-        return Err(Error::NoSuchSession { key: key.clone() }.into());
-    };
-    let entry = find_session(&journal, key).await?;
-    let key = &entry.key;
-    refuse_trashed(&journal, key).await?;
-    let session = Client::new(Arc::new(journal), redactor.clone()).session(key).await?;
-    let open: Vec<OpenQuestion> = session.open_questions().await?.iter().map(OpenQuestion::from).collect();
+pub(crate) async fn run(globals: &GlobalArgs, options: &AnswerOptions) -> anyhow::Result<u8> {
+    let redactor = redactor(&config::load(globals)?)?;
+    let session = open_live_session(globals, &options.session, redactor.clone()).await?;
+    let key = session.key();
+    let open = open_questions(&session).await?;
     let (question, words) = match &options.words[..] {
-        [name, words] => (named(&open, name)?, words),
+        [name, words] => (find_question(&open, name)?, words),
         [words] if words.parse::<QuestionId>().is_ok() => {
             let hint = format!("what is the answer? longhaul answer -s {} {words} yes|no|TEXT", quoted(key));
             return Err(BadUsage(hint).into());
         }
-        [words] => (only(&open, key)?, words),
+        [words] => (only_question(&open, key)?, words),
         _ => return Err(BadUsage("say yes, no, or words".to_owned()).into()),
     };
     if words.trim().is_empty() {
@@ -40,45 +31,44 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &AnswerOptions)
     }
     let words = yes_or_no(words).map_or_else(|| redactor.redact(words).into_owned(), str::to_owned);
     session.answer(question, &words).await?;
-    if options.json {
-        json(&json!({"session": key, "id": question, "answer": words}))?;
-    } else {
-        line(format!("answered {question}: {}", shortened(&words, 80)))?;
-    }
+    print(
+        options.json,
+        || json!({"session": key, "id": question, "answer": words}),
+        || vec![format!("answered {question}: {}", shortened(&words, 80))],
+    )?;
     if !session.is_running().await? {
-        let resume = suggested_command::resume(place, choice, key);
+        let resume = suggested_command::resume(globals, key);
         note(format!("the answer is saved, and nobody runs the session; to go on: {resume}"));
     }
     session.journal().close().await;
     Ok(exit::DONE)
 }
 
-/// The question that a name means. What is no open question is for the journal to explain.
-fn named(open: &[OpenQuestion], name: &str) -> anyhow::Result<QuestionId> {
+/// The open question that `name` means. A whole id that is not open is passed on: the journal says why it isn't.
+fn find_question(open: &[OpenQuestion], name: &str) -> anyhow::Result<QuestionId> {
     match (find(open.iter().map(|open| open.id), name), name.trim().to_ascii_uppercase().parse()) {
-        (Named::One(id), _) | (Named::Nothing, Ok(id)) => Ok(id),
-        (Named::Several(_), _) => {
-            Err(BadUsage(format!("{name:?} fits several questions{}", listed(open))).into())
+        (IdMatch::One(id), _) | (IdMatch::Nothing, Ok(id)) => Ok(id),
+        (IdMatch::Several(_), _) => {
+            Err(BadUsage(format!("{name:?} fits several questions{}", list_questions(open))).into())
         }
-        (Named::Nothing, Err(_)) => {
-            Err(BadUsage(format!("there is no open question {name:?}{}", listed(open))).into())
+        (IdMatch::Nothing, Err(_)) => {
+            Err(BadUsage(format!("there is no open question {name:?}{}", list_questions(open))).into())
         }
     }
 }
 
-/// The only question that is open.
-fn only(open: &[OpenQuestion], key: &str) -> anyhow::Result<QuestionId> {
+fn only_question(open: &[OpenQuestion], key: &str) -> anyhow::Result<QuestionId> {
     match open {
         [one] => Ok(one.id),
         [] => Err(BadUsage(format!("no question of {} is open", shortened(key, 80))).into()),
         _ => {
             let hint = "several questions are open; name one: longhaul answer -s KEY ID yes|no|TEXT";
-            Err(BadUsage(format!("{hint}{}", listed(open))).into())
+            Err(BadUsage(format!("{hint}{}", list_questions(open))).into())
         }
     }
 }
 
-fn listed(open: &[OpenQuestion]) -> String {
+fn list_questions(open: &[OpenQuestion]) -> String {
     if open.is_empty() {
         return "; none is open".to_owned();
     }

@@ -3,26 +3,23 @@
 use longhaul_journal::Journal;
 use longhaul_protocol::PrintablePath;
 
-use crate::args::{BackupOptions, Place};
-use crate::commands::verify::{Verified, contents, tell};
-use crate::output::{json, line};
+use crate::args::{BackupOptions, GlobalArgs};
+use crate::commands::verify::{Verified, contents, damage_lines};
+use crate::output::print;
 use crate::{BadUsage, exit};
 
-pub(crate) async fn run(place: &Place, options: BackupOptions) -> anyhow::Result<u8> {
-    let Some(journal) = place.journal().await? else {
+pub(crate) async fn run(globals: &GlobalArgs, options: BackupOptions) -> anyhow::Result<u8> {
+    let Some(journal) = globals.open_journal().await? else {
         let nothing =
-            format!("there is no journal in {} yet: nothing to back up", place.folder()?.printable());
+            format!("there is no journal in {} yet: nothing to back up", globals.home_dir()?.printable());
         return Err(BadUsage(nothing).into());
     };
     let report = journal.backup(&options.file).await;
     journal.close().await;
     let report = report?;
     let sound = report.is_sound();
-    if options.json {
-        json(&Verified { ok: sound, report, salvaged: None })?;
-    } else {
-        line(format!("Wrote and read back {}: {}.", options.file.printable(), contents(&report)))?;
-        tell(&report.damage)?;
-    }
+    let mut lines = vec![format!("Wrote and read back {}: {}.", options.file.printable(), contents(&report))];
+    lines.extend(damage_lines(&report.damage));
+    print(options.json, || Verified { ok: sound, report, salvaged: None }, || lines)?;
     Ok(if sound { exit::DONE } else { exit::FAILED })
 }

@@ -1,34 +1,26 @@
 //! `longhaul cancel`: ends the running turn of a session.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{CancelOutcome, Client, Redactor};
-use longhaul_journal::Error;
+use longhaul_agent::{CancelOutcome, Redactor};
 use longhaul_protocol::Outcome;
 use serde_json::json;
 
-use crate::args::{CancelOptions, Place};
+use crate::args::{CancelOptions, GlobalArgs};
 use crate::exit;
 use crate::output::{in_words, json, line, note, shortened};
-use crate::session_lookup::{find_session, refuse_trashed};
+use crate::session_lookup::open_live_session;
 
-/// How long `cancel` waits for the end of the turn: a command gets two seconds before it is killed.
+/// How long `cancel` waits for the end of the turn. A command gets two seconds of it before it is killed.
 const CANCEL_GRACE: Duration = Duration::from_secs(10);
 
-pub(crate) async fn run(place: &Place, options: &CancelOptions) -> anyhow::Result<u8> {
-    let key = &options.session;
-    let Some(journal) = place.journal().await? else {
-        return Err(Error::NoSuchSession { key: key.clone() }.into());
-    };
-    let entry = find_session(&journal, key).await?;
-    let key = &entry.key;
-    refuse_trashed(&journal, key).await?;
+pub(crate) async fn run(globals: &GlobalArgs, options: &CancelOptions) -> anyhow::Result<u8> {
     // An order to cancel holds no secret.
-    let session = Client::new(Arc::new(journal), Redactor::default()).session(key).await?;
+    let session = open_live_session(globals, &options.session, Redactor::default()).await?;
+    let key = session.key();
     let served = session.is_running().await?;
     let shown = shortened(key, 80);
-    // An order that no turn needs would stay in the inbox, and look like something to do.
+    // An order without a turn would stay in the inbox and count as unfinished work.
     let is_idle = !served && !session.is_unfinished().await?;
     let cancelled = match is_idle {
         true => CancelOutcome::NoTurn,

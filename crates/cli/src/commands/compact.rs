@@ -1,45 +1,42 @@
-//! `longhaul compact` and `/compact`: a context that is made smaller because somebody wants it.
+//! `longhaul compact` and `/compact`: compacts the context of a session now.
 
 use std::sync::Arc;
 
 use longhaul_agent::{Client, Request, State, redactor};
-use longhaul_journal::Error;
 use longhaul_protocol::{CompactDone, CompactedBy, OrderKind};
 
-use crate::args::{Choice, CompactOptions, Place};
-use crate::commands::resume::open_in;
+use crate::args::{CompactOptions, GlobalArgs};
+use crate::commands::resume::describe_unfinished;
 use crate::event_printer::Form;
 use crate::one_shot::{OneShot, Stay};
 use crate::output::{grouped, note, safe, shortened};
-use crate::session_lookup::{find_session, refuse_trashed};
+use crate::session_lookup::open_live_entry;
 use crate::{config, exit, suggested_command};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: CompactOptions) -> anyhow::Result<u8> {
-    let CompactOptions { session: key, focus, json } = options;
+pub(crate) async fn run(globals: &GlobalArgs, options: CompactOptions) -> anyhow::Result<u8> {
+    let CompactOptions { session, focus, json } = options;
     let focus = focus_of(&focus.join(" "));
-    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
-    let entry = find_session(&journal, &key).await?;
+    let (journal, entry) = open_live_entry(globals, &session).await?;
     let key = entry.key.clone();
-    refuse_trashed(&journal, &key).await?;
-    // C12: a compaction must not begin a turn or go on with one.
-    let open = open_in(&journal, &entry).await?;
-    let redactor = redactor(&config::load(place, choice)?)?;
+    // C12: a compaction neither starts nor resumes a turn. Where one is open and no process runs it, the order waits in the inbox.
+    let open = describe_unfinished(&journal, &entry).await?;
+    let redactor = redactor(&config::load(globals)?)?;
     let session = Client::new(Arc::new(journal), redactor).session(&key).await?;
     if session.other_holder().await?.is_none()
         && let Some(open) = open
     {
         session.order(OrderKind::Compact { focus }).await?;
         session.journal().close().await;
-        let (open, resume) = (shortened(&open, 200), suggested_command::resume(place, choice, &key));
+        let (open, resume) = (shortened(&open, 200), suggested_command::resume(globals, &key));
         note(format!("{open}, and nobody runs it; the context is made smaller when it goes on: {resume}"));
         return Ok(exit::DONE);
     }
     session.journal().close().await;
-    let form = if json { Form::Json } else { Form::Outcome };
-    OneShot { place, choice, key, form, stay: Stay::ForTurn }.carry_out(Request::Compact(focus)).await
+    let form = Form::of_outcome(json);
+    OneShot { globals, key, form, stay: Stay::ForTurn }.carry_out(Request::Compact(focus)).await
 }
 
-/// What the summary should dwell on, if somebody said so.
+/// What the summary should dwell on, if the user said so.
 pub(crate) fn focus_of(words: &str) -> Option<String> {
     Some(words.trim().to_owned()).filter(|focus| !focus.is_empty())
 }
@@ -51,7 +48,7 @@ pub(crate) fn made_smaller(done: &CompactDone) -> String {
         CompactedBy::Model => "by a summary of",
         CompactedBy::Rule => "by a rule that dropped",
     };
-    // One that was asked for is made although little stands in the context, and then a summary may be the longer text.
+    // A manual compaction runs on a short context, too, whose summary may be longer.
     let what = if after < before { "made smaller" } else { "compacted, but not smaller" };
     format!(
         "{what}: {} → {} tokens, {how} records {from}–{through} (epoch {epoch})",
@@ -60,12 +57,10 @@ pub(crate) fn made_smaller(done: &CompactDone) -> String {
     )
 }
 
-/// That it could not be, and that nothing is lost by it.
 pub(crate) fn not_smaller(reason: &str) -> String {
     format!("could not be made smaller: {}; the session is as it was", safe(reason))
 }
 
-/// Why there was nothing to do.
 pub(crate) fn nothing_to_compact(state: &State) -> String {
     let why = match state.turn_count == 0 && state.compaction.count == 0 {
         true => "it has no turns yet",

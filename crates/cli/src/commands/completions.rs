@@ -1,4 +1,4 @@
-//! `longhaul completions SHELL`: a script that lets a shell complete commands and flags, from the same definition as they are read by.
+//! `longhaul completions SHELL`: a completion script, made from the clap definitions.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use crate::args::{Arguments, CompletionsOptions};
 use crate::exit;
 
 pub(crate) fn run(options: &CompletionsOptions) -> anyhow::Result<u8> {
-    // Into memory first: the generator panics when nobody reads any more.
+    // Into memory first: the generator panics on a closed pipe.
     let mut script = Vec::new();
     generate(options.shell, &mut Arguments::command(), "longhaul", &mut script);
     std::io::stdout().lock().write_all(&script)?;

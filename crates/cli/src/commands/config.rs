@@ -4,27 +4,22 @@ use longhaul_agent::{Config, ConfigFile, config_schema};
 use longhaul_protocol::PrintablePath;
 use serde_json::json;
 
-use crate::args::{Choice, ConfigCommand, Place};
+use crate::args::{ConfigCommand, GlobalArgs};
 use crate::config::load;
 use crate::exit;
 use crate::output::{json, line};
 
-pub(crate) fn run(
-    place: &Place,
-    choice: &Choice,
-    command: Option<ConfigCommand>,
-    as_json: bool,
-) -> anyhow::Result<u8> {
+pub(crate) fn run(globals: &GlobalArgs, command: Option<ConfigCommand>, as_json: bool) -> anyhow::Result<u8> {
     match command.unwrap_or(ConfigCommand::Show { json: as_json }) {
-        ConfigCommand::Show { json } => show(place, choice, json)?,
-        ConfigCommand::Path { json } => path(place, choice, json)?,
+        ConfigCommand::Show { json } => show(globals, json)?,
+        ConfigCommand::Path { json } => path(globals, json)?,
         ConfigCommand::Schema => line(serde_json::to_string_pretty(config_schema())?)?,
     }
     Ok(exit::DONE)
 }
 
-fn show(place: &Place, choice: &Choice, as_json: bool) -> anyhow::Result<()> {
-    let keys = load(place, choice)?.keys();
+fn show(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<()> {
+    let keys = load(globals)?.keys();
     if as_json {
         let keys = keys.iter().map(|shown| {
             json!({"key": shown.key, "value": shown.value, "source": shown.source, "used": shown.used})
@@ -34,8 +29,8 @@ fn show(place: &Place, choice: &Choice, as_json: bool) -> anyhow::Result<()> {
     keys.iter().try_for_each(line)
 }
 
-fn path(place: &Place, choice: &Choice, as_json: bool) -> anyhow::Result<()> {
-    let files = Config::files(&place.folder()?, &choice.sources()?)?;
+fn path(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<()> {
+    let files = Config::files(&globals.home_dir()?, &globals.sources()?)?;
     if as_json {
         let files = files.iter().map(|file| {
             let mut form = json!({"path": file.path, "exists": file.exists, "of_project": file.is_project});

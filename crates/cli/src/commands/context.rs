@@ -1,46 +1,37 @@
-//! `longhaul context` and `/context`: how full a context is, and of what.
+//! `longhaul context` and `/context`: how full the context of a session is, and of what.
 
 use longhaul_agent::{ContextReport, State, context_report, last_compaction, load};
-use longhaul_journal::{Error, Journal};
+use longhaul_journal::Journal;
 use longhaul_protocol::CompactDone;
 use serde_json::{Value, json};
 
-use crate::args::{Choice, Place, SessionOptions};
-use crate::output::{count, grouped, json, line, shortened};
-use crate::session_lookup::{find_session, refuse_trashed};
+use crate::args::{GlobalArgs, SessionOptions};
+use crate::output::{count, grouped, print, shortened};
+use crate::session_lookup::open_live_entry;
 use crate::{config, event_text, exit};
 
-/// How many columns a bar has that stands for all of the window.
-const BAR: u64 = 30;
+/// Columns of the bar for the whole window.
+const BAR_COLUMNS: u64 = 30;
 
-/// A context, and what is known about it.
-pub(crate) struct Context {
+/// The context of a session.
+pub(crate) struct ContextUsage {
     pub(crate) key: String,
     pub(crate) report: ContextReport,
-    /// What the last compaction did.
     pub(crate) last: Option<CompactDone>,
 }
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
-    let SessionOptions { session: key, json: as_json } = options;
-    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
-    let entry = find_session(&journal, &key).await?;
-    let key = entry.key.clone();
-    refuse_trashed(&journal, &key).await?;
-    let state = load(&journal, &key, entry.id).await?;
+pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
+    let (journal, entry) = open_live_entry(globals, &options.session).await?;
+    let state = load(&journal, &entry.key, entry.id).await?;
     let last = last_compaction(&journal, entry.id, &state).await?;
-    let report = context_report(&config::load(place, choice)?, &journal, &state).await;
+    let report = context_report(&config::load(globals)?, &journal, &state).await;
     journal.close().await;
-    let context = Context { key, report, last };
-    if as_json {
-        json(&context.as_json())?;
-    } else {
-        context.lines().into_iter().try_for_each(line)?;
-    }
+    let context = ContextUsage { key: entry.key, report, last };
+    print(options.json, || context.as_json(), || context.lines())?;
     Ok(exit::DONE)
 }
 
-/// The epoch of a context, how often it was made smaller, and how the last time.
+/// `4, after 3 compactions, the last by a summary`.
 pub(crate) fn epoch(state: &State, last: Option<&CompactDone>) -> String {
     let number = state.epoch.as_ref().map_or(0, |epoch| epoch.number);
     format!("{number}, after {}", compactions(state.compaction.count, last))
@@ -51,8 +42,7 @@ pub(crate) fn compactions(number: u64, last: Option<&CompactDone>) -> String {
     format!("{}{}", count(number, "compaction"), last.unwrap_or_default())
 }
 
-impl Context {
-    /// For people: one thing a line.
+impl ContextUsage {
     pub(crate) fn lines(&self) -> Vec<String> {
         let report = &self.report;
         let named = |name: &str, value: String| format!("{name:<13} {value}");
@@ -111,7 +101,7 @@ impl Context {
         format!("{before}, {within}, {idle}")
     }
 
-    /// Everything that takes room, in the order in which the model reads it, then what is left.
+    /// What takes room, in the order in which the model reads it, then what is free.
     fn parts(&self) -> [(&'static str, Option<u64>); 10] {
         let (report, parts) = (&self.report, &self.report.parts);
         [
@@ -128,7 +118,7 @@ impl Context {
         ]
     }
 
-    /// A part with its share of the window, in figures and as a bar.
+    /// A part with its share of the window, as a percentage and as a bar.
     fn part(&self, (name, tokens): (&str, Option<u64>)) -> Option<String> {
         let tokens = tokens?;
         let figure = format!("  {name:<11} {:>12}", grouped(tokens));
@@ -141,7 +131,6 @@ impl Context {
         })
     }
 
-    /// For programs.
     pub(crate) fn as_json(&self) -> Value {
         let report = &self.report;
         json!({
@@ -174,9 +163,9 @@ fn share(tokens: u64, window: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// The same as a bar. Whatever is there at all is seen.
+/// The share as a bar. A part that is not empty shows at least a sliver.
 fn bar(tokens: u64, window: u64) -> String {
-    let full = u128::from(tokens.min(window)) * u128::from(BAR) / u128::from(window);
+    let full = u128::from(tokens.min(window)) * u128::from(BAR_COLUMNS) / u128::from(window);
     match usize::try_from(full).unwrap_or_default() {
         0 if tokens > 0 => "▏".to_owned(),
         full => "█".repeat(full),

@@ -4,7 +4,7 @@ use longhaul_protocol::CompactedBy;
 
 use super::*;
 
-fn context() -> Context {
+fn context() -> ContextUsage {
     let parts = ContextBreakdown {
         system: 500,
         tools: 1_500,
@@ -25,7 +25,7 @@ fn context() -> Context {
     };
     let last =
         CompactDone { epoch: 2, by: CompactedBy::Model, before: 30_000, after: 4_000, from: 1, through: 90 };
-    Context { key: "a".to_owned(), report, last: Some(last) }
+    ContextUsage { key: "a".to_owned(), report, last: Some(last) }
 }
 
 /// C1, C2

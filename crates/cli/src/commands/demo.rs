@@ -1,4 +1,4 @@
-//! A turn that survives `kill -9`, to watch. The model is a script; everything else is real.
+//! `longhaul demo`: a turn that survives `kill -9`. The model is scripted; everything else is real.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -18,24 +18,24 @@ use tokio::process::{Child, ChildStdout, Command};
 use crate::args::DemoOptions;
 use crate::exit;
 use crate::output::{line, shortened};
-use crate::signals::Ends;
+use crate::signals::ExitSignals;
 
 const KEY: &str = "demo:turn";
 /// The command prints a line every half second.
-const PARTS: u32 = 8;
-/// How many lines are there when the runtime is killed, and when it is started again.
+const PART_COUNT: u32 = 8;
+/// Lines of output at which the runtime is killed, and at which it is started again.
 const KILLED_AT: usize = 3;
 const RESUMED_AT: usize = 5;
-/// Nothing of the demo takes this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest wait for the next event or line.
+const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) async fn run(options: &DemoOptions) -> anyhow::Result<u8> {
     let folder = std::env::temp_dir().join(format!("longhaul-demo-{}", SessionId::generate()));
-    let mut ends = Ends::new()?;
+    let mut signals = ExitSignals::new()?;
     let outcome = tokio::select! {
         outcome = play(&folder) => outcome,
-        // What it has started is ended with it, and its folder goes too.
-        number = ends.next() => Ok(exit::SIGNAL + number),
+        // Dropping the demo kills its processes; its folder is removed below.
+        number = signals.next() => Ok(exit::SIGNAL + number),
     };
     let home = folder.join("home").display().to_string();
     if options.keep {
@@ -57,7 +57,7 @@ async fn play(folder: &Path) -> anyhow::Result<u8> {
     line(
         "tools it asks for, is fixed. Everything else is real: the journal, the files, the command, the kill.\n",
     )?;
-    let stage = Stage::build(folder)?;
+    let stage = DemoHome::build(folder)?;
     let journal = SqliteJournal::open(&Home::create(&stage.home)?).await?;
     let session = name_session(&journal, KEY).await?;
     let input = Input {
@@ -72,11 +72,11 @@ async fn play(folder: &Path) -> anyhow::Result<u8> {
     let mut first = stage.start().await?;
     let call = first.show_until_command().await?;
     let mut output = stage.output_of(call)?;
-    output.wait_for(KILLED_AT).await?;
+    output.print_lines(KILLED_AT).await?;
     let pid = first.kill().await?;
     line(format!("\n>>>      kill -9 {pid}. The runtime is dead, in the middle of the turn."))?;
     line(">>>      Its keeper holds the command, which goes on with nobody watching:\n")?;
-    output.wait_for(RESUMED_AT).await?;
+    output.print_lines(RESUMED_AT).await?;
 
     let mut second = stage.start().await?;
     line(format!(
@@ -92,7 +92,7 @@ async fn play(folder: &Path) -> anyhow::Result<u8> {
     let report = journal.verify().await?;
     journal.close().await;
     anyhow::ensure!(
-        runs == 1 && parts == PARTS as usize + 1 && report.is_sound(),
+        runs == 1 && parts == PART_COUNT as usize + 1 && report.is_sound(),
         "it was not as it should be"
     );
     line(format!(
@@ -102,14 +102,14 @@ async fn play(folder: &Path) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// The folder that the demo plays in.
-struct Stage {
+/// The folder of the demo: its home, work folder and scripted model.
+struct DemoHome {
     home: PathBuf,
     work: PathBuf,
     script: PathBuf,
 }
 
-impl Stage {
+impl DemoHome {
     fn build(folder: &Path) -> anyhow::Result<Self> {
         let stage =
             Self { home: folder.join("home"), work: folder.join("work"), script: folder.join("script.json") };
@@ -119,8 +119,8 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Another process that serves the home.
-    async fn start(&self) -> anyhow::Result<Serving> {
+    /// Starts `longhaul serve` for the demo's home.
+    async fn start(&self) -> anyhow::Result<ServeProcess> {
         let mut process = Command::new(std::env::current_exe()?)
             .arg("--home")
             .arg(&self.home)
@@ -136,7 +136,7 @@ impl Stage {
             .spawn()
             .context("the demo's runtime can't be started")?;
         let output = process.stdout.take().context("the runtime has an output")?;
-        Ok(Serving { process, events: BufReader::new(output).lines() })
+        Ok(ServeProcess { process, events: BufReader::new(output).lines() })
     }
 
     fn output_of(&self, call: CallId) -> anyhow::Result<CommandOutput> {
@@ -145,10 +145,10 @@ impl Stage {
     }
 }
 
-/// What the model will say.
+/// The scripted model.
 fn script() -> Value {
     let program = format!(
-        "#!/bin/bash\necho \"run $$\" >> runs.txt\nfor part in $(seq 1 {PARTS}); do\n  echo \"part $part of {PARTS} is built\"\n  sleep 0.5\ndone\necho \"all parts are built\"\n"
+        "#!/bin/bash\necho \"run $$\" >> runs.txt\nfor part in $(seq 1 {PART_COUNT}); do\n  echo \"part $part of {PART_COUNT} is built\"\n  sleep 0.5\ndone\necho \"all parts are built\"\n"
     );
     json!([
         {"text": "I write the program.", "piece_ms": 40, "calls": [
@@ -161,11 +161,11 @@ fn script() -> Value {
     ])
 }
 
-/// The output of the command, as its keeper has it.
+/// The output of the command, read from its keeper.
 struct CommandOutput {
     tasks: Tasks,
     id: TaskId,
-    /// How many lines were shown.
+    /// Lines printed so far.
     shown: usize,
 }
 
@@ -177,11 +177,11 @@ impl CommandOutput {
         Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect())
     }
 
-    /// Shows what is printed until there are so many lines.
-    async fn wait_for(&mut self, enough: usize) -> anyhow::Result<()> {
-        let deadline = Instant::now() + PATIENCE;
-        while self.shown < enough {
-            for text in self.lines()?.iter().take(enough).skip(self.shown) {
+    /// Prints the output until it has `count` lines.
+    async fn print_lines(&mut self, count: usize) -> anyhow::Result<()> {
+        let deadline = Instant::now() + STEP_TIMEOUT;
+        while self.shown < count {
+            for text in self.lines()?.iter().take(count).skip(self.shown) {
                 line(format!("           │ {text}"))?;
                 self.shown += 1;
             }
@@ -192,24 +192,25 @@ impl CommandOutput {
     }
 }
 
-/// A runtime in another process, and what it says.
-struct Serving {
+/// A `longhaul serve --json` process and its events.
+struct ServeProcess {
     process: Child,
     events: Lines<BufReader<ChildStdout>>,
 }
 
-impl Serving {
+impl ServeProcess {
     fn pid(&self) -> u32 {
         self.process.id().unwrap_or_default()
     }
 
     async fn next(&mut self) -> anyhow::Result<Event> {
-        let text =
-            tokio::time::timeout(PATIENCE, self.events.next_line()).await.context("nothing happens")??;
+        let text = tokio::time::timeout(STEP_TIMEOUT, self.events.next_line())
+            .await
+            .context("nothing happens")??;
         Ok(serde_json::from_str(&text.context("the runtime has ended")?)?)
     }
 
-    /// Shows what happens until the command runs.
+    /// Prints events until the command starts.
     async fn show_until_command(&mut self) -> anyhow::Result<CallId> {
         loop {
             let event = self.next().await?;

@@ -1,13 +1,13 @@
 //! `longhaul erase KEY SEQ`: removes the body of one record for good.
 
-use longhaul_journal::{Error, Journal, erase_record};
+use longhaul_journal::{Journal, erase_record};
 use longhaul_protocol::{PrintablePath, Seq, StreamName};
 use serde::Serialize;
 
-use crate::args::{EraseOptions, Family, Place};
+use crate::args::{EraseOptions, Family, GlobalArgs};
 use crate::exit;
 use crate::output::{json, line};
-use crate::session_lookup::find_exactly;
+use crate::session_lookup::{find_session_exactly, open_journal_with};
 
 #[derive(Serialize)]
 struct ErasedForm {
@@ -15,10 +15,10 @@ struct ErasedForm {
     seq: Seq,
 }
 
-pub(crate) async fn run(place: &Place, options: EraseOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: EraseOptions) -> anyhow::Result<u8> {
     let EraseOptions { key, seq, reason, stream, json: as_json } = options;
-    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
-    let session = find_exactly(&journal, &key).await?.id;
+    let journal = open_journal_with(globals, &key).await?;
+    let session = find_session_exactly(&journal, &key).await?.id;
     let erased = match stream {
         Family::Session => erase_record(&journal, session, seq, &reason).await,
         other => {
@@ -52,11 +52,11 @@ pub(crate) async fn run(place: &Place, options: EraseOptions) -> anyhow::Result<
     }
     line("Backups and exports that were made before still hold it.")?;
     if let Some(tasks) =
-        place.existing()?.map(|home| home.folder().join("tasks")).filter(|tasks| tasks.exists())
+        globals.existing_home()?.map(|home| home.folder().join("tasks")).filter(|tasks| tasks.exists())
     {
         line(format!("If it was a command or its output, so does its folder under {}.", tasks.printable()))?;
     }
-    for kept in place.existing()?.map(|home| home.replaced_journals()).unwrap_or_default() {
+    for kept in globals.existing_home()?.map(|home| home.replaced_journals()).unwrap_or_default() {
         line(format!(
             "So may {}, which a restore has replaced: delete it if you don't need it.",
             kept.printable()

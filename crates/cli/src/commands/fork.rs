@@ -1,39 +1,30 @@
-//! `longhaul fork` and `longhaul sessions fork`: another session with the past of one.
+//! `longhaul fork` and `longhaul sessions fork`: a new session that starts with the history of another.
 
 use longhaul_agent::{Forked, fork_session};
 use longhaul_journal::Journal;
 
-use crate::args::{Choice, ForkOptions, ForkPoint, Place};
-use crate::output::{count, json, line, safe, shortened};
+use crate::args::{ForkOptions, ForkPoint, GlobalArgs};
+use crate::output::{count, print, safe, shortened};
 use crate::session_lookup::open_session;
 use crate::tui::chat::free_key;
 use crate::{exit, suggested_command};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: ForkOptions) -> anyhow::Result<u8> {
-    fork_named(place, choice, &options.session, options.at).await
+pub(crate) async fn run(globals: &GlobalArgs, options: ForkOptions) -> anyhow::Result<u8> {
+    fork_named(globals, &options.session, options.at).await
 }
 
-pub(crate) async fn fork_named(
-    place: &Place,
-    choice: &Choice,
-    name: &str,
-    point: ForkPoint,
-) -> anyhow::Result<u8> {
+pub(crate) async fn fork_named(globals: &GlobalArgs, name: &str, point: ForkPoint) -> anyhow::Result<u8> {
     let ForkPoint { seq, new, json: as_json } = point;
-    let (journal, entry) = open_session(place, name).await?;
+    let (journal, entry) = open_session(globals, name).await?;
     let forked = fork_as(&journal, &entry.key, seq, new.as_deref()).await;
     journal.close().await;
     let forked = forked?;
-    if as_json {
-        json(&forked)?;
-        return Ok(exit::DONE);
-    }
-    let come_back = suggested_command::come_back(place, choice, &forked.key);
-    forked_lines(&entry.key, &forked, &come_back).into_iter().try_for_each(line)?;
+    let open_chat = suggested_command::open_chat(globals, &forked.key);
+    print(as_json, || &forked, || forked_lines(&entry.key, &forked, &open_chat))?;
     Ok(exit::DONE)
 }
 
-/// Forks a session, under a key that is free if none is given.
+/// Forks a session under the key `new`, or under a free one.
 pub(crate) async fn fork_as(
     journal: &dyn Journal,
     key: &str,
@@ -47,8 +38,8 @@ pub(crate) async fn fork_as(
     Ok(fork_session(journal, key, at, &new).await?)
 }
 
-/// What came of a fork, and the command that goes on with it.
-pub(crate) fn forked_lines(parent: &str, forked: &Forked, come_back: &str) -> Vec<String> {
+/// What the user is told about a fork. `open_chat` is the command that opens it.
+pub(crate) fn forked_lines(parent: &str, forked: &Forked, open_chat: &str) -> Vec<String> {
     let (parent, key) = (shortened(parent, 200), shortened(&forked.key, 200));
     let records = count(forked.records, "record");
     let mut lines =
@@ -56,6 +47,6 @@ pub(crate) fn forked_lines(parent: &str, forked: &Forked, come_back: &str) -> Ve
     for text in &forked.unsent {
         lines.push(format!("Not taken along, since the model had not seen it: {}", shortened(text, 200)));
     }
-    lines.push(format!("To go on with it: {}", safe(come_back)));
+    lines.push(format!("To go on with it: {}", safe(open_chat)));
     lines
 }

@@ -1,27 +1,27 @@
-//! `longhaul models`: who serves models, what is known about them, and which one would answer now.
+//! `longhaul models`: the providers, their models, and the model in use.
 
 use longhaul_agent::Config;
 use longhaul_model::{CatalogueEntry, Models, Prices, Protocol, Provider};
 use serde_json::{Value, json};
 
-use crate::args::{Choice, ModelsOptions, Place};
+use crate::args::{GlobalArgs, ModelsOptions};
 use crate::output::{grouped, json, line};
 use crate::{BadUsage, config, exit};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: ModelsOptions) -> anyhow::Result<u8> {
-    let config = config::load(place, choice)?;
+pub(crate) async fn run(globals: &GlobalArgs, options: ModelsOptions) -> anyhow::Result<u8> {
+    let config = config::load(globals)?;
     let models = Models::at(&config.home)?;
     match options.provider {
-        Some(name) => one(&models, &name, options.json)?,
-        None => all(&models, &config, options.json).await?,
+        Some(name) => print_provider(&models, &name, options.json)?,
+        None => print_all(&models, &config, options.json).await?,
     }
     Ok(exit::DONE)
 }
 
-async fn all(models: &Models, config: &Config, as_json: bool) -> anyhow::Result<()> {
-    let used = used(models, config).await;
+async fn print_all(models: &Models, config: &Config, as_json: bool) -> anyhow::Result<()> {
+    let used = model_in_use(models, config).await;
     if as_json {
-        let providers: Vec<Value> = models.providers().iter().map(form).collect();
+        let providers: Vec<Value> = models.providers().iter().map(provider_json).collect();
         let used = match used {
             Ok((name, reason)) => json!({"name": name, "reason": reason}),
             Err(_) => Value::Null,
@@ -43,8 +43,11 @@ async fn all(models: &Models, config: &Config, as_json: bool) -> anyhow::Result<
     }
 }
 
-/// The model that would answer now, and why.
-pub(crate) async fn used(models: &Models, config: &Config) -> longhaul_model::Result<(String, String)> {
+/// The name of the model in use, and why it is used.
+pub(crate) async fn model_in_use(
+    models: &Models,
+    config: &Config,
+) -> longhaul_model::Result<(String, String)> {
     let name = &config.settings.model.name;
     if name.is_empty() {
         return models.find().await.map(|found| (found.name, found.reason));
@@ -52,7 +55,7 @@ pub(crate) async fn used(models: &Models, config: &Config) -> longhaul_model::Re
     Ok((name.clone(), format!("set by {}", config.set_by("model.name"))))
 }
 
-fn one(models: &Models, name: &str, as_json: bool) -> anyhow::Result<()> {
+fn print_provider(models: &Models, name: &str, as_json: bool) -> anyhow::Result<()> {
     let Some(provider) = models.providers().get(name) else {
         if let "custom" | "scripted" = name {
             return Err(BadUsage(format!(
@@ -74,8 +77,8 @@ fn one(models: &Models, name: &str, as_json: bool) -> anyhow::Result<()> {
         .filter(|(_, patterns)| !patterns.is_empty())
         .collect();
     if as_json {
-        let known: Vec<Value> = entries.iter().map(|(entry, patterns)| known(entry, patterns)).collect();
-        let mut form = form(provider);
+        let known: Vec<Value> = entries.iter().map(|(entry, patterns)| entry_json(entry, patterns)).collect();
+        let mut form = provider_json(provider);
         form["models"] = json!(known);
         return json(&form);
     }
@@ -94,7 +97,7 @@ fn one(models: &Models, name: &str, as_json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The patterns of an entry that are about this provider.
+/// The patterns of an entry for this provider.
 fn patterns_of<'a>(entry: &'a CatalogueEntry, provider: &str) -> Vec<&'a str> {
     let own = |pattern: &&str| pattern.split_once('/').is_some_and(|(of, _)| of == provider);
     entry.patterns.iter().map(String::as_str).filter(own).collect()
@@ -117,7 +120,7 @@ fn prices(prices: &Prices) -> String {
     format!("${} in and ${} out for a million tokens", prices.input, prices.output)
 }
 
-fn known(entry: &CatalogueEntry, patterns: &[&str]) -> Value {
+fn entry_json(entry: &CatalogueEntry, patterns: &[&str]) -> Value {
     let prices = entry.prices.as_ref().map(|prices| json!({"input": prices.input, "output": prices.output}));
     json!({
         "patterns": patterns, "context_window": entry.window, "max_output_tokens": entry.max_output,
@@ -125,7 +128,7 @@ fn known(entry: &CatalogueEntry, patterns: &[&str]) -> Value {
     })
 }
 
-/// The variable that holds the key, and whether it does.
+/// The variable with the key, and whether it is set.
 fn key(provider: &Provider) -> String {
     match (provider.key_env.iter().find(|name| is_set(name)), provider.key_env.first()) {
         (Some(variable), _) => format!("{variable} (set)"),
@@ -134,19 +137,18 @@ fn key(provider: &Provider) -> String {
     }
 }
 
-/// Whether a variable has a value.
 pub(crate) fn is_set(variable: &str) -> bool {
     std::env::var(variable).is_ok_and(|value| !value.trim().is_empty())
 }
 
-fn form(provider: &Provider) -> Value {
+fn provider_json(provider: &Provider) -> Value {
     json!({
         "name": provider.name, "protocol": protocol(provider.protocol), "base_url": provider.base_url,
         "key_env": provider.key_env, "key_is_set": provider.key_env.iter().any(|name| is_set(name)), "local": provider.local,
     })
 }
 
-/// As the config names it.
+/// The protocol as the config names it.
 fn protocol(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::OpenaiChat => "openai-chat",

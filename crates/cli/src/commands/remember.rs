@@ -1,47 +1,46 @@
-//! `longhaul remember` and `/remember`: what should be remembered now, word for word; or what a session has that is worth it.
+//! `longhaul remember` and `/remember`: notes a text word for word, or extracts what is new in a session.
 
 use std::sync::Arc;
 
 use longhaul_agent::{Config, RetryMode, Runtime, redactor};
-use longhaul_journal::{Error, Journal, SqliteJournal, resolve};
+use longhaul_journal::{Journal, SessionEntry, SqliteJournal, resolve};
 use longhaul_memory::{Extraction, PageEdited, add_note as note_down};
 use longhaul_protocol::Speaker;
 use serde_json::json;
 
-use crate::args::{Choice, Place, RememberOptions};
-use crate::commands::memory::{Opened, scope_of_session, with_real_home};
-use crate::input_text::given;
+use crate::args::{GlobalArgs, RememberOptions};
+use crate::commands::memory::{MemoryHandle, scope_of_session, with_canonical_home};
+use crate::input_text::read_text;
 use crate::output::{count, json, line, note, shortened};
-use crate::session_lookup::{find_session, refuse_trashed};
-use crate::signals::Ends;
+use crate::session_lookup::open_live_entry;
+use crate::signals::ExitSignals;
 use crate::{BadUsage, config, exit};
 
-/// Nobody goes through sessions.
-pub(crate) const OFF: &str = "memory.extract_at_tokens is 0, so sessions are not gone through for memory";
+/// The answer where extraction is off in the config.
+pub(crate) const EXTRACTION_OFF: &str =
+    "memory.extract_at_tokens is 0, so sessions are not gone through for memory";
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: RememberOptions) -> anyhow::Result<u8> {
-    let RememberOptions { session: key, text, json: as_json } = options;
-    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
-    let key = find_session(&journal, &key).await?.key;
-    refuse_trashed(&journal, &key).await?;
-    let config = config::load(place, choice)?;
+pub(crate) async fn run(globals: &GlobalArgs, options: RememberOptions) -> anyhow::Result<u8> {
+    let RememberOptions { session, text, json: as_json } = options;
+    let (journal, SessionEntry { key, .. }) = open_live_entry(globals, &session).await?;
+    let config = config::load(globals)?;
     if !text.is_empty() {
-        let text = given(text.join(" "))?;
-        return word_for_word(journal, with_real_home(place, config)?, &key, &text, as_json).await;
+        let text = read_text(text.join(" "))?;
+        return note_text(journal, with_canonical_home(globals, config)?, &key, &text, as_json).await;
     }
     journal.close().await;
     if config.settings.memory.extract_at_tokens == 0 {
         match as_json {
             true => json(&json!({"session": key, "off": true}))?,
-            false => line(OFF)?,
+            false => line(EXTRACTION_OFF)?,
         }
         return Ok(exit::DONE);
     }
-    go_through(place, choice, &key, as_json).await
+    extract(globals, &key, as_json).await
 }
 
-/// No model is needed for this, so none is opened.
-async fn word_for_word(
+/// Notes a text in memory. This needs no model.
+async fn note_text(
     journal: SqliteJournal,
     config: Config,
     key: &str,
@@ -56,8 +55,8 @@ async fn word_for_word(
     let scope = scope_of_session(&config, &*journal, key, Some(entry.id)).await?;
     let text = redactor(&config)?.redact(text);
     let changed = note_down(&*journal, &scope, &text, Speaker::User).await?;
-    let memory = Opened::new(journal, config, &scope).await?;
-    memory.bring_files_up_to_date().await;
+    let memory = MemoryHandle::new(journal, config, &scope).await?;
+    memory.sync_files().await;
     memory.journal.close().await;
     match as_json {
         true => json(&json!({"session": key, "scope": scope, "seq": changed.seq, "pages": changed.pages}))?,
@@ -66,23 +65,23 @@ async fn word_for_word(
     Ok(exit::DONE)
 }
 
-async fn go_through(place: &Place, choice: &Choice, key: &str, as_json: bool) -> anyhow::Result<u8> {
-    let mut ends = Ends::new()?;
-    let config = config::with_model(place, choice, RetryMode::OneShot).await?;
+async fn extract(globals: &GlobalArgs, key: &str, as_json: bool) -> anyhow::Result<u8> {
+    let mut signals = ExitSignals::new()?;
+    let config = config::with_model(globals, RetryMode::OneShot).await?;
     let runtime = tokio::select! {
         opened = Runtime::open(config) => opened?,
-        number = ends.next() => return Ok(exit::SIGNAL + number),
+        number = signals.next() => return Ok(exit::SIGNAL + number),
     };
     let session = runtime.session(key).await?;
     let extracted = tokio::select! {
         biased;
-        number = ends.next() => Err(number),
+        number = signals.next() => Err(number),
         extracted = session.extract() => Ok(extracted),
     };
     tokio::select! {
         ended = runtime.shutdown() => ended?,
-        // Whoever asks twice means it. What is on disk is on disk.
-        number = ends.again() => std::process::exit(i32::from(exit::SIGNAL + number)),
+        // A second signal ends the process at once. What is committed stays.
+        number = signals.next_deliberate() => std::process::exit(i32::from(exit::SIGNAL + number)),
     }
     let extracted = match extracted {
         Ok(extracted) => extracted?,
@@ -96,7 +95,7 @@ async fn go_through(place: &Place, choice: &Choice, key: &str, as_json: bool) ->
             &json!({"session": key, "through": through, "parts": parts, "items": items, "refused": refused}),
         )?,
         (true, None) => json(&json!({"session": key, "through": 0, "parts": 0, "items": 0, "refused": []}))?,
-        (false, extracted) => line(gone_through(extracted.as_ref()))?,
+        (false, extracted) => line(describe_extraction(extracted.as_ref()))?,
     }
     if !as_json {
         extracted.iter().flat_map(|extracted| &extracted.refused).for_each(|why| {
@@ -106,14 +105,13 @@ async fn go_through(place: &Place, choice: &Choice, key: &str, as_json: bool) ->
     Ok(exit::DONE)
 }
 
-/// That something is remembered, and how to take it back.
 pub(crate) fn remembered(changed: &PageEdited, flag: &str) -> String {
     let (pages, seq) = (shortened(&changed.pages.join(", "), 200), changed.seq);
     format!("remembered in {pages} (change {seq}; longhaul memory undo {seq}{flag} takes it back)")
 }
 
-/// What came of going through a session.
-pub(crate) fn gone_through(extracted: Option<&Extraction>) -> String {
+/// The result of an extraction, in words.
+pub(crate) fn describe_extraction(extracted: Option<&Extraction>) -> String {
     match extracted {
         None => "there is nothing to go through: the session was never used".to_owned(),
         Some(Extraction { parts: 0, through, .. }) => {

@@ -3,12 +3,13 @@ use super::*;
 /// Y2, Y6
 #[test]
 fn what_came_of_going_through_a_session_is_said() {
-    let said = |parts, items| gone_through(Some(&Extraction { through: 12, parts, items, refused: vec![] }));
+    let said =
+        |parts, items| describe_extraction(Some(&Extraction { through: 12, parts, items, refused: vec![] }));
 
     assert_eq!(said(0, 0), "nothing is new since the session was last gone through (extracted through 12)");
     assert_eq!(said(1, 0), "nothing worth remembering was found (extracted through 12)");
     assert_eq!(said(2, 1), "1 item found (extracted through 12); longhaul memory shows what becomes of them");
-    assert!(gone_through(None).contains("never used"));
+    assert!(describe_extraction(None).contains("never used"));
 }
 
 #[test]

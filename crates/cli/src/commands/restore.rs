@@ -1,13 +1,13 @@
 //! `longhaul restore FILE`: replaces the journal by a backup. The old journal is kept.
 
-use longhaul_journal::{Home, VerifyReport};
+use longhaul_journal::{Home, RestoreReport, VerifyReport};
 use longhaul_protocol::PrintablePath;
 use serde::Serialize;
 
-use crate::args::{Place, RestoreOptions};
+use crate::args::{GlobalArgs, RestoreOptions};
 use crate::commands::verify::contents;
 use crate::exit;
-use crate::output::{json, line};
+use crate::output::print;
 
 #[derive(Serialize)]
 struct RestoredForm {
@@ -16,17 +16,15 @@ struct RestoredForm {
     kept: Option<String>,
 }
 
-pub(crate) fn run(place: &Place, options: &RestoreOptions) -> anyhow::Result<u8> {
-    let home = Home::create(&place.folder()?)?;
+pub(crate) fn run(globals: &GlobalArgs, options: &RestoreOptions) -> anyhow::Result<u8> {
+    let home = Home::create(&globals.home_dir()?)?;
     let restored = longhaul_journal::restore(&home, &options.file)?;
-    if options.json {
-        let kept = restored.kept.as_ref().map(|kept| kept.display().to_string());
-        json(&RestoredForm { report: restored.report, kept })?;
-        return Ok(exit::DONE);
+    let RestoreReport { report, kept } = restored;
+    let mut lines = vec![format!("Restored {}: {}.", options.file.printable(), contents(&report))];
+    if let Some(kept) = &kept {
+        lines.push(format!("The journal that it replaced is kept as {}", kept.printable()));
     }
-    line(format!("Restored {}: {}.", options.file.printable(), contents(&restored.report)))?;
-    if let Some(kept) = restored.kept {
-        line(format!("The journal that it replaced is kept as {}", kept.printable()))?;
-    }
+    let kept = kept.map(|kept| kept.display().to_string());
+    print(options.json, || RestoredForm { report, kept }, || lines)?;
     Ok(exit::DONE)
 }

@@ -6,95 +6,103 @@ use longhaul_agent::{Request, Wake, load};
 use longhaul_journal::{SessionEntry, SqliteJournal, all_sessions};
 use serde_json::json;
 
-use crate::args::{Choice, Place, ResumeOptions};
+use crate::args::{GlobalArgs, ResumeOptions};
 use crate::event_printer::Form;
+use crate::exit;
 use crate::one_shot::{OneShot, Stay};
-use crate::output::{line, note, shortened};
+use crate::output::{note, print, shortened};
 use crate::session_lookup::open_session;
-use crate::signals::Ends;
-use crate::tui::chat::Terminal;
-use crate::tui::{Pick, pick};
-use crate::{exit, output, tui};
+use crate::signals::ExitSignals;
+use crate::tui::terminal::Terminal;
+use crate::tui::{PickOutcome, PickerItem, pick};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: ResumeOptions) -> anyhow::Result<u8> {
+/// A session with an open turn or a waiting input.
+struct UnfinishedSession {
+    key: String,
+    /// What is unfinished.
+    what: String,
+}
+
+pub(crate) async fn run(globals: &GlobalArgs, options: ResumeOptions) -> anyhow::Result<u8> {
     let ResumeOptions { session, json } = options;
     let key = match session {
         Some(key) => key,
-        None => match &unfinished(place).await?[..] {
+        None => match &unfinished_sessions(globals).await?[..] {
             [] => {
                 note("nothing is unfinished");
                 return Ok(exit::DONE);
             }
-            [(key, _)] => key.clone(),
-            several if !json && can_choose() => match choose(several).await? {
-                Pick::Chosen(place) => several[place].0.clone(),
-                Pick::Left => return Ok(exit::DONE),
-                Pick::Signal(number) => return Ok(exit::SIGNAL + number),
+            [one] => one.key.clone(),
+            several if !json && can_pick() => match pick_session(several).await? {
+                PickOutcome::Chosen(index) => several[index].key.clone(),
+                PickOutcome::Cancelled => return Ok(exit::DONE),
+                PickOutcome::Signal(number) => return Ok(exit::SIGNAL + number),
             },
             several => {
                 note("several sessions have something unfinished; name one: longhaul resume KEY");
-                if json {
-                    let form = |(key, what): &(String, String)| json!({"session": key, "unfinished": what});
-                    output::json(&several.iter().map(form).collect::<Vec<_>>())?;
-                    return Ok(exit::BAD_USAGE);
-                }
-                several
-                    .iter()
-                    .try_for_each(|(key, what)| line(format!("{}  # {what}", shortened(key, 200))))?;
+                let form = |one: &UnfinishedSession| json!({"session": one.key, "unfinished": one.what});
+                let line = |one: &UnfinishedSession| format!("{}  # {}", shortened(&one.key, 200), one.what);
+                print(
+                    json,
+                    || several.iter().map(form).collect::<Vec<_>>(),
+                    || several.iter().map(line).collect(),
+                )?;
                 return Ok(exit::BAD_USAGE);
             }
         },
     };
-    again(place, choice, key, json, Request::Resume).await
+    run_without_input(globals, key, json, Request::Resume).await
 }
 
-/// Whether somebody is there who sees a list and has keys.
-fn can_choose() -> bool {
+/// Whether there is a terminal that can show a picker.
+fn can_pick() -> bool {
     let is_dumb = std::env::var("TERM").is_ok_and(|terminal| terminal == "dumb");
     !is_dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-async fn choose(several: &[(String, String)]) -> anyhow::Result<Pick> {
-    // However it ends, the terminal is as it was.
+async fn pick_session(several: &[UnfinishedSession]) -> anyhow::Result<PickOutcome> {
+    // Restores the terminal when it is dropped.
     let _terminal = Terminal::remember();
-    let mut ends = Ends::new()?;
-    let choice = |(key, what): &(String, String)| tui::Choice {
-        key: key.clone(),
-        line: shortened(key, 200),
-        detail: what.clone(),
+    let mut signals = ExitSignals::new()?;
+    let item = |one: &UnfinishedSession| PickerItem {
+        key: one.key.clone(),
+        line: shortened(&one.key, 200),
+        detail: one.what.clone(),
     };
-    Ok(pick("Go on with which session?", several.iter().map(choice).collect(), &mut ends).await?)
+    Ok(pick("Go on with which session?", several.iter().map(item).collect(), &mut signals).await?)
 }
 
-pub(crate) async fn again(
-    place: &Place,
-    choice: &Choice,
-    key: String,
+/// Runs a turn of an existing session that needs no new input: resume, retry or continue.
+pub(super) async fn run_without_input(
+    globals: &GlobalArgs,
+    name: String,
     as_json: bool,
     request: Request,
 ) -> anyhow::Result<u8> {
-    let key = open_session(place, &key).await?.1.key;
+    let key = open_session(globals, &name).await?.1.key;
     let form = Form::of_answer(as_json);
-    OneShot { place, choice, key, form, stay: Stay::ForTurn }.carry_out(request).await
+    OneShot { globals, key, form, stay: Stay::ForTurn }.carry_out(request).await
 }
 
-/// The sessions that have something unfinished, each with what that is.
-async fn unfinished(place: &Place) -> anyhow::Result<Vec<(String, String)>> {
-    let mut found = Vec::new();
-    let Some(journal) = place.journal().await? else { return Ok(found) };
+async fn unfinished_sessions(globals: &GlobalArgs) -> anyhow::Result<Vec<UnfinishedSession>> {
+    let mut unfinished = Vec::new();
+    let Some(journal) = globals.open_journal().await? else { return Ok(unfinished) };
     let mut sessions = all_sessions(&journal);
     while let Some(entry) = sessions.next().await? {
         if !entry.trashed
-            && let Some(what) = open_in(&journal, &entry).await?
+            && let Some(what) = describe_unfinished(&journal, &entry).await?
         {
-            found.push((entry.key, what));
+            unfinished.push(UnfinishedSession { key: entry.key, what });
         }
     }
-    Ok(found)
+    Ok(unfinished)
 }
 
-/// What of a session is open, if something is.
-pub(crate) async fn open_in(journal: &SqliteJournal, entry: &SessionEntry) -> anyhow::Result<Option<String>> {
+/// What of a session is unfinished, if anything is.
+pub(crate) async fn describe_unfinished(
+    journal: &SqliteJournal,
+    entry: &SessionEntry,
+) -> anyhow::Result<Option<String>> {
     let state = load(journal, &entry.key, entry.id).await?;
     Ok(match &state.turn {
         Some(turn) => Some(format!("turn {}: {}", turn.number, state.describe_open_work())),

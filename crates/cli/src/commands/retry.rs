@@ -2,9 +2,9 @@
 
 use longhaul_agent::Request;
 
-use crate::args::{Choice, Place, SessionOptions};
-use crate::commands::resume::again;
+use crate::args::{GlobalArgs, SessionOptions};
+use crate::commands::resume::run_without_input;
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
-    again(place, choice, options.session, options.json, Request::Retry).await
+pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
+    run_without_input(globals, options.session, options.json, Request::Retry).await
 }

@@ -1,50 +1,46 @@
-//! S2: `longhaul save` and `/save`. Sessions save themselves; this looks whether they have.
+//! S2: `longhaul save` and `/save`. Sessions save themselves; this command checks that they have.
 
 use longhaul_journal::{Error, Journal, SessionEntry, StreamSize, records};
 use longhaul_protocol::{SessionId, StreamName};
 use serde::Serialize;
 
-use crate::args::{Place, SessionOptions};
+use crate::args::{GlobalArgs, SessionOptions};
 use crate::exit;
-use crate::output::{count, json, line, safe, shortened};
+use crate::output::{count, print, safe, shortened};
 use crate::session_lookup::open_session;
 
-/// Whether a session is safe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Saved {
+pub(crate) struct SaveReport {
     pub(crate) key: String,
     pub(crate) id: SessionId,
-    /// All of its records, with those of its inbox and its extracts.
+    /// Records in the session, its inbox and its extracts.
     pub(crate) records: u64,
     pub(crate) bytes: u64,
     pub(crate) safe: bool,
-    /// Why it is not.
+    /// Why it is not safe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    /// When its last record came.
+    /// The time of its last record.
     pub(crate) last_at: Option<String>,
 }
 
-pub(crate) async fn run(place: &Place, options: SessionOptions) -> anyhow::Result<u8> {
-    let (journal, entry) = open_session(place, &options.session).await?;
-    let saved = save(&journal, &entry).await?;
+pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
+    let (journal, entry) = open_session(globals, &options.session).await?;
+    let saved = check_saved(&journal, &entry).await?;
     journal.close().await;
-    match options.json {
-        true => json(&saved)?,
-        false => saved.lines().into_iter().try_for_each(line)?,
-    }
+    print(options.json, || &saved, || saved.lines())?;
     Ok(if saved.safe { exit::DONE } else { exit::FAILED })
 }
 
-/// Has everything written through to the disk, reads back what loading the session needs, and says how it stands.
-pub(crate) async fn save(journal: &dyn Journal, entry: &SessionEntry) -> anyhow::Result<Saved> {
-    let size = size(journal, entry.id).await?;
+/// Syncs the journal to disk and reads back the records that loading the session needs.
+pub(crate) async fn check_saved(journal: &dyn Journal, entry: &SessionEntry) -> anyhow::Result<SaveReport> {
+    let size = session_size(journal, entry.id).await?;
     let checked = match journal.sync().await {
         Ok(()) => read_back(journal, entry).await,
         Err(error) => Err(error),
     };
     let reason = checked.err().map(|error| error.to_string());
-    Ok(Saved {
+    Ok(SaveReport {
         key: entry.key.clone(),
         id: entry.id,
         records: size.records,
@@ -55,8 +51,8 @@ pub(crate) async fn save(journal: &dyn Journal, entry: &SessionEntry) -> anyhow:
     })
 }
 
-/// What a session holds, in all of its streams.
-pub(crate) async fn size(journal: &dyn Journal, id: SessionId) -> Result<StreamSize, Error> {
+/// The size of a session in all of its streams.
+pub(crate) async fn session_size(journal: &dyn Journal, id: SessionId) -> Result<StreamSize, Error> {
     let mut all = StreamSize::default();
     for stream in [StreamName::session(id), StreamName::inbox(id), StreamName::extract(id)] {
         let size = journal.size(&stream).await?;
@@ -65,7 +61,7 @@ pub(crate) async fn size(journal: &dyn Journal, id: SessionId) -> Result<StreamS
     Ok(all)
 }
 
-/// Reads the records of the newest epoch: each is checked against its hash, and the last must be the head.
+/// Reads the records of the newest epoch. The journal checks each against its hash; the last one must be the head.
 async fn read_back(journal: &dyn Journal, entry: &SessionEntry) -> Result<(), Error> {
     let stream = StreamName::session(entry.id);
     let mut cursor = records(journal, &stream, entry.epoch_from.unwrap_or(1)).through(entry.head.seq);
@@ -80,8 +76,7 @@ async fn read_back(journal: &dyn Journal, entry: &SessionEntry) -> Result<(), Er
     Ok(())
 }
 
-impl Saved {
-    /// For people.
+impl SaveReport {
     pub(crate) fn lines(&self) -> Vec<String> {
         let (key, records, bytes) =
             (shortened(&self.key, 200), count(self.records, "record"), count(self.bytes, "byte"));

@@ -7,21 +7,21 @@ use longhaul_journal::{Journal, check_size};
 use longhaul_protocol::{InboxRecord, Input, InputId, JoinMode};
 use serde_json::json;
 
-use crate::args::{Choice, Mode, Place, SendOptions};
-use crate::input_text::words;
-use crate::output::{json, line, note};
+use crate::args::{GlobalArgs, Mode, SendOptions};
+use crate::input_text::read_prompt;
+use crate::output::{note, print};
 use crate::session_lookup::refuse_trashed;
 use crate::{config, exit, suggested_command};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: SendOptions) -> anyhow::Result<u8> {
-    let text = words(options.text)?;
-    let work_dir = choice.work_dir()?;
-    let redactor = redactor(&config::load(place, choice)?)?;
+pub(crate) async fn run(globals: &GlobalArgs, options: SendOptions) -> anyhow::Result<u8> {
+    let text = read_prompt(options.text)?;
+    let work_dir = globals.work_dir()?;
+    let redactor = redactor(&config::load(globals)?)?;
     let id = InputId::generate();
     let input = Input { id, text, images: vec![], mode: options.mode.into() };
-    // An input that can't be accepted must not make a home or a session.
+    // An input that can't be stored must not leave a new home or session behind.
     check_size(&redactor.redact_record(InboxRecord::Input(input.clone()).encode()))?;
-    let journal = Arc::new(place.journal_or_new().await?);
+    let journal = Arc::new(globals.open_or_create_journal().await?);
     refuse_trashed(&*journal, &options.session).await?;
     let session = Client::new(journal.clone(), redactor).session(&options.session).await?;
     if let Some(folder) = &work_dir {
@@ -38,17 +38,16 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SendOptions) ->
     }
     let accepted = session.put(input, options.idempotency.as_deref()).await?;
     let is_new = accepted.id == id;
-    if options.json {
-        let accepted = json!({"type": "input_accepted", "session": options.session, "input_seq": accepted.seq, "id": accepted.id, "new": is_new});
-        json(&accepted)?;
-    } else {
-        let before = if is_new { "accepted" } else { "this key was accepted before," };
-        line(format!("{before} as {}", accepted.id))?;
-    }
+    let before = if is_new { "accepted" } else { "this key was accepted before," };
+    print(
+        options.json,
+        || json!({"type": "input_accepted", "session": options.session, "input_seq": accepted.seq, "id": accepted.id, "new": is_new}),
+        || vec![format!("{before} as {}", accepted.id)],
+    )?;
     if !session.is_running().await? {
         note(format!(
             "no runtime is running; `{}` runs it, and so does the next `longhaul serve --no-http`",
-            suggested_command::resume(place, choice, &options.session)
+            suggested_command::resume(globals, &options.session)
         ));
     }
     journal.close().await;

@@ -1,42 +1,42 @@
-//! `longhaul serve`: holds the sessions of a home until it is told to end.
+//! `longhaul serve`: runs the sessions of a home until a signal ends it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use longhaul_agent::{RetryMode, Runtime, Watched, Watcher};
-use longhaul_protocol::{Effect, Event, EventKind, Outcome, PrintablePath};
+use longhaul_protocol::{Effect, Event, EventKind, PrintablePath};
+use longhaul_transcript::{Transcript, log_line};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use crate::args::{Choice, Place, ServeOptions};
-use crate::output::{in_words, note, safe, shortened};
-use crate::questions::OpenQuestion;
-use crate::short_id::short;
-use crate::signals::Ends;
+use crate::args::{GlobalArgs, ServeOptions};
+use crate::output::{note, shortened};
+use crate::questions::answer_command;
+use crate::signals::ExitSignals;
 use crate::{BadUsage, config, event_text, exit, panics, suggested_command};
 
-/// How long what is still to be shown may take when everything else has ended.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long the last events may take to print after the shutdown.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow::Result<u8> {
     if !options.no_http {
         return Err(
             BadUsage("this version has no HTTP API yet: use `longhaul serve --no-http`".to_owned()).into()
         );
     }
-    let config = config::with_model(place, choice, RetryMode::Interactive).await?;
+    let config = config::with_model(globals, RetryMode::Interactive).await?;
     if let Some(warning) = config.exposed_home() {
         note(warning);
     }
-    // From here on a signal is ours: one that comes while the journal is opened must not be lost.
-    let mut ends = Ends::new()?;
+    // Before the journal is opened, so that no signal is lost meanwhile.
+    let mut signals = ExitSignals::new()?;
     let home = config.home.printable().to_string();
     let model = config.settings.model.name.clone();
     let runtime = tokio::select! {
         opened = Runtime::open(config) => opened?,
-        number = ends.next() => return Ok(exit::SIGNAL + number),
+        number = signals.next() => return Ok(exit::SIGNAL + number),
     };
-    panics::suspend(&runtime, suggested_command::command(place, choice, &["resume"]));
-    let mut watching = tokio::spawn(show(runtime.watch(), tokio::io::stdout(), options.json));
+    panics::register_runtime(&runtime, suggested_command::command(globals, &["resume"]));
+    let mut watching = tokio::spawn(print_events(runtime.watch(), tokio::io::stdout(), options.json));
     let other = runtime.other_host().await?;
     runtime.start().await?;
     note(format!("serving {home} with {model}; Ctrl-C suspends"));
@@ -47,23 +47,23 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
         note(format!("{other} serves this home already; this one stands by, and goes on when that one ends"));
     }
     let code = tokio::select! {
-        number = ends.next() => exit::SIGNAL + number,
-        // It watches until everything has ended, unless it was wrong itself.
+        number = signals.next() => exit::SIGNAL + number,
+        // Ends early only by an error of its own.
         _ = &mut watching => exit::FAILED,
     };
     note("suspending");
     tokio::select! {
         ended = runtime.shutdown() => ended?,
-        // Whoever asks twice means it. What is on disk is on disk.
-        _ = ends.again() => std::process::exit(i32::from(code)),
+        // A second signal ends the process at once. What is committed stays.
+        _ = signals.next_deliberate() => std::process::exit(i32::from(code)),
     }
     if code == exit::FAILED {
         return Ok(code);
     }
-    // A reader that has gone or is slow is no reason to stay.
-    if let Ok(Ok(Ok(open))) = tokio::time::timeout(LAST_WORDS, watching).await {
+    // A slow reader must not delay the exit.
+    if let Ok(Ok(Ok(open))) = tokio::time::timeout(DRAIN_TIMEOUT, watching).await {
         for (session, what) in open.0 {
-            let resume = suggested_command::resume(place, choice, &session);
+            let resume = suggested_command::resume(globals, &session);
             note(format!(
                 "{} is suspended{what}; the next `longhaul serve` goes on with it; or, to go on: {resume}",
                 shortened(&session, 60)
@@ -73,11 +73,11 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &ServeOptions) 
     Ok(code)
 }
 
-/// The sessions of which a turn is open, and what of it goes on by itself.
+/// Sessions with an open turn, each with the command that keeps running without it.
 #[derive(Default)]
-struct Open(BTreeMap<String, String>);
+struct OpenTurns(BTreeMap<String, String>);
 
-impl Open {
+impl OpenTurns {
     fn see(&mut self, event: &Event) {
         let session = event.session.clone();
         match &event.kind {
@@ -93,35 +93,31 @@ impl Open {
     }
 }
 
-/// Prints what happens until the runtime has ended. A reader that has gone is told of once, and nothing waits for one.
-async fn show(
+/// Prints events until the runtime has ended. A reader that has gone is noted once.
+async fn print_events(
     mut watcher: Watcher,
     mut output: impl AsyncWrite + Unpin,
     as_json: bool,
-) -> anyhow::Result<Open> {
-    let mut open = Open::default();
+) -> anyhow::Result<OpenTurns> {
+    let (mut open, mut log) = (OpenTurns::default(), SessionLog::default());
     let mut is_read = true;
     while let Some(watched) = watcher.next().await {
-        panics::rehearse(&watched);
-        let text = match watched {
+        panics::panic_for_tests(&watched);
+        let lines = match watched {
             Watched::Event(event) => {
                 open.see(&event);
-                if as_json {
-                    Some(serde_json::to_string(&event)?)
-                } else {
-                    told(&event).map(|text| safe(&text))
-                }
+                if as_json { vec![serde_json::to_string(&event)?] } else { log.lines(&event) }
             }
             Watched::Missed { events, from } if as_json => {
-                Some(serde_json::json!({"type": "missed", "events": events, "from": from}).to_string())
+                vec![serde_json::json!({"type": "missed", "events": events, "from": from}).to_string()]
             }
             Watched::Missed { events, .. } => {
                 note(format!("{events} events were not shown"));
-                None
+                vec![]
             }
         };
-        if let Some(text) = text.filter(|_| is_read) {
-            let line = format!("{text}\n");
+        if !lines.is_empty() && is_read {
+            let line = lines.join("\n") + "\n";
             let written = async {
                 output.write_all(line.as_bytes()).await?;
                 output.flush().await
@@ -135,58 +131,19 @@ async fn show(
     Ok(open)
 }
 
-/// What people want to know while it runs.
-fn told(event: &Event) -> Option<String> {
-    let what = match &event.kind {
-        EventKind::TurnStarted => "started".to_owned(),
-        EventKind::ToolStarted { name, arguments, .. } => {
-            format!("{} {}", shortened(name, 60), shortened(arguments, 90))
-        }
-        EventKind::ToolFinished { name, is_error: true, content, .. } => {
-            format!("{} failed: {}", shortened(name, 60), shortened(content, 90))
-        }
-        EventKind::ToolFinished { name, content, .. } if name == "exec" => event_text::ended(content)?,
-        EventKind::Message { content, .. } => format!("says: {}", shortened(content, 90)),
-        EventKind::Warning { code, text } if code == "resumed" => return Some(said(event, text)),
-        EventKind::Warning { text, .. } => {
-            format!("warning: {}", shortened(text, event_text::LONGEST_WARNING))
-        }
-        EventKind::RetryWait { .. } => event_text::wait(&event.kind)?,
-        EventKind::ModelChanged { .. } => event_text::model_change(&event.kind)?,
-        EventKind::TaskStarted { task_id, description } => {
-            format!("task {} goes on in the background: {}", short(*task_id), shortened(description, 90))
-        }
-        EventKind::TaskEnded { task_id, status, exit_code } => {
-            event_text::task(*task_id, *status, *exit_code)
-        }
-        EventKind::Question { id, text } => {
-            let open = OpenQuestion { id: *id, text: text.clone() };
-            format!("{}; to answer: {}", open.shown(), open.command(&event.session))
-        }
-        EventKind::Answered { id } => format!("question {id} is settled"),
-        EventKind::ExtractDone { through } => format!("gone through for memory up to record {through}"),
-        EventKind::MemoryChanged { .. } => event_text::aside(&event.kind)?,
-        EventKind::TurnEnded { outcome: Outcome::Completed, text, .. } => {
-            format!("completed: {}", shortened(text, 90))
-        }
-        EventKind::TurnEnded { outcome, error, .. } => {
-            let error = error.as_deref().map(|error| format!(": {}", shortened(error, 200)));
-            format!("{}{}", in_words(*outcome), error.unwrap_or_default())
-        }
-        _ => return None,
-    };
-    let turn = event.turn.map(|turn| format!("turn {turn} ")).unwrap_or_default();
-    Some(said(event, &format!("{turn}{what}")))
-}
+/// The log of all sessions. It has a transcript for each session in which something is open.
+#[derive(Default)]
+struct SessionLog(BTreeMap<String, Transcript>);
 
-/// What concerns no session in particular stands alone.
-fn said(event: &Event, what: &str) -> String {
-    match event.session.as_str() {
-        "" => what.to_owned(),
-        key => format!("{} {what}", shortened(key, 60)),
+impl SessionLog {
+    /// The lines for an event.
+    fn lines(&mut self, event: &Event) -> Vec<String> {
+        let transcript = self.0.entry(event.session.clone()).or_default();
+        let updates = transcript.apply(event);
+        if transcript.turn_started_at().is_none() && transcript.open_blocks().is_empty() {
+            self.0.remove(&event.session);
+        }
+        let command = |id| answer_command(&event.session, id);
+        updates.iter().filter_map(|update| log_line(event, update, command)).collect()
     }
 }
-
-#[cfg(test)]
-#[path = "serve_tests.rs"]
-mod tests;

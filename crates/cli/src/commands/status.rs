@@ -1,61 +1,56 @@
-//! `longhaul status` and `/status`: what a session is right now.
+//! `longhaul status` and `/status`: the present state of a session.
 
 use std::sync::Arc;
 
 use longhaul_agent::{Client, Config, ContextReport, Redactor, State, context_report, last_compaction};
-use longhaul_journal::{Error, Holder, ImportMark, Journal, import_mark};
+use longhaul_journal::{Holder, ImportMark, Journal, import_mark};
 use longhaul_memory::extracted_through;
 use longhaul_model::ContextWindow;
-use longhaul_protocol::{CompactDone, Outcome, Seq, SessionId};
+use longhaul_protocol::{CompactDone, Seq, SessionId};
 use serde_json::{Value, json};
 
-use crate::args::{Choice, Place, SessionOptions};
+use crate::args::{GlobalArgs, SessionOptions};
 use crate::commands::context;
 use crate::commands::memory::scope_of_session;
-use crate::commands::tasks::board::{Board, Listed};
-use crate::output::{count, grouped, in_words, json, line, safe, shortened};
+use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
+use crate::output::{count, grouped, in_words, print, safe, shortened};
 use crate::questions::{OpenQuestion, open_questions};
-use crate::session_lookup::{find_session, refuse_trashed};
+use crate::session_lookup::open_live_entry;
 use crate::short_id::short;
 use crate::{config, event_text, exit};
 
-/// A session, and what is known about it.
-pub(crate) struct Status {
+pub(crate) struct SessionStatus {
     pub(crate) key: String,
     pub(crate) id: Option<SessionId>,
     pub(crate) state: State,
-    /// The model that was asked last; the one that is set, if none was.
+    /// The model of the last request; the configured one before the first.
     pub(crate) model: String,
-    /// How full its context is for the model that is set.
+    /// How full the context is, for the configured model.
     pub(crate) report: ContextReport,
-    /// What the last compaction did.
     pub(crate) last_compaction: Option<CompactDone>,
-    /// What was accepted and not taken yet.
+    /// Inputs that were accepted and that no turn has taken yet.
     pub(crate) waiting: u64,
-    /// The other process that runs it.
+    /// The other process that runs the session.
     pub(crate) holder: Option<Holder>,
-    /// Whether anybody runs it, this process too.
+    /// Whether a process runs the session, this one included.
     pub(crate) is_running: bool,
-    /// Questions that nobody has answered.
     pub(crate) questions: Vec<OpenQuestion>,
-    /// Tasks that run.
-    pub(crate) tasks: Vec<Listed>,
-    pub(crate) memory: Remembered,
-    /// What its import says, if it came from a file.
+    /// Running tasks.
+    pub(crate) tasks: Vec<TaskEntry>,
+    pub(crate) memory: MemoryProgress,
     pub(crate) import: ImportMark,
 }
 
-/// What a session has to do with memory.
-pub(crate) struct Remembered {
-    /// Whose memory it has.
+/// How far memory extraction has come in a session.
+pub(crate) struct MemoryProgress {
     pub(crate) scope: String,
-    /// How far it has been gone through.
+    /// The last record that was extracted.
     pub(crate) through: Seq,
-    /// Whether sessions are gone through at all.
+    /// Whether extraction is on in the config.
     pub(crate) is_on: bool,
 }
 
-impl Remembered {
+impl MemoryProgress {
     pub(crate) async fn of(
         config: &Config,
         journal: &dyn Journal,
@@ -71,30 +66,28 @@ impl Remembered {
     }
 }
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions) -> anyhow::Result<u8> {
-    let SessionOptions { session: key, json: as_json } = options;
-    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
-    let entry = find_session(&journal, &key).await?;
+pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
+    let (journal, entry) = open_live_entry(globals, &options.session).await?;
     let key = entry.key.clone();
-    refuse_trashed(&journal, &key).await?;
     let journal: Arc<dyn Journal> = Arc::new(journal);
-    // A client that only looks sends nothing that could hold a secret.
+    // A client that only reads sends nothing that could hold a secret.
     let session = Client::new(journal.clone(), Redactor::default()).session(&key).await?;
     let state = session.state().await?;
     let holder = session.other_holder().await?;
     let questions = open_questions(&session).await?;
     let last_compaction = last_compaction(&*journal, entry.id, &state).await?;
-    let tasks = running(&Board::new(journal.clone(), &place.folder()?)?, &key, entry.id).await?;
-    let config = config::load(place, choice)?;
+    let tasks =
+        running_tasks(&TaskRegistry::new(journal.clone(), &globals.home_dir()?)?, &key, entry.id).await?;
+    let config = config::load(globals)?;
     let report = context_report(&config, &*journal, &state).await;
-    let memory = Remembered::of(&config, &*journal, &key, Some(entry.id)).await?;
+    let memory = MemoryProgress::of(&config, &*journal, &key, Some(entry.id)).await?;
     let import = import_mark(&*journal, entry.id).await?;
     journal.close().await;
     let model = state.model.clone().unwrap_or_else(|| report.model.clone());
     let waiting = entry.inbox_head.saturating_sub(state.inbox_through) + state.pending_inputs.len() as u64;
     let is_running = holder.is_some();
     let id = Some(entry.id);
-    let status = Status {
+    let status = SessionStatus {
         key,
         id,
         state,
@@ -109,22 +102,20 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: SessionOptions)
         memory,
         import,
     };
-    if as_json {
-        json(&status.as_json())?;
-    } else {
-        status.lines().into_iter().try_for_each(line)?;
-    }
+    print(options.json, || status.as_json(), || status.lines())?;
     Ok(exit::DONE)
 }
 
-/// The tasks of a session that run.
-pub(crate) async fn running(board: &Board, key: &str, id: SessionId) -> anyhow::Result<Vec<Listed>> {
-    let tasks = board.of(key, id).await?;
-    Ok(tasks.into_iter().filter(Listed::is_running).collect())
+pub(crate) async fn running_tasks(
+    registry: &TaskRegistry,
+    key: &str,
+    id: SessionId,
+) -> anyhow::Result<Vec<TaskEntry>> {
+    let tasks = registry.of_session(key, id).await?;
+    Ok(tasks.into_iter().filter(TaskEntry::is_running).collect())
 }
 
-impl Status {
-    /// For people: one thing a line.
+impl SessionStatus {
     pub(crate) fn lines(&self) -> Vec<String> {
         let state = &self.state;
         let named = |name: &str, value: String| format!("{name:<13} {value}");
@@ -154,14 +145,14 @@ impl Status {
             lines.push(named("waiting", count(self.waiting, "input")));
         }
         for open in &self.questions {
-            // It is approved by whoever reads this, so it is all there.
+            // Not shortened: the user approves it on the strength of this text.
             let text = safe(open.text.trim_end()).replace('\n', "\n              ");
             lines.push(named("question", format!("{}: {text}", open.id)));
             lines.push(named("", format!("to answer: {}  (or no, or why not)", open.command(&self.key))));
         }
         for task in &self.tasks {
             let lasted = task.now.duration_ms.map(|lasted| format!(", for {}", event_text::duration(lasted)));
-            let what = format!("{}: {}{}", short(task.id()), task.what(), lasted.unwrap_or_default());
+            let what = format!("{}: {}{}", short(task.id()), task.description(), lasted.unwrap_or_default());
             lines.push(named("task", what));
         }
         if let Some(folder) = state.created.as_ref().and_then(|created| created.work_dir.as_deref()) {
@@ -178,7 +169,7 @@ impl Status {
     }
 
     fn memory(&self) -> String {
-        let Remembered { scope, through, is_on } = &self.memory;
+        let MemoryProgress { scope, through, is_on } = &self.memory;
         let off = if *is_on { "" } else { "; off, since memory.extract_at_tokens is 0" };
         let (through, head) = (grouped(*through), grouped(self.state.head));
         format!("extracted through {through} of {head}, for {scope}{off}")
@@ -201,7 +192,7 @@ impl Status {
         }
     }
 
-    /// How many tokens the context has for the model that was asked last, and what the provider counted of them.
+    /// The tokens of the context for the model of the last request, and how many of them the provider counted.
     fn tokens(&self) -> (u64, Option<u64>) {
         if self.report.model == self.model {
             return (self.report.tokens(), self.report.reported);
@@ -210,7 +201,7 @@ impl Status {
         (tokens, reported.map(|reported| reported.tokens))
     }
 
-    /// What that model has room for. What another one has is not what was asked about.
+    /// The window of that model; unknown if the configured model is another one.
     pub(crate) fn window(&self) -> Option<ContextWindow> {
         self.report.window.filter(|_| self.report.model == self.model)
     }
@@ -225,7 +216,6 @@ impl Status {
         format!("{} tokens{}: {source}", grouped(tokens), of.unwrap_or_default())
     }
 
-    /// For programs.
     fn as_json(&self) -> Value {
         let state = &self.state;
         let (tokens, reported) = self.tokens();
@@ -254,22 +244,18 @@ impl Status {
             },
             "imported": self.import.seq > 0,
             "foreign_through": self.import.foreign_through,
-            "last_outcome": state.last_outcome.map(code),
+            "last_outcome": state.last_outcome,
             "interrupted": state.interrupted_answer,
             "waiting": self.waiting,
             "work_dir": state.created.as_ref().and_then(|created| created.work_dir.as_deref()),
             "run_by": self.holder.as_ref().map(|holder| json!({"host": holder.host, "pid": holder.pid})),
             "rate_limits": state.rate_limits,
             "questions": self.questions.iter().map(question).collect::<Vec<_>>(),
-            "tasks": self.tasks.iter().map(Listed::as_json).collect::<Vec<_>>(),
+            "tasks": self.tasks.iter().map(TaskEntry::as_json).collect::<Vec<_>>(),
         })
     }
 }
 
 fn question(open: &OpenQuestion) -> Value {
     json!({"id": open.id, "text": open.text})
-}
-
-fn code(outcome: Outcome) -> Value {
-    json!(outcome)
 }

@@ -1,4 +1,4 @@
-//! `longhaul trust`: whether the file of a project may set everything.
+//! `longhaul trust`: lets the longhaul.toml of a project set every key.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use longhaul_protocol::PrintablePath;
 use serde_json::json;
 use similar::TextDiff;
 
-use crate::args::{Choice, Place, TrustOptions};
+use crate::args::{GlobalArgs, TrustOptions};
 use crate::output::{json, line};
-use crate::questions::{confirm, somebody_is_there};
+use crate::questions::{confirm, has_terminal};
 use crate::{BadUsage, exit};
 
-pub(crate) fn run(place: &Place, choice: &Choice, options: &TrustOptions) -> anyhow::Result<u8> {
-    let (home, sources) = (place.folder()?, choice.sources()?);
+pub(crate) fn run(globals: &GlobalArgs, options: &TrustOptions) -> anyhow::Result<u8> {
+    let (home, sources) = (globals.home_dir()?, globals.sources()?);
     if options.list {
         list(&home, options.json)?;
     } else if options.remove {
@@ -62,7 +62,7 @@ fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Resu
 
 /// Asks the user, who has seen what the file sets.
 fn agree(file: &ProjectFile) -> anyhow::Result<()> {
-    if !somebody_is_there() {
+    if !has_terminal() {
         let hint = "nothing is trusted: run it in a terminal to be asked, or say --yes once you have looked at the file";
         return Err(BadUsage(hint.to_owned()).into());
     }

@@ -6,12 +6,13 @@ use longhaul_journal::{Damage, Error, Home, SalvageReport, VerifyReport};
 use longhaul_protocol::PrintablePath;
 use serde::Serialize;
 
-use crate::args::{Place, VerifyOptions};
-use crate::output::{count, grouped, is_closed_pipe, json, line};
-use crate::{exit, suggested_command};
+use crate::args::{GlobalArgs, VerifyOptions};
+use crate::exit;
+use crate::output::{count, grouped, is_closed_pipe, print};
+use crate::suggested_command::home_command;
 
-/// How many findings people are shown; programs get them all.
-const SHOWN: usize = 50;
+/// Findings printed for people; `--json` has all of them.
+const MAX_FINDINGS_SHOWN: usize = 50;
 
 #[derive(Serialize)]
 pub(crate) struct Verified {
@@ -29,75 +30,75 @@ pub(crate) struct SalvagedForm {
     lost: Vec<Damage>,
 }
 
-pub(crate) fn run(place: &Place, options: &VerifyOptions) -> anyhow::Result<u8> {
-    let Some(home) = place.existing()? else {
-        return nothing_yet(place, options.json);
+pub(crate) fn run(globals: &GlobalArgs, options: &VerifyOptions) -> anyhow::Result<u8> {
+    let Some(home) = globals.existing_home()? else {
+        return report_no_journal(globals, options.json);
     };
-    let report = report_on(&home)?;
+    let report = verify_home(&home)?;
     let salvaged = match &options.salvage {
         Some(file) => Some((file.as_path(), longhaul_journal::salvage(&home, file)?)),
         None => None,
     };
     let code = if report.is_sound() { exit::DONE } else { exit::FAILED };
-    let printed = if options.json {
-        let form = |(file, SalvageReport { report, lost }): (&Path, SalvageReport)| {
-            let file = file.display().to_string();
-            SalvagedForm { file, report, lost }
-        };
-        json(&Verified { ok: report.is_sound(), report, salvaged: salvaged.map(form) })
-    } else {
-        tell_verified(place, &home, &report, salvaged.as_ref())
+    let lines = report_lines(globals, &home, &report, salvaged.as_ref());
+    let form = |(file, SalvageReport { report, lost }): (&Path, SalvageReport)| {
+        let file = file.display().to_string();
+        SalvagedForm { file, report, lost }
     };
-    match printed {
-        // Whoever stopped reading still learns from the exit code what was found.
+    let verified = Verified { ok: report.is_sound(), report, salvaged: salvaged.map(form) };
+    match print(options.json, || verified, || lines) {
+        // A reader that stopped early still learns the result from the exit code.
         Err(error) if is_closed_pipe(&error) => Ok(code),
         printed => printed.map(|()| code),
     }
 }
 
-fn tell_verified(
-    place: &Place,
+fn report_lines(
+    globals: &GlobalArgs,
     home: &Home,
     report: &VerifyReport,
     salvaged: Option<&(&Path, SalvageReport)>,
-) -> anyhow::Result<()> {
-    line(format!("{}: {}", home.journal_file().printable(), contents(report)))?;
-    tell(&report.damage)?;
-    for id in &report.unnamed {
-        line(format!(
+) -> Vec<String> {
+    let mut lines = vec![format!("{}: {}", home.journal_file().printable(), contents(report))];
+    lines.extend(damage_lines(&report.damage));
+    lines.extend(report.unnamed.iter().map(|id| {
+        format!(
             "  session {id} has no name: an import of it goes on or was cut short (import it again), or its name is lost"
-        ))?;
-    }
+        )
+    }));
     match salvaged {
         Some((file, salvaged)) => {
-            line(format!("Salvaged to {}: {}.", file.printable(), contents(&salvaged.report)))?;
-            tell(&salvaged.lost)?;
-            let file = file.printable().to_string();
-            line(format!("To go on with it: {}", suggested_command::home_command(place, &["restore", &file])))
+            lines.push(format!("Salvaged to {}: {}.", file.printable(), contents(&salvaged.report)));
+            lines.extend(damage_lines(&salvaged.lost));
+            let restore = home_command(globals, &["restore", &file.printable().to_string()]);
+            lines.push(format!("To go on with it: {restore}"));
         }
         None if report.is_sound() && report.lost > 0 => {
-            line("Everything that is left is as it was committed.")
+            lines.push("Everything that is left is as it was committed.".to_owned());
         }
-        None if report.is_sound() => line("Everything is as it was committed."),
-        None => line(format!(
+        None if report.is_sound() => lines.push("Everything is as it was committed.".to_owned()),
+        None => lines.push(format!(
             "What can be read is still there. To get it out: {} --salvage FILE, then {} FILE",
-            suggested_command::home_command(place, &["verify"]),
-            suggested_command::home_command(place, &["restore"]),
+            home_command(globals, &["verify"]),
+            home_command(globals, &["restore"]),
         )),
     }
+    lines
 }
 
-fn nothing_yet(place: &Place, as_json: bool) -> anyhow::Result<u8> {
-    if as_json {
-        json(&Verified { ok: true, report: VerifyReport::default(), salvaged: None })?;
-    } else {
-        line(format!("There is no journal in {} yet: nothing to verify.", place.folder()?.printable()))?;
-    }
+fn report_no_journal(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<u8> {
+    let nothing =
+        format!("There is no journal in {} yet: nothing to verify.", globals.home_dir()?.printable());
+    print(
+        as_json,
+        || Verified { ok: true, report: VerifyReport::default(), salvaged: None },
+        || vec![nothing],
+    )?;
     Ok(exit::DONE)
 }
 
-/// What verifying shows; a file that can't even be opened is damage too.
-fn report_on(home: &Home) -> anyhow::Result<VerifyReport> {
+/// Verifies the home. A file that can't be opened counts as damage.
+fn verify_home(home: &Home) -> anyhow::Result<VerifyReport> {
     match longhaul_journal::verify_home(home) {
         Err(Error::Corrupt { reason, .. } | Error::Foreign { reason, .. } | Error::Io { reason, .. }) => {
             let reason = format!("it can't be opened: {reason}");
@@ -108,6 +109,7 @@ fn report_on(home: &Home) -> anyhow::Result<VerifyReport> {
     }
 }
 
+/// What a journal holds: `2 streams, 10 records, 0 blobs`.
 pub(crate) fn contents(report: &VerifyReport) -> String {
     let VerifyReport { streams, records, blobs, erased, lost, .. } = report;
     let mut contents =
@@ -121,12 +123,12 @@ pub(crate) fn contents(report: &VerifyReport) -> String {
     contents
 }
 
-pub(crate) fn tell(damage: &[Damage]) -> anyhow::Result<()> {
-    for finding in damage.iter().take(SHOWN) {
-        line(format!("  {finding}"))?;
+/// The first findings as lines.
+pub(crate) fn damage_lines(damage: &[Damage]) -> Vec<String> {
+    let mut lines: Vec<String> =
+        damage.iter().take(MAX_FINDINGS_SHOWN).map(|finding| format!("  {finding}")).collect();
+    if damage.len() > MAX_FINDINGS_SHOWN {
+        lines.push(format!("  and {} more; --json shows all", damage.len() - MAX_FINDINGS_SHOWN));
     }
-    if damage.len() > SHOWN {
-        line(format!("  and {} more; --json shows all", damage.len() - SHOWN))?;
-    }
-    Ok(())
+    lines
 }

@@ -4,9 +4,9 @@ use longhaul_agent::{PendingRequest, Request, RequestOutcome, SessionEvents, Wat
 use longhaul_protocol::{EventKind, Outcome};
 
 use crate::event_printer::Teller;
-use crate::questions::{OpenQuestion, is_settled, somebody_is_there, yes_or_no};
-use crate::signals::{Ends, INTERRUPT};
-use crate::tui::chat::{Cooked, Typed};
+use crate::questions::{OpenQuestion, has_terminal, is_settled, yes_or_no};
+use crate::signals::{ExitSignals, SIGINT};
+use crate::tui::chat::{LineEvent, TerminalLines};
 use crate::{exit, panics};
 
 const ASK: &str = "Answer yes, no, or why not: ";
@@ -24,12 +24,12 @@ pub(crate) enum StageEnd {
 /// Shows the events of a request, and reacts to signals and to what the user types.
 pub(crate) struct EventLoop<'a> {
     pub(crate) teller: &'a mut Teller,
-    pub(crate) ends: &'a mut Ends,
+    pub(crate) signals: &'a mut ExitSignals,
     /// How often the user pressed Ctrl-C.
     pub(crate) interrupts: u32,
     /// Outcomes of turns that ended while the process waited for tasks.
     pub(crate) ended: Vec<(Outcome, Option<String>, Option<String>)>,
-    typed: Cooked,
+    typed: TerminalLines,
 }
 
 /// What the loop knows of the request so far.
@@ -47,8 +47,8 @@ struct RequestView {
 }
 
 impl<'a> EventLoop<'a> {
-    pub(crate) fn new(teller: &'a mut Teller, ends: &'a mut Ends) -> Self {
-        Self { teller, ends, interrupts: 0, ended: Vec::new(), typed: Cooked::default() }
+    pub(crate) fn new(teller: &'a mut Teller, signals: &'a mut ExitSignals) -> Self {
+        Self { teller, signals, interrupts: 0, ended: Vec::new(), typed: TerminalLines::default() }
     }
 
     /// Shows what happens until the request is over. The first Ctrl-C cancels the turn, a second one ends this process.
@@ -69,7 +69,7 @@ impl<'a> EventLoop<'a> {
         };
         view.asked.iter().for_each(|open| self.teller.aside(&open.shown()));
         loop {
-            let can_ask = somebody_is_there();
+            let can_ask = has_terminal();
             if !view.asked.is_empty() && !can_ask && view.is_accepted {
                 return Ok(StageEnd::Asked(view.asked));
             }
@@ -79,11 +79,11 @@ impl<'a> EventLoop<'a> {
             }
             tokio::select! {
                 biased;
-                number = self.ends.next() => match number {
-                    INTERRUPT if self.interrupts > 0 => {
-                        std::process::exit(i32::from(exit::SIGNAL + INTERRUPT));
+                number = self.signals.next() => match number {
+                    SIGINT if self.interrupts > 0 => {
+                        std::process::exit(i32::from(exit::SIGNAL + SIGINT));
                     }
-                    INTERRUPT if view.turn_is_open => {
+                    SIGINT if view.turn_is_open => {
                         self.interrupts += 1;
                         pending.cancel();
                         self.teller.note("ending the turn; Ctrl-C once more leaves at once");
@@ -92,20 +92,20 @@ impl<'a> EventLoop<'a> {
                 },
                 watched = pending.next() => match watched {
                     Some(watched) => {
-                        panics::rehearse(&watched);
+                        panics::panic_for_tests(&watched);
                         self.teller.watched(&watched);
                         self.note_event(&watched, &mut view);
                         // A user who cancelled the turn does not wait for the tasks.
                         if view.only_settles && self.interrupts > 0 && !view.turn_is_open {
-                            return Ok(StageEnd::Suspended(INTERRUPT));
+                            return Ok(StageEnd::Suspended(SIGINT));
                         }
                     }
                     None => return Ok(StageEnd::Outcome(events.finish(pending).await?)),
                 },
-                typed = self.typed.line(), if asks => match typed {
-                    Typed::Line(line) => self.answer(&line, &pending, &mut view).await,
-                    Typed::End | Typed::Interrupt | Typed::Escape => return Ok(StageEnd::Asked(view.asked)),
-                    Typed::Lost => return Ok(StageEnd::Suspended(1)),
+                typed = self.typed.next_line(), if asks => match typed {
+                    LineEvent::Line(line) => self.answer(&line, &pending, &mut view).await,
+                    LineEvent::End | LineEvent::Interrupt | LineEvent::Escape => return Ok(StageEnd::Asked(view.asked)),
+                    LineEvent::Lost => return Ok(StageEnd::Suspended(1)),
                 },
             }
         }

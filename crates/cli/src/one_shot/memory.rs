@@ -13,7 +13,7 @@ pub(super) async fn extract(session: &Session, watch: &mut EventLoop<'_>) -> Opt
     let extracted = loop {
         tokio::select! {
             biased;
-            number = watch.ends.next() => {
+            number = watch.signals.next() => {
                 watch.teller.note("stopped; what is worth remembering of it is looked for later");
                 return Some(exit::SIGNAL + number);
             }
@@ -33,7 +33,7 @@ pub(super) async fn extract(session: &Session, watch: &mut EventLoop<'_>) -> Opt
 /// The same where another process runs the session: extraction does not need its lease.
 pub(super) async fn extract_in_own_runtime(one_shot: &OneShot<'_>, watch: &mut EventLoop<'_>) -> Option<u8> {
     let opened = async {
-        let config = config::with_model(one_shot.place, one_shot.choice, RetryMode::OneShot).await?;
+        let config = config::with_model(one_shot.globals, RetryMode::OneShot).await?;
         if config.settings.memory.extract_at_tokens == 0 {
             return Ok(None);
         }

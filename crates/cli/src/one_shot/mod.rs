@@ -11,18 +11,19 @@ use longhaul_agent::{
 };
 use longhaul_journal::Journal;
 use longhaul_protocol::{Outcome, TurnEnded};
+use longhaul_transcript::Verbosity;
 
-use crate::args::{Choice, Place};
+use crate::args::GlobalArgs;
 use crate::commands::compact::{made_smaller, not_smaller, nothing_to_compact};
-use crate::commands::tasks::board;
-use crate::commands::tasks::board::{Board, Listed};
+use crate::commands::tasks::registry;
+use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
 use crate::event_printer::{Form, Teller};
 use crate::one_shot::event_loop::{EventLoop, StageEnd};
 use crate::output::{in_words, note, shortened};
-use crate::questions::{OpenQuestion, somebody_is_there};
+use crate::questions::{OpenQuestion, has_terminal};
 use crate::session_lookup::refuse_trashed;
 use crate::short_id::short;
-use crate::signals::{Ends, INTERRUPT};
+use crate::signals::{ExitSignals, SIGINT};
 use crate::{BadUsage, config, event_text, exit, panics, suggested_command};
 
 /// How long cleaning up may delay the end of the process; the next process does the rest.
@@ -30,8 +31,7 @@ const CLEANUP_GRACE: Duration = Duration::from_millis(300);
 
 /// One request to one session.
 pub(crate) struct OneShot<'a> {
-    pub(crate) place: &'a Place,
-    pub(crate) choice: &'a Choice,
+    pub(crate) globals: &'a GlobalArgs,
     pub(crate) key: String,
     pub(crate) form: Form,
     pub(crate) stay: Stay,
@@ -46,7 +46,7 @@ pub(crate) enum Stay {
     ForTasks,
 }
 
-/// How far a request came in one place.
+/// How far a request came in one globals.
 enum StageOutcome {
     /// It is done, with this exit code.
     Done(u8),
@@ -66,14 +66,13 @@ impl OneShot<'_> {
             return Err(BadUsage("nothing was run".to_owned()).into());
         }
         // From here on a signal is ours: one that comes while the journal is opened must not be lost.
-        let mut ends = Ends::new()?;
-        let mut teller = Teller::new(self.form).in_detail(self.choice.verbose);
-        let code = self.see_through(request, &mut EventLoop::new(&mut teller, &mut ends)).await;
-        match teller.finish(&mut ends, *code.as_ref().unwrap_or(&exit::FAILED)).await {
+        let mut signals = ExitSignals::new()?;
+        let mut teller = Teller::new(self.form, Verbosity::from_count(self.globals.verbose));
+        let code = self.see_through(request, &mut EventLoop::new(&mut teller, &mut signals)).await;
+        match teller.finish(&mut signals, *code.as_ref().unwrap_or(&exit::FAILED)).await {
             Ok(None) => code,
             Ok(Some(error)) => {
-                let show =
-                    suggested_command::command(self.place, self.choice, &["sessions", "show", &self.key]);
+                let show = suggested_command::command(self.globals, &["sessions", "show", &self.key]);
                 note(format!("the answer could not be written ({error}); {show} has it"));
                 Ok(code?.max(exit::FAILED))
             }
@@ -82,11 +81,11 @@ impl OneShot<'_> {
     }
 
     async fn agree_to_exposed_home(&self) -> anyhow::Result<bool> {
-        if !somebody_is_there() {
+        if !has_terminal() {
             return Ok(true);
         }
-        let config = Config::load(self.place.folder()?, &self.choice.sources()?)?;
-        config::agree_to_exposed_home(self.place, Some(&self.key), config).await
+        let config = Config::load(self.globals.home_dir()?, &self.globals.sources()?)?;
+        config::agree_to_exposed_home(self.globals, Some(&self.key), config).await
     }
 
     async fn see_through(&self, mut request: Request, watch: &mut EventLoop<'_>) -> anyhow::Result<u8> {
@@ -99,12 +98,12 @@ impl OneShot<'_> {
             }
         }
         // From here on this process runs the session.
-        let config = config::with_model(self.place, self.choice, RetryMode::OneShot).await?;
+        let config = config::with_model(self.globals, RetryMode::OneShot).await?;
         let runtime = tokio::select! {
             opened = Runtime::open(config) => opened?,
-            number = watch.ends.next() => return Ok(exit::SIGNAL + number),
+            number = watch.signals.next() => return Ok(exit::SIGNAL + number),
         };
-        panics::suspend(&runtime, suggested_command::resume(self.place, self.choice, &self.key));
+        panics::register_runtime(&runtime, suggested_command::resume(self.globals, &self.key));
         let session = runtime.session(&self.key).await?;
         refuse_trashed(&*runtime.journal(), &self.key).await?;
         self.name_session(&request, watch.teller);
@@ -119,7 +118,7 @@ impl OneShot<'_> {
         tokio::select! {
             ended = runtime.shutdown() => ended?,
             // A second signal ends the process at once; the journal has everything.
-            number = watch.ends.again() => std::process::exit(i32::from(exit::SIGNAL + number)),
+            number = watch.signals.next_deliberate() => std::process::exit(i32::from(exit::SIGNAL + number)),
         }
         Ok(match outcome? {
             StageOutcome::Done(by_signal) if by_signal > exit::SIGNAL => by_signal,
@@ -130,7 +129,7 @@ impl OneShot<'_> {
 
     /// Says how the user goes on with what this process leaves open, and returns the exit code.
     fn report_suspension(&self, outcome: StageOutcome, request: &Request, teller: &mut Teller) -> u8 {
-        let resume = suggested_command::resume(self.place, self.choice, &self.key);
+        let resume = suggested_command::resume(self.globals, &self.key);
         match outcome {
             StageOutcome::Suspended(number) if matches!(request, Request::Compact(_)) => {
                 teller.note("stopped; the session is as it was");
@@ -215,7 +214,7 @@ impl OneShot<'_> {
             stage = match self.stay {
                 _ if is_given_up => {
                     self.say_what_goes_on(session, watch.teller).await?;
-                    return Ok(StageOutcome::Done(exit::SIGNAL + INTERRUPT));
+                    return Ok(StageOutcome::Done(exit::SIGNAL + SIGINT));
                 }
                 Stay::ForTasks if !settles => Request::Settle,
                 // The session settled only because it asked a question.
@@ -239,12 +238,12 @@ impl OneShot<'_> {
 
     /// The session, if another process holds it now. Then this process needs neither a model nor a runtime.
     async fn session_elsewhere(&self) -> anyhow::Result<Option<Session>> {
-        let Some(journal) = self.place.journal().await? else { return Ok(None) };
+        let Some(journal) = self.globals.open_journal().await? else { return Ok(None) };
         if journal.session(&self.key).await?.is_none() {
             return Ok(None);
         }
         refuse_trashed(&journal, &self.key).await?;
-        let redactor = redactor(&config::load(self.place, self.choice)?)?;
+        let redactor = redactor(&config::load(self.globals)?)?;
         let session = Client::new(Arc::new(journal), redactor).session(&self.key).await?;
         Ok(session.other_holder().await?.map(|_| session))
     }
@@ -261,7 +260,7 @@ impl OneShot<'_> {
             RequestOutcome::Ended(ended) => {
                 self.say_how_it_ended(ended, session, watch.teller).await?;
                 match ended.outcome {
-                    Outcome::Cancelled if watch.interrupts > 0 => exit::SIGNAL + INTERRUPT,
+                    Outcome::Cancelled if watch.interrupts > 0 => exit::SIGNAL + SIGINT,
                     _ => code_of(ended.outcome, ended.code.as_deref()),
                 }
             }
@@ -309,7 +308,7 @@ impl OneShot<'_> {
 
     /// A command for this session.
     fn command(&self, name: &str) -> String {
-        suggested_command::command(self.place, self.choice, &[name, "-s", &self.key])
+        suggested_command::command(self.globals, &[name, "-s", &self.key])
     }
 
     /// Says how the user can answer the open questions.
@@ -326,8 +325,8 @@ impl OneShot<'_> {
             return Ok(());
         }
         let Some(id) = session.id() else { return Ok(()) };
-        let board = Board::new(session.journal().clone(), &self.place.folder()?)?;
-        for task in board.of(&self.key, id).await?.iter().filter(|task| task.is_running()) {
+        let board = TaskRegistry::new(session.journal().clone(), &self.globals.home_dir()?)?;
+        for task in board.of_session(&self.key, id).await?.iter().filter(|task| task.is_running()) {
             teller.note(goes_on(task));
         }
         Ok(())
@@ -335,9 +334,9 @@ impl OneShot<'_> {
 }
 
 /// Says that a task goes on, and how to follow it.
-pub(crate) fn goes_on(task: &Listed) -> String {
+pub(crate) fn goes_on(task: &TaskEntry) -> String {
     let id = short(task.id());
-    format!("task {id} goes on: {}; longhaul tasks follow {id}", board::what(&task.started))
+    format!("task {id} goes on: {}; longhaul tasks follow {id}", registry::description(&task.started))
 }
 
 /// Reports the turns that task ends began and that did not complete; returns the exit code.
@@ -349,7 +348,7 @@ fn say_what_ended(watch: &mut EventLoop<'_>) -> u8 {
         }
         let by_signal = outcome == Outcome::Cancelled && watch.interrupts > 0;
         let next = match by_signal {
-            true => exit::SIGNAL + INTERRUPT,
+            true => exit::SIGNAL + SIGINT,
             false => code_of(outcome, reason.as_deref()),
         };
         code = first_failure(code, next);

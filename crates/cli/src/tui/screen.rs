@@ -1,4 +1,4 @@
-//! The thread that shows the view and reads keys. Nothing else has to wait for a terminal, and a key waits for nothing else.
+//! The screen thread: draws the view and handles keys, so that neither waits for the rest of the program.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,142 +14,142 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::{mpsc, oneshot};
 
-use super::picker::Choice;
+use super::picker::PickerItem;
 use super::sgr::Colours;
-use super::status_line::Facts;
-use super::view::{Activity, Pill, View, Wanted};
-use super::viewport::{Viewport, believable};
+use super::status_line::StatusFacts;
+use super::view::{Activity, TaskPill, View, ViewRequest};
+use super::viewport::{Viewport, plausible_size};
 use crate::questions::OpenQuestion;
-use crate::tui::chat::Typed;
+use crate::tui::chat::LineEvent;
 
-/// How long what happens may wait until it is seen. Keys don't.
-const FRAME: Duration = Duration::from_millis(16);
-/// How often what moves by itself is drawn.
-const TICK: Duration = Duration::from_millis(125);
-/// How long it takes at most until all threads of a process that is stopped stand still.
-const STOPS_WITHIN: Duration = Duration::from_millis(250);
-/// How long a terminal may take to take what gives it back. One that takes nothing must not hold up an end.
-const TAKES_WITHIN: Duration = Duration::from_millis(150);
-/// So much is taken in before it is shown, however much there is.
-const AT_ONCE: usize = 64;
-/// So many bytes of words wait together, roughly.
-const WORDS: usize = 512;
+/// The shortest time between two frames. A key press is drawn at once.
+const FRAME_INTERVAL: Duration = Duration::from_millis(16);
+/// The time between two frames of an animation.
+const TICK_INTERVAL: Duration = Duration::from_millis(125);
+/// How long the screen thread waits after SIGTSTP before it touches the terminal again. Other threads may get the signal first.
+const STOP_DELAY: Duration = Duration::from_millis(250);
+/// How long the restoring escape sequences may take to write: a terminal that is stopped takes nothing.
+const RESTORE_TIMEOUT: Duration = Duration::from_millis(150);
+/// Inputs handled before the next frame.
+const MAX_BATCH: usize = 64;
+/// Bytes of deltas that are merged into one update.
+const MAX_DELTA_BYTES: usize = 512;
 
-/// Pasted text is marked, and so can't press keys.
+/// Bracketed paste: pasted text must not act as keys.
 const ENTER: &str = "\x1b[?2004h";
 const LEAVE: &str = "\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[0m";
 const ENTER_DETAILS: &str = "\x1b[?1049h\x1b[H\x1b[J";
 const LEAVE_DETAILS: &str = "\x1b[?1049l";
 
-/// Whether the terminal is ours, and whether its other page is.
-static IS_OURS: AtomicBool = AtomicBool::new(false);
+/// Whether the screen owns the terminal, and whether it shows the alternate screen.
+static OWNS_TERMINAL: AtomicBool = AtomicBool::new(false);
 static SHOWS_DETAILS: AtomicBool = AtomicBool::new(false);
-/// Held by whoever writes to the terminal: what gives it back must not stand in the middle of a frame.
-static WRITING: Mutex<()> = Mutex::new(());
+/// Held while writing to the terminal: the restoring sequences must not end up inside a frame.
+static WRITE_LOCK: Mutex<()> = Mutex::new(());
 
-fn writing() -> MutexGuard<'static, ()> {
-    WRITING.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_output() -> MutexGuard<'static, ()> {
+    WRITE_LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the screen is told.
-pub(crate) enum Tell {
+/// A message to the screen.
+pub(crate) enum ScreenUpdate {
     Watched(Watched),
-    /// A line from the program itself.
+    /// A line from the program, not from the session.
     Note(String),
-    /// A line beside the answer.
+    /// A line about the turn that is not part of the answer.
     Aside(String),
-    /// What was asked for, as it is.
+    /// Output of a command, as it is.
     Printed(String),
-    /// What somebody said elsewhere.
+    /// An input from another process.
     Entered(String),
-    Facts(Facts),
+    StatusFacts(StatusFacts),
     Activity(Activity),
-    Pills(Vec<Pill>),
-    /// Which questions nobody has answered.
+    Pills(Vec<TaskPill>),
+    /// The open questions.
     Questions(Vec<OpenQuestion>),
-    /// What stands in place of the prompt until a line is entered.
+    /// A question in place of the prompt, until a line is entered.
     Ask(Option<String>),
-    /// One of these is to be chosen.
+    /// A list from which the user picks one.
     Pick {
         title: String,
-        choices: Vec<Choice>,
+        choices: Vec<PickerItem>,
         answer: oneshot::Sender<Option<usize>>,
     },
-    /// Another session is shown from here on.
-    TurnOver,
-    /// The turn that is open is run by nobody: nothing of it moves.
+    /// The chat switches to another session.
+    SessionChanged,
+    /// No process runs the open turn.
     Interrupted,
-    /// It is over.
+    /// Restore the terminal and confirm.
     End(oneshot::Sender<()>),
 }
 
-/// What comes to the thread.
-enum Incoming {
-    Tell(Tell),
-    Words(Growing),
+/// An input of the screen thread.
+enum ScreenInput {
+    Update(ScreenUpdate),
+    Delta(PendingDelta),
     Event(Event),
     Lost,
 }
 
-/// Words that nobody has taken in yet; more may be added to them until then.
-type Growing = Arc<Mutex<Option<Watched>>>;
+/// A delta in the queue. Later deltas are appended until the thread takes it.
+type PendingDelta = Arc<Mutex<Option<Watched>>>;
 
-/// Tells the screen, from wherever.
+/// Sends messages to the screen, from any thread.
 #[derive(Clone)]
-pub(crate) struct Telling {
-    send: Sender<Incoming>,
-    /// What was told last, if that was words.
-    last: Arc<Mutex<Option<Growing>>>,
+pub(crate) struct ScreenHandle {
+    sender: Sender<ScreenInput>,
+    /// The last message, if it was a delta.
+    last: Arc<Mutex<Option<PendingDelta>>>,
 }
 
-impl Telling {
-    fn new(send: Sender<Incoming>) -> Self {
-        Self { send, last: Arc::default() }
+impl ScreenHandle {
+    fn new(sender: Sender<ScreenInput>) -> Self {
+        Self { sender, last: Arc::default() }
     }
 
-    /// Words come faster than they are shown, and each would wait in an event of its own: they wait in one.
-    pub(crate) fn tell(&self, tell: Tell) {
-        let mut last = locked(&self.last);
-        let incoming = match tell {
-            Tell::Watched(watched) if words_of(&watched).is_some() => {
-                if last.as_ref().is_some_and(|growing| grows(growing, &watched)) {
+    /// Deltas come faster than frames, so consecutive ones are merged in the queue.
+    pub(crate) fn send(&self, update: ScreenUpdate) {
+        let mut last = lock(&self.last);
+        let input = match update {
+            ScreenUpdate::Watched(watched) if delta_of(&watched).is_some() => {
+                if last.as_ref().is_some_and(|growing| append_delta(growing, &watched)) {
                     return;
                 }
-                let growing = Growing::new(Mutex::new(Some(watched)));
+                let growing = PendingDelta::new(Mutex::new(Some(watched)));
                 *last = Some(growing.clone());
-                Incoming::Words(growing)
+                ScreenInput::Delta(growing)
             }
-            tell => {
+            update => {
                 *last = None;
-                Incoming::Tell(tell)
+                ScreenInput::Update(update)
             }
         };
-        // Whoever shows nothing any more has no need to know.
-        let _ = self.send.send(incoming);
+        // After the screen has ended, messages go nowhere.
+        let _ = self.sender.send(input);
     }
 
-    /// Waits until the terminal is as it was.
+    /// Ends the screen and waits until the terminal is restored.
     pub(crate) async fn end(&self) {
         let (mark, reached) = oneshot::channel();
-        self.tell(Tell::End(mark));
+        self.send(ScreenUpdate::End(mark));
         let _ = reached.await;
     }
 }
 
-fn words_of(watched: &Watched) -> Option<&EventKind> {
+fn delta_of(watched: &Watched) -> Option<&EventKind> {
     let Watched::Event(event) = watched else { return None };
     matches!(event.kind, EventKind::TextDelta { .. } | EventKind::ReasoningDelta { .. })
         .then_some(&event.kind)
 }
 
-/// Adds words to those that wait, if they are of the same kind and not too many.
-fn grows(growing: &Growing, more: &Watched) -> bool {
-    let mut waiting = locked(growing);
+/// Appends a delta to a waiting one of the same kind. False if that is taken or full.
+fn append_delta(pending: &PendingDelta, more: &Watched) -> bool {
+    let mut waiting = lock(pending);
     let Some(Watched::Event(waiting)) = &mut *waiting else { return false };
-    match (&mut waiting.kind, words_of(more)) {
+    match (&mut waiting.kind, delta_of(more)) {
         (EventKind::TextDelta { text }, Some(EventKind::TextDelta { text: more }))
         | (EventKind::ReasoningDelta { text }, Some(EventKind::ReasoningDelta { text: more }))
-            if text.len() < WORDS =>
+            if text.len() < MAX_DELTA_BYTES =>
         {
             text.push_str(more);
             true
@@ -158,81 +158,81 @@ fn grows(growing: &Growing, more: &Watched) -> bool {
     }
 }
 
-/// What another thread left half done is only text.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks a mutex. A poisoned one holds text only, which stays usable.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The screen, as the conversation has it.
+/// The chat's side of the screen.
 pub(crate) struct Screen {
-    telling: Telling,
-    typed: mpsc::UnboundedReceiver<Typed>,
+    handle: ScreenHandle,
+    lines: mpsc::UnboundedReceiver<LineEvent>,
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Takes the terminal and starts the threads.
     pub(crate) fn start(make_view: impl FnOnce((u16, u16)) -> View) -> io::Result<Self> {
-        let size = believable(crossterm::terminal::size().unwrap_or((0, 0)));
+        let size = plausible_size(crossterm::terminal::size().unwrap_or((0, 0)));
         let view = make_view(size);
         crossterm::terminal::enable_raw_mode()?;
-        IS_OURS.store(true, Ordering::SeqCst);
-        let (tell, incoming) = channel();
-        let (tell_typed, typed) = mpsc::unbounded_channel();
-        read_keys(tell.clone());
-        watch_for_loss(tell.clone());
-        let viewport = Viewport::new(io::stdout(), size, Colours::wanted());
-        let _: JoinHandle<()> =
-            std::thread::spawn(move || Showing { viewport, other: None, view, tell_typed }.run(&incoming));
-        Ok(Self { telling: Telling::new(tell), typed })
+        OWNS_TERMINAL.store(true, Ordering::SeqCst);
+        let (sender, inputs) = channel();
+        let (line_sender, lines) = mpsc::unbounded_channel();
+        read_keys(sender.clone());
+        watch_for_hangup(sender.clone());
+        let viewport = Viewport::new(io::stdout(), size, Colours::from_environment());
+        let _: JoinHandle<()> = std::thread::spawn(move || {
+            ScreenThread { viewport, details: None, view, line_sender }.run(&inputs);
+        });
+        Ok(Self { handle: ScreenHandle::new(sender), lines })
     }
 
-    pub(crate) fn telling(&self) -> Telling {
-        self.telling.clone()
+    pub(crate) fn handle(&self) -> ScreenHandle {
+        self.handle.clone()
     }
 
-    /// What is typed next. Giving up on it loses nothing.
-    pub(crate) async fn next(&mut self) -> Typed {
-        self.typed.recv().await.unwrap_or(Typed::Lost)
+    /// The next line or key. Cancel safe.
+    pub(crate) async fn next(&mut self) -> LineEvent {
+        self.lines.recv().await.unwrap_or(LineEvent::Lost)
     }
 }
 
-/// Gives the terminal back as far as escape sequences do, wherever the process is just now; its modes are somebody else's. From
-/// here on nothing is drawn.
-pub(crate) fn let_go() {
-    if !IS_OURS.swap(false, Ordering::SeqCst) {
+/// Restores the terminal by escape sequences, from any thread; the caller restores its modes. Nothing is drawn afterwards.
+pub(crate) fn release_terminal() {
+    if !OWNS_TERMINAL.swap(false, Ordering::SeqCst) {
         return;
     }
     let details = if SHOWS_DETAILS.swap(false, Ordering::SeqCst) { LEAVE_DETAILS } else { "" };
-    let (tell, written) = channel();
+    let (done, written) = channel();
     let write = move || {
-        let _writing = writing();
+        let _output = lock_output();
         let mut out = io::stdout();
         let _ = out.write_all(format!("{details}{LEAVE}\r\n").as_bytes()).and_then(|()| out.flush());
-        let _ = tell.send(());
+        let _ = done.send(());
     };
     if std::thread::Builder::new().spawn(write).is_ok() {
-        let _ = written.recv_timeout(TAKES_WITHIN);
+        let _ = written.recv_timeout(RESTORE_TIMEOUT);
     }
 }
 
-/// Reads keys, for as long as there is a terminal.
-fn read_keys(tell: Sender<Incoming>) {
+/// Reads terminal events until the terminal is gone.
+fn read_keys(sender: Sender<ScreenInput>) {
     std::thread::spawn(move || {
         loop {
-            let incoming = match crossterm::event::read() {
-                Ok(event) => Incoming::Event(event),
-                Err(_) => Incoming::Lost,
+            let input = match crossterm::event::read() {
+                Ok(event) => ScreenInput::Event(event),
+                Err(_) => ScreenInput::Lost,
             };
-            let is_lost = matches!(incoming, Incoming::Lost);
-            if tell.send(incoming).is_err() || is_lost {
+            let is_lost = matches!(input, ScreenInput::Lost);
+            if sender.send(input).is_err() || is_lost {
                 return;
             }
         }
     });
 }
 
-/// A terminal that goes away is told of by nobody who reads keys.
-fn watch_for_loss(tell: Sender<Incoming>) {
+/// Reports a terminal that hangs up: reading keys does not notice it.
+fn watch_for_hangup(sender: Sender<ScreenInput>) {
     std::thread::spawn(move || {
         let stdin = rustix::stdio::stdin();
         loop {
@@ -243,56 +243,56 @@ fn watch_for_loss(tell: Sender<Incoming>) {
                 Err(_) => break,
             }
         }
-        let _ = tell.send(Incoming::Lost);
+        let _ = sender.send(ScreenInput::Lost);
     });
 }
 
-/// What comes after something was taken in.
+/// When the next frame is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Soon {
-    /// It is shown with the next frame.
-    Frame,
-    /// Somebody pressed a key, and looks.
+enum Redraw {
+    /// After the frame interval.
+    Later,
+    /// After a key press.
     Now,
 }
 
-struct Showing<W> {
+struct ScreenThread<W> {
     viewport: Viewport<W>,
-    /// The other page of the terminal, while details are looked at.
-    other: Option<Viewport<io::Stdout>>,
+    /// The alternate screen, while the detail view is open.
+    details: Option<Viewport<io::Stdout>>,
     view: View,
-    tell_typed: mpsc::UnboundedSender<Typed>,
+    line_sender: mpsc::UnboundedSender<LineEvent>,
 }
 
-impl<W: Write> Showing<W> {
-    fn run(mut self, incoming: &Receiver<Incoming>) {
+impl<W: Write> ScreenThread<W> {
+    fn run(mut self, inputs: &Receiver<ScreenInput>) {
         if self.enter().is_err() || self.show().is_err() {
-            return self.lost();
+            return self.report_lost();
         }
         let mut shown = Instant::now();
-        // Something happened that is not seen yet.
+        // Something changed since the last frame.
         let mut is_due = false;
-        while IS_OURS.load(Ordering::SeqCst) {
-            let wait = match (is_due, self.view.moves()) {
-                (true, _) => Some(FRAME.saturating_sub(shown.elapsed())),
-                (false, true) => Some(TICK.saturating_sub(shown.elapsed())),
+        while OWNS_TERMINAL.load(Ordering::SeqCst) {
+            let wait = match (is_due, self.view.is_animated()) {
+                (true, _) => Some(FRAME_INTERVAL.saturating_sub(shown.elapsed())),
+                (false, true) => Some(TICK_INTERVAL.saturating_sub(shown.elapsed())),
                 (false, false) => None,
             };
             let first = match wait {
-                Some(wait) => incoming.recv_timeout(wait),
-                None => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(wait) => inputs.recv_timeout(wait),
+                None => inputs.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
-            let mut soon = Soon::Frame;
+            let mut redraw = Redraw::Later;
             match first {
                 Ok(first) => {
-                    let more = std::iter::from_fn(|| incoming.try_recv().ok()).take(AT_ONCE);
-                    for incoming in std::iter::once(first).chain(more) {
-                        match self.take(incoming) {
-                            Ok(Some(pressed)) => soon = pressed,
+                    let more = std::iter::from_fn(|| inputs.try_recv().ok()).take(MAX_BATCH);
+                    for input in std::iter::once(first).chain(more) {
+                        match self.handle_input(input) {
+                            Ok(Some(pressed)) => redraw = pressed,
                             Ok(None) => {}
-                            Err(_) => return self.lost(),
+                            Err(_) => return self.report_lost(),
                         }
-                        if !IS_OURS.load(Ordering::SeqCst) {
+                        if !OWNS_TERMINAL.load(Ordering::SeqCst) {
                             return;
                         }
                     }
@@ -301,74 +301,74 @@ impl<W: Write> Showing<W> {
                 Err(RecvTimeoutError::Timeout) => is_due = true,
                 Err(RecvTimeoutError::Disconnected) => return drop(self.leave()),
             }
-            if is_due && (soon == Soon::Now || shown.elapsed() >= FRAME) {
+            if is_due && (redraw == Redraw::Now || shown.elapsed() >= FRAME_INTERVAL) {
                 if self.show().is_err() {
-                    return self.lost();
+                    return self.report_lost();
                 }
                 (shown, is_due) = (Instant::now(), false);
             }
         }
     }
 
-    /// Nobody can see anything any more.
-    fn lost(&self) {
-        let _ = self.tell_typed.send(Typed::Lost);
+    /// Tells the chat that the terminal is gone.
+    fn report_lost(&self) {
+        let _ = self.line_sender.send(LineEvent::Lost);
     }
 
-    fn take(&mut self, incoming: Incoming) -> io::Result<Option<Soon>> {
-        match incoming {
-            Incoming::Tell(tell) => self.told(tell)?,
-            Incoming::Words(growing) => {
-                // From here on nobody adds to them.
-                let words = locked(&growing).take();
-                words.into_iter().for_each(|watched| self.view.see(&watched, Instant::now()));
+    fn handle_input(&mut self, input: ScreenInput) -> io::Result<Option<Redraw>> {
+        match input {
+            ScreenInput::Update(update) => self.handle_update(update)?,
+            ScreenInput::Delta(pending) => {
+                // Once taken, nothing is appended to it.
+                let delta = lock(&pending).take();
+                delta.into_iter().for_each(|watched| self.view.see(&watched, Instant::now()));
             }
-            Incoming::Event(Event::Key(key)) if key.kind != KeyEventKind::Release => {
+            ScreenInput::Event(Event::Key(key)) if key.kind != KeyEventKind::Release => {
                 match self.view.press(key) {
-                    Wanted::Nothing => {}
-                    Wanted::Typed(typed) => drop(self.tell_typed.send(typed)),
-                    Wanted::Stop => self.stop()?,
-                    Wanted::Redraw => self.viewport.forget(),
+                    ViewRequest::Nothing => {}
+                    ViewRequest::Line(line) => drop(self.line_sender.send(line)),
+                    ViewRequest::Stop => self.stop()?,
+                    ViewRequest::Redraw => self.viewport.invalidate(),
                 }
-                return Ok(Some(Soon::Now));
+                return Ok(Some(Redraw::Now));
             }
-            Incoming::Event(Event::Paste(text)) => {
+            ScreenInput::Event(Event::Paste(text)) => {
                 self.view.paste(&text);
-                return Ok(Some(Soon::Now));
+                return Ok(Some(Redraw::Now));
             }
-            Incoming::Event(Event::Resize(width, height)) => {
+            ScreenInput::Event(Event::Resize(width, height)) => {
                 self.viewport.resize((width, height))?;
-                if let Some(other) = &mut self.other {
-                    other.resize((width, height))?;
+                if let Some(details) = &mut self.details {
+                    details.resize((width, height))?;
                 }
                 self.view.resize(self.viewport.size());
             }
-            Incoming::Event(_) => {}
-            Incoming::Lost => {
-                self.view.give_up_picking();
-                self.lost();
+            ScreenInput::Event(_) => {}
+            ScreenInput::Lost => {
+                self.view.close_picker();
+                self.report_lost();
             }
         }
         Ok(None)
     }
 
-    fn told(&mut self, tell: Tell) -> io::Result<()> {
-        match tell {
-            Tell::Watched(watched) => self.view.see(&watched, Instant::now()),
-            Tell::Note(text) => self.view.note(&text),
-            Tell::Aside(text) => self.view.aside(&text),
-            Tell::Printed(text) => self.view.printed(&text),
-            Tell::Entered(text) => self.view.entered(&text),
-            Tell::Facts(facts) => self.view.set_facts(facts),
-            Tell::Activity(activity) => self.view.set_activity(activity),
-            Tell::Pills(pills) => self.view.set_pills(pills),
-            Tell::Questions(open) => self.view.set_questions(open),
-            Tell::Ask(question) => self.view.ask(question),
-            Tell::Pick { title, choices, answer } => self.view.pick(&title, choices, answer),
-            Tell::TurnOver => self.view.turn_over(),
-            Tell::Interrupted => self.view.turn_interrupted(),
-            Tell::End(mark) => {
-                self.view.keep_typed();
+    fn handle_update(&mut self, update: ScreenUpdate) -> io::Result<()> {
+        match update {
+            ScreenUpdate::Watched(watched) => self.view.see(&watched, Instant::now()),
+            ScreenUpdate::Note(text) => self.view.note(&text),
+            ScreenUpdate::Aside(text) => self.view.aside(&text),
+            ScreenUpdate::Printed(text) => self.view.add_output(&text),
+            ScreenUpdate::Entered(text) => self.view.add_input(&text),
+            ScreenUpdate::StatusFacts(facts) => self.view.set_facts(facts),
+            ScreenUpdate::Activity(activity) => self.view.set_activity(activity),
+            ScreenUpdate::Pills(pills) => self.view.set_pills(pills),
+            ScreenUpdate::Questions(open) => self.view.set_questions(open),
+            ScreenUpdate::Ask(question) => self.view.ask(question),
+            ScreenUpdate::Pick { title, choices, answer } => self.view.pick(&title, choices, answer),
+            ScreenUpdate::SessionChanged => self.view.change_session(),
+            ScreenUpdate::Interrupted => self.view.interrupt_turn(),
+            ScreenUpdate::End(mark) => {
+                self.view.keep_input();
                 self.leave()?;
                 let _ = mark.send(());
             }
@@ -377,46 +377,47 @@ impl<W: Write> Showing<W> {
     }
 
     fn enter(&mut self) -> io::Result<()> {
-        let _writing = writing();
-        if IS_OURS.load(Ordering::SeqCst) { self.viewport.write(ENTER) } else { Ok(()) }
+        let _output = lock_output();
+        if OWNS_TERMINAL.load(Ordering::SeqCst) { self.viewport.write(ENTER) } else { Ok(()) }
     }
 
     fn show(&mut self) -> io::Result<()> {
-        let _writing = writing();
-        if !IS_OURS.load(Ordering::SeqCst) {
+        let _output = lock_output();
+        if !OWNS_TERMINAL.load(Ordering::SeqCst) {
             return Ok(());
         }
-        match (self.view.shows_details(), &mut self.other) {
+        match (self.view.shows_details(), &mut self.details) {
             (true, None) => {
                 SHOWS_DETAILS.store(true, Ordering::SeqCst);
-                let mut other = Viewport::new(io::stdout(), self.viewport.size(), Colours::wanted());
-                other.write(ENTER_DETAILS)?;
-                self.other = Some(other);
+                let mut details =
+                    Viewport::new(io::stdout(), self.viewport.size(), Colours::from_environment());
+                details.write(ENTER_DETAILS)?;
+                self.details = Some(details);
             }
-            (false, Some(other)) => {
-                other.write(LEAVE_DETAILS)?;
+            (false, Some(details)) => {
+                details.write(LEAVE_DETAILS)?;
                 SHOWS_DETAILS.store(false, Ordering::SeqCst);
-                self.other = None;
-                self.viewport.forget();
+                self.details = None;
+                self.viewport.invalidate();
             }
             _ => {}
         }
         let frame = self.view.frame(Instant::now());
-        match &mut self.other {
-            Some(other) => other.show(&frame),
+        match &mut self.details {
+            Some(details) => details.show(&frame),
             None => self.viewport.show(&frame),
         }
     }
 
-    /// Shows what is left, and takes the viewport away.
+    /// Draws what is left, and removes the viewport.
     fn leave(&mut self) -> io::Result<()> {
-        let _writing = writing();
-        if !IS_OURS.swap(false, Ordering::SeqCst) {
+        let _output = lock_output();
+        if !OWNS_TERMINAL.swap(false, Ordering::SeqCst) {
             return Ok(());
         }
         if SHOWS_DETAILS.swap(false, Ordering::SeqCst) {
             self.viewport.write(LEAVE_DETAILS)?;
-            self.other = None;
+            self.details = None;
             self.view.close_details();
         }
         let frame = self.view.frame(Instant::now());
@@ -425,22 +426,21 @@ impl<W: Write> Showing<W> {
         self.viewport.write(LEAVE)
     }
 
-    /// Ctrl-Z: the terminal is somebody else's until the process is brought back.
+    /// Ctrl-Z: gives the terminal back and stops the process until it is continued.
     fn stop(&mut self) -> io::Result<()> {
         {
-            let _writing = writing();
+            let _output = lock_output();
             self.viewport.clear()?;
             self.viewport.write(LEAVE)?;
         }
         let _ = crossterm::terminal::disable_raw_mode();
         let _ = kill_process(getpid(), Signal::TSTP);
-        // Another thread may get the signal, and this one would take the terminal again before it stands still.
-        std::thread::sleep(STOPS_WITHIN);
-        if !IS_OURS.load(Ordering::SeqCst) {
+        std::thread::sleep(STOP_DELAY);
+        if !OWNS_TERMINAL.load(Ordering::SeqCst) {
             return Ok(());
         }
         crossterm::terminal::enable_raw_mode()?;
-        self.viewport.begin_anew();
+        self.viewport.restart();
         let size = crossterm::terminal::size().unwrap_or((0, 0));
         self.viewport.resize(size)?;
         self.view.resize(self.viewport.size());

@@ -1,10 +1,10 @@
-//! Styles as terminals understand them.
+//! Styles as SGR escape sequences.
 
 use std::fmt::Write;
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// Whether colours are shown. What they say is said without them, too.
+/// Whether colours are used. No information is in the colour alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colours {
     Shown,
@@ -12,14 +12,14 @@ pub(crate) enum Colours {
 }
 
 impl Colours {
-    /// As whoever started the program wants it.
-    pub(crate) fn wanted() -> Self {
+    /// Respects `NO_COLOR`.
+    pub(crate) fn from_environment() -> Self {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         if is_set("NO_COLOR") { Self::Hidden } else { Self::Shown }
     }
 }
 
-/// Writes what makes everything that follows look like this, whatever came before.
+/// Writes the sequence that sets exactly this style.
 pub(crate) fn write_style(out: &mut String, style: Style, colours: Colours) {
     out.push_str("\x1b[0");
     let modifiers = [
@@ -45,7 +45,7 @@ pub(crate) fn write_style(out: &mut String, style: Style, colours: Colours) {
     out.push('m');
 }
 
-/// The number of a colour; none, for the terminal's own and for those that only some terminals have.
+/// The SGR code of one of the sixteen colours; `None` for the default colour and others.
 fn code(colour: Color, base: u8) -> Option<u8> {
     const BRIGHT: u8 = 60;
     Some(match colour {

@@ -1,4 +1,4 @@
-//! The last row: what answers, how full its context is, what it has cost, what goes on, and whether everything is saved.
+//! The status line: model, context, cost, running tasks, and whether everything is saved.
 
 use longhaul_protocol::EventKind;
 use ratatui::style::{Color, Modifier, Style};
@@ -7,33 +7,30 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::output::shortened;
 
-/// What stands there.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Facts {
+pub(crate) struct StatusFacts {
     pub(crate) model: String,
-    /// How many tokens the context may have.
+    /// Tokens of the context window.
     pub(crate) window: Option<u64>,
-    /// How many it has, as far as is known.
+    /// Tokens in the context.
     pub(crate) used: Option<u64>,
-    /// What the session has cost, if that is known.
+    /// US dollars spent since the chat was opened, as far as prices are known.
     pub(crate) cost: f64,
-    /// Whether everything that was said is on disk.
-    pub(crate) saved: Saved,
+    pub(crate) saved: SaveState,
 }
 
-/// Whether everything that was said is on disk.
+/// Whether everything in the session is on disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Saved {
-    /// Nothing was said yet.
+pub(crate) enum SaveState {
+    /// There is nothing to save yet.
     #[default]
     Nothing,
-    /// It is on its way.
     NotYet,
     All,
 }
 
-impl Facts {
-    pub(crate) fn see(&mut self, kind: &EventKind) {
+impl StatusFacts {
+    pub(crate) fn update(&mut self, kind: &EventKind) {
         match kind {
             EventKind::ModelChanged { to, .. } => self.model.clone_from(to),
             EventKind::Usage { input, output, cost, .. } => {
@@ -43,23 +40,24 @@ impl Facts {
                 self.cost += cost.unwrap_or(0.0);
             }
             EventKind::CompactDone { after, .. } => self.used = Some(*after),
-            EventKind::TextDelta { .. } => self.saved = Saved::NotYet,
+            EventKind::TextDelta { .. } => self.saved = SaveState::NotYet,
             EventKind::InputAccepted { .. }
             | EventKind::InputTaken { .. }
             | EventKind::Message { .. }
             | EventKind::AttemptDiscarded { .. }
-            | EventKind::TurnEnded { .. } => self.saved = Saved::All,
+            | EventKind::TurnEnded { .. } => self.saved = SaveState::All,
             _ => {}
         }
     }
 
-    /// The row. Where it is narrow, what matters least goes first.
+    /// The row. In a narrow terminal the least important parts are left out.
     pub(crate) fn line(&self, tasks: usize, hint: &str, width: u16) -> Line<'static> {
         let dim = Style::new().add_modifier(Modifier::DIM);
         let plain = |text: String| Span::styled(text, dim);
+        // Each part with its rank: the highest number is left out first.
         let mut parts: Vec<(u8, Span<'static>)> = vec![(1, plain(shortened(&self.model, 40)))];
         if let Some(used) = self.used {
-            parts.push(self.fullness(used));
+            parts.push(self.context_part(used));
         }
         if self.cost > 0.0 {
             parts.push((3, plain(format!("${:.4}", self.cost))));
@@ -70,9 +68,11 @@ impl Facts {
             several => parts.push((2, plain(format!("{several} tasks")))),
         }
         match self.saved {
-            Saved::Nothing => {}
-            Saved::NotYet => parts.push((2, Span::styled("not saved yet", Style::new().fg(Color::Yellow)))),
-            Saved::All => parts.push((2, plain("saved".to_owned()))),
+            SaveState::Nothing => {}
+            SaveState::NotYet => {
+                parts.push((2, Span::styled("not saved yet", Style::new().fg(Color::Yellow))));
+            }
+            SaveState::All => parts.push((2, plain("saved".to_owned()))),
         }
         if !hint.is_empty() {
             parts.push((4, plain(hint.to_owned())));
@@ -81,9 +81,9 @@ impl Facts {
             parts.iter().map(|(_, span)| span.content.width() + 3).sum::<usize>().saturating_sub(3)
         };
         while parts.len() > 1 && length(&parts) > usize::from(width) {
-            let least = parts.iter().enumerate().max_by_key(|(place, (matters, _))| (*matters, *place));
-            let Some((place, _)) = least else { break };
-            parts.remove(place);
+            let least = parts.iter().enumerate().max_by_key(|(index, (rank, _))| (*rank, *index));
+            let Some((index, _)) = least else { break };
+            parts.remove(index);
         }
         let mut spans = Vec::new();
         for (_, span) in parts {
@@ -95,7 +95,7 @@ impl Facts {
         Line::from(spans)
     }
 
-    fn fullness(&self, used: u64) -> (u8, Span<'static>) {
+    fn context_part(&self, used: u64) -> (u8, Span<'static>) {
         let Some(window) = self.window.filter(|window| *window > 0) else {
             return (
                 2,

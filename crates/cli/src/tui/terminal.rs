@@ -1,12 +1,12 @@
-//! The terminal as it was before.
+//! The modes and the width of the terminal.
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
 use crate::tui;
 
-const USUAL_WIDTH: usize = 80;
+const DEFAULT_WIDTH: usize = 80;
 
-/// What a terminal was like when the program began. It is that again when this goes, whatever happened in between.
+/// The modes of the terminal when the program started. They are restored on drop.
 pub(crate) struct Terminal(Option<Termios>);
 
 impl Terminal {
@@ -14,17 +14,16 @@ impl Terminal {
         Self(tcgetattr(rustix::stdio::stdin()).ok())
     }
 
-    /// How many columns it has; the usual number, where it does not say.
+    /// Columns of the terminal.
     pub(crate) fn width() -> usize {
         let size = tcgetwinsize(rustix::stdio::stderr()).ok().filter(|size| size.ws_col > 0);
-        size.map_or(USUAL_WIDTH, |size| usize::from(size.ws_col))
+        size.map_or(DEFAULT_WIDTH, |size| usize::from(size.ws_col))
     }
 
-    /// Makes it what it was.
     pub(crate) fn restore(&self) {
-        tui::let_go();
+        tui::release_terminal();
         if let Some(before) = &self.0 {
-            // Not when everything is written: a terminal that is held may never take it.
+            // Not after the output has drained: a stopped terminal may never take it.
             let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, before);
         }
     }

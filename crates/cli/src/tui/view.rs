@@ -1,36 +1,36 @@
-//! Everything that is to be seen, and what keys do. Pure: what happens goes in, frames and wishes come out.
+//! The view: events and keys go in, frames and requests come out. Pure.
 
 use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_agent::Watched;
 use longhaul_protocol::{EventKind, TaskId, TaskStatus};
+use longhaul_transcript::ReasoningDisplay;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use tokio::sync::oneshot;
 
-use super::detail_view::{Details, Stays};
-use super::input::{Pressed, Typing};
-use super::picker::{Choice, Picked, Picker};
-use super::status_line::{Facts, Saved};
-use super::transcript::{Thoughts, Transcript};
+use super::detail_view::{DetailOutcome, DetailView};
+use super::input::{InputField, KeyOutcome};
+use super::picker::{Picker, PickerItem, PickerOutcome};
+use super::status_line::{SaveState, StatusFacts};
+use super::styled_text::{truncate_line, wrap_line};
+use super::transcript::Transcript;
 use super::viewport::Frame;
-use super::wrap::{one_row, wrapped};
 use crate::output::{safe, shortened};
 use crate::questions::{OpenQuestion, question, yes_or_no};
 use crate::short_id::short;
-use crate::tui::chat::Typed;
-use crate::tui::chat::slash::{Entry, read};
+use crate::tui::chat::LineEvent;
+use crate::tui::chat::slash::{SlashInput, parse_line};
 
-/// So many of each kind of line are shown; the rest is counted.
-const MOST_PILLS: usize = 3;
-const MOST_QUEUED: usize = 3;
-/// So many rows of a question.
-const MOST_ASKED: usize = 4;
-/// So many rows of what may still change are shown in any case.
-const LIVE: usize = 6;
-/// From so many rows on, one may stay empty.
-const ROOMY: usize = 8;
+/// Rows of each kind; the rest is counted in one more row.
+const MAX_PILL_ROWS: usize = 3;
+const MAX_QUEUED_ROWS: usize = 3;
+const MAX_QUESTION_ROWS: usize = 4;
+/// Rows of the live part of the transcript that are shown even in a low terminal.
+const MIN_LIVE_ROWS: usize = 6;
+/// With more rows than this, empty rows separate the parts.
+const MIN_SPACED_ROWS: usize = 8;
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 
 /// Whether a turn runs.
@@ -40,35 +40,34 @@ pub(crate) enum Activity {
     Turn,
 }
 
-/// A task that goes on, and what it printed last.
+/// A running task, with the last line of its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pill {
+pub(crate) struct TaskPill {
     pub(crate) id: TaskId,
     pub(crate) what: String,
     pub(crate) last: String,
 }
 
-/// What a key asks of whoever shows the view.
+/// What a key asks of the screen thread.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ViewRequest {
     Nothing,
-    Typed(Typed),
-    /// The process stops until somebody brings it back.
+    Line(LineEvent),
+    /// Stop the process, as Ctrl-Z does.
     Stop,
-    /// Everything is drawn again.
     Redraw,
 }
 
-/// Something that was entered while a turn runs.
+/// An input that was entered while a turn runs.
 #[derive(Debug, PartialEq, Eq)]
-struct Queued {
+struct QueuedInput {
     text: String,
-    /// It has joined the turn, and stands above as soon as that cuts no answer in two.
+    /// It has joined the turn. It moves to the transcript once no answer is being written.
     is_taken: bool,
 }
 
-/// A list of which one is chosen, and who waits for that.
-struct Picking {
+/// A picker, with the sender that the answer goes to.
+struct OpenPicker {
     picker: Picker,
     answer: Option<oneshot::Sender<Option<usize>>>,
 }
@@ -76,32 +75,32 @@ struct Picking {
 pub(crate) struct View {
     size: (u16, u16),
     transcript: Transcript,
-    typing: Typing,
-    facts: Facts,
+    input: InputField,
+    facts: StatusFacts,
     activity: Activity,
-    pills: Vec<Pill>,
+    pills: Vec<TaskPill>,
     questions: Vec<OpenQuestion>,
-    /// What was entered while a turn runs, and does not stand above yet.
-    queued: Vec<Queued>,
-    /// What stands in place of the prompt, and is answered by one line.
+    /// Inputs of the running turn that are not in the transcript yet.
+    queued: Vec<QueuedInput>,
+    /// A question in place of the prompt, answered by one line.
     asked: Option<String>,
-    picking: Option<Picking>,
-    details: Option<Details>,
+    picker: Option<OpenPicker>,
+    details: Option<DetailView>,
 }
 
 impl View {
-    pub(crate) fn new(size: (u16, u16), transcript: Transcript, typing: Typing) -> Self {
+    pub(crate) fn new(size: (u16, u16), transcript: Transcript, input: InputField) -> Self {
         Self {
             size,
             transcript,
-            typing,
-            facts: Facts::default(),
+            input,
+            facts: StatusFacts::default(),
             activity: Activity::Idle,
             pills: Vec::new(),
             questions: Vec::new(),
             queued: Vec::new(),
             asked: None,
-            picking: None,
+            picker: None,
             details: None,
         }
     }
@@ -111,12 +110,12 @@ impl View {
         self.transcript.resize(size.0);
     }
 
-    /// Whether anything moves by itself.
-    pub(crate) fn moves(&self) -> bool {
+    /// Whether the view changes with time alone.
+    pub(crate) fn is_animated(&self) -> bool {
         self.details.is_none() && (self.transcript.moves() || self.activity == Activity::Turn)
     }
 
-    /// Whether what stands on one line is looked at, over the whole terminal.
+    /// Whether the detail view is open.
     pub(crate) fn shows_details(&self) -> bool {
         self.details.is_some()
     }
@@ -127,20 +126,20 @@ impl View {
 
     pub(crate) fn see(&mut self, watched: &Watched, now: Instant) {
         if let Watched::Event(event) = watched {
-            self.facts.see(&event.kind);
-            self.heed(&event.kind);
+            self.facts.update(&event.kind);
+            self.handle_event(&event.kind);
         }
         self.transcript.see(watched, now);
         if !self.transcript.is_answering() {
             let (taken, waiting) =
                 std::mem::take(&mut self.queued).into_iter().partition(|queued| queued.is_taken);
             self.queued = waiting;
-            let taken: Vec<Queued> = taken;
+            let taken: Vec<QueuedInput> = taken;
             taken.iter().for_each(|queued| self.transcript.entered(&queued.text));
         }
     }
 
-    fn heed(&mut self, kind: &EventKind) {
+    fn handle_event(&mut self, kind: &EventKind) {
         match kind {
             EventKind::InputTaken { .. } => {
                 if let Some(queued) = self.queued.iter_mut().find(|queued| !queued.is_taken) {
@@ -148,7 +147,7 @@ impl View {
                 }
             }
             EventKind::TaskStarted { task_id, description } => {
-                self.pills.push(Pill { id: *task_id, what: description.clone(), last: String::new() });
+                self.pills.push(TaskPill { id: *task_id, what: description.clone(), last: String::new() });
             }
             EventKind::TaskEnded { task_id, status, .. } if *status != TaskStatus::Running => {
                 self.pills.retain(|pill| pill.id != *task_id);
@@ -157,13 +156,13 @@ impl View {
                 self.questions.push(OpenQuestion { id: *id, text: text.clone() });
             }
             EventKind::Answered { id } => self.questions.retain(|open| open.id != *id),
-            // Whoever comes in the middle of a turn has not seen it begin.
+            // A client that joins in the middle of a turn has not seen its start.
             EventKind::TurnStarted
             | EventKind::StepStarted
             | EventKind::TextDelta { .. }
             | EventKind::Partial { .. }
             | EventKind::ToolStarted { .. } => self.activity = Activity::Turn,
-            EventKind::Warning { code, .. } if code == "abandoned" => self.turn_interrupted(),
+            EventKind::Warning { code, .. } if code == "abandoned" => self.interrupt_turn(),
             EventKind::TurnEnded { .. } => {
                 self.questions.clear();
                 self.activity = Activity::Idle;
@@ -180,16 +179,15 @@ impl View {
         self.transcript.aside(text);
     }
 
-    pub(crate) fn printed(&mut self, text: &str) {
+    pub(crate) fn add_output(&mut self, text: &str) {
         self.transcript.printed(text);
     }
 
-    /// What somebody said, here or elsewhere.
-    pub(crate) fn entered(&mut self, text: &str) {
+    pub(crate) fn add_input(&mut self, text: &str) {
         self.transcript.entered(text);
     }
 
-    pub(crate) fn set_facts(&mut self, facts: Facts) {
+    pub(crate) fn set_facts(&mut self, facts: StatusFacts) {
         self.facts = facts;
     }
 
@@ -206,13 +204,12 @@ impl View {
         self.asked = question;
     }
 
-    /// Which tasks go on, and what each of them printed last.
-    pub(crate) fn set_pills(&mut self, pills: Vec<Pill>) {
+    pub(crate) fn set_pills(&mut self, pills: Vec<TaskPill>) {
         self.pills = pills;
     }
 
-    /// Another session is shown from here on.
-    pub(crate) fn turn_over(&mut self) {
+    /// Forgets the turn of the previous session.
+    pub(crate) fn change_session(&mut self) {
         self.transcript.turn_over();
         self.questions.clear();
         self.queued.clear();
@@ -220,161 +217,162 @@ impl View {
         self.activity = Activity::Idle;
     }
 
-    /// Nobody runs the turn that is open.
-    pub(crate) fn turn_interrupted(&mut self) {
+    /// No process runs the open turn any more.
+    pub(crate) fn interrupt_turn(&mut self) {
         self.transcript.turn_over();
         self.activity = Activity::Idle;
     }
 
-    pub(crate) fn pick(&mut self, title: &str, choices: Vec<Choice>, answer: oneshot::Sender<Option<usize>>) {
-        self.picking = Some(Picking { picker: Picker::new(title, choices), answer: Some(answer) });
+    pub(crate) fn pick(
+        &mut self,
+        title: &str,
+        choices: Vec<PickerItem>,
+        answer: oneshot::Sender<Option<usize>>,
+    ) {
+        self.picker = Some(OpenPicker { picker: Picker::new(title, choices), answer: Some(answer) });
     }
 
-    /// Nobody will choose any more.
-    pub(crate) fn give_up_picking(&mut self) {
-        self.picking = None;
+    pub(crate) fn close_picker(&mut self) {
+        self.picker = None;
     }
 
     pub(crate) fn paste(&mut self, text: &str) {
-        match &mut self.picking {
-            Some(picking) => picking.picker.paste(text),
+        match &mut self.picker {
+            Some(open) => open.picker.paste(text),
             None if self.details.is_some() => {}
-            None => self.typing.paste(text),
+            None => self.input.paste(text),
         }
     }
 
-    /// Whatever is half typed is found again in the history.
-    pub(crate) fn keep_typed(&mut self) {
-        self.typing.keep();
+    /// Puts a half typed input into the history.
+    pub(crate) fn keep_input(&mut self) {
+        self.input.keep_in_history();
     }
 
-    pub(crate) fn press(&mut self, key: KeyEvent) -> Wanted {
+    pub(crate) fn press(&mut self, key: KeyEvent) -> ViewRequest {
         if let Some(details) = &mut self.details {
-            if details.press(key, self.size) == Stays::Closed {
+            if details.press(key, self.size) == DetailOutcome::Closed {
                 self.details = None;
             }
-            return Wanted::Nothing;
+            return ViewRequest::Nothing;
         }
-        if let Some(picking) = &mut self.picking {
-            let chosen = match picking.picker.press(key) {
-                Picked::Nothing => return Wanted::Nothing,
-                Picked::Chosen(place) => Some(place),
-                Picked::Left => None,
+        if let Some(open) = &mut self.picker {
+            let chosen = match open.picker.press(key) {
+                PickerOutcome::Nothing => return ViewRequest::Nothing,
+                PickerOutcome::Chosen(index) => Some(index),
+                PickerOutcome::Cancelled => None,
             };
-            if let Some(answer) = picking.answer.take() {
+            if let Some(answer) = open.answer.take() {
                 let _ = answer.send(chosen);
             }
-            self.picking = None;
-            return Wanted::Nothing;
+            self.picker = None;
+            return ViewRequest::Nothing;
         }
-        // Where a question has a usual answer, that is entered by entering nothing.
-        if self.asked.is_some() && key.code == KeyCode::Enter && self.typing.is_empty() {
-            return self.answered(String::new());
+        // An empty line chooses the default answer.
+        if self.asked.is_some() && key.code == KeyCode::Enter && self.input.is_empty() {
+            return self.answer(String::new());
         }
-        match self.typing.press(key) {
-            // Whatever is half typed stays: what runs must be ended by the key that says so.
-            Pressed::Edited if key.code == KeyCode::Esc && self.activity == Activity::Turn => {
-                Wanted::Typed(Typed::Escape)
+        match self.input.press(key) {
+            // Esc ends the turn, and a half typed input stays.
+            KeyOutcome::Edited if key.code == KeyCode::Esc && self.activity == Activity::Turn => {
+                ViewRequest::Line(LineEvent::Escape)
             }
-            Pressed::Edited => Wanted::Nothing,
-            Pressed::Entered(text) if self.asked.is_some() => self.answered(text),
-            Pressed::Entered(text) => {
+            KeyOutcome::Edited => ViewRequest::Nothing,
+            KeyOutcome::Entered(text) if self.asked.is_some() => self.answer(text),
+            KeyOutcome::Entered(text) => {
                 self.echo(&text);
-                Wanted::Typed(Typed::Line(text))
+                ViewRequest::Line(LineEvent::Line(text))
             }
-            Pressed::Escape => Wanted::Typed(Typed::Escape),
-            Pressed::Interrupt => Wanted::Typed(Typed::Interrupt),
-            Pressed::End => Wanted::Typed(Typed::End),
-            Pressed::Other(key) => self.other(key),
+            KeyOutcome::Escape => ViewRequest::Line(LineEvent::Escape),
+            KeyOutcome::Interrupt => ViewRequest::Line(LineEvent::Interrupt),
+            KeyOutcome::End => ViewRequest::Line(LineEvent::End),
+            KeyOutcome::Other(key) => self.handle_view_key(key),
         }
     }
 
-    fn answered(&mut self, text: String) -> Wanted {
+    fn answer(&mut self, text: String) -> ViewRequest {
         let asked = self.asked.take().unwrap_or_default();
         self.transcript.aside(&format!("{asked}{text}"));
         self.activity = Activity::Turn;
-        Wanted::Typed(Typed::Line(text))
+        ViewRequest::Line(LineEvent::Line(text))
     }
 
-    /// What is entered stands above at once; what joins a turn, when it has.
+    /// Puts an input into the transcript at once, or into the queue if it joins a turn.
     fn echo(&mut self, text: &str) {
         let is_answer = !self.questions.is_empty() && yes_or_no(text).is_some();
-        match read(text) {
-            Entry::Say(said) if self.activity == Activity::Turn && !is_answer => {
-                self.queued.push(Queued { text: said, is_taken: false });
+        match parse_line(text) {
+            SlashInput::Say(said) if self.activity == Activity::Turn && !is_answer => {
+                self.queued.push(QueuedInput { text: said, is_taken: false });
             }
-            Entry::Say(said) => {
-                self.facts.saved = Saved::NotYet;
+            SlashInput::Say(said) => {
+                self.facts.saved = SaveState::NotYet;
                 self.transcript.entered(&said);
-                // Its turn begins in a moment; what is entered until then comes after it.
+                // Its turn starts now: later inputs join it.
                 self.activity = Activity::Turn;
             }
             _ => self.transcript.entered(text),
         }
     }
 
-    fn other(&mut self, key: KeyEvent) -> Wanted {
+    fn handle_view_key(&mut self, key: KeyEvent) -> ViewRequest {
         let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('o') if with_control => {
-                self.details = Details::new(self.transcript.details(Instant::now()));
+                self.details = DetailView::new(self.transcript.details(Instant::now()));
                 if self.details.is_none() {
                     self.transcript.note("there is no call and no thought to open yet");
                 }
             }
             KeyCode::Char('r') if with_control => {
-                self.transcript.thoughts = match self.transcript.thoughts {
-                    Thoughts::Folded => Thoughts::Open,
-                    Thoughts::Open => Thoughts::Folded,
-                };
-                self.transcript.note(match self.transcript.thoughts {
-                    Thoughts::Open => "thoughts are shown from here on; Ctrl-R folds them",
-                    Thoughts::Folded => "thoughts are folded from here on; Ctrl-O opens one",
+                let display = self.transcript.toggle_reasoning();
+                self.transcript.note(match display {
+                    ReasoningDisplay::Open => "thoughts are shown from here on; Ctrl-R folds them",
+                    ReasoningDisplay::Folded => "thoughts are folded from here on; Ctrl-O opens one",
                 });
             }
-            KeyCode::Char('l') if with_control => return Wanted::Redraw,
-            KeyCode::Char('z') if with_control => return Wanted::Stop,
+            KeyCode::Char('l') if with_control => return ViewRequest::Redraw,
+            KeyCode::Char('z') if with_control => return ViewRequest::Stop,
             _ => {}
         }
-        Wanted::Nothing
+        ViewRequest::Nothing
     }
 
-    /// What is to be seen now. What is above the viewport is given once.
+    /// The frame to draw now. Lines above the viewport are returned once.
     pub(crate) fn frame(&mut self, now: Instant) -> Frame {
         if let Some(details) = &mut self.details {
             return details.frame(self.size);
         }
         let above = self.transcript.take();
         let (width, height) = self.size;
-        // A row of what was said stays in sight.
+        // One row of the transcript stays visible.
         let room = usize::from(height).saturating_sub(1).max(1);
-        let (mut input, cursor) = self.input(width, room);
+        let (mut input, cursor) = self.input_rows(width, room);
         let left = room.saturating_sub(input.len());
         let mut middle = self.middle(width, left);
         let left = left.saturating_sub(middle.len());
-        // Where a terminal gets half as wide, what is drawn again must still fit.
-        let mut rows = self.transcript.live(left.min(usize::from(height / 2).max(LIVE)), now);
+        // At most half of the terminal, so that the rows still fit after it becomes half as wide.
+        let mut rows = self.transcript.live(left.min(usize::from(height / 2).max(MIN_LIVE_ROWS)), now);
         rows.append(&mut middle);
         let cursor = (cursor.0, u16::try_from(rows.len()).unwrap_or(0).saturating_add(cursor.1));
         rows.append(&mut input);
         Frame { above, rows: rows.into_iter().map(|line| fitted(line, width)).collect(), cursor }
     }
 
-    /// The rows in which somebody types, and the status below; where the cursor stands in them.
-    fn input(&self, width: u16, room: usize) -> (Vec<Line<'static>>, (u16, u16)) {
-        if let Some(picking) = &self.picking {
+    /// The input and the status line, with the cursor in them.
+    fn input_rows(&self, width: u16, room: usize) -> (Vec<Line<'static>>, (u16, u16)) {
+        if let Some(open) = &self.picker {
             let rows = u16::try_from(room.min(14)).unwrap_or(14);
-            let lines = picking.picker.lines(width, rows);
+            let lines = open.picker.lines(width, rows);
             let last = u16::try_from(lines.len().saturating_sub(1)).unwrap_or(0);
             return (lines, (0, last.min(1)));
         }
         let (question, prompt) = match &self.asked {
-            Some(question) => (wrapped(&Line::raw(safe(question)), width, ""), "? "),
+            Some(question) => (wrap_line(&Line::raw(safe(question)), width, ""), "? "),
             None => (vec![], "> "),
         };
         let rows = u16::try_from((room / 2).clamp(1, 10)).unwrap_or(1);
-        let shown = self.typing.shown(prompt, width, rows);
-        let hint = match (self.activity, self.typing.is_empty()) {
+        let shown = self.input.render(prompt, width, rows);
+        let hint = match (self.activity, self.input.is_empty()) {
             _ if self.asked.is_some() => "Enter answers, Ctrl-C leaves it open",
             (Activity::Turn, _) => "Esc ends the turn",
             (Activity::Idle, true) => "/help",
@@ -382,8 +380,7 @@ impl View {
         };
         let status = self.facts.line(self.pills.len(), hint, width);
         let (column, row) = shown.cursor;
-        // Where there is room, what is typed stands apart from what was said.
-        let mut lines = if room > ROOMY { vec![Line::default()] } else { vec![] };
+        let mut lines = if room > MIN_SPACED_ROWS { vec![Line::default()] } else { vec![] };
         lines.extend(question);
         let above = u16::try_from(lines.len()).unwrap_or(0);
         lines.extend(shown.lines);
@@ -391,7 +388,7 @@ impl View {
             true => lines.push(status),
             false => lines.extend(shown.completions),
         }
-        // Where there is hardly any room, the row with the cursor is what counts.
+        // Without room for all rows, keep the one with the cursor.
         let at = usize::from(above + row);
         if lines.len() > room {
             let from = (at + 1).saturating_sub(room);
@@ -401,24 +398,24 @@ impl View {
         (lines, (column, above + row))
     }
 
-    /// What waits for somebody, and what goes on in the background.
+    /// Queued inputs, open questions and running tasks.
     fn middle(&self, width: u16, room: usize) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
-        for queued in self.queued.iter().take(MOST_QUEUED) {
+        for queued in self.queued.iter().take(MAX_QUEUED_ROWS) {
             let text = format!("+ {}  (joins the turn at its next step)", shortened(&queued.text, 60));
             lines.push(Line::styled(text, DIM));
         }
-        if self.queued.len() > MOST_QUEUED {
-            lines.push(Line::styled(format!("+ {} more", self.queued.len() - MOST_QUEUED), DIM));
+        if self.queued.len() > MAX_QUEUED_ROWS {
+            lines.push(Line::styled(format!("+ {} more", self.queued.len() - MAX_QUEUED_ROWS), DIM));
         }
         if let Some(OpenQuestion { text, .. }) = self.questions.first() {
             let style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
-            // All of it stands above; this is what it is about.
+            // The transcript has all of it; here is its first line.
             let shown = question(text);
             let about = shown.lines().next().unwrap_or_default().to_owned();
-            let mut rows = wrapped(&Line::styled(about, style), width, "  ");
-            if rows.len() > MOST_ASKED {
-                rows.truncate(MOST_ASKED);
+            let mut rows = wrap_line(&Line::styled(about, style), width, "  ");
+            if rows.len() > MAX_QUESTION_ROWS {
+                rows.truncate(MAX_QUESTION_ROWS);
                 rows.push(Line::styled("  … all of it stands above", style));
             }
             lines.extend(rows);
@@ -427,18 +424,18 @@ impl View {
                 several => format!("; {} more after this one", several - 1),
             };
             let how = format!("  y or n and Enter answers it; /answer TEXT is a no with its reason{more}");
-            lines.extend(wrapped(&Line::styled(how, DIM), width, "  "));
+            lines.extend(wrap_line(&Line::styled(how, DIM), width, "  "));
         }
-        for pill in self.pills.iter().take(MOST_PILLS) {
+        for pill in self.pills.iter().take(MAX_PILL_ROWS) {
             lines.push(pill_line(pill));
         }
-        if self.pills.len() > MOST_PILLS {
+        if self.pills.len() > MAX_PILL_ROWS {
             lines.push(Line::styled(
-                format!("◦ {} more; /tasks lists them", self.pills.len() - MOST_PILLS),
+                format!("◦ {} more; /tasks lists them", self.pills.len() - MAX_PILL_ROWS),
                 DIM,
             ));
         }
-        if !lines.is_empty() && room > ROOMY {
+        if !lines.is_empty() && room > MIN_SPACED_ROWS {
             lines.insert(0, Line::default());
         }
         lines.truncate(room);
@@ -446,7 +443,7 @@ impl View {
     }
 }
 
-fn pill_line(pill: &Pill) -> Line<'static> {
+fn pill_line(pill: &TaskPill) -> Line<'static> {
     let style = Style::new().fg(Color::Blue);
     let mut spans =
         vec![Span::styled(format!("◦ {} ", short(pill.id)), style), Span::raw(shortened(&pill.what, 40))];
@@ -456,9 +453,9 @@ fn pill_line(pill: &Pill) -> Line<'static> {
     Line::from(spans)
 }
 
-/// A line in one row: in the viewport each has one.
+/// Cuts a line that is wider than the viewport.
 fn fitted(line: Line<'static>, width: u16) -> Line<'static> {
-    if line.width() <= usize::from(width) { line } else { one_row(&line, width) }
+    if line.width() <= usize::from(width) { line } else { truncate_line(&line, width) }
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_protocol::{At, CallId, Effect, Event, InputId, Outcome, QuestionId, Role, TaskId};
 use longhaul_testkit::TerminalScreen;
+use longhaul_transcript::Verbosity;
 
-use super::super::input::{History, Sources};
+use super::super::input::{CompletionSources, History};
 use super::super::sgr::Colours;
 use super::super::viewport::Viewport;
 use super::*;
@@ -23,15 +24,15 @@ struct Seen {
 impl Seen {
     fn new(size: (u16, u16)) -> Self {
         let folder = std::env::temp_dir();
-        let sources = Sources { commands: &COMMANDS, work_dir: folder };
-        let typing = Typing::new(History::none(), sources);
-        let mut view = View::new(size, Transcript::new(size.0, false), typing);
-        view.set_facts(Facts {
+        let sources = CompletionSources { commands: &COMMANDS, work_dir: folder };
+        let typing = InputField::new(History::none(), sources);
+        let mut view = View::new(size, Transcript::new(size.0, Verbosity::Normal), typing);
+        view.set_facts(StatusFacts {
             model: "anthropic/claude-sonnet-4-5".to_owned(),
             window: Some(200_000),
             used: Some(34_000),
             cost: 0.0213,
-            saved: Saved::All,
+            saved: SaveState::All,
         });
         let viewport = Viewport::new(Vec::new(), size, Colours::Shown);
         let terminal = TerminalScreen::new(size);
@@ -49,15 +50,15 @@ impl Seen {
         self
     }
 
-    fn types(&mut self, text: &str) -> Vec<Wanted> {
+    fn types(&mut self, text: &str) -> Vec<ViewRequest> {
         let keys = text.chars().map(|character| match character {
             '\n' => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
             character => KeyEvent::new(KeyCode::Char(character), KeyModifiers::NONE),
         });
-        keys.map(|key| self.view.press(key)).filter(|wanted| *wanted != Wanted::Nothing).collect()
+        keys.map(|key| self.view.press(key)).filter(|wanted| *wanted != ViewRequest::Nothing).collect()
     }
 
-    fn control(&mut self, character: char) -> Wanted {
+    fn control(&mut self, character: char) -> ViewRequest {
         self.view.press(KeyEvent::new(KeyCode::Char(character), KeyModifiers::CONTROL))
     }
 
@@ -181,7 +182,7 @@ fn a_context_that_becomes_smaller_says_so() {
 fn tasks_stand_in_a_row_each_with_what_they_printed_last() {
     let mut seen = Seen::new((80, 12));
     let id = |last: char| format!("task_01j0000000000000000000000{last}").parse::<TaskId>().unwrap();
-    let pill = |last, what: &str, printed: &str| Pill {
+    let pill = |last, what: &str, printed: &str| TaskPill {
         id: id(last),
         what: what.to_owned(),
         last: printed.to_owned(),
@@ -207,7 +208,7 @@ fn a_question_is_seen_whole_and_answered_by_a_letter() {
     let screen = seen.screen();
     let typed = seen.types("y\n");
 
-    assert_eq!(typed, [Wanted::Typed(Typed::Line("y".to_owned()))]);
+    assert_eq!(typed, [ViewRequest::Line(LineEvent::Line("y".to_owned()))]);
     insta::assert_snapshot!(screen);
 }
 
@@ -274,7 +275,7 @@ fn keys_end_a_turn_and_the_conversation() {
         seen.control('d'),
     ];
 
-    assert_eq!(pressed, [Typed::Escape, Typed::Interrupt, Typed::End].map(Wanted::Typed));
+    assert_eq!(pressed, [LineEvent::Escape, LineEvent::Interrupt, LineEvent::End].map(ViewRequest::Line));
 }
 
 /// S1: whoever waits for a choice is told that nobody will make it.
@@ -282,10 +283,10 @@ fn keys_end_a_turn_and_the_conversation() {
 fn a_terminal_that_is_lost_chooses_nothing() {
     let mut seen = Seen::new((80, 10));
     let (answer, mut chosen) = oneshot::channel();
-    let choice = Choice { key: "a".to_owned(), line: "a".to_owned(), detail: String::new() };
+    let choice = PickerItem { key: "a".to_owned(), line: "a".to_owned(), detail: String::new() };
     seen.view.pick("Which?", vec![choice], answer);
 
-    seen.view.give_up_picking();
+    seen.view.close_picker();
 
     assert_eq!(chosen.try_recv(), Err(oneshot::error::TryRecvError::Closed));
 }
@@ -310,9 +311,9 @@ fn what_goes_on_in_a_session_that_was_left_does_not_move_any_more() {
     let mut seen = Seen::new((80, 10));
     seen.see(EventKind::TurnStarted).see(EventKind::CompactStart { reason: "asked for".to_owned() });
 
-    seen.view.turn_over();
+    seen.view.change_session();
 
-    assert!(!seen.view.moves());
+    assert!(!seen.view.is_animated());
     let frame = frame_text(&seen.view.frame(seen.now));
     assert!(!frame.contains("waiting for the model") && !frame.contains("making the context"), "{frame}");
 }
@@ -326,7 +327,7 @@ fn esc_ends_a_turn_also_with_something_typed() {
 
     let pressed = seen.view.press(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE));
 
-    assert_eq!(pressed, Wanted::Typed(Typed::Escape));
+    assert_eq!(pressed, ViewRequest::Line(LineEvent::Escape));
     assert!(seen.screen().contains("> /sta"));
 }
 
@@ -355,7 +356,7 @@ fn a_long_paste_is_not_seen_whole() {
     let typed = seen.types("\n");
     let screen = seen.screen();
 
-    assert_eq!(typed, [Wanted::Typed(Typed::Line(pasted.trim_end().to_owned()))]);
+    assert_eq!(typed, [ViewRequest::Line(LineEvent::Line(pasted.trim_end().to_owned()))]);
     assert!(screen.contains("line 15") && !screen.contains("line 17"), "{screen}");
     assert!(screen.contains("… 984 more lines"), "{screen}");
 }

@@ -1,8 +1,7 @@
-//! The few rows below everything that was said. They are drawn again and again; what is above them belongs to the terminal, which
-//! scrolls, keeps and copies it as any other text.
+//! The inline viewport: the last rows of the terminal, redrawn in place. What is above them is ordinary terminal output, which the terminal
+//! scrolls, keeps and copies.
 //!
-//! The cursor is only ever moved from where it is, never to a place of the screen: no terminal has to be asked where its cursor
-//! stands, and none can answer wrongly or not at all.
+//! The cursor moves only relative to where it is, so the terminal is never asked for its position, which some answer wrongly or not at all.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -15,47 +14,45 @@ use unicode_width::UnicodeWidthStr;
 
 use super::sgr::{Colours, write_style};
 
-/// A terminal that says less than this, or more, does not tell the truth.
-const USUAL: (u16, u16) = (80, 24);
-const MOST: (u16, u16) = (1_000, 400);
+/// The size of a terminal that reports none, and the largest that is believed.
+const DEFAULT_SIZE: (u16, u16) = (80, 24);
+const MAX_SIZE: (u16, u16) = (1_000, 400);
 
-/// What is to be seen.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Frame {
-    /// Goes above the viewport and is never drawn again. Each fits one row.
+    /// Lines that scroll away above the viewport and are drawn once. Each fits one row.
     pub(crate) above: Vec<Line<'static>>,
-    /// The viewport, from its first row. Each fits one row.
+    /// The rows of the viewport, from the first.
     pub(crate) rows: Vec<Line<'static>>,
-    /// Where in it the cursor stands: column, row.
+    /// Column and row of the cursor in the viewport.
     pub(crate) cursor: (u16, u16),
 }
 
-/// The viewport of a terminal.
 pub(crate) struct Viewport<W> {
     out: W,
     colours: Colours,
     size: (u16, u16),
-    /// What stands there now.
+    /// The frame on the terminal.
     shown: Buffer,
-    /// Where in it the cursor stands now.
+    /// Column and row of the cursor in the viewport.
     cursor: (u16, u16),
-    /// Nothing of what stands there can be relied on.
+    /// The terminal may show something else than `shown`.
     is_stale: bool,
 }
 
-/// The size of a terminal, as far as it can be believed.
-pub(crate) fn believable((width, height): (u16, u16)) -> (u16, u16) {
+/// The reported size, within plausible bounds.
+pub(crate) fn plausible_size((width, height): (u16, u16)) -> (u16, u16) {
     let or_usual = |said: u16, usual: u16, most: u16| if said == 0 { usual } else { said.min(most) };
-    (or_usual(width, USUAL.0, MOST.0), or_usual(height, USUAL.1, MOST.1))
+    (or_usual(width, DEFAULT_SIZE.0, MAX_SIZE.0), or_usual(height, DEFAULT_SIZE.1, MAX_SIZE.1))
 }
 
 impl<W: Write> Viewport<W> {
-    /// Begins in the row in which the cursor stands.
+    /// A viewport that starts in the row of the cursor.
     pub(crate) fn new(out: W, size: (u16, u16), colours: Colours) -> Self {
         Self {
             out,
             colours,
-            size: believable(size),
+            size: plausible_size(size),
             shown: Buffer::empty(Rect::ZERO),
             cursor: (0, 0),
             is_stale: true,
@@ -67,15 +64,15 @@ impl<W: Write> Viewport<W> {
         self.size
     }
 
-    /// The terminal has another size. Where it is narrower, it has broken what stood in the viewport into more rows.
+    /// Adapts to a new size. A narrower terminal has wrapped the rows of the viewport, so the cursor stands lower.
     pub(crate) fn resize(&mut self, size: (u16, u16)) -> io::Result<()> {
-        let size = believable(size);
+        let size = plausible_size(size);
         if size == self.size {
             return Ok(());
         }
         let (width, above) = (size.0, self.cursor.1);
-        let broken: u16 = (0..above).map(|row| self.length(row).div_ceil(width).max(1)).sum();
-        self.cursor.1 = broken + self.cursor.0 / width;
+        let wrapped: u16 = (0..above).map(|row| self.length(row).div_ceil(width).max(1)).sum();
+        self.cursor.1 = wrapped + self.cursor.0 / width;
         self.size = size;
         let mut text = String::new();
         self.go_to_top(&mut text);
@@ -83,14 +80,14 @@ impl<W: Write> Viewport<W> {
         self.write(&text)
     }
 
-    /// How many columns of a row are in use.
+    /// Columns in use of a row.
     fn length(&self, row: u16) -> u16 {
         let area = *self.shown.area();
         let is_used = |column: &u16| self.shown[(*column, row)].symbol() != " ";
         (0..area.width).rev().find(is_used).map_or(0, |column| column + 1)
     }
 
-    /// Draws. What has not changed is not written again.
+    /// Draws a frame; cells that have not changed are not written.
     pub(crate) fn show(&mut self, frame: &Frame) -> io::Result<()> {
         let mut text = String::from("\x1b[?2026h\x1b[?25l");
         let (width, height) = self.size;
@@ -102,7 +99,7 @@ impl<W: Write> Viewport<W> {
                 self.line(&mut text, line);
                 text.push_str("\r\n");
             }
-            // The terminal scrolls as far as there is no room.
+            // Line feeds make room: the terminal scrolls where it has none.
             for _ in 1..rows {
                 text.push('\n');
             }
@@ -124,7 +121,7 @@ impl<W: Write> Viewport<W> {
 
     fn draw(&mut self, text: &mut String, next: &Buffer) {
         let mut style = None;
-        // Where the next symbol would stand without moving.
+        // Where the cursor is after the last symbol.
         let mut at = None;
         let shown = std::mem::take(&mut self.shown);
         for (column, row, cell) in shown.diff(next) {
@@ -156,7 +153,7 @@ impl<W: Write> Viewport<W> {
         }
     }
 
-    /// Where the viewport begins; everything from there on is cleared.
+    /// Moves to the first row and clears everything below.
     fn go_to_top(&mut self, text: &mut String) {
         up(text, self.cursor.1);
         text.push_str("\r\x1b[0m\x1b[J");
@@ -176,18 +173,18 @@ impl<W: Write> Viewport<W> {
         self.cursor = (column, row);
     }
 
-    /// What stands in the viewport was written over: the next frame draws all of it.
-    pub(crate) fn forget(&mut self) {
+    /// Makes the next frame draw every cell.
+    pub(crate) fn invalidate(&mut self) {
         self.is_stale = true;
     }
 
-    /// The cursor stands at the beginning of a row that nobody has drawn in.
-    pub(crate) fn begin_anew(&mut self) {
+    /// Starts again in the row of the cursor, which is empty.
+    pub(crate) fn restart(&mut self) {
         self.cursor = (0, 0);
         self.is_stale = true;
     }
 
-    /// Takes the viewport away. What comes next stands where it began.
+    /// Removes the viewport. The cursor stands where it began.
     pub(crate) fn clear(&mut self) -> io::Result<()> {
         let mut text = String::new();
         self.go_to_top(&mut text);
@@ -201,7 +198,7 @@ impl<W: Write> Viewport<W> {
         &mut self.out
     }
 
-    /// Writes something that moves no cursor and shows nothing.
+    /// Writes text that neither moves the cursor nor shows anything.
     pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
         self.out.write_all(text.as_bytes())?;
         self.out.flush()

@@ -96,6 +96,6 @@ fn wide_characters_and_styles_stand_where_they_belong() {
 
 #[test]
 fn a_terminal_that_has_no_size_gets_the_usual_one() {
-    assert_eq!(believable((0, 0)), (80, 24));
-    assert_eq!(believable((1, 65_535)), (1, 400));
+    assert_eq!(plausible_size((0, 0)), (80, 24));
+    assert_eq!(plausible_size((1, 65_535)), (1, 400));
 }

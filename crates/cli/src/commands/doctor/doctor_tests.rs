@@ -3,7 +3,7 @@ use std::path::Path;
 use longhaul_agent::keeper::{Enforcement, Network};
 use longhaul_agent::{SandboxMode, SandboxSettings, WithoutSandbox};
 
-use super::{LITTLE_ROOM, held, room};
+use super::{MIN_FREE_BYTES, free_space_finding, sandbox_findings};
 
 /// S8, P3
 #[test]
@@ -13,8 +13,8 @@ fn a_sandbox_that_is_not_there_is_found_with_what_to_do_and_what_becomes_of_comm
     let everything = Enforcement { landlock: Some(7), ..Enforcement::default() };
 
     let sandbox = |mode| SandboxSettings { mode, network: None, unavailable: WithoutSandbox::Refuse };
-    let without = held(&nothing, &sandbox(SandboxMode::On), Network::Open).remove(0);
-    let with = held(&everything, &sandbox(SandboxMode::Strict), Network::Closed);
+    let without = sandbox_findings(&nothing, &sandbox(SandboxMode::On), Network::Open).remove(0);
+    let with = sandbox_findings(&everything, &sandbox(SandboxMode::Strict), Network::Closed);
 
     assert!(without.found.contains("lsm="), "{}", without.found);
     assert!(without.to_do.unwrap().contains("now commands are refused"));
@@ -25,7 +25,10 @@ fn a_sandbox_that_is_not_there_is_found_with_what_to_do_and_what_becomes_of_comm
 /// S8
 #[test]
 fn a_disk_with_little_room_is_found() {
-    let (little, enough) = (room(LITTLE_ROOM - 1, Path::new("/h")), room(LITTLE_ROOM, Path::new("/h")));
+    let (little, enough) = (
+        free_space_finding(MIN_FREE_BYTES - 1, Path::new("/h")),
+        free_space_finding(MIN_FREE_BYTES, Path::new("/h")),
+    );
 
     assert_eq!(
         little.line(),

@@ -1,4 +1,4 @@
-//! Whether the home is there and private, its journal opens, and the clock agrees with it.
+//! Checks the home: is it private, does its journal open, and does the clock agree with it?
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,27 +8,27 @@ use longhaul_journal::{Error, Home, Journal, SqliteJournal, all_sessions};
 use longhaul_protocol::{At, PrintablePath};
 
 use super::{Finding, size};
-use crate::args::Place;
+use crate::args::GlobalArgs;
 use crate::event_text::duration;
 use crate::output::{count, shortened};
 use crate::suggested_command::quoted;
 
-/// So far the newest record may be ahead of the clock: machines that share a home differ a little.
-const AHEAD_MS: i64 = 60_000;
-/// Before this was written no clock was right: 2025-01-01.
-const EARLIEST: Duration = Duration::from_secs(1_735_689_600);
-/// What is in the trash for longer is forgotten rather than kept.
-const FORGOTTEN: Duration = Duration::from_secs(14 * 24 * 3_600);
+/// How far the newest record may be ahead of the clock: machines that share a home differ a little.
+const MAX_CLOCK_SKEW_MS: i64 = 60_000;
+/// 2025-01-01. A clock before that was never set.
+const EARLIEST_PLAUSIBLE_TIME: Duration = Duration::from_secs(1_735_689_600);
+/// The age from which on a replaced journal is reported.
+const TRASH_WARNING_AGE: Duration = Duration::from_secs(14 * 24 * 3_600);
 
-/// Looks without changing anything. Reading all of the journal is for `verify`.
-pub(super) async fn look(place: &Place, folder: &Path) -> Vec<Finding> {
+/// Checks without changing anything. Reading the whole journal is for `verify`.
+pub(super) async fn check(globals: &GlobalArgs, folder: &Path) -> Vec<Finding> {
     let shown = folder.printable();
-    let mut findings = match place.existing() {
+    let mut findings = match globals.existing_home() {
         Ok(Some(home)) => {
-            let mut findings = vec![private(home.folder())];
-            findings.extend(users(home.folder()));
-            findings.extend(forgotten(&home));
-            findings.extend(opened(&home).await);
+            let mut findings = vec![check_permissions(home.folder())];
+            findings.extend(other_processes(home.folder()));
+            findings.extend(check_replaced_journals(&home));
+            findings.extend(check_journal(&home).await);
             findings
         }
         Ok(None) => {
@@ -39,19 +39,18 @@ pub(super) async fn look(place: &Place, folder: &Path) -> Vec<Finding> {
             vec![Finding::wrong("journal", format!("{error:#}"), to_do)]
         }
     };
-    findings.extend(years_behind(since_1970()));
+    findings.extend(check_clock_is_set(since_1970()));
     findings
 }
 
-/// A clock that nobody has set.
-fn years_behind(now: Duration) -> Option<Finding> {
+fn check_clock_is_set(now: Duration) -> Option<Finding> {
     let found =
         "this machine's clock is years behind: records would get wrong times, and servers refuse to talk";
-    (now < EARLIEST).then(|| Finding::wrong("clock", found, "set the clock"))
+    (now < EARLIEST_PLAUSIBLE_TIME).then(|| Finding::wrong("clock", found, "set the clock"))
 }
 
-/// J8: nobody else may look into the home. What is in a folder that only its owner can open is out of reach.
-fn private(folder: &Path) -> Finding {
+/// J8: no other user may read the home.
+fn check_permissions(folder: &Path) -> Finding {
     let shown = folder.printable();
     let metadata = match folder.metadata() {
         Ok(metadata) => metadata,
@@ -80,8 +79,8 @@ fn private(folder: &Path) -> Finding {
     }
 }
 
-/// Who else works in the home: each has a socket there that it can be rung on.
-fn users(folder: &Path) -> Vec<Finding> {
+/// The processes that use the home: each has a socket in its folder `run`.
+fn other_processes(folder: &Path) -> Vec<Finding> {
     let entries = std::fs::read_dir(folder.join("run")).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let mut pids: Vec<u32> = names
@@ -89,7 +88,7 @@ fn users(folder: &Path) -> Vec<Finding> {
         .filter(|pid| *pid != std::process::id())
         .collect();
     pids.sort_unstable();
-    let at_work = pids.into_iter().filter_map(|pid| Some(format!("process {pid} ({})", what_runs(pid)?)));
+    let at_work = pids.into_iter().filter_map(|pid| Some(format!("process {pid} ({})", program_of(pid)?)));
     let at_work: Vec<String> = at_work.collect();
     if at_work.is_empty() {
         return vec![];
@@ -97,8 +96,8 @@ fn users(folder: &Path) -> Vec<Finding> {
     vec![Finding::fine("home", format!("in use by {}", at_work.join(", ")))]
 }
 
-/// The program of a process and its first word, if it is one of ours. The number of one that was killed may be another's by now.
-fn what_runs(pid: u32) -> Option<String> {
+/// The program and subcommand of a process, if it is longhaul. The pid of a killed process may be reused.
+fn program_of(pid: u32) -> Option<String> {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let line = String::from_utf8_lossy(&line).into_owned();
     let mut words = line.split('\0').filter(|word| !word.is_empty());
@@ -107,11 +106,11 @@ fn what_runs(pid: u32) -> Option<String> {
     program.contains("longhaul").then(|| shortened(format!("{program} {first}").trim(), 40))
 }
 
-/// Journals that a restore has replaced long ago, and that nobody came back for.
-fn forgotten(home: &Home) -> Option<Finding> {
+/// Reports journals that a restore replaced long ago.
+fn check_replaced_journals(home: &Home) -> Option<Finding> {
     let age = |path: &PathBuf| path.metadata().ok()?.modified().ok()?.elapsed().ok();
     let mut old = home.replaced_journals();
-    old.retain(|path| age(path).is_some_and(|age| age > FORGOTTEN));
+    old.retain(|path| age(path).is_some_and(|age| age > TRASH_WARNING_AGE));
     let bytes = old.iter().filter_map(|path| Some(path.metadata().ok()?.len())).sum();
     let first = quoted_path(old.first()?);
     let many = count(old.len() as u64, "journal");
@@ -120,14 +119,14 @@ fn forgotten(home: &Home) -> Option<Finding> {
     Some(Finding::wrong("trash", found, format!("if all is well since: rm {first}{rest}")))
 }
 
-/// How many sessions there are, and whether the newest record is in the past.
-async fn opened(home: &Home) -> Vec<Finding> {
-    match sessions(home).await {
+/// Opens the journal, counts its sessions, and compares its newest record with the clock.
+async fn check_journal(home: &Home) -> Vec<Finding> {
+    match count_sessions(home).await {
         Ok((sessions, newest)) => {
             let opens =
                 format!("{} opens, with {}", home.journal_file().printable(), count(sessions, "session"));
             std::iter::once(Finding::fine("journal", opens))
-                .chain(newest.and_then(|newest| ahead(newest, since_1970())))
+                .chain(newest.and_then(|newest| check_clock(newest, since_1970())))
                 .collect()
         }
         Err(error) => {
@@ -144,29 +143,27 @@ async fn opened(home: &Home) -> Vec<Finding> {
     }
 }
 
-async fn sessions(home: &Home) -> Result<(u64, Option<At>), Error> {
+/// The number of sessions, and the time of the newest record.
+async fn count_sessions(home: &Home) -> Result<(u64, Option<At>), Error> {
     let journal = SqliteJournal::open(home).await?;
-    let (mut many, mut newest, mut sessions) = (0, None, all_sessions(&journal));
-    while let Some(entry) = sessions.next().await? {
-        many += 1;
-        newest = newest.max(entry.last_at);
-    }
+    let sessions = all_sessions(&journal).collect().await?;
+    let newest = sessions.iter().filter_map(|entry| entry.last_at).max();
     journal.close().await;
-    Ok((many, newest))
+    Ok((sessions.len() as u64, newest))
 }
 
-/// A clock that stands before what has been recorded.
-fn ahead(newest: At, now: Duration) -> Option<Finding> {
+/// Reports a clock that is behind the newest record.
+fn check_clock(newest: At, now: Duration) -> Option<Finding> {
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     let ahead = newest.0.saturating_sub(now);
     let by = duration(u64::try_from(ahead).ok()?);
-    (ahead > AHEAD_MS).then(|| {
+    (ahead > MAX_CLOCK_SKEW_MS).then(|| {
         let found = format!("the newest record is from {newest}, {by} ahead of this machine's clock");
         Finding::wrong("clock", found, "set the clock; what is idle or expired is told by it")
     })
 }
 
-/// A path as a shell takes it for one: what is to be done here must not be done to something else.
+/// A path in quotes, for a command that the user copies.
 fn quoted_path(path: &Path) -> String {
     quoted(&path.printable().to_string())
 }

@@ -1,4 +1,4 @@
-//! `longhaul doctor`: is everything as it should be, and if not, what is there to do?
+//! `longhaul doctor`: checks config, model, journal, keepers, sandbox and disk, and says what to do about what is wrong.
 
 mod journal;
 mod model;
@@ -12,19 +12,19 @@ use rustix::fs::{Access, access, statvfs};
 use rustix::io::Errno;
 use serde_json::json;
 
-use crate::args::{Choice, DoctorOptions, Place};
+use crate::args::{DoctorOptions, GlobalArgs};
 use crate::exit;
-use crate::output::{count, json, line, safe};
+use crate::output::{count, print, safe};
 use crate::short_id::short;
 
-/// With less room than this nothing can be relied on for long.
-const LITTLE_ROOM: u64 = 1 << 30;
+/// Less free disk space than this is reported.
+const MIN_FREE_BYTES: u64 = 1 << 30;
 
-/// What one check has found.
+/// The result of one check.
 pub(crate) struct Finding {
     check: &'static str,
     found: String,
-    /// What to do about it; nothing, if it is as it should be.
+    /// What to do about it; `None` if all is well.
     to_do: Option<String>,
 }
 
@@ -44,39 +44,36 @@ impl Finding {
     }
 }
 
-/// Everything that was looked at.
-pub(crate) async fn findings(place: &Place, choice: &Choice) -> anyhow::Result<Vec<Finding>> {
-    let (config, mut findings) = look_at_config(place, choice)?;
+/// Runs all checks.
+pub(crate) async fn run_checks(globals: &GlobalArgs) -> anyhow::Result<Vec<Finding>> {
+    let (config, mut findings) = check_config(globals)?;
     if let Some(config) = &config {
-        findings.extend(model::look(config).await);
+        findings.extend(model::check(config).await);
     }
-    let folder = place.folder()?;
-    findings.extend(journal::look(place, &folder).await);
+    let folder = globals.home_dir()?;
+    findings.extend(journal::check(globals, &folder).await);
     let tasks = folder.join("tasks");
-    findings.extend(tokio::task::spawn_blocking(move || look_at_keepers(&tasks)).await?);
-    findings.extend(config.as_ref().map(look_at_sandbox).unwrap_or_default());
-    findings.push(look_at_disk(&folder));
+    findings.extend(tokio::task::spawn_blocking(move || check_keepers(&tasks)).await?);
+    findings.extend(config.as_ref().map(check_sandbox).unwrap_or_default());
+    findings.push(check_disk(&folder));
     Ok(findings)
 }
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: &DoctorOptions) -> anyhow::Result<u8> {
-    let findings = findings(place, choice).await?;
+pub(crate) async fn run(globals: &GlobalArgs, options: &DoctorOptions) -> anyhow::Result<u8> {
+    let findings = run_checks(globals).await?;
     let code = if findings.iter().all(|finding| finding.to_do.is_none()) { exit::DONE } else { exit::FAILED };
-    if options.json {
-        let form = |finding: &Finding| {
-            let Finding { check, found, to_do } = finding;
-            json!({"check": check, "ok": to_do.is_none(), "found": found, "to_do": to_do})
-        };
-        json(&findings.iter().map(form).collect::<Vec<_>>())?;
-    } else {
-        findings.iter().try_for_each(|finding| line(finding.line()))?;
-    }
+    let form = |Finding { check, found, to_do }: &Finding| json!({"check": check, "ok": to_do.is_none(), "found": found, "to_do": to_do});
+    print(
+        options.json,
+        || findings.iter().map(form).collect::<Vec<_>>(),
+        || findings.iter().map(Finding::line).collect(),
+    )?;
     Ok(code)
 }
 
-/// Which files there are, and what is wrong with them.
-fn look_at_config(place: &Place, choice: &Choice) -> anyhow::Result<(Option<Config>, Vec<Finding>)> {
-    let (home, sources) = (place.folder()?, choice.sources()?);
+/// Loads the config and checks its files.
+fn check_config(globals: &GlobalArgs) -> anyhow::Result<(Option<Config>, Vec<Finding>)> {
+    let (home, sources) = (globals.home_dir()?, globals.sources()?);
     let files = match Config::files(&home, &sources) {
         Ok(files) => files,
         Err(error) => return Ok((None, vec![Finding::wrong("config", error, "mend the file")])),
@@ -109,7 +106,7 @@ fn look_at_config(place: &Place, choice: &Choice) -> anyhow::Result<(Option<Conf
 }
 
 /// How many commands run, and whether their keepers can be reached.
-fn look_at_keepers(folder: &Path) -> Vec<Finding> {
+fn check_keepers(folder: &Path) -> Vec<Finding> {
     let listed = Launcher::this_program()
         .map_err(anyhow::Error::from)
         .and_then(|launcher| Ok(Tasks::existing(folder, launcher)?))
@@ -139,8 +136,8 @@ fn look_at_keepers(folder: &Path) -> Vec<Finding> {
     findings
 }
 
-/// Whether commands are held to the scope, by really trying what the system lets a keeper do.
-fn look_at_sandbox(config: &Config) -> Vec<Finding> {
+/// Checks by trying it whether the system lets a keeper restrict commands to the scope.
+fn check_sandbox(config: &Config) -> Vec<Finding> {
     let sandbox = &config.settings.sandbox;
     let Some(network) = sandbox.network() else {
         return vec![Finding::fine("sandbox", "off (sandbox.mode): commands can do what you can do")];
@@ -151,11 +148,11 @@ fn look_at_sandbox(config: &Config) -> Vec<Finding> {
         Ok(enforcement) => enforcement,
         Err(error) => return vec![Finding::wrong("sandbox", error, "run `longhaul doctor` again")],
     };
-    held(&enforcement, sandbox, network)
+    sandbox_findings(&enforcement, sandbox, network)
 }
 
-/// What can be enforced, and what becomes of commands if too little can.
-fn held(enforcement: &Enforcement, sandbox: &SandboxSettings, network: Network) -> Vec<Finding> {
+/// What the sandbox enforces, and what happens to commands if it can't.
+fn sandbox_findings(enforcement: &Enforcement, sandbox: &SandboxSettings, network: Network) -> Vec<Finding> {
     if let Some(missing) = sandbox.unenforceable(enforcement) {
         let policy = match sandbox.unavailable {
             WithoutSandbox::Refuse => "commands are refused",
@@ -184,8 +181,7 @@ fn held(enforcement: &Enforcement, sandbox: &SandboxSettings, network: Network) 
     std::iter::once(Finding::fine("sandbox", held)).chain(gaps).collect()
 }
 
-/// How much room there is for what the home keeps.
-fn look_at_disk(folder: &Path) -> Finding {
+fn check_disk(folder: &Path) -> Finding {
     let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
     match (statvfs(there), access(there, Access::WRITE_OK)) {
         (_, Err(Errno::ROFS | Errno::ACCESS | Errno::PERM)) => {
@@ -195,23 +191,21 @@ fn look_at_disk(folder: &Path) -> Finding {
             );
             Finding::wrong("disk", found, "make it writable for you, or name another folder with --home")
         }
-        (Ok(disk), _) => room(disk.f_bavail.saturating_mul(disk.f_frsize), folder),
+        (Ok(disk), _) => free_space_finding(disk.f_bavail.saturating_mul(disk.f_frsize), folder),
         (Err(error), _) => {
             Finding::wrong("disk", format!("{}: {error}", there.printable()), "look whether it is mounted")
         }
     }
 }
 
-/// Whether so much free room is enough.
-fn room(free: u64, folder: &Path) -> Finding {
+fn free_space_finding(free: u64, folder: &Path) -> Finding {
     let found = format!("{} free where {} is", size(free), folder.printable());
-    match free < LITTLE_ROOM {
+    match free < MIN_FREE_BYTES {
         true => Finding::wrong("disk", found, "make room, or move the home with --home"),
         false => Finding::fine("disk", found),
     }
 }
 
-/// A size for people.
 fn size(bytes: u64) -> String {
     match bytes {
         0..0x4000_0000 => format!("{} MiB", bytes >> 20),

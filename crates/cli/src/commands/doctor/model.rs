@@ -1,4 +1,4 @@
-//! Which model answers, why that one, and whether it can be asked. Nobody outside this machine is.
+//! Checks the model: which one is used, why, and whether its server answers. Only servers on this machine are contacted.
 
 use std::time::Duration;
 
@@ -8,24 +8,23 @@ use longhaul_model::{Error, ModelSpec, Models, SettingSources};
 use tokio::net::TcpStream;
 
 use super::Finding;
-use crate::commands::models::{is_set, used};
-use crate::config::NO_NAME;
+use crate::commands::models::{is_set, model_in_use};
+use crate::config::NO_MODEL_NAME;
 
-/// How long a server on this machine may take to say that it is there.
-const PATIENCE: Duration = Duration::from_secs(1);
-const OTHERS: &str = "or choose another with --model; `longhaul models` lists who serves them";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+const OTHER_MODELS_HINT: &str = "or choose another with --model; `longhaul models` lists who serves them";
 
-/// The model that would answer now, and those that stand in for it.
-pub(super) async fn look(config: &Config) -> Vec<Finding> {
+/// Checks the model in use and its fallbacks.
+pub(super) async fn check(config: &Config) -> Vec<Finding> {
     let models = match Models::at(&config.home) {
         Ok(models) => models,
         Err(error) => return vec![Finding::wrong("model", error, "mend the file")],
     };
     let settings = &config.settings.model;
     if settings.name.is_empty() && settings.base_url.is_some() {
-        return vec![Finding::wrong("model", NO_NAME, OTHERS)];
+        return vec![Finding::wrong("model", NO_MODEL_NAME, OTHER_MODELS_HINT)];
     }
-    let (name, reason) = match used(&models, config).await {
+    let (name, reason) = match model_in_use(&models, config).await {
         Ok(used) => used,
         Err(Error::NoModel { .. }) => {
             let found =
@@ -34,20 +33,20 @@ pub(super) async fn look(config: &Config) -> Vec<Finding> {
                          `longhaul models` lists them all";
             return vec![Finding::wrong("model", found, to_do)];
         }
-        Err(error) => return vec![Finding::wrong("model", error, OTHERS)],
+        Err(error) => return vec![Finding::wrong("model", error, OTHER_MODELS_HINT)],
     };
-    let mut findings = vec![one(&models, config, &name, &reason).await];
+    let mut findings = vec![check_model(&models, config, &name, &reason).await];
     for name in &settings.fallback {
-        findings.push(one(&models, config, name, "stands in for it (model.fallback)").await);
+        findings.push(check_model(&models, config, name, "stands in for it (model.fallback)").await);
     }
     findings
 }
 
-/// Whether a model has what it needs.
-async fn one(models: &Models, config: &Config, name: &str, reason: &str) -> Finding {
+/// Checks that a model has a key, and if it is local, a server.
+async fn check_model(models: &Models, config: &Config, name: &str, reason: &str) -> Finding {
     let wanted = wanted(models, config, name);
     if let Err(error) = models.open(&wanted) {
-        return Finding::wrong("model", error, OTHERS);
+        return Finding::wrong("model", error, OTHER_MODELS_HINT);
     }
     let chosen = format!("{name} ({reason})");
     let provider = name.split_once('/').and_then(|(provider, _)| models.providers().get(provider));
@@ -59,24 +58,24 @@ async fn one(models: &Models, config: &Config, name: &str, reason: &str) -> Find
         Some(variable) => format!("its key is in {variable}"),
         None => "it is asked without a key".to_owned(),
     };
-    // What doctor says is copied into questions to others.
+    // Users paste the output of doctor into bug reports.
     let shown = hide_url_password(address);
     if !is_loopback(address) {
         return Finding::fine("model", format!("{chosen}; {key}; {shown} was not asked"));
     }
-    if answers(address).await {
+    if is_listening(address).await {
         return Finding::fine("model", format!("{chosen}; {key}; its server answers at {shown}"));
     }
     let start = provider.and_then(|provider| provider.start.as_ref());
     let to_do = match start {
-        Some(start) => format!("start it ({start}), {OTHERS}"),
-        None => format!("start its server, mend model.base_url, {OTHERS}"),
+        Some(start) => format!("start it ({start}), {OTHER_MODELS_HINT}"),
+        None => format!("start its server, mend model.base_url, {OTHER_MODELS_HINT}"),
     };
     Finding::wrong("model", format!("{chosen}; nobody answers at {shown}"), to_do)
 }
 
-/// What the config says about a model. What it says about a server is about another one, if a flag or a variable names a model of
-/// another provider than the files do.
+/// The model as the config wants it. The server settings are left out where a flag or a variable names a model of another provider than the
+/// files do: they are about that one.
 fn wanted(models: &Models, config: &Config, name: &str) -> ModelSpec {
     let settings = &config.settings.model;
     let provider = |name: &str| match name.split_once('/') {
@@ -101,8 +100,8 @@ fn wanted(models: &Models, config: &Config, name: &str) -> ModelSpec {
     }
 }
 
-/// Whether anybody listens at an address of this machine.
-async fn answers(address: &str) -> bool {
+/// Whether a server on this machine accepts connections.
+async fn is_listening(address: &str) -> bool {
     let (port, rest) = match address.split_once("://") {
         Some(("https", rest)) => (443, rest),
         Some((_, rest)) => (80, rest),
@@ -112,6 +111,6 @@ async fn answers(address: &str) -> bool {
     let host = host.rsplit('@').next().unwrap_or(host);
     let has_port =
         host.rsplit(':').next().is_some_and(|port| port.parse::<u16>().is_ok()) && host.contains(':');
-    let place = if has_port { host.to_owned() } else { format!("{host}:{port}") };
-    matches!(tokio::time::timeout(PATIENCE, TcpStream::connect(place)).await, Ok(Ok(_)))
+    let host_and_port = if has_port { host.to_owned() } else { format!("{host}:{port}") };
+    matches!(tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(host_and_port)).await, Ok(Ok(_)))
 }

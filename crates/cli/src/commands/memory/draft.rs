@@ -1,4 +1,4 @@
-//! A copy of a page that a person changes in an editor, or a text that must not be lost. Nobody else can read it.
+//! A private file with the text of a page, for the editor or to keep a text that could not be saved.
 
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -7,28 +7,27 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use longhaul_protocol::{InputId, PrintablePath};
 
-use crate::signals::{Ends, INTERRUPT};
+use crate::signals::{ExitSignals, SIGINT};
 use crate::{BadUsage, exit};
 
-/// A text in a folder of its own, which goes with this unless it is kept.
-pub(super) struct Draft {
+/// A file in a folder of its own. Both are deleted on drop unless kept.
+pub(super) struct PageDraft {
     folder: PathBuf,
     file: PathBuf,
     is_kept: bool,
 }
 
-/// How an editor was left.
-pub(super) enum Left {
-    /// With this text.
+/// How the editor ended.
+pub(super) enum EditorResult {
     Text(String),
-    /// It failed, which it said so.
+    /// It exited with an error.
     Failed(String),
-    /// A signal came that ends the program.
+    /// A signal ends this program, with this exit code.
     Signal(u8),
 }
 
-impl Draft {
-    /// A copy of this text under this name, which is plain.
+impl PageDraft {
+    /// `name` must be a plain file name.
     pub(super) fn new(name: &str, text: &str) -> anyhow::Result<Self> {
         let unique = InputId::generate().to_string();
         let folder = std::env::temp_dir().join(format!("longhaul-{unique}"));
@@ -46,9 +45,9 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Has it changed in an editor, and waits for that. Ctrl-C is the editor's.
-    pub(super) async fn edit(&self, editor: &str) -> anyhow::Result<Left> {
-        let mut ends = Ends::new()?;
+    /// Runs the editor on the file and waits for it. Ctrl-C goes to the editor.
+    pub(super) async fn edit(&self, editor: &str) -> anyhow::Result<EditorResult> {
+        let mut signals = ExitSignals::new()?;
         let mut process = tokio::process::Command::new("sh")
             .args(["-c", &format!("{editor} \"$@\""), editor])
             .arg(&self.file)
@@ -56,29 +55,28 @@ impl Draft {
             .with_context(|| format!("{editor} can't be started"))?;
         let status = loop {
             tokio::select! {
-                number = ends.next() => if number != INTERRUPT { return Ok(Left::Signal(exit::SIGNAL + number)) },
+                number = signals.next() => if number != SIGINT { return Ok(EditorResult::Signal(exit::SIGNAL + number)) },
                 ended = process.wait() => break ended?,
             }
         };
         if !status.success() {
-            return Ok(Left::Failed(format!("{editor} ended with {status}")));
+            return Ok(EditorResult::Failed(format!("{editor} ended with {status}")));
         }
-        Ok(Left::Text(read(&self.file)?))
+        Ok(EditorResult::Text(read(&self.file)?))
     }
 
-    /// The text as it is now, if it can be read.
     pub(super) fn text(&self) -> Option<String> {
         read(&self.file).ok()
     }
 
-    /// Where it stays.
+    /// Keeps the file and returns its path.
     pub(super) fn keep(mut self) -> PathBuf {
         self.is_kept = true;
         self.file.clone()
     }
 }
 
-impl Drop for Draft {
+impl Drop for PageDraft {
     fn drop(&mut self) {
         if !self.is_kept {
             let _ = std::fs::remove_dir_all(&self.folder);
@@ -86,7 +84,7 @@ impl Drop for Draft {
     }
 }
 
-/// The editor that a person has chosen.
+/// The value of `VISUAL`, else of `EDITOR`.
 pub(super) fn editor() -> anyhow::Result<String> {
     let variable = |name| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
     variable("VISUAL").or_else(|| variable("EDITOR")).ok_or_else(|| {
@@ -95,7 +93,7 @@ pub(super) fn editor() -> anyhow::Result<String> {
     })
 }
 
-/// The text of a file that somebody has named.
+/// The text of a file that the user named.
 pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     let bytes = std::fs::read(path).map_err(|error| BadUsage(format!("{}: {error}", path.printable())))?;
     String::from_utf8(bytes)

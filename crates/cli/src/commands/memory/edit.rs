@@ -1,4 +1,4 @@
-//! A page that a person writes. It wins over what the machine writes.
+//! `longhaul memory edit`: a page that the user writes. Consolidation never overwrites it.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -7,74 +7,74 @@ use longhaul_agent::redactor;
 use longhaul_memory::{Error, PageEdit, change_page};
 use longhaul_protocol::{PrintablePath, Seq};
 
-use super::draft::{Draft, Left, editor, read};
-use super::{Opened, say_changed};
+use super::draft::{EditorResult, PageDraft, editor, read};
+use super::{MemoryHandle, print_change};
 use crate::args::EditOptions;
-use crate::input_text::given;
+use crate::input_text::read_text;
 use crate::output::{note, shortened};
 use crate::{BadUsage, exit};
 
-/// What stands in the log if nobody says why.
-const BY_HAND: &str = "edited by hand";
+/// The reason in the log without `--reason`.
+const DEFAULT_REASON: &str = "edited by hand";
 
-/// What a person wrote, and where it still is if it can't be written.
-enum Written {
-    /// In a file of that person.
+/// The new text of a page, with where it is kept if it can't be saved.
+enum PageText {
+    /// From the user's file.
     File(PathBuf, String),
-    /// On standard input.
+    /// From standard input.
     Input(String),
-    /// In an editor.
-    Draft(Draft, String),
+    /// From the editor.
+    Draft(PageDraft, String),
 }
 
-impl Written {
+impl PageText {
     fn text(&self) -> &str {
         match self {
             Self::File(_, text) | Self::Input(text) | Self::Draft(_, text) => text,
         }
     }
 
-    /// Where it can be found from now on.
+    /// Keeps the text in a file and returns its path.
     fn keep(self, page: &str) -> anyhow::Result<PathBuf> {
         Ok(match self {
             Self::File(path, _) => path,
-            Self::Input(text) => Draft::new(page, &text)?.keep(),
+            Self::Input(text) => PageDraft::new(page, &text)?.keep(),
             Self::Draft(draft, _) => draft.keep(),
         })
     }
 }
 
-pub(super) async fn edit(memory: &Opened, options: EditOptions, as_json: bool) -> anyhow::Result<u8> {
+pub(super) async fn edit(memory: &MemoryHandle, options: EditOptions, as_json: bool) -> anyhow::Result<u8> {
     let EditOptions { page: name, input, file, remove, reason } = options;
     let seen = memory.book.pages.get(&name);
     let before = seen.map_or("", |page| page.text.as_str());
     let redactor = redactor(&memory.config)?;
-    let reason = redactor.redact(reason.as_deref().unwrap_or(BY_HAND)).into_owned();
+    let reason = redactor.redact(reason.as_deref().unwrap_or(DEFAULT_REASON)).into_owned();
     let change = |text| PageEdit { page: name.clone(), text, reason, made_from: Some(memory.book.head) };
     if remove {
         memory.page(&name)?;
         let changed = change_page(&*memory.journal, &memory.book.scope, change(None)).await?;
-        say_changed(memory, changed.as_ref(), as_json, "removed")?;
-        memory.bring_files_up_to_date().await;
+        print_change(memory, changed.as_ref(), as_json, "removed")?;
+        memory.sync_files().await;
         return Ok(exit::DONE);
     }
     if seen.is_none() {
-        say_that_it_is_new(memory, &name);
+        note_new_page(memory, &name);
     }
     let written = match input.map(PathBuf::from).or(file) {
-        Some(path) if path == Path::new("-") => Written::Input(given("-".to_owned())?),
-        Some(path) => Written::File(path.clone(), read(&path)?),
+        Some(path) if path == Path::new("-") => PageText::Input(read_text("-".to_owned())?),
+        Some(path) => PageText::File(path.clone(), read(&path)?),
         None => {
-            let draft = Draft::new(&name, before)?;
+            let draft = PageDraft::new(&name, before)?;
             match draft.edit(&editor()?).await? {
-                Left::Text(text) => Written::Draft(draft, text),
-                Left::Failed(why) => {
+                EditorResult::Text(text) => PageText::Draft(draft, text),
+                EditorResult::Failed(why) => {
                     note(format!("{why}; nothing was changed"));
-                    keep_what_was_written(draft, before);
+                    keep_draft(draft, before);
                     return Ok(exit::FAILED);
                 }
-                Left::Signal(code) => {
-                    keep_what_was_written(draft, before);
+                EditorResult::Signal(code) => {
+                    keep_draft(draft, before);
                     return Ok(code);
                 }
             }
@@ -82,7 +82,7 @@ pub(super) async fn edit(memory: &Opened, options: EditOptions, as_json: bool) -
     };
     let text = written.text();
     if text.trim_end() == before.trim_end() {
-        say_changed(memory, None, as_json, &shortened(&name, 80))?;
+        print_change(memory, None, as_json, &shortened(&name, 80))?;
         return Ok(exit::DONE);
     }
     if text.trim().is_empty() {
@@ -93,11 +93,11 @@ pub(super) async fn edit(memory: &Opened, options: EditOptions, as_json: bool) -
     match change_page(&*memory.journal, &memory.book.scope, change(Some(text))).await {
         Ok(changed) => {
             let what = if seen.is_some() { "changed" } else { "new" };
-            say_changed(memory, changed.as_ref(), as_json, what)?;
-            if let (Written::File(..), Some(changed)) = (&written, &changed) {
-                say_what_is_gone(before, written.text(), changed.seq);
+            print_change(memory, changed.as_ref(), as_json, what)?;
+            if let (PageText::File(..), Some(changed)) = (&written, &changed) {
+                note_removed_lines(before, written.text(), changed.seq);
             }
-            memory.bring_files_up_to_date().await;
+            memory.sync_files().await;
             Ok(exit::DONE)
         }
         Err(error) => {
@@ -111,8 +111,8 @@ pub(super) async fn edit(memory: &Opened, options: EditOptions, as_json: bool) -
     }
 }
 
-/// A file may be older than the page: what came to that meanwhile should not go unnoticed.
-fn say_what_is_gone(before: &str, text: &str, seq: Seq) {
+/// Notes the lines of the page that the file does not have: it may be an older copy.
+fn note_removed_lines(before: &str, text: &str, seq: Seq) {
     let stays: HashSet<&str> = text.lines().map(str::trim_end).collect();
     let gone: Vec<&str> =
         before.lines().filter(|line| !line.trim().is_empty() && !stays.contains(line.trim_end())).collect();
@@ -126,8 +126,8 @@ fn say_what_is_gone(before: &str, text: &str, seq: Seq) {
     }
 }
 
-/// A name that leads nowhere makes a page; whoever has mistyped one should know.
-fn say_that_it_is_new(memory: &Opened, name: &str) {
+/// Notes that the page is new, since its name may be mistyped.
+fn note_new_page(memory: &MemoryHandle, name: &str) {
     let near = memory.nearest(name);
     let hint = match near.is_empty() {
         true => String::new(),
@@ -136,8 +136,8 @@ fn say_that_it_is_new(memory: &Opened, name: &str) {
     note(format!("there is no page {} yet{hint}; it is made with this text", shortened(name, 80)));
 }
 
-/// What somebody has written is not lost because the editor was.
-fn keep_what_was_written(draft: Draft, before: &str) {
+/// Keeps a changed draft when the editor failed.
+fn keep_draft(draft: PageDraft, before: &str) {
     if draft.text().is_some_and(|text| text != before) {
         note(format!("what you wrote is in {}", draft.keep().printable()));
     }

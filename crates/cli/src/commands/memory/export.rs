@@ -1,4 +1,4 @@
-//! All pages of a memory: as files that anybody can read, or as one object with every version.
+//! `longhaul memory export`: all pages as Markdown files, or with `--json` every version as one object.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,40 +7,40 @@ use anyhow::Context;
 use longhaul_protocol::PrintablePath;
 use serde_json::{Value, json};
 
-use super::{Opened, versions};
+use super::{MemoryHandle, versions};
 use crate::output::{count, line, note};
 use crate::output_file::{OutputFile, destination};
 use crate::{BadUsage, output};
 
-pub(super) async fn export(memory: &Opened, to: Option<&Path>, as_json: bool) -> anyhow::Result<()> {
+pub(super) async fn export(memory: &MemoryHandle, to: Option<&Path>, as_json: bool) -> anyhow::Result<()> {
     let to = to.filter(|path| *path != Path::new("-"));
     match (to, as_json) {
         (None, false) => {
             let hint = "name a new folder for the pages; --json writes all of them to standard output";
             Err(BadUsage(hint.to_owned()).into())
         }
-        (None, true) => output::json(&everything(memory).await?),
+        (None, true) => output::json(&all_versions(memory).await?),
         (Some(file), true) => {
             let really = destination(&memory.config.home, None, file)?;
             let mut out = OutputFile::create(&really)?;
-            out.write_all(format!("{}\n", everything(memory).await?).as_bytes())?;
+            out.write_all(format!("{}\n", all_versions(memory).await?).as_bytes())?;
             out.finish()?;
-            note(format!("exported {} to {}", pages(memory), file.printable()));
+            note(format!("exported {} to {}", describe_pages(memory), file.printable()));
             Ok(())
         }
         (Some(folder), false) => {
             write_files(memory, &destination(&memory.config.home, None, folder)?)?;
-            line(format!("Exported {} to {}", pages(memory), folder.printable()))
+            line(format!("Exported {} to {}", describe_pages(memory), folder.printable()))
         }
     }
 }
 
-fn pages(memory: &Opened) -> String {
+fn describe_pages(memory: &MemoryHandle) -> String {
     format!("{} of {}", count(memory.book.pages.len() as u64, "page"), memory.book.scope)
 }
 
-/// One Markdown file for each page, in a folder that has nothing else.
-fn write_files(memory: &Opened, folder: &Path) -> anyhow::Result<()> {
+/// Writes one Markdown file for each page into a new or empty folder.
+fn write_files(memory: &MemoryHandle, folder: &Path) -> anyhow::Result<()> {
     let in_words = || folder.printable().to_string();
     match std::fs::create_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -61,28 +61,28 @@ fn write_files(memory: &Opened, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The pages as they are, and every change as it stands in the journal.
-async fn everything(memory: &Opened) -> anyhow::Result<Value> {
-    let changes = versions::all(memory).await?;
-    let version = |placed: &versions::Placed, name: &str| {
-        let change = placed.changed.pages.iter().find(|change| change.page == name)?;
+/// The current pages, and every version in the journal.
+async fn all_versions(memory: &MemoryHandle) -> anyhow::Result<Value> {
+    let changes = versions::all_changes(memory).await?;
+    let version = |change: &versions::PageChange, name: &str| {
+        let page = change.changed.pages.iter().find(|page| page.page == name)?;
         Some(json!({
-            "seq": placed.seq,
-            "at": placed.at.to_string(),
-            "by": placed.changed.by,
-            "reason": if change.reason.is_empty() { &placed.changed.reason } else { &change.reason },
-            "text": change.text,
-            "sources": change.sources,
-            "dropped": change.dropped,
-            "undoes": placed.changed.undoes,
+            "seq": change.seq,
+            "at": change.at.to_string(),
+            "by": change.changed.by,
+            "reason": if page.reason.is_empty() { &change.changed.reason } else { &page.reason },
+            "text": page.text,
+            "sources": page.sources,
+            "dropped": page.dropped,
+            "undoes": change.changed.undoes,
         }))
     };
     let mut names: Vec<&str> =
-        changes.iter().flat_map(|placed| &placed.changed.pages).map(|change| change.page.as_str()).collect();
+        changes.iter().flat_map(|change| &change.changed.pages).map(|page| page.page.as_str()).collect();
     names.sort_unstable();
     names.dedup();
     let page = |name: &str| {
-        let versions: Vec<Value> = changes.iter().filter_map(|placed| version(placed, name)).collect();
+        let versions: Vec<Value> = changes.iter().filter_map(|change| version(change, name)).collect();
         json!({"page": name, "text": memory.book.pages.get(name).map(|page| &page.text), "versions": versions})
     };
     Ok(json!({

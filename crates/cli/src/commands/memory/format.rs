@@ -1,4 +1,4 @@
-//! What is known of a memory, as lines for people and as JSON for programs. Pure.
+//! Memory as lines for people and as JSON. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,26 +11,25 @@ use serde_json::{Value, json};
 use super::scope::in_words;
 use crate::output::{count, grouped, safe, shortened};
 
-/// So much of what was not taken is shown of one change; JSON has all.
-const REFUSED: usize = 5;
+/// Refused items listed for one change; JSON has all of them.
+const MAX_REFUSALS_SHOWN: usize = 5;
 
 /// What `longhaul memory` shows.
-pub(crate) struct Listing {
+pub(crate) struct PageListing {
     pub(crate) scope: String,
     pub(crate) pages: BTreeMap<String, Page>,
-    /// How many extracted items no page was made from yet.
+    /// Extracted items that no page has taken in yet.
     pub(crate) waiting: u64,
     pub(crate) settings: MemorySettings,
-    /// Where the pages are as files.
+    /// The folder with the pages as files.
     pub(crate) folder: PathBuf,
-    /// What a person did to those files.
+    /// Files that were left alone because the user changed them.
     pub(crate) left: Vec<String>,
-    /// The other memories of the home.
+    /// The other scopes of the home.
     pub(crate) others: BTreeSet<String>,
 }
 
-impl Listing {
-    /// For people.
+impl PageListing {
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         match self.pages.is_empty() {
@@ -42,7 +41,7 @@ impl Listing {
             }
             false => lines.extend(self.table()),
         }
-        lines.push(self.waits());
+        lines.push(self.waiting_line());
         if !self.pages.is_empty() {
             lines.push(format!("as files: {}", self.folder.printable()));
         }
@@ -64,7 +63,7 @@ impl Listing {
         for (name, page) in in_order(&self.pages) {
             let last = page.versions.last();
             let at = last.map_or_else(|| "-".to_owned(), |version| version.at.to_string());
-            let by = last.map_or("-", |version| by(version.by));
+            let by = last.map_or("-", |version| author(version.by));
             let (name, bytes) = (shortened(name, width), grouped(page.text.len() as u64));
             let versions = grouped(page.versions.len() as u64);
             let first = shortened(first_line(&page.text), 60);
@@ -74,8 +73,8 @@ impl Listing {
         lines
     }
 
-    /// What is not in pages yet, and what becomes of it.
-    fn waits(&self) -> String {
+    /// How many items wait for consolidation, and when it runs.
+    fn waiting_line(&self) -> String {
         let due = self.settings.consolidate_at_items;
         let waiting = match self.waiting {
             0 => "nothing waits to be put into pages".to_owned(),
@@ -90,7 +89,6 @@ impl Listing {
         format!("{waiting}; {when}")
     }
 
-    /// For programs.
     pub(crate) fn as_json(&self) -> Value {
         let page = |(name, page): (&String, &Page)| {
             let last = page.versions.last();
@@ -116,20 +114,19 @@ impl Listing {
     }
 }
 
-/// The page that every context begins with stands first.
+/// The core page first, the others by name.
 fn in_order(pages: &BTreeMap<String, Page>) -> impl Iterator<Item = (&String, &Page)> {
     let (core, others): (Vec<_>, Vec<_>) = pages.iter().partition(|(name, _)| *name == CORE_PAGE);
     core.into_iter().chain(others)
 }
 
-/// What a page is about, by its first words.
+/// The first line with text, without Markdown marks.
 fn first_line(text: &str) -> &str {
     let words = text.lines().map(|line| line.trim_start_matches(['#', '-', '*', ' ']).trim());
     words.into_iter().find(|line| !line.is_empty()).unwrap_or_default()
 }
 
-/// Who wrote a version.
-fn by(by: ChangedBy) -> &'static str {
+fn author(by: ChangedBy) -> &'static str {
     match by {
         ChangedBy::Consolidation => "consolidation",
         ChangedBy::Person => "person",
@@ -138,7 +135,6 @@ fn by(by: ChangedBy) -> &'static str {
     }
 }
 
-/// Changes for people, in the order in which they come.
 pub(crate) fn log_lines(entries: &[PageLogEntry]) -> Vec<String> {
     entries.iter().flat_map(change_lines).collect()
 }
@@ -149,7 +145,7 @@ fn change_lines(entry: &PageLogEntry) -> Vec<String> {
     let names = if names.is_empty() { "no page".to_owned() } else { shortened(&names.join(", "), 200) };
     let undoes = undoes.map(|seq| format!(", undoes {seq}")).unwrap_or_default();
     let cost = cost.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
-    let mut lines = vec![format!("{seq:>6}  {at}  {}: {names}{undoes}{cost}", by(*who))];
+    let mut lines = vec![format!("{seq:>6}  {at}  {}: {names}{undoes}{cost}", author(*who))];
     if !reason.is_empty() {
         lines.push(format!("        {}", shortened(reason, 300)));
     }
@@ -165,16 +161,18 @@ fn change_lines(entry: &PageLogEntry) -> Vec<String> {
         lines.push(format!("        {}{why}{sources}", shortened(page, 80)));
     }
     lines.extend(
-        refused.iter().take(REFUSED).map(|why| format!("        not taken: {}", shortened(why, 300))),
+        refused
+            .iter()
+            .take(MAX_REFUSALS_SHOWN)
+            .map(|why| format!("        not taken: {}", shortened(why, 300))),
     );
-    if refused.len() > REFUSED {
-        lines.push(format!("        and {} more not taken", refused.len() - REFUSED));
+    if refused.len() > MAX_REFUSALS_SHOWN {
+        lines.push(format!("        and {} more not taken", refused.len() - MAX_REFUSALS_SHOWN));
     }
     lines
 }
 
-/// A change for programs.
-pub(super) fn log_form(entry: &PageLogEntry) -> Value {
+pub(super) fn log_json(entry: &PageLogEntry) -> Value {
     let page = |(page, reason, sources): &(String, String, usize)| json!({"page": page, "reason": reason, "sources": sources});
     json!({
         "seq": entry.seq,
@@ -188,19 +186,18 @@ pub(super) fn log_form(entry: &PageLogEntry) -> Value {
     })
 }
 
-/// Something that was found, with the key of its session.
-pub(crate) struct Hit {
+/// A search result with the key of its session.
+pub(crate) struct MemoryHit {
     pub(crate) found: RecallHit,
     pub(crate) key: Option<String>,
 }
 
-/// What was found, for people, in the order in which it comes.
-pub(crate) fn found_lines(hits: &[Hit]) -> Vec<String> {
-    hits.iter().flat_map(hit_lines).collect()
+pub(crate) fn hit_lines(hits: &[MemoryHit]) -> Vec<String> {
+    hits.iter().flat_map(lines_of_hit).collect()
 }
 
-fn hit_lines(hit: &Hit) -> [String; 2] {
-    let Hit { found, key } = hit;
+fn lines_of_hit(hit: &MemoryHit) -> [String; 2] {
+    let MemoryHit { found, key } = hit;
     let key = shortened(key.as_deref().unwrap_or("a session"), 60);
     let place = match &found.place {
         RecallPlace::Page(name) => format!("page {}", shortened(name, 80)),
@@ -225,9 +222,8 @@ fn records(seqs: &[u64]) -> String {
     format!("{noun} {}{more}", shown.join(", "))
 }
 
-/// Something that was found, for programs.
-pub(super) fn found_form(hit: &Hit) -> Value {
-    let Hit { found, key } = hit;
+pub(super) fn hit_json(hit: &MemoryHit) -> Value {
+    let MemoryHit { found, key } = hit;
     let mut form = match &found.place {
         RecallPlace::Page(name) => json!({"kind": "page", "page": name}),
         RecallPlace::Item { session, seq, item } => {

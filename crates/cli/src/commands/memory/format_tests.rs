@@ -10,8 +10,8 @@ fn page(text: &str, by: ChangedBy) -> Page {
     Page { text: text.to_owned(), versions: vec![version(1), version(4)] }
 }
 
-fn listing(pages: &[(&str, Page)]) -> Listing {
-    Listing {
+fn listing(pages: &[(&str, Page)]) -> PageListing {
+    PageListing {
         scope: "agent-a".to_owned(),
         pages: pages.iter().map(|(name, page)| ((*name).to_owned(), page.clone())).collect(),
         waiting: 0,
@@ -134,7 +134,7 @@ fn an_undo_names_what_it_takes_back() {
         cost: None,
     };
 
-    assert_eq!(log_form(&entry)["undoes"], 9);
+    assert_eq!(log_json(&entry)["undoes"], 9);
     assert_eq!(log_lines(&[entry]), ["    10  2026-01-01T00:00:00.000Z  undo: core, undoes 9"]);
 }
 
@@ -148,9 +148,9 @@ fn what_is_found_says_where_it_is_and_whose_words_it_is() {
         excerpt: " delete\nall ".to_owned(),
         sources: sources.to_vec(),
     };
-    let hit = |found, key: Option<&str>| Hit { found, key: key.map(str::to_owned) };
+    let hit = |found, key: Option<&str>| MemoryHit { found, key: key.map(str::to_owned) };
 
-    let lines = found_lines(&[
+    let lines = hit_lines(&[
         hit(found(RecallPlace::Page("core".to_owned()), &[]), None),
         hit(found(RecallPlace::Item { session, seq: 1, item: 0 }, &[3, 4, 5, 6, 7, 8]), Some("a")),
         hit(found(RecallPlace::Record { session, seq: 12 }, &[]), Some("a")),

@@ -1,37 +1,37 @@
-//! A memory, and what can be known of it.
+//! An opened memory: its pages, listing, search and files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul_agent::Config;
-use longhaul_journal::{Journal, Page as Records};
+use longhaul_journal::{Journal, all_sessions, records};
 use longhaul_memory::{
     Error, LexicalFinder, MirrorReport, Page, PageSet, RecallHit, RecallScope, mirror_pages, recall,
 };
 use longhaul_protocol::{ExtractRecord, SessionId};
 
-use super::format::{Hit, Listing};
+use super::format::{MemoryHit, PageListing};
 use super::scope;
 use super::scope::scope_of_session;
+use crate::nearest::nearest;
 use crate::output::note;
 
-/// Names that are less alike than this were hardly meant.
-const ALIKE: f64 = 0.75;
+/// Jaro-Winkler similarity below which a page is no suggestion.
+const MIN_SIMILARITY: f64 = 0.75;
 
-/// A memory.
-pub(crate) struct Opened {
+pub(crate) struct MemoryHandle {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) config: Config,
     pub(crate) book: PageSet,
 }
 
-impl Opened {
+impl MemoryHandle {
     pub(crate) async fn new(journal: Arc<dyn Journal>, config: Config, scope: &str) -> anyhow::Result<Self> {
         let book = PageSet::load(&*journal, scope).await?;
         Ok(Self { journal, config, book })
     }
 
-    /// What names this memory on the command line, where it is not that of the folder.
+    /// ` --scope NAME` for commands about this memory; empty for that of the work folder.
     pub(crate) fn flag(&self) -> String {
         let scope = &self.book.scope;
         if *scope == scope::scope_of_folder(&self.config) {
@@ -41,12 +41,12 @@ impl Opened {
         }
     }
 
-    /// Where the pages are as files.
+    /// The folder with the pages as files.
     pub(super) fn folder(&self) -> PathBuf {
         self.config.mirror_of(&self.book.scope)
     }
 
-    /// A page by its name; else an error with the names that may have been meant.
+    /// A page by its name. The error suggests the nearest names.
     pub(crate) fn page(&self, name: &str) -> Result<&Page, Error> {
         self.book.pages.get(name).ok_or_else(|| {
             let near = self.nearest(name);
@@ -59,42 +59,32 @@ impl Opened {
         })
     }
 
-    /// The pages that somebody may have meant, the nearest first; at most three.
+    /// The names most like this one, at most three.
     pub(super) fn nearest(&self, name: &str) -> Vec<&str> {
-        let name = name.to_lowercase();
-        let mut near: Vec<(f64, &str)> = self
-            .book
-            .pages
-            .keys()
-            .map(|known| (strsim::jaro_winkler(known, &name), known.as_str()))
-            .filter(|(likeness, _)| *likeness > ALIKE)
-            .collect();
-        near.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-        near.into_iter().take(3).map(|(_, known)| known).collect()
+        nearest(self.book.pages.keys().map(String::as_str), &name.to_lowercase(), MIN_SIMILARITY)
     }
 
-    /// What `longhaul memory` shows.
-    pub(crate) async fn listing(&self) -> anyhow::Result<Listing> {
-        let mut others = scope::with_pages(&*self.journal).await?;
+    pub(crate) async fn listing(&self) -> anyhow::Result<PageListing> {
+        let mut others = scope::scopes_with_pages(&*self.journal).await?;
         others.remove(&self.book.scope);
-        Ok(Listing {
+        Ok(PageListing {
             scope: self.book.scope.clone(),
             pages: self.book.pages.clone(),
-            waiting: self.waiting().await?,
+            waiting: self.count_waiting().await?,
             settings: self.config.settings.memory.clone(),
             folder: self.folder(),
-            left: self.files_left().await,
+            left: self.write_files().await,
             others,
         })
     }
 
-    /// How many extracted items no page was made from yet.
-    async fn waiting(&self) -> anyhow::Result<u64> {
+    /// The number of extracted items that no page has taken in yet.
+    async fn count_waiting(&self) -> anyhow::Result<u64> {
         let mut items = 0;
         for stream in self.journal.streams().await?.iter().filter(|stream| scope::is_extract(stream)) {
             let read = stream.session_id().and_then(|session| self.book.read.get(&session));
-            let mut extracts = records(&*self.journal, stream, read.copied().unwrap_or(0) + 1);
-            while let Some(record) = extracts.next().await? {
+            let mut cursor = records(&*self.journal, stream, read.copied().unwrap_or(0) + 1);
+            while let Some(record) = cursor.next().await? {
                 if let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(&record)
                     && extracted.scope == self.book.scope
                 {
@@ -105,52 +95,51 @@ impl Opened {
         Ok(items)
     }
 
-    /// What fits a query, the best first, each with the key of its session.
-    pub(crate) async fn search(&self, query: &str, most: usize) -> anyhow::Result<Vec<Hit>> {
+    /// The best hits first, at most `limit`.
+    pub(crate) async fn search(&self, query: &str, limit: usize) -> anyhow::Result<Vec<MemoryHit>> {
         let sessions = self.sessions().await?;
         let places = RecallScope { book: self.book.clone(), sessions, present: None };
-        let found = recall(&[&LexicalFinder], &*self.journal, &places, query, most).await?;
+        let found = recall(&[&LexicalFinder], &*self.journal, &places, query, limit).await?;
         let key_of = |session: SessionId| {
             places.sessions.iter().find(|(id, _)| *id == session).map(|(_, key)| key.clone())
         };
         let hit = |found: RecallHit| {
-            let key = shown_session(&found).and_then(key_of);
-            Hit { found, key }
+            let key = session_of(&found).and_then(key_of);
+            MemoryHit { found, key }
         };
         Ok(found.into_iter().map(hit).collect())
     }
 
-    /// The sessions that have this memory. What was put into the trash is not looked through.
+    /// The sessions with this memory, without those in the trash.
     async fn sessions(&self) -> anyhow::Result<Vec<(SessionId, String)>> {
         let mut sessions = Vec::new();
-        let mut all = all_sessions(&*self.journal);
-        while let Some(entry) = all.next().await? {
-            if entry.trashed {
-                continue;
-            }
-            let scope = scope_of_session(&self.config, &*self.journal, &entry.key, Some(entry.id)).await?;
-            if scope == self.book.scope {
+        let mut cursor = all_sessions(&*self.journal);
+        while let Some(entry) = cursor.next().await? {
+            let is_of_scope = !entry.trashed
+                && scope_of_session(&self.config, &*self.journal, &entry.key, Some(entry.id)).await?
+                    == self.book.scope;
+            if is_of_scope {
                 sessions.push((entry.id, entry.key));
             }
         }
         Ok(sessions)
     }
 
-    /// Brings the files up to date with what was just changed; which were left as they are, and why. The pages are what counts, so
-    /// none of this is a failure.
-    pub(crate) async fn files_left(&self) -> Vec<String> {
-        match self.files_up_to_date().await {
+    /// Writes the pages to their files. Returns which files were left alone, and why. The journal is what counts, so an error here is only
+    /// a message.
+    pub(crate) async fn write_files(&self) -> Vec<String> {
+        match self.try_write_files().await {
             Ok(mirrored) => mirrored.left,
             Err(error) => vec![format!("the files of the pages are not up to date: {error}")],
         }
     }
 
-    /// The same, and says so.
-    pub(crate) async fn bring_files_up_to_date(&self) {
-        self.files_left().await.iter().for_each(note);
+    /// Writes the files and prints what was left alone.
+    pub(crate) async fn sync_files(&self) {
+        self.write_files().await.iter().for_each(note);
     }
 
-    async fn files_up_to_date(&self) -> Result<MirrorReport, Error> {
+    async fn try_write_files(&self) -> Result<MirrorReport, Error> {
         let mut book = self.book.clone();
         book.catch_up(&*self.journal).await?;
         if book.head == 0 {
@@ -160,7 +149,7 @@ impl Opened {
     }
 }
 
-fn shown_session(found: &RecallHit) -> Option<SessionId> {
+fn session_of(found: &RecallHit) -> Option<SessionId> {
     match found.place {
         longhaul_memory::RecallPlace::Page(_) => None,
         longhaul_memory::RecallPlace::Item { session, .. }

@@ -1,13 +1,13 @@
-//! `longhaul memory`: what is remembered across sessions, for people to see, correct and undo. No model is asked.
+//! `longhaul memory`: the pages that are remembered across sessions, to be read, edited and undone. Needs no model.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `scope` | which memory is meant |
-//! | `handle` | a memory, and what can be known of it |
-//! | `versions` | how its pages were at any time |
-//! | `format` | from what is known to lines and JSON |
-//! | `edit`, `draft` | a page that a person writes, and the copy that an editor is given |
-//! | `export` | all pages, as files or as one object |
+//! | `scope` | which memory the user means |
+//! | `handle` | an opened memory: its pages, listing, search, files |
+//! | `versions` | older versions of pages |
+//! | `format` | lines and JSON |
+//! | `edit`, `draft` | a page that the user writes, and the file that the editor gets |
+//! | `export` | all pages, as files or as one JSON object |
 
 mod draft;
 mod edit;
@@ -25,76 +25,71 @@ use longhaul_memory::{Error, PageEdited, check_page_name, page_diff, page_log, u
 use longhaul_protocol::{PrintablePath, Seq};
 use serde_json::json;
 
-pub(crate) use self::format::{found_lines, log_lines};
-pub(crate) use self::handle::Opened;
+pub(crate) use self::format::{hit_lines, log_lines};
+pub(crate) use self::handle::MemoryHandle;
 pub(crate) use self::scope::scope_of_session;
-use crate::args::{Choice, EditOptions, MemoryCommand, MemoryOptions, Place};
-use crate::output::{json, line, safe, shortened};
+use crate::args::{EditOptions, GlobalArgs, MemoryCommand, MemoryOptions};
+use crate::output::{json, line, print, safe, shortened};
 use crate::{BadUsage, config, exit};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: MemoryOptions) -> anyhow::Result<u8> {
-    let MemoryOptions { command, whose, json } = options;
+pub(crate) async fn run(globals: &GlobalArgs, options: MemoryOptions) -> anyhow::Result<u8> {
+    let MemoryOptions { command, scope, json } = options;
     let command = command.unwrap_or(MemoryCommand::List);
-    // What can't be a page makes no home, and nobody writes it in vain.
+    // A bad name is refused before a home is created and before the user writes the page.
     if let MemoryCommand::Edit(EditOptions { page, .. }) = &command {
         check_page_name(page)?;
     }
-    let config = config::load(place, choice)?;
-    let journal = match place.journal().await? {
+    let config = config::load(globals)?;
+    let journal = match globals.open_journal().await? {
         Some(journal) => journal,
-        None if may_begin(&command) && whose.is_this_folder() => place.journal_or_new().await?,
-        None => return nothing_yet(place, &command, json),
+        None if creates_home(&command) && scope.is_default() => globals.open_or_create_journal().await?,
+        None => return report_no_journal(globals, &command, json),
     };
-    let config = with_real_home(place, config)?;
+    let config = with_canonical_home(globals, config)?;
     let journal: Arc<dyn Journal> = Arc::new(journal);
-    let scope = whose.scope(&config, &*journal).await?;
-    let memory = Opened::new(journal, config, &scope).await?;
-    let done = carry_out(&memory, command, json).await;
+    let scope = scope.resolve(&config, &*journal).await?;
+    let memory = MemoryHandle::new(journal, config, &scope).await?;
+    let done = run_command(&memory, command, json).await;
     memory.journal.close().await;
     done
 }
 
-async fn carry_out(memory: &Opened, command: MemoryCommand, as_json: bool) -> anyhow::Result<u8> {
+async fn run_command(memory: &MemoryHandle, command: MemoryCommand, as_json: bool) -> anyhow::Result<u8> {
     let (journal, scope) = (&*memory.journal, memory.book.scope.as_str());
     match command {
         MemoryCommand::List => {
             let listing = memory.listing().await?;
-            match as_json {
-                true => json(&listing.as_json())?,
-                false => listing.lines().into_iter().try_for_each(line)?,
-            }
+            print(as_json, || listing.as_json(), || listing.lines())?;
         }
         MemoryCommand::Show { page, at } => show(memory, &page, at, as_json).await?,
         MemoryCommand::Search { query, limit } => {
             let found = memory.search(&query.join(" "), usize::from(limit)).await?;
-            match as_json {
-                true => json(&found.iter().map(format::found_form).collect::<Vec<_>>())?,
-                false if found.is_empty() => line("Nothing was found.")?,
-                false => found_lines(&found).into_iter().try_for_each(line)?,
-            }
+            let to_lines = || match found.is_empty() {
+                true => vec!["Nothing was found.".to_owned()],
+                false => hit_lines(&found),
+            };
+            print(as_json, || found.iter().map(format::hit_json).collect::<Vec<_>>(), to_lines)?;
         }
         MemoryCommand::Log { page } => {
             let entries = page_log(journal, scope, page.as_deref()).await?;
             if let Some(page) = page.as_deref().filter(|_| entries.is_empty()) {
                 memory.page(page)?;
             }
-            match as_json {
-                true => json(&entries.iter().map(format::log_form).collect::<Vec<_>>())?,
-                false if entries.is_empty() => line(format!("Nothing was ever changed in {scope}."))?,
-                false => log_lines(&entries).into_iter().try_for_each(line)?,
-            }
+            let to_lines = || match entries.is_empty() {
+                true => vec![format!("Nothing was ever changed in {scope}.")],
+                false => log_lines(&entries),
+            };
+            print(as_json, || entries.iter().map(format::log_json).collect::<Vec<_>>(), to_lines)?;
         }
         MemoryCommand::Diff { seq } => {
             let diff = page_diff(journal, scope, seq).await?;
-            match as_json {
-                true => json(&json!({"scope": scope, "seq": seq, "diff": diff}))?,
-                false => line(safe(diff.trim_end()))?,
-            }
+            let form = json!({"scope": scope, "seq": seq, "diff": diff});
+            print(as_json, || form, || vec![safe(diff.trim_end())])?;
         }
         MemoryCommand::Undo { seq } => {
             let changed = undo_change(journal, scope, seq).await?;
-            say_changed(memory, Some(&changed), as_json, &format!("change {seq} is undone"))?;
-            memory.bring_files_up_to_date().await;
+            print_change(memory, Some(&changed), as_json, &format!("change {seq} is undone"))?;
+            memory.sync_files().await;
         }
         MemoryCommand::Edit(options) => return edit::edit(memory, options, as_json).await,
         MemoryCommand::Export { to } => export::export(memory, to.as_deref(), as_json).await?,
@@ -102,11 +97,11 @@ async fn carry_out(memory: &Opened, command: MemoryCommand, as_json: bool) -> an
     Ok(exit::DONE)
 }
 
-/// A page as it is, or as it was.
-async fn show(memory: &Opened, name: &str, at: Option<Seq>, as_json: bool) -> anyhow::Result<()> {
+/// Prints a page, as it is or as it was after the change `at`.
+async fn show(memory: &MemoryHandle, name: &str, at: Option<Seq>, as_json: bool) -> anyhow::Result<()> {
     let (text, version) = match at {
         Some(seq) => {
-            let version = versions::at(memory, name, seq).await?;
+            let version = versions::page_at(memory, name, seq).await?;
             (version.text, version.seq)
         }
         None => {
@@ -114,15 +109,13 @@ async fn show(memory: &Opened, name: &str, at: Option<Seq>, as_json: bool) -> an
             (page.text.clone(), page.versions.last().map_or(0, |version| version.seq))
         }
     };
-    match as_json {
-        true => json(&json!({"scope": memory.book.scope, "page": name, "version": version, "text": text})),
-        false => line(safe(text.trim_end())),
-    }
+    let form = json!({"scope": memory.book.scope, "page": name, "version": version, "text": text});
+    print(as_json, || form, || vec![safe(text.trim_end())])
 }
 
-/// Says what was written: on standard output, since it is what was asked for.
-fn say_changed(
-    memory: &Opened,
+/// Prints the change that was made, or that there was none.
+fn print_change(
+    memory: &MemoryHandle,
     changed: Option<&PageEdited>,
     as_json: bool,
     what: &str,
@@ -144,20 +137,20 @@ fn say_changed(
     }
 }
 
-/// The config with its home by its canonical path, as a runtime names it.
-pub(crate) fn with_real_home(place: &Place, config: Config) -> anyhow::Result<Config> {
-    let home = place.existing()?.map_or_else(|| config.home.clone(), |home| home.folder().to_owned());
+/// The config with the canonical path of its home, as a runtime names it.
+pub(crate) fn with_canonical_home(globals: &GlobalArgs, config: Config) -> anyhow::Result<Config> {
+    let home = globals.existing_home()?.map_or_else(|| config.home.clone(), |home| home.folder().to_owned());
     Ok(Config { home, ..config })
 }
 
-/// Whether there is something to do where nothing was ever remembered.
-fn may_begin(command: &MemoryCommand) -> bool {
+/// Whether the command may create the home.
+fn creates_home(command: &MemoryCommand) -> bool {
     matches!(command, MemoryCommand::Edit(EditOptions { remove: false, .. }))
 }
 
-/// What there is to say where there is no home yet. Looking makes none.
-fn nothing_yet(place: &Place, command: &MemoryCommand, as_json: bool) -> anyhow::Result<u8> {
-    let nothing = format!("nothing is remembered in {} yet", place.folder()?.printable());
+/// The result where there is no journal yet. Reading creates none.
+fn report_no_journal(globals: &GlobalArgs, command: &MemoryCommand, as_json: bool) -> anyhow::Result<u8> {
+    let nothing = format!("nothing is remembered in {} yet", globals.home_dir()?.printable());
     match command {
         MemoryCommand::List if as_json => json(&json!({"scope": null, "pages": [], "waiting": 0}))?,
         MemoryCommand::Search { .. } | MemoryCommand::Log { page: None } if as_json => json(&json!([]))?,
@@ -169,7 +162,7 @@ fn nothing_yet(place: &Place, command: &MemoryCommand, as_json: bool) -> anyhow:
     Ok(exit::DONE)
 }
 
-/// Whether somebody has named something that is not there.
+/// Whether the user named something that does not exist or is not allowed.
 pub(crate) fn is_bad_usage(error: &anyhow::Error) -> bool {
     matches!(
         memory_error(error),
@@ -184,7 +177,7 @@ pub(crate) fn is_bad_usage(error: &anyhow::Error) -> bool {
     )
 }
 
-/// What the journal said, where memory asked it.
+/// The journal error inside a memory error.
 pub(crate) fn journal_error(error: &anyhow::Error) -> Option<&longhaul_journal::Error> {
     match memory_error(error) {
         Some(Error::Journal(error)) => Some(error),

@@ -1,4 +1,4 @@
-//! Which memory is meant.
+//! Which memory the user means: that of a session, a named one, or that of the work folder.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,22 +8,21 @@ use longhaul_journal::{Journal, SessionPlace, records, session_place};
 use longhaul_protocol::{ExtractRecord, SessionId, StreamName};
 
 use crate::BadUsage;
-use crate::args::WhoseMemory;
+use crate::args::MemoryScopeArgs;
 use crate::output::shortened;
 use crate::session_lookup::find_session;
 use crate::tui::chat::key_of;
 
-/// So many memories are named to somebody who has named none of them.
-const NAMED: usize = 20;
+/// Scopes that an error names.
+const MAX_NAMED_SCOPES: usize = 20;
 
-impl WhoseMemory {
-    /// Whether nobody has named another than that of the folder.
-    pub(super) fn is_this_folder(&self) -> bool {
+impl MemoryScopeArgs {
+    /// Whether neither `-s` nor `--scope` was given.
+    pub(super) fn is_default(&self) -> bool {
         self.session.is_none() && self.scope.is_none()
     }
 
-    /// The name of the memory.
-    pub(super) async fn scope(&self, config: &Config, journal: &dyn Journal) -> anyhow::Result<String> {
+    pub(super) async fn resolve(&self, config: &Config, journal: &dyn Journal) -> anyhow::Result<String> {
         match (&self.session, &self.scope) {
             (Some(_), Some(_)) => {
                 Err(BadUsage("-s and --scope both say whose memory is meant: use one".to_owned()).into())
@@ -34,29 +33,28 @@ impl WhoseMemory {
             }
             (None, None) => Ok(scope_of_folder(config)),
             (None, Some(name)) if *name == scope_of_folder(config) => Ok(name.clone()),
-            (None, Some(name)) => named(journal, name).await,
+            (None, Some(name)) => find_scope(journal, name).await,
         }
     }
 }
 
-/// The memory of the conversation in the terminal, in the folder that new sessions work in.
+/// The scope of the folder session in the configured work folder.
 pub(super) fn scope_of_folder(config: &Config) -> String {
     config.memory_scope(&key_of(&config.work_dir), &canonical(&config.work_dir))
 }
 
-/// The memory that a session has: that of the key and the folder with which it began. One that has not begun works in the folder that
-/// new sessions work in.
+/// The scope of a session, by the key and the work folder with which it started. A session without records gets the configured work folder.
 pub(crate) async fn scope_of_session(
     config: &Config,
     journal: &dyn Journal,
     key: &str,
     id: Option<SessionId>,
 ) -> anyhow::Result<String> {
-    let began = match id {
+    let started = match id {
         Some(id) => session_place(journal, id).await?,
         None => None,
     };
-    Ok(match began {
+    Ok(match started {
         Some(SessionPlace { key, work_dir }) => {
             config.memory_scope(&key, Path::new(work_dir.as_deref().unwrap_or("/")))
         }
@@ -68,11 +66,11 @@ fn canonical(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
-/// A memory that somebody has named, if there is one: in pages, or in what was extracted for them.
-async fn named(journal: &dyn Journal, name: &str) -> anyhow::Result<String> {
-    let mut known = with_pages(journal).await?;
+/// The named scope, if it has pages or extracts.
+async fn find_scope(journal: &dyn Journal, name: &str) -> anyhow::Result<String> {
+    let mut known = scopes_with_pages(journal).await?;
     if !known.contains(name) {
-        known.extend(with_extracts(journal).await?);
+        known.extend(scopes_with_extracts(journal).await?);
     }
     if known.contains(name) {
         return Ok(name.to_owned());
@@ -85,23 +83,22 @@ async fn named(journal: &dyn Journal, name: &str) -> anyhow::Result<String> {
     .into())
 }
 
-/// The memories that have pages, or had some.
-pub(super) async fn with_pages(journal: &dyn Journal) -> anyhow::Result<BTreeSet<String>> {
+/// The scopes that have pages, or had some.
+pub(super) async fn scopes_with_pages(journal: &dyn Journal) -> anyhow::Result<BTreeSet<String>> {
     let streams = journal.streams().await?;
     let names = streams.iter().filter_map(|stream| stream.as_str().strip_prefix("memory/"));
     Ok(names.filter(|name| is_plain(name)).map(str::to_owned).collect())
 }
 
-async fn with_extracts(journal: &dyn Journal) -> anyhow::Result<BTreeSet<String>> {
+async fn scopes_with_extracts(journal: &dyn Journal) -> anyhow::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for stream in journal.streams().await?.iter().filter(|stream| is_extract(stream)) {
-        let mut extracts = records(journal, stream, 1);
-        while let Some(record) = extracts.next().await? {
-            match ExtractRecord::decode(&record) {
-                Ok(ExtractRecord::Extracted(extracted)) if is_plain(&extracted.scope) => {
-                    names.insert(extracted.scope);
-                }
-                _ => {}
+        let mut cursor = records(journal, stream, 1);
+        while let Some(record) = cursor.next().await? {
+            if let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(&record)
+                && is_plain(&extracted.scope)
+            {
+                names.insert(extracted.scope);
             }
         }
     }
@@ -112,15 +109,15 @@ pub(super) fn is_extract(stream: &StreamName) -> bool {
     stream.as_str().starts_with("extract/")
 }
 
-/// Whether a name can be that of a memory, which is also that of a folder.
+/// Whether a name can be a scope, which is also the name of a folder.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && !name.contains('/')
 }
 
-/// Names for people: `a, b and 3 more`.
+/// `a, b and 3 more`.
 pub(super) fn in_words(names: &BTreeSet<String>) -> String {
-    let shown: Vec<String> = names.iter().take(NAMED).map(|name| shortened(name, 100)).collect();
-    let more = names.len().saturating_sub(NAMED);
+    let shown: Vec<String> = names.iter().take(MAX_NAMED_SCOPES).map(|name| shortened(name, 100)).collect();
+    let more = names.len().saturating_sub(MAX_NAMED_SCOPES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", shown.join(", "))
 }

@@ -1,35 +1,33 @@
-//! How the pages of a memory were at any time.
+//! Older versions of the pages of a memory.
 
 use longhaul_journal::records;
 use longhaul_memory::Error;
 use longhaul_protocol::{At, Body, MemoryRecord, PagesChanged, Seq, StreamName};
 
-use super::Opened;
+use super::MemoryHandle;
 use crate::BadUsage;
 use crate::output::note;
 
-/// A change, with its place.
-pub(super) struct Placed {
+pub(super) struct PageChange {
     pub(super) seq: Seq,
     pub(super) at: At,
     pub(super) changed: PagesChanged,
 }
 
-/// A page as it was.
-pub(super) struct PageThen {
+pub(super) struct PageVersion {
     pub(super) seq: Seq,
     pub(super) text: String,
 }
 
-/// All changes of a memory, the oldest first. One whose words were erased is said and passed over.
-pub(super) async fn all(memory: &Opened) -> anyhow::Result<Vec<Placed>> {
+/// All changes of a memory, the oldest first. A change that can't be read is noted and skipped.
+pub(super) async fn all_changes(memory: &MemoryHandle) -> anyhow::Result<Vec<PageChange>> {
     let stream = StreamName::memory(&memory.book.scope)?;
     let mut changes = Vec::new();
     let mut cursor = records(&*memory.journal, &stream, 1);
     while let Some(record) = cursor.next().await? {
         match (MemoryRecord::decode(&record), &record.body) {
             (Ok(MemoryRecord::PagesChanged(changed)), _) => {
-                changes.push(Placed { seq: record.seq, at: record.at, changed });
+                changes.push(PageChange { seq: record.seq, at: record.at, changed });
             }
             (_, Body::Gone(gone)) => {
                 note(format!("change {} is gone since {}: {}", record.seq, gone.at, gone.reason));
@@ -40,15 +38,15 @@ pub(super) async fn all(memory: &Opened) -> anyhow::Result<Vec<Placed>> {
     Ok(changes)
 }
 
-/// A page as it was after a change.
-pub(super) async fn at(memory: &Opened, name: &str, seq: Seq) -> anyhow::Result<PageThen> {
+/// A page as it was after the change `seq`.
+pub(super) async fn page_at(memory: &MemoryHandle, name: &str, seq: Seq) -> anyhow::Result<PageVersion> {
     if seq == 0 || seq > memory.book.head {
         return Err(Error::NoChange { seq }.into());
     }
-    let changes = all(memory).await?;
-    let of_page = |placed: &Placed| {
-        let change = placed.changed.pages.iter().find(|change| change.page == name)?;
-        Some((placed.seq, change.text.clone()))
+    let changes = all_changes(memory).await?;
+    let of_page = |change: &PageChange| {
+        let page = change.changed.pages.iter().find(|page| page.page == name)?;
+        Some((change.seq, page.text.clone()))
     };
     let versions: Vec<(Seq, Option<String>)> = changes.iter().filter_map(of_page).collect();
     let Some((first, _)) = versions.first() else {
@@ -56,7 +54,7 @@ pub(super) async fn at(memory: &Opened, name: &str, seq: Seq) -> anyhow::Result<
         return Err(Error::NoPage { name: name.to_owned(), nearest: String::new() }.into());
     };
     match versions.iter().rev().find(|(version, _)| *version <= seq) {
-        Some((version, Some(text))) => Ok(PageThen { seq: *version, text: text.clone() }),
+        Some((version, Some(text))) => Ok(PageVersion { seq: *version, text: text.clone() }),
         Some((version, None)) => {
             Err(BadUsage(format!("{name} was not there after change {seq}: change {version} removed it"))
                 .into())

@@ -2,75 +2,62 @@
 
 use longhaul_agent::keeper::{Launcher, Tasks};
 use longhaul_agent::load;
-use longhaul_journal::{
-    Error, Journal, SessionEntry, all_sessions, delete_session, record_at, trash_session,
-};
+use longhaul_journal::{Journal, SessionEntry, all_sessions, delete_session, record_at, trash_session};
 use longhaul_protocol::{SessionId, SessionRecord, StreamName};
 use serde_json::json;
 
 use super::print_session;
-use crate::args::{Choice, Place};
-use crate::commands::save::size;
-use crate::commands::tasks::board::left_behind;
-use crate::output::{count, json, line, note, safe, shortened};
-use crate::session_lookup::{find_exactly, find_session};
+use crate::args::GlobalArgs;
+use crate::commands::save::session_size;
+use crate::commands::tasks::registry::left_behind;
+use crate::output::{count, note, print, safe, shortened};
+use crate::session_lookup::{find_session, find_session_exactly, open_journal_with};
 use crate::{BadUsage, exit, suggested_command};
 
-pub(crate) async fn run(
-    place: &Place,
-    choice: &Choice,
-    name: &str,
-    now: bool,
-    as_json: bool,
-) -> anyhow::Result<u8> {
-    let Some(journal) = place.journal().await? else {
-        return Err(Error::NoSuchSession { key: name.to_owned() }.into());
-    };
+pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bool) -> anyhow::Result<u8> {
+    let journal = open_journal_with(globals, name).await?;
     if !now {
         let entry = find_session(&journal, name).await?;
-        if let Some(running) = running_in(place, &journal, &entry).await? {
+        if let Some(running) = describe_running_tasks(globals, &journal, &entry).await? {
             note(format!("{running}, which go on all the same: longhaul tasks lists them"));
         }
         let trashed = trash_session(&journal, &entry.key).await;
         journal.close().await;
-        let restore = suggested_command::command(place, choice, &["sessions", "restore", &entry.key]);
-        let said = format!(
+        let restore = suggested_command::command(globals, &["sessions", "restore", &entry.key]);
+        let text = format!(
             "Put into the trash: {}. It goes for good after two weeks; until then: {}",
             shortened(&entry.key, 200),
             safe(&restore)
         );
-        return print_session(trashed?, as_json, said);
+        return print_session(trashed?, as_json, text);
     }
-    let entry = find_exactly(&journal, name).await?;
-    if let Some(running) = running_in(place, &journal, &entry).await? {
-        let kill = suggested_command::command(place, choice, &["tasks", "kill", "-s", &entry.key, "TASK"]);
+    let entry = find_session_exactly(&journal, name).await?;
+    if let Some(running) = describe_running_tasks(globals, &journal, &entry).await? {
+        let kill = suggested_command::command(globals, &["tasks", "kill", "-s", &entry.key, "TASK"]);
         return Err(BadUsage(format!("{running}; end them first: {kill}")).into());
     }
     let forks = forks_of(&journal, entry.id).await?;
-    let bytes = size(&journal, entry.id).await?.bytes;
+    let bytes = session_size(&journal, entry.id).await?.bytes;
     let deleted = delete_session(&journal, &entry.key).await;
     journal.close().await;
     let deleted = deleted?;
-    end_what_is_left(place, deleted.id)?;
-    if as_json {
-        let (key, id, records) = (deleted.key, deleted.id, deleted.records);
-        json(
-            &json!({"key": key, "id": id, "records": records, "bytes": bytes, "deleted": true, "forks": forks}),
-        )?;
-        return Ok(exit::DONE);
-    }
-    let records = count(deleted.records, "record");
-    line(format!("Deleted {}: {records}, {}", shortened(&deleted.key, 200), count(bytes, "byte")))?;
+    kill_leftovers(globals, deleted.id)?;
+    let (key, id, records) = (deleted.key, deleted.id, deleted.records);
+    let (size, bytes_text) = (count(records, "record"), count(bytes, "byte"));
+    let mut lines = vec![format!("Deleted {}: {size}, {bytes_text}", shortened(&key, 200))];
     if !forks.is_empty() {
-        line(format!("Forked from it, and whole without it: {}", shortened(&forks.join(", "), 400)))?;
+        lines.push(format!("Forked from it, and whole without it: {}", shortened(&forks.join(", "), 400)));
     }
-    line("Backups and exports that were made before still hold it.")?;
+    lines.push("Backups and exports that were made before still hold it.".to_owned());
+    let form =
+        json!({"key": key, "id": id, "records": records, "bytes": bytes, "deleted": true, "forks": forks});
+    print(as_json, || form, || lines)?;
     Ok(exit::DONE)
 }
 
-/// Ends what the commands of a session left running.
-fn end_what_is_left(place: &Place, session: SessionId) -> anyhow::Result<()> {
-    let tasks = Tasks::existing(&place.folder()?.join("tasks"), Launcher::this_program()?)?;
+/// Kills the processes that commands of the session left running.
+fn kill_leftovers(globals: &GlobalArgs, session: SessionId) -> anyhow::Result<()> {
+    let tasks = Tasks::existing(&globals.home_dir()?.join("tasks"), Launcher::this_program()?)?;
     for left in left_behind(tasks.as_ref(), session) {
         let id = left.started.task_id;
         if let Some(Err(error)) = tasks.as_ref().map(|tasks| tasks.kill(id)) {
@@ -80,14 +67,14 @@ fn end_what_is_left(place: &Place, session: SessionId) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// That tasks of a session run, if they do. One that can't be read may be deleted.
-async fn running_in(
-    place: &Place,
+/// `KEY has 2 tasks that run`, if any run. A session that can't be loaded counts as having none, so that it can be deleted.
+async fn describe_running_tasks(
+    globals: &GlobalArgs,
     journal: &dyn Journal,
     entry: &SessionEntry,
 ) -> anyhow::Result<Option<String>> {
-    // What the records take for running may have ended while nobody was there to write it down.
-    let tasks = Tasks::existing(&place.folder()?.join("tasks"), Launcher::this_program()?)?;
+    // A task that is running by the records may have ended while no runtime was there to record it.
+    let tasks = Tasks::existing(&globals.home_dir()?.join("tasks"), Launcher::this_program()?)?;
     let is_kept = |id| tasks.as_ref().is_some_and(|tasks| tasks.is_kept(id).unwrap_or(true));
     let state = load(journal, &entry.key, entry.id).await;
     let running = state.map_or(0, |state| state.tasks.running().filter(|task| is_kept(task.id())).count());
@@ -95,7 +82,7 @@ async fn running_in(
     Ok(Some(running as u64).filter(|number| *number > 0).map(has))
 }
 
-/// The keys of the sessions that were forked from one.
+/// The keys of the sessions that were forked from this one.
 async fn forks_of(journal: &dyn Journal, parent: SessionId) -> anyhow::Result<Vec<String>> {
     let mut forks = Vec::new();
     let mut sessions = all_sessions(journal);

@@ -1,24 +1,24 @@
-//! Where the epochs of a session begin and end.
+//! The epochs of a session, by number.
 
 use longhaul_journal::{Error, Journal, record_at, records};
 use longhaul_protocol::{EpochStarted, Record, Seq, StreamName};
 
 use crate::BadUsage;
 
-/// An epoch by its number, with the record that it begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Epoch {
     number: u64,
+    /// Its first record.
     from: Seq,
 }
 
-/// The first and the last record of an epoch. One that is not there is said, with those that are.
+/// The first and the last record of an epoch. The error names the epochs that there are.
 pub(crate) async fn range_of(
     journal: &dyn Journal,
     stream: &StreamName,
     number: u64,
 ) -> anyhow::Result<(Seq, Seq)> {
-    let epochs = all(journal, stream).await?;
+    let epochs = find_epochs(journal, stream).await?;
     let Some(index) = epochs.iter().position(|epoch| epoch.number == number) else {
         return Err(BadUsage(format!("there is no epoch {number}; there {}", in_words(&epochs))).into());
     };
@@ -29,49 +29,44 @@ pub(crate) async fn range_of(
     Ok((epochs[index].from, through))
 }
 
-/// All of them, the oldest first. Each names the one before it; where that chain breaks, the records before are looked
-/// through: journals of older versions have no such names, and a record may be gone.
-async fn all(journal: &dyn Journal, stream: &StreamName) -> Result<Vec<Epoch>, Error> {
+/// All epochs, the oldest first. Each names the one before it. Where that chain breaks, the records before are scanned: journals of older
+/// versions have no such names, and a record may be gone.
+async fn find_epochs(journal: &dyn Journal, stream: &StreamName) -> Result<Vec<Epoch>, Error> {
     let mut epochs = Vec::new();
     let mut at = journal.newest_epoch(stream).await?;
     while let Some(from) = at {
         let record = record_at(journal, stream, from).await;
-        let started = record.ok().flatten().and_then(|record| started(&record));
+        let started = record.ok().flatten().as_ref().and_then(epoch_started);
         let Some(EpochStarted { epoch: number, previous, .. }) = started else {
-            // Whatever stands there is looked at with the rest.
-            epochs.extend(looked_through(journal, stream, from).await?.into_iter().rev());
+            epochs.extend(scan_epochs(journal, stream, from).await?.into_iter().rev());
             break;
         };
         epochs.push(Epoch { number, from });
         at = previous.filter(|previous| *previous < from);
         if at.is_none() && number > 1 {
-            epochs.extend(looked_through(journal, stream, from - 1).await?.into_iter().rev());
+            epochs.extend(scan_epochs(journal, stream, from - 1).await?.into_iter().rev());
         }
     }
     epochs.reverse();
     Ok(epochs)
 }
 
-/// The epochs that begin up to a place, by looking at every record.
-async fn looked_through(
-    journal: &dyn Journal,
-    stream: &StreamName,
-    through: Seq,
-) -> Result<Vec<Epoch>, Error> {
+/// The epochs that begin up to a record, by reading every record.
+async fn scan_epochs(journal: &dyn Journal, stream: &StreamName, through: Seq) -> Result<Vec<Epoch>, Error> {
     let mut epochs: Vec<Epoch> = Vec::new();
     let mut cursor = records(journal, stream, 1).through(through);
     while let Some(record) = cursor.next_undamaged().await? {
         if record.kind == "epoch_started" {
-            // One whose words are gone still begins an epoch.
+            // A record whose body is gone still begins an epoch.
             let following = epochs.last().map_or(1, |epoch| epoch.number.saturating_add(1));
-            let number = started(&record).map_or(following, |started| started.epoch);
+            let number = epoch_started(&record).map_or(following, |started| started.epoch);
             epochs.push(Epoch { number, from: record.seq });
         }
     }
     Ok(epochs)
 }
 
-fn started(record: &Record) -> Option<EpochStarted> {
+fn epoch_started(record: &Record) -> Option<EpochStarted> {
     (record.kind == "epoch_started").then(|| record.decode().ok())?
 }
 

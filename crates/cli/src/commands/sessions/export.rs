@@ -4,32 +4,32 @@ use std::io::Write;
 use std::path::Path;
 
 use longhaul_agent::load;
-
-use longhaul_journal::{Error, ExportReport, Journal, SessionEntry, export_session};
+use longhaul_journal::{ExportReport, Journal, SessionEntry, export_session};
 use longhaul_protocol::PrintablePath;
 
-use crate::args::Place;
+use crate::args::GlobalArgs;
 use crate::exit;
 use crate::output::{count, json, line, note, shortened};
 use crate::output_file::{OutputFile, destination};
-use crate::session_lookup::find_session;
+use crate::session_lookup::open_session;
 
-pub(crate) async fn run(place: &Place, key: &str, file: Option<&Path>, as_json: bool) -> anyhow::Result<u8> {
-    let Some(journal) = place.journal().await? else {
-        return Err(Error::NoSuchSession { key: key.to_owned() }.into());
-    };
-    // A key that leads nowhere must not leave a file behind.
-    let SessionEntry { key, id, .. } = &find_session(&journal, key).await?;
+pub(crate) async fn run(
+    globals: &GlobalArgs,
+    key: &str,
+    file: Option<&Path>,
+    as_json: bool,
+) -> anyhow::Result<u8> {
+    let (journal, SessionEntry { key, id, .. }) = &open_session(globals, key).await?;
     let file = file.filter(|file| *file != Path::new("-"));
     let exported = match file {
         Some(path) => {
-            let state = load(&journal, key, *id).await.ok();
+            let state = load(journal, key, *id).await.ok();
             let work_dir = state.and_then(|state| state.created?.work_dir);
-            export_to(&journal, key, &destination(&place.folder()?, work_dir.as_deref(), path)?).await?
+            export_to(journal, key, &destination(&globals.home_dir()?, work_dir.as_deref(), path)?).await?
         }
         None => {
-            let mut out = std::io::BufWriter::new(NotingPipe { out: std::io::stdout(), closed: false });
-            let exported = export_session(&journal, key, &mut out).await;
+            let mut out = std::io::BufWriter::new(TrackedStdout { out: std::io::stdout(), closed: false });
+            let exported = export_session(journal, key, &mut out).await;
             if out.get_ref().closed {
                 return Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into());
             }
@@ -40,9 +40,11 @@ pub(crate) async fn run(place: &Place, key: &str, file: Option<&Path>, as_json: 
     journal.close().await;
     match (file, as_json) {
         (Some(_), true) => json(&exported)?,
-        (Some(path), false) => line(format!("Exported {} to {}", brought(&exported), path.printable()))?,
+        (Some(path), false) => {
+            line(format!("Exported {} to {}", describe_export(&exported), path.printable()))?;
+        }
         // Standard output is the export itself.
-        (None, _) => note(format!("exported {}", brought(&exported))),
+        (None, _) => note(format!("exported {}", describe_export(&exported))),
     }
     Ok(exit::DONE)
 }
@@ -55,13 +57,13 @@ pub(crate) async fn export_to(journal: &dyn Journal, key: &str, path: &Path) -> 
     Ok(exported)
 }
 
-/// Standard output that notes when nobody reads it any more, since an export has errors of its own.
-struct NotingPipe {
+/// Standard output that remembers a closed pipe: the journal reports it as an error of the export.
+struct TrackedStdout {
     out: std::io::Stdout,
     closed: bool,
 }
 
-impl Write for NotingPipe {
+impl Write for TrackedStdout {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let written = self.out.write(bytes);
         self.closed |= matches!(&written, Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe);
@@ -73,7 +75,8 @@ impl Write for NotingPipe {
     }
 }
 
-pub(crate) fn brought(exported: &ExportReport) -> String {
+/// `KEY (id): 12 records, 1 blob`.
+pub(crate) fn describe_export(exported: &ExportReport) -> String {
     let ExportReport { key, id, records, blobs } = exported;
     format!("{} ({id}): {}, {}", shortened(key, 100), count(*records, "record"), count(*blobs, "blob"))
 }

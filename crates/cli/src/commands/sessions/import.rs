@@ -5,41 +5,36 @@ use std::path::Path;
 use longhaul_journal::{Author, Journal, import_session, verify_export};
 use longhaul_protocol::PrintablePath;
 
-use super::export::brought;
-use super::list;
-use crate::args::{Choice, ImportOptions, Place};
+use super::export::describe_export;
+use super::list::now;
+use crate::args::{GlobalArgs, ImportOptions};
 use crate::exit;
-use crate::output::{json, line, note};
+use crate::output::{note, print};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: ImportOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: ImportOptions) -> anyhow::Result<u8> {
     let ImportOptions { file, key, mine, json: as_json } = options;
-    let work_dir = match choice.work_dir()? {
+    let work_dir = match globals.work_dir()? {
         Some(folder) => Some(folder),
         None => std::env::current_dir().and_then(|folder| folder.canonicalize()).ok(),
     };
     let work_dir = work_dir.and_then(|folder| folder.to_str().map(str::to_owned));
     let author = if mine { Author::Importer } else { Author::Stranger };
-    if place.existing()?.is_none() {
+    if globals.existing_home()?.is_none() {
         // A bad file must not leave a new home behind.
         verify_export(&file)?;
     }
-    let journal = place.journal_or_new().await?;
-    let options = longhaul_journal::ImportOptions { at: list::now(), key, work_dir, author };
+    let journal = globals.open_or_create_journal().await?;
+    let options = longhaul_journal::ImportOptions { at: now(), key, work_dir, author };
     let imported = import_session(&journal, &file, &options).await;
     journal.close().await;
     let imported = imported?;
-    if as_json {
-        json(&imported)?;
-        return Ok(exit::DONE);
-    }
-    line(format!("Imported {}", brought(&imported)))?;
+    let mut lines = vec![format!("Imported {}", describe_export(&imported))];
     if let Some(folder) = &options.work_dir {
-        line(format!(
-            "It works in {}. Whatever was unfinished in it was stopped.",
-            Path::new(folder).printable()
-        ))?;
+        let folder = Path::new(folder).printable();
+        lines.push(format!("It works in {folder}. Whatever was unfinished in it was stopped."));
     }
-    if !mine {
+    print(as_json, || imported, || lines)?;
+    if !mine && !as_json {
         note(
             "what its user said counts as somebody else's words; for a session of your own: sessions import --mine",
         );

@@ -1,4 +1,4 @@
-//! `longhaul sessions list`: those that there are, and those in which something was said.
+//! `longhaul sessions list [WORDS]`: the sessions, or those that match a search.
 
 use std::collections::HashSet;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,99 +10,92 @@ use longhaul_protocol::{At, InboxRecord, Origin, PrintablePath, SessionId, Sessi
 use serde::Serialize;
 
 use super::SessionForm;
-use crate::args::{ListOptions, Place};
+use crate::args::{GlobalArgs, ListOptions};
 use crate::exit;
-use crate::output::{grouped, json, line, shortened};
+use crate::output::{grouped, print, shortened};
+use crate::short_id::short;
 
-/// So many records from the first are looked at for what a session is about.
-const FIRST: Page = Page { records: 16, bytes: 1 << 16 };
-/// So many records in which the words stand are looked at.
-const MOST_HITS: usize = 1_000;
-/// So much of an input is shown.
-const TITLE: usize = 60;
-/// The end of an id is enough to name a session.
-const SHOWN_OF_ID: usize = 6;
+/// The first records of a session, in which its title is looked for.
+const TITLE_PAGE: Page = Page { records: 16, bytes: 1 << 16 };
+const MAX_SEARCH_HITS: usize = 1_000;
+const MAX_TITLE_CHARS: usize = 60;
 
-/// A session as a list shows it.
+/// A session in a list.
 #[derive(Serialize)]
-pub(crate) struct Listed {
+pub(crate) struct SessionSummary {
     #[serde(flatten)]
     session: SessionForm,
-    /// What it began with, in a few words.
+    /// The beginning of its first input.
     title: Option<String>,
     /// Where it was forked from.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<Origin>,
-    /// It came from a file.
     imported: bool,
-    /// When it was last used: its last record, or if that is later, when it was forked or imported.
+    /// The time of its last record, or of its fork or import if that is later.
     #[serde(skip)]
     used: Option<At>,
     #[serde(skip)]
     entry: SessionEntry,
 }
 
-impl Listed {
-    /// The session.
+impl SessionSummary {
     pub(crate) fn entry(&self) -> &SessionEntry {
         &self.entry
     }
 
-    /// What it began with, in a few words.
     pub(crate) fn title(&self) -> &str {
         self.title.as_deref().unwrap_or_default()
     }
 }
 
-pub(super) async fn run(place: &Place, options: ListOptions) -> anyhow::Result<u8> {
+pub(super) async fn run(globals: &GlobalArgs, options: ListOptions) -> anyhow::Result<u8> {
     let ListOptions { words, all, json: as_json } = options;
     let words = words.join(" ");
     let mut listed = Vec::new();
-    if let Some(journal) = place.journal().await? {
-        listed = list(&journal, &words, if all { Which::All } else { Which::Usual }).await?;
+    if let Some(journal) = globals.open_journal().await? {
+        listed = list(&journal, &words, if all { SessionFilter::All } else { SessionFilter::Usual }).await?;
         journal.close().await;
     }
-    if as_json {
-        json(&listed)?;
-        return Ok(exit::DONE);
-    }
-    if listed.is_empty() {
-        let folder = place.folder()?;
-        line(match words.is_empty() {
-            true => format!("No sessions in {}; --all lists what is in the trash, too.", folder.printable()),
-            false => format!("No session in {} has {words:?}.", folder.printable()),
-        })?;
-        return Ok(exit::DONE);
-    }
-    lines(&listed, now()).into_iter().try_for_each(line)?;
+    let (folder, has_words) = (globals.home_dir()?, !words.is_empty());
+    let to_lines = || match listed.is_empty() {
+        true if has_words => vec![format!("No session in {} has {words:?}.", folder.printable())],
+        true => {
+            vec![format!("No sessions in {}; --all lists what is in the trash, too.", folder.printable())]
+        }
+        false => table(&listed, now()),
+    };
+    print(as_json, || &listed, to_lines)?;
     Ok(exit::DONE)
 }
 
-/// Which sessions are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
-    /// Those in which something is, and that were not put away.
+pub(crate) enum SessionFilter {
+    /// Those with content that are not in the trash.
     Usual,
     All,
 }
 
-/// Sessions, those that are pinned first, then the newest; with words, those whose keys have them or in which they were said.
-pub(crate) async fn list(journal: &dyn Journal, words: &str, which: Which) -> anyhow::Result<Vec<Listed>> {
+/// The sessions, pinned ones first, then by last use. With words, those whose key contains them or in which they were said.
+pub(crate) async fn list(
+    journal: &dyn Journal,
+    words: &str,
+    which: SessionFilter,
+) -> anyhow::Result<Vec<SessionSummary>> {
     let mut sessions = all_sessions(journal).collect().await?;
     let is_usual = |entry: &SessionEntry| !entry.trashed && (entry.head.seq > 0 || entry.inbox_head > 0);
-    sessions.retain(|entry| which == Which::All || is_usual(entry));
+    sessions.retain(|entry| which == SessionFilter::All || is_usual(entry));
     if !words.trim().is_empty() {
-        let said_in = said_in(journal, words).await?;
+        let said_in = sessions_with_words(journal, words).await?;
         let wanted = words.to_lowercase();
         sessions.retain(|entry| said_in.contains(&entry.id) || entry.key.to_lowercase().contains(&wanted));
     }
     let times = session_times(journal).await?;
     let mut listed = Vec::with_capacity(sessions.len());
     for entry in sessions {
-        let (title, origin) = beginning(journal, entry.id).await;
+        let (title, origin) = title_and_origin(journal, entry.id).await;
         let used = entry.last_at.max(times.get(&entry.id).map(|times| times.named));
         let imported = import_mark(journal, entry.id).await?.seq > 0;
-        listed.push(Listed { session: entry.clone().into(), title, origin, imported, used, entry });
+        listed.push(SessionSummary { session: entry.clone().into(), title, origin, imported, used, entry });
     }
     listed.sort_by(|one, other| {
         let newest = other.used.cmp(&one.used);
@@ -116,17 +109,21 @@ pub(crate) async fn list(journal: &dyn Journal, words: &str, which: Which) -> an
     Ok(listed)
 }
 
-async fn said_in(journal: &dyn Journal, words: &str) -> anyhow::Result<HashSet<SessionId>> {
-    let search =
-        SearchQuery { words: words.to_owned(), matching: MatchMode::All, streams: vec![], limit: MOST_HITS };
+async fn sessions_with_words(journal: &dyn Journal, words: &str) -> anyhow::Result<HashSet<SessionId>> {
+    let search = SearchQuery {
+        words: words.to_owned(),
+        matching: MatchMode::All,
+        streams: vec![],
+        limit: MAX_SEARCH_HITS,
+    };
     let hits = journal.search(&search).await?;
     Ok(hits.iter().filter_map(|hit| hit.stream.session_id()).collect())
 }
 
-/// What a session began with, and where. What can't be read is not shown: a list is no place for that.
-async fn beginning(journal: &dyn Journal, id: SessionId) -> (Option<String>, Option<Origin>) {
+/// The first input of a session and where it was forked from. Unreadable records are skipped.
+async fn title_and_origin(journal: &dyn Journal, id: SessionId) -> (Option<String>, Option<Origin>) {
     let (mut title, mut origin) = (None, None);
-    for record in journal.read(&StreamName::session(id), 1, FIRST).await.unwrap_or_default() {
+    for record in journal.read(&StreamName::session(id), 1, TITLE_PAGE).await.unwrap_or_default() {
         match SessionRecord::decode(&record) {
             Ok(SessionRecord::SessionCreated(created)) => origin = created.origin,
             Ok(SessionRecord::InputTaken(input)) if title.is_none() => title = Some(input.text),
@@ -134,25 +131,25 @@ async fn beginning(journal: &dyn Journal, id: SessionId) -> (Option<String>, Opt
         }
     }
     if title.is_none() {
-        let first = journal.read(&StreamName::inbox(id), 1, FIRST).await.unwrap_or_default();
+        let first = journal.read(&StreamName::inbox(id), 1, TITLE_PAGE).await.unwrap_or_default();
         title = first.iter().find_map(|record| match InboxRecord::decode(record) {
             Ok(InboxRecord::Input(input)) => Some(input.text),
             _ => None,
         });
     }
-    let in_one_line =
-        |text: String| shortened(text.split_whitespace().collect::<Vec<_>>().join(" ").as_str(), TITLE);
+    let in_one_line = |text: String| {
+        shortened(text.split_whitespace().collect::<Vec<_>>().join(" ").as_str(), MAX_TITLE_CHARS)
+    };
     (title.map(in_one_line), origin)
 }
 
-pub(crate) fn lines(listed: &[Listed], now: At) -> Vec<String> {
+pub(crate) fn table(listed: &[SessionSummary], now: At) -> Vec<String> {
     let width = listed.iter().map(|listed| listed.entry.key.chars().count()).max().unwrap_or(0).clamp(3, 60);
     let heading =
         format!("{:<width$}  {:>9}  {:<14}  {:<6}  BEGAN WITH", "KEY", "RECORDS", "LAST USED", "ID");
-    let row = |listed: &Listed| {
+    let row = |listed: &SessionSummary| {
         let entry = &listed.entry;
-        let id = entry.id.to_string();
-        let (key, id) = (shortened(&entry.key, width), &id[id.len() - SHOWN_OF_ID..]);
+        let (key, id) = (shortened(&entry.key, width), short(entry.id));
         let used = listed.used.map_or_else(|| "-".to_owned(), |at| ago(now, at));
         let marks = [
             (entry.pinned, "[pinned] "),
@@ -167,7 +164,7 @@ pub(crate) fn lines(listed: &[Listed], now: At) -> Vec<String> {
     std::iter::once(heading).chain(listed.iter().map(row)).collect()
 }
 
-/// How long ago something was, as people say it; a day, if that was long ago.
+/// `5 min ago`; from 30 days on, the date.
 pub(crate) fn ago(now: At, at: At) -> String {
     let seconds = now.0.saturating_sub(at.0).max(0) / 1_000;
     match seconds {

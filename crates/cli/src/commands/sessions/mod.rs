@@ -25,10 +25,10 @@ use longhaul_journal::SessionEntry;
 use longhaul_protocol::{Seq, SessionId, StreamName};
 use serde::Serialize;
 
-use crate::args::{Choice, Family, ListOptions, Place, SessionsCommand};
+use crate::args::{Family, GlobalArgs, ListOptions, SessionsCommand};
 use crate::commands::fork;
 use crate::exit;
-use crate::output::{json, line};
+use crate::output::print;
 
 impl Family {
     pub(crate) fn stream(self, session: SessionId) -> StreamName {
@@ -41,37 +41,38 @@ impl Family {
 }
 
 pub(crate) async fn run(
-    place: &Place,
-    choice: &Choice,
+    globals: &GlobalArgs,
     command: Option<SessionsCommand>,
     json: bool,
 ) -> anyhow::Result<u8> {
     let alone = || SessionsCommand::List(ListOptions { json, ..ListOptions::default() });
     match command.unwrap_or_else(alone) {
-        SessionsCommand::List(options) => list::run(place, options).await,
-        SessionsCommand::Show(options) => show::run(place, options).await,
-        SessionsCommand::Fork(options) => fork::fork_named(place, choice, &options.key, options.at).await,
-        SessionsCommand::Rename { key, new, json } => rename::run(place, &key, &new, json).await,
-        SessionsCommand::Pin { key, off, json } => pin::run(place, &key, off, json).await,
-        SessionsCommand::Delete { key, now, json } => delete::run(place, choice, &key, now, json).await,
-        SessionsCommand::Restore { key, json } => restore::run(place, &key, json).await,
-        SessionsCommand::Export { key, file, json } => export::run(place, &key, file.as_deref(), json).await,
-        SessionsCommand::Import(options) => import::run(place, choice, options).await,
+        SessionsCommand::List(options) => list::run(globals, options).await,
+        SessionsCommand::Show(options) => show::run(globals, options).await,
+        SessionsCommand::Fork(options) => fork::fork_named(globals, &options.key, options.at).await,
+        SessionsCommand::Rename { key, new, json } => rename::run(globals, &key, &new, json).await,
+        SessionsCommand::Pin { key, off, json } => pin::run(globals, &key, off, json).await,
+        SessionsCommand::Delete { key, now, json } => delete::run(globals, &key, now, json).await,
+        SessionsCommand::Restore { key, json } => restore::run(globals, &key, json).await,
+        SessionsCommand::Export { key, file, json } => {
+            export::run(globals, &key, file.as_deref(), json).await
+        }
+        SessionsCommand::Import(options) => import::run(globals, options).await,
         SessionsCommand::Prune { dry_run, json } => {
             let mode = if dry_run { Mode::DryRun } else { Mode::ForReal };
-            prune::run(place, choice, mode, json).await
+            prune::run(globals, mode, json).await
         }
     }
 }
 
-/// A session as programs see it.
+/// A session as `--json` shows it.
 #[derive(Serialize)]
 struct SessionForm {
     key: String,
     id: SessionId,
     records: Seq,
     inbox: Seq,
-    /// Where its newest epoch begins.
+    /// The first record of its newest epoch.
     epoch_from: Option<Seq>,
     last_at: Option<String>,
     trashed: bool,
@@ -87,10 +88,7 @@ impl From<SessionEntry> for SessionForm {
 }
 
 /// Prints the session as JSON, or what was done with it.
-fn print_session(entry: SessionEntry, as_json: bool, said: String) -> anyhow::Result<u8> {
-    match as_json {
-        true => json(&SessionForm::from(entry))?,
-        false => line(said)?,
-    }
+fn print_session(entry: SessionEntry, as_json: bool, text: String) -> anyhow::Result<u8> {
+    print(as_json, || SessionForm::from(entry), || vec![text])?;
     Ok(exit::DONE)
 }

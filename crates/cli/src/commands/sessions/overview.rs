@@ -1,35 +1,35 @@
-//! S3: `/session`, what there is to know about a session at a glance.
+//! S3: what `/session` shows.
 
 use longhaul_journal::{Error, Journal, SessionEntry, records};
 use longhaul_protocol::{At, Origin, SessionRecord, StreamName};
 
 use super::list::{ago, now};
 use crate::commands::context;
-use crate::commands::save::size;
-use crate::commands::status::Status;
+use crate::commands::save::session_size;
+use crate::commands::status::SessionStatus;
 use crate::event_text;
 use crate::output::{count, grouped, shortened};
 
-/// What is known of a session besides its state.
+/// Facts about a session that are not in its state.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct About {
+pub(crate) struct SessionOverview {
     pub(crate) records: u64,
     pub(crate) bytes: u64,
-    /// When its last record came.
+    /// The time of its last record.
     pub(crate) saved: Option<At>,
     pub(crate) pinned: bool,
     /// Where it was forked from.
     pub(crate) origin: Option<Origin>,
     /// What it has cost, in US dollars.
     pub(crate) cost: f64,
-    /// Calls of which nobody says what they cost.
+    /// Calls without a known price.
     pub(crate) unpriced: u64,
 }
 
-impl About {
-    /// It costs a look at all records.
+impl SessionOverview {
+    /// Reads all records of the session.
     pub(crate) async fn of(journal: &dyn Journal, entry: &SessionEntry) -> Result<Self, Error> {
-        let size = size(journal, entry.id).await?;
+        let size = session_size(journal, entry.id).await?;
         let mut about = Self {
             records: size.records,
             bytes: size.bytes,
@@ -42,7 +42,6 @@ impl About {
         let stream = StreamName::session(entry.id);
         let mut cursor = records(journal, &stream, 1).through(entry.head.seq);
         while let Some(record) = cursor.next_undamaged().await? {
-            // Decoding only these kinds is faster.
             if !matches!(record.kind.as_str(), "usage" | "session_created") {
                 continue;
             }
@@ -74,13 +73,12 @@ impl About {
     }
 }
 
-/// What `/session` shows, one thing a line. Without `about`, the session is not stored yet.
-pub(crate) fn session_lines(status: &Status, about: Option<&About>) -> Vec<String> {
+/// Without `about`, the session is not stored yet.
+pub(crate) fn session_lines(status: &SessionStatus, about: Option<&SessionOverview>) -> Vec<String> {
     let named = |name: &str, value: String| format!("{name:<13} {value}");
     let state = &status.state;
     let id = status.id.map_or_else(|| "not stored yet".to_owned(), |id| id.to_string());
     let model = Some(&status.model).filter(|model| !model.is_empty());
-    // What another model has room for is not what is asked about.
     let free = status.report.free().filter(|_| status.window().is_some());
     let free = match free {
         Some(free) => format!("{} tokens, besides room for an answer", grouped(free)),

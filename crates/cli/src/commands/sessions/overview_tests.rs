@@ -3,9 +3,9 @@ use longhaul_model::{ContextWindow, WindowSource};
 use longhaul_protocol::SessionId;
 
 use super::*;
-use crate::commands::status::Remembered;
+use crate::commands::status::MemoryProgress;
 
-fn status() -> Status {
+fn status() -> SessionStatus {
     let report = ContextReport {
         model: "custom/m".to_owned(),
         parts: ContextBreakdown { system: 500, turns: 9_500, ..ContextBreakdown::default() },
@@ -17,7 +17,7 @@ fn status() -> Status {
         epoch: Some(1),
         compactions: 0,
     };
-    Status {
+    SessionStatus {
         key: "cli:garden".to_owned(),
         id: Some("01JDFJM0000000000000000001".parse::<SessionId>().unwrap()),
         state: State { turn_count: 3, ..State::default() },
@@ -29,13 +29,13 @@ fn status() -> Status {
         is_running: false,
         questions: vec![],
         tasks: vec![],
-        memory: Remembered { scope: "agent-longhaul".to_owned(), through: 0, is_on: true },
+        memory: MemoryProgress { scope: "agent-longhaul".to_owned(), through: 0, is_on: true },
         import: longhaul_journal::ImportMark::default(),
     }
 }
 
-fn about() -> About {
-    About {
+fn about() -> SessionOverview {
+    SessionOverview {
         records: 41,
         bytes: 12_345,
         saved: Some(At(0)),
@@ -68,10 +68,10 @@ fn a_session_is_shown_with_what_it_holds_and_costs() {
 /// S3
 #[test]
 fn what_nobody_has_priced_is_said_and_a_session_that_is_not_stored_has_no_cost() {
-    let costs = |cost, unpriced| About { cost, unpriced, ..about() }.cost();
+    let costs = |cost, unpriced| SessionOverview { cost, unpriced, ..about() }.cost();
 
     assert_eq!(costs(0.0, 0), "nothing yet");
     assert_eq!(costs(0.0, 1), "not known: nobody says what 1 call cost");
     assert!(costs(0.5, 2).starts_with("$0.5000, and 2 calls"));
-    assert_eq!(session_lines(&Status { id: None, ..status() }, None).len(), 7);
+    assert_eq!(session_lines(&SessionStatus { id: None, ..status() }, None).len(), 7);
 }

@@ -3,12 +3,12 @@
 use longhaul_journal::{Journal, pin_session, unpin_session};
 
 use super::print_session;
-use crate::args::Place;
+use crate::args::GlobalArgs;
 use crate::output::shortened;
 use crate::session_lookup::open_session;
 
-pub(crate) async fn run(place: &Place, name: &str, off: bool, as_json: bool) -> anyhow::Result<u8> {
-    let (journal, entry) = open_session(place, name).await?;
+pub(crate) async fn run(globals: &GlobalArgs, name: &str, off: bool, as_json: bool) -> anyhow::Result<u8> {
+    let (journal, entry) = open_session(globals, name).await?;
     let pinned = match off {
         true => unpin_session(&journal, &entry.key).await,
         false => pin_session(&journal, &entry.key).await,

@@ -1,35 +1,31 @@
-//! `longhaul sessions prune`: retention, and the end of what was two weeks in the trash.
+//! `longhaul sessions prune`: applies retention, and deletes what was in the trash for two weeks.
 
 use longhaul_agent::{Mode, Pruned, Pruning, Reason, prune};
 use longhaul_journal::Journal;
 use longhaul_protocol::PrintablePath;
 
 use super::list::now;
-use crate::args::{Choice, Place};
-use crate::output::{count, json, line, note, shortened};
+use crate::args::GlobalArgs;
+use crate::output::{count, note, print, shortened};
 use crate::{config, exit};
 
-pub(crate) async fn run(place: &Place, choice: &Choice, mode: Mode, as_json: bool) -> anyhow::Result<u8> {
-    let config = config::load(place, choice)?;
-    let pruning = match place.journal().await? {
+pub(crate) async fn run(globals: &GlobalArgs, mode: Mode, as_json: bool) -> anyhow::Result<u8> {
+    let config = config::load(globals)?;
+    let pruning = match globals.open_journal().await? {
         Some(journal) => {
-            let pruning = prune(&journal, &place.folder()?, &config.settings.sessions, now(), mode).await;
+            let pruning = prune(&journal, &globals.home_dir()?, &config.settings.sessions, now(), mode).await;
             journal.close().await;
             pruning?
         }
         None => Pruning::default(),
     };
-    if as_json {
-        json(&pruning)?;
-        return Ok(exit::DONE);
-    }
     let settings = &config.settings.sessions;
-    if settings.keep == 0 && settings.max_age_days == 0 && settings.max_bytes == 0 {
+    if !as_json && settings.keep == 0 && settings.max_age_days == 0 && settings.max_bytes == 0 {
         note(
             "no limit is set, so no session is put away: sessions.keep, sessions.max_age_days, sessions.max_bytes",
         );
     }
-    pruned_lines(&pruning, mode).into_iter().try_for_each(line)?;
+    print(as_json, || &pruning, || pruned_lines(&pruning, mode))?;
     Ok(exit::DONE)
 }
 

@@ -4,16 +4,16 @@ use longhaul_journal::{Error, Journal, SessionEntry, rename_session};
 
 use super::print_session;
 use crate::BadUsage;
-use crate::args::Place;
+use crate::args::GlobalArgs;
 use crate::output::shortened;
 use crate::session_lookup::open_session;
 
-pub(crate) async fn run(place: &Place, name: &str, new: &str, as_json: bool) -> anyhow::Result<u8> {
-    let (journal, entry) = open_session(place, name).await?;
+pub(crate) async fn run(globals: &GlobalArgs, name: &str, new: &str, as_json: bool) -> anyhow::Result<u8> {
+    let (journal, entry) = open_session(globals, name).await?;
     let renamed = rename_to(&journal, &entry.key, new).await;
     journal.close().await;
-    let said = format!("Renamed {} to {}", shortened(&entry.key, 200), shortened(new, 200));
-    print_session(renamed?, as_json, said)
+    let text = format!("Renamed {} to {}", shortened(&entry.key, 200), shortened(new, 200));
+    print_session(renamed?, as_json, text)
 }
 
 /// Gives a session another key, which must be free.

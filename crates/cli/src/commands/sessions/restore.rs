@@ -3,18 +3,18 @@
 use longhaul_journal::{Journal, restore_session};
 
 use super::print_session;
-use crate::args::Place;
+use crate::args::GlobalArgs;
 use crate::output::shortened;
 use crate::session_lookup::open_session;
 
-pub(crate) async fn run(place: &Place, name: &str, as_json: bool) -> anyhow::Result<u8> {
-    let (journal, entry) = open_session(place, name).await?;
+pub(crate) async fn run(globals: &GlobalArgs, name: &str, as_json: bool) -> anyhow::Result<u8> {
+    let (journal, entry) = open_session(globals, name).await?;
     let restored = restore_session(&journal, &entry.key).await;
     journal.close().await;
     let key = shortened(&entry.key, 200);
-    let said = match entry.trashed {
+    let text = match entry.trashed {
         true => format!("Brought back: {key}"),
         false => format!("{key} was not in the trash"),
     };
-    print_session(restored?, as_json, said)
+    print_session(restored?, as_json, text)
 }

@@ -5,41 +5,40 @@ use longhaul_protocol::{Record, Seq, StreamName};
 use serde::Serialize;
 
 use super::{SessionForm, epochs, report};
-use crate::args::{Family, Place, ShowOptions};
+use crate::args::{Family, GlobalArgs, ShowOptions};
 use crate::exit;
-use crate::output::{count, grouped, json, line, record, shortened};
-use crate::session_lookup::find_session;
+use crate::output::{count, grouped, print, record, shortened};
+use crate::session_lookup::open_session;
 
-/// So many records are listed, unless somebody says how many.
-const RECORDS_SHOWN: u64 = 200;
+/// Records listed without `--limit`.
+const DEFAULT_RECORD_LIMIT: u64 = 200;
 
 #[derive(Serialize)]
 struct ShownForm {
     #[serde(flatten)]
     session: SessionForm,
     stream: StreamName,
-    /// The epoch that was asked for.
+    /// The value of `--epoch`.
     #[serde(skip_serializing_if = "Option::is_none")]
     epoch: Option<u64>,
-    records_shown: Vec<Shown>,
+    records_shown: Vec<ShownRecord>,
 }
 
-/// A record, or why there is none to show.
+/// A record, or why it can't be read.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Shown {
+enum ShownRecord {
     Record(Record),
     Damaged { seq: Seq, damaged: String },
 }
 
-pub(crate) async fn run(place: &Place, options: ShowOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: ShowOptions) -> anyhow::Result<u8> {
     if options.is_page() {
-        return report::show(place, &options).await;
+        return report::show(globals, &options).await;
     }
     let ShowOptions { key, from, epoch, limit, stream, json: as_json, .. } = options;
-    let (limit, family) = (limit.unwrap_or(RECORDS_SHOWN), stream.unwrap_or(Family::Session));
-    let Some(journal) = place.journal().await? else { return Err(Error::NoSuchSession { key }.into()) };
-    let session = find_session(&journal, &key).await?;
+    let (limit, family) = (limit.unwrap_or(DEFAULT_RECORD_LIMIT), stream.unwrap_or(Family::Session));
+    let (journal, session) = open_session(globals, &key).await?;
     let stream = family.stream(session.id);
     let head = journal.head(&stream).await?.seq;
     let newest_epoch = if family == Family::Session { session.epoch_from } else { None };
@@ -50,43 +49,44 @@ pub(crate) async fn run(place: &Place, options: ShowOptions) -> anyhow::Result<u
     let through = end.min(from.saturating_add(limit).saturating_sub(1));
     let shown = read(&journal, &stream, from, through).await?;
     journal.close().await;
-    let damaged = shown.iter().any(|shown| matches!(shown, Shown::Damaged { .. }));
+    let damaged = shown.iter().any(|shown| matches!(shown, ShownRecord::Damaged { .. }));
     let code = if damaged { exit::FAILED } else { exit::DONE };
-    if as_json {
-        json(&ShownForm { session: session.into(), stream, epoch, records_shown: shown })?;
-        return Ok(code);
-    }
-    line(format!("{}  {}", shortened(&session.key, 100), session.id))?;
     let range = match epoch {
         Some(number) => format!("epoch {number} is seq {from} to {end}"),
         None => format!("shown from seq {from}"),
     };
-    line(format!("{stream}: {}, {range}", count(head, "record")))?;
-    for record_or_damage in &shown {
-        match record_or_damage {
-            Shown::Record(shown) => line(record(shown))?,
-            Shown::Damaged { seq, damaged } => line(format!("{seq:>6}  damaged: {damaged}"))?,
-        }
-    }
+    let mut lines = vec![
+        format!("{}  {}", shortened(&session.key, 100), session.id),
+        format!("{stream}: {}, {range}", count(head, "record")),
+    ];
+    lines.extend(shown.iter().map(|shown| match shown {
+        ShownRecord::Record(shown) => record(shown),
+        ShownRecord::Damaged { seq, damaged } => format!("{seq:>6}  damaged: {damaged}"),
+    }));
     if through < end {
-        line(format!("{} more: --from {} shows them", grouped(end - through), through + 1))?;
+        lines.push(format!("{} more: --from {} shows them", grouped(end - through), through + 1));
     }
+    let form = ShownForm { session: session.into(), stream, epoch, records_shown: shown };
+    print(as_json, || form, || lines)?;
     Ok(code)
 }
 
-/// Records of a stream between two places; a damaged one is said and passed over.
+/// The records between two sequence numbers; damaged ones with the reason.
 async fn read(
     journal: &dyn Journal,
     stream: &StreamName,
     from: Seq,
     through: Seq,
-) -> anyhow::Result<Vec<Shown>> {
-    let (mut shown, mut cursor) = (Vec::new(), records(journal, stream, from).through(through));
+) -> anyhow::Result<Vec<ShownRecord>> {
+    let mut shown = Vec::new();
+    let mut cursor = records(journal, stream, from).through(through);
     loop {
         match cursor.next().await {
-            Ok(Some(record)) => shown.push(Shown::Record(record)),
+            Ok(Some(record)) => shown.push(ShownRecord::Record(record)),
             Ok(None) => return Ok(shown),
-            Err(Error::Damaged { seq, reason, .. }) => shown.push(Shown::Damaged { seq, damaged: reason }),
+            Err(Error::Damaged { seq, reason, .. }) => {
+                shown.push(ShownRecord::Damaged { seq, damaged: reason });
+            }
             Err(error) => return Err(error.into()),
         }
     }

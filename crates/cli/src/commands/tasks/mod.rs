@@ -1,76 +1,81 @@
-//! `longhaul tasks`: seeing and steering commands that go on in the background, from any process, and with no runtime alive.
+//! `longhaul tasks`: lists, follows and kills background commands, from any process, also while no runtime runs.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `board` | which tasks there are, by the records, and how they are, by their keepers |
-//! | `output_reader` | from a task's output to pieces of it, now and while more comes |
-//! | `output_filter` | from pieces to what may be shown |
+//! | `registry` | the tasks of a home: which there are, by the records, and their condition, by their keepers |
+//! | `output_reader` | reads the output of a task, now and while more comes |
+//! | `output_filter` | redacts secrets, and for terminals control characters |
 
-pub(crate) mod board;
 pub(crate) mod output_filter;
 pub(crate) mod output_reader;
+pub(crate) mod registry;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
 
 use anyhow::Context;
-use board::{Board, Listed, word};
 use longhaul_agent::redactor;
 use longhaul_journal::Error;
 use longhaul_protocol::{PrintablePath, TaskStatus};
-use output_filter::{Reader, Shown, write_out};
-use output_reader::{Piece, Reading, follow};
+use output_filter::{Audience, OutputFilter, write_out};
+use output_reader::{OutputChunk, OutputReader, follow};
+use registry::{TaskEntry, TaskRegistry, status_word};
 use serde_json::Value;
 
 use crate::args::{
-    Choice, Place, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions, TasksCommand,
+    GlobalArgs, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions, TasksCommand,
 };
 use crate::output::{json, line, note, shortened};
 use crate::short_id::short;
-use crate::signals::Ends;
+use crate::signals::ExitSignals;
 use crate::{BadUsage, config, event_text, exit};
 
 pub(crate) async fn run(
-    place: &Place,
-    choice: &Choice,
+    globals: &GlobalArgs,
     command: Option<TasksCommand>,
     options: TaskListOptions,
 ) -> anyhow::Result<u8> {
     match command.unwrap_or(TasksCommand::List(options)) {
-        TasksCommand::List(options) => list(place, &options).await,
-        TasksCommand::Output(options) => output(place, choice, &options).await,
-        TasksCommand::Follow(options) => follow_one(place, choice, &options).await,
-        TasksCommand::Kill(options) => kill(place, &options).await,
+        TasksCommand::List(options) => list(globals, &options).await,
+        TasksCommand::Output(options) => output(globals, &options).await,
+        TasksCommand::Follow(options) => follow_task(globals, &options).await,
+        TasksCommand::Kill(options) => kill(globals, &options).await,
     }
 }
 
-/// The tasks of the home, if there is one.
-async fn board(place: &Place) -> anyhow::Result<Option<Board>> {
-    let (Some(home), Some(journal)) = (place.existing()?, place.journal().await?) else { return Ok(None) };
-    Ok(Some(Board::new(Arc::new(journal), home.folder())?))
+/// The tasks of the home, if it has a journal.
+async fn open_registry(globals: &GlobalArgs) -> anyhow::Result<Option<TaskRegistry>> {
+    let (Some(home), Some(journal)) = (globals.existing_home()?, globals.open_journal().await?) else {
+        return Ok(None);
+    };
+    Ok(Some(TaskRegistry::new(Arc::new(journal), home.folder())?))
 }
 
-/// A task that somebody has named.
-async fn one(place: &Place, session: Option<&str>, name: &str) -> anyhow::Result<(Board, Listed)> {
-    match (board(place).await?, session) {
-        (Some(board), session) => {
-            let task = board.named(session, name).await?;
-            Ok((board, task))
+/// The task that the user named.
+async fn find_task(
+    globals: &GlobalArgs,
+    session: Option<&str>,
+    name: &str,
+) -> anyhow::Result<(TaskRegistry, TaskEntry)> {
+    match (open_registry(globals).await?, session) {
+        (Some(registry), session) => {
+            let task = registry.find(session, name).await?;
+            Ok((registry, task))
         }
         (None, Some(key)) => Err(Error::NoSuchSession { key: key.to_owned() }.into()),
         (None, None) => Err(BadUsage(format!(
             "there is no task {name:?}: there are no sessions in {} yet",
-            place.folder()?.printable()
+            globals.home_dir()?.printable()
         ))
         .into()),
     }
 }
 
-async fn list(place: &Place, options: &TaskListOptions) -> anyhow::Result<u8> {
-    let (listed, unreadable) = match (board(place).await?, &options.session) {
-        (Some(board), session) => {
-            let found = board.meant(session.as_deref()).await?;
-            board.journal.close().await;
+async fn list(globals: &GlobalArgs, options: &TaskListOptions) -> anyhow::Result<u8> {
+    let (listed, unreadable) = match (open_registry(globals).await?, &options.session) {
+        (Some(registry), session) => {
+            let found = registry.select(session.as_deref()).await?;
+            registry.journal.close().await;
             found
         }
         (None, Some(key)) => return Err(Error::NoSuchSession { key: key.clone() }.into()),
@@ -78,7 +83,7 @@ async fn list(place: &Place, options: &TaskListOptions) -> anyhow::Result<u8> {
     };
     unreadable.iter().for_each(note);
     if options.json {
-        json(&listed.iter().map(Listed::as_json).collect::<Vec<_>>())?;
+        json(&listed.iter().map(TaskEntry::as_json).collect::<Vec<_>>())?;
     } else if listed.is_empty() {
         line("No tasks.")?;
     } else {
@@ -87,8 +92,7 @@ async fn list(place: &Place, options: &TaskListOptions) -> anyhow::Result<u8> {
     Ok(if unreadable.is_empty() { exit::DONE } else { exit::FAILED })
 }
 
-/// For people: one task a line, under a heading.
-pub(crate) fn table(listed: &[Listed]) -> Vec<String> {
+pub(crate) fn table(listed: &[TaskEntry]) -> Vec<String> {
     let longest = listed.iter().map(|task| task.session.chars().count()).max().unwrap_or(0);
     let width = longest.clamp(7, 40);
     let mut lines = vec![format!(
@@ -100,147 +104,160 @@ pub(crate) fn table(listed: &[Listed]) -> Vec<String> {
         let since = task.started.started_at.map_or_else(|| "-".to_owned(), |at| at.to_string());
         let lasted = now.duration_ms.map_or_else(|| "-".to_owned(), event_text::duration);
         let code = now.exit_code.map_or_else(|| "-".to_owned(), |code| code.to_string());
-        let (session, what) = (shortened(&task.session, width), task.what());
+        let (session, what) = (shortened(&task.session, width), task.description());
         let message = now.message.as_ref().map(|message| format!("  ({})", shortened(message, 200)));
         lines.push(format!(
             "{:<6}  {:<9}  {since:<24}  {lasted:<11}  {code:>4}  {session:<width$}  {what}{}",
             short(task.id()),
-            word(now.status),
+            status_word(now.status),
             message.unwrap_or_default(),
         ));
     }
     lines
 }
 
-async fn output(place: &Place, choice: &Choice, options: &TaskOutputOptions) -> anyhow::Result<u8> {
-    let redactor = redactor(&config::load(place, choice)?)?;
-    let (board, task) = one(place, options.session.as_deref(), &options.task).await?;
-    let shown = Shown::new(&redactor, reader());
+async fn output(globals: &GlobalArgs, options: &TaskOutputOptions) -> anyhow::Result<u8> {
+    let redactor = redactor(&config::load(globals)?)?;
+    let (registry, task) = find_task(globals, options.session.as_deref(), &options.task).await?;
+    let filter = OutputFilter::new(&redactor, audience());
     let end = options.limit.map_or(u64::MAX, |limit| options.offset.saturating_add(limit));
-    match board.tasks().and_then(|tasks| Ok(tasks.output(task.id())?)) {
+    match registry.tasks().and_then(|tasks| Ok(tasks.output(task.id())?)) {
         Ok(printed) => {
             let mut to = write;
-            let mut reading = Reading::new(printed, options.offset, shown, &mut to)?;
-            reading.read_until(end)?;
-            reading.finish()?;
+            let mut reader = OutputReader::new(printed, options.offset, filter, &mut to)?;
+            reader.read_until(end)?;
+            reader.finish()?;
         }
         Err(_) => {
-            let (kept, what) = kept(&board, &task).await?;
+            let (kept, what) = recorded_output(&registry, &task).await?;
             note(format!("the files of task {} are gone; its record has {what}", short(task.id())));
-            let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(kept.len());
-            let (from, to) = (place(options.offset), place(end));
-            let mut shown = shown;
-            shown.lead_in(&kept[..from]);
-            write_out(&shown.push(&kept[from..to]))?;
-            write_out(&shown.finish_before(&kept[to..]))?;
+            let index = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(kept.len());
+            let (from, to) = (index(options.offset), index(end));
+            let mut filter = filter;
+            filter.lead_in(&kept[..from]);
+            write_out(&filter.push(&kept[from..to]))?;
+            write_out(&filter.finish_before(&kept[to..]))?;
         }
     }
-    board.journal.close().await;
+    registry.journal.close().await;
     Ok(exit::DONE)
 }
 
-/// What the record of a task's end keeps of its output, and what that is.
-async fn kept(board: &Board, task: &Listed) -> anyhow::Result<(Vec<u8>, &'static str)> {
+/// The output in the record of a task's end, and a word for how much of it that is.
+async fn recorded_output(
+    registry: &TaskRegistry,
+    task: &TaskEntry,
+) -> anyhow::Result<(Vec<u8>, &'static str)> {
     let Some(ended) = &task.record else { return Ok((vec![], "nothing of its output")) };
     Ok(match &ended.output {
-        Some(blob) => (board.journal.blob(blob.hash).await?, "this of its output"),
+        Some(blob) => (registry.journal.blob(blob.hash).await?, "this of its output"),
         None => (ended.tail.clone().into_bytes(), "the last of its output"),
     })
 }
 
-async fn follow_one(place: &Place, choice: &Choice, options: &TaskFollowOptions) -> anyhow::Result<u8> {
-    let mut ends = Ends::new()?;
-    let redactor = redactor(&config::load(place, choice)?)?;
-    let (board, task) = one(place, options.session.as_deref(), &options.task).await?;
-    let shown = Shown::new(&redactor, reader());
-    let followed = beside(follow_to_its_end(board.clone(), task.clone(), shown));
+async fn follow_task(globals: &GlobalArgs, options: &TaskFollowOptions) -> anyhow::Result<u8> {
+    let mut signals = ExitSignals::new()?;
+    let redactor = redactor(&config::load(globals)?)?;
+    let (registry, task) = find_task(globals, options.session.as_deref(), &options.task).await?;
+    let filter = OutputFilter::new(&redactor, audience());
+    let followed = on_own_thread(follow_to_its_end(registry.clone(), task.clone(), filter));
     tokio::select! {
         biased;
-        number = ends.next() => return Ok(exit::SIGNAL + number),
+        number = signals.next() => return Ok(exit::SIGNAL + number),
         followed = followed => followed?,
     }
-    let now = board.now(&task).await?;
-    board.journal.close().await;
+    let now = registry.condition(&task).await?;
+    registry.journal.close().await;
     note(event_text::task(task.id(), now.status, now.exit_code));
     Ok(if now.status == TaskStatus::Completed { exit::DONE } else { exit::FAILED })
 }
 
-/// Shows what a task prints until it is over; of one whose files are gone, what the record of its end has.
-async fn follow_to_its_end(board: Board, task: Listed, mut shown: Shown) -> anyhow::Result<()> {
-    if let Ok(tasks) = board.tasks()
+/// Prints the output of a task until it ends. If its files are gone, prints what the record of its end has.
+async fn follow_to_its_end(
+    registry: TaskRegistry,
+    task: TaskEntry,
+    mut filter: OutputFilter,
+) -> anyhow::Result<()> {
+    if let Ok(tasks) = registry.tasks()
         && let Ok(printed) = tasks.output(task.id())
     {
         let mut to = write;
-        let mut reading = Reading::new(printed, 0, shown, &mut to)?;
-        follow(tasks, task.id(), &mut reading).await?;
-        return reading.finish();
+        let mut reader = OutputReader::new(printed, 0, filter, &mut to)?;
+        follow(tasks, task.id(), &mut reader).await?;
+        return reader.finish();
     }
-    let (kept, what) = kept(&board, &task).await?;
+    let (kept, what) = recorded_output(&registry, &task).await?;
     note(format!("the files of task {} are gone; its record has {what}", short(task.id())));
-    write_out(&shown.push(&kept))?;
-    write_out(&shown.finish())
+    write_out(&filter.push(&kept))?;
+    write_out(&filter.finish())
 }
 
-/// Does something in a thread of its own, because it may wait for whoever reads: a signal must be heard meanwhile.
-async fn beside(work: impl Future<Output = anyhow::Result<()>> + Send + 'static) -> anyhow::Result<()> {
+/// Runs work on a thread of its own: printing may block on a slow reader, and a signal must be heard meanwhile.
+async fn on_own_thread(
+    work: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+) -> anyhow::Result<()> {
     let (tell, done) = tokio::sync::oneshot::channel();
     let runtime = tokio::runtime::Handle::current();
     std::thread::spawn(move || tell.send(runtime.block_on(work)));
     done.await.context("what was printed could not be shown")?
 }
 
-async fn kill(place: &Place, options: &TaskKillOptions) -> anyhow::Result<u8> {
-    // All of them are found before the first is ended: a wrong name ends nothing.
+async fn kill(globals: &GlobalArgs, options: &TaskKillOptions) -> anyhow::Result<u8> {
+    // Finds all tasks before the first is killed, so that a wrong name kills none.
     let [first, others @ ..] = &options.tasks[..] else { return Ok(exit::DONE) };
     let session = options.session.as_deref();
-    let (board, first) = one(place, session, first).await?;
+    let (registry, first) = find_task(globals, session, first).await?;
     let mut wanted = vec![first];
     for name in others {
-        wanted.push(board.named(session, name).await?);
+        wanted.push(registry.find(session, name).await?);
     }
     let mut forms: Vec<Value> = Vec::new();
     let mut code = exit::DONE;
     for mut task in wanted {
         let (was_running, had_left) = (task.is_running(), task.now.left > 0);
         let id = task.id();
-        if let Ok(tasks) = board.tasks().cloned()
+        if let Ok(tasks) = registry.tasks().cloned()
             && let Err(error) = tokio::task::spawn_blocking(move || tasks.kill(id)).await?
         {
             note(format!("task {} could not be ended: {error}", short(id)));
             code = exit::FAILED;
         }
-        task.now = board.now(&task).await?;
+        task.now = registry.condition(&task).await?;
         forms.push(task.as_json());
         if !options.json {
-            line(ended(&task, was_running, had_left))?;
+            line(describe_killed(&task, was_running, had_left))?;
         }
     }
-    board.journal.close().await;
+    registry.journal.close().await;
     if options.json {
         json(&forms)?;
     }
     Ok(code)
 }
 
-/// What became of a task that somebody wanted to end.
-pub(crate) fn ended(task: &Listed, was_running: bool, had_left: bool) -> String {
+/// The condition of a task after the user asked to kill it.
+pub(crate) fn describe_killed(task: &TaskEntry, was_running: bool, had_left: bool) -> String {
     let before = match (was_running, had_left) {
         (true, _) => "",
         (false, true) => " before, and what it left running is over now",
         (false, false) => ", before anybody asked",
     };
-    format!("{}{before}: {}", event_text::task(task.id(), task.now.status, task.now.exit_code), task.what())
+    format!(
+        "{}{before}: {}",
+        event_text::task(task.id(), task.now.status, task.now.exit_code),
+        task.description()
+    )
 }
 
 /// Who reads standard output.
-fn reader() -> Reader {
-    if std::io::stdout().is_terminal() { Reader::Person } else { Reader::Program }
+fn audience() -> Audience {
+    if std::io::stdout().is_terminal() { Audience::Person } else { Audience::Program }
 }
 
-fn write(piece: Piece) -> anyhow::Result<()> {
-    match piece {
-        Piece::Bytes(bytes) => write_out(&bytes),
-        Piece::Dropped(range) => {
+fn write(chunk: OutputChunk) -> anyhow::Result<()> {
+    match chunk {
+        OutputChunk::Bytes(bytes) => write_out(&bytes),
+        OutputChunk::Dropped(range) => {
             note(event_text::dropped(&range));
             Ok(())
         }

@@ -1,4 +1,4 @@
-//! What a task has printed, on its way to whoever reads it.
+//! Removes secrets, and for terminals control characters, from output that comes in chunks.
 
 use std::io::Write;
 
@@ -6,46 +6,44 @@ use longhaul_agent::{Redactor, StreamRedactor};
 
 use crate::output::safe;
 
-/// What stands in place of a secret.
-const MARK: &[u8] = b"[redacted]";
-/// What stands in place of bytes that are no text.
-const NO_TEXT: &[u8] = "\u{fffd}".as_bytes();
+const REDACTED: &[u8] = b"[redacted]";
+/// Replaces bytes that are not UTF-8.
+const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
-/// Who reads it.
+/// Who reads the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reader {
-    /// Somebody at a terminal, which must not be driven by what is printed.
+pub(crate) enum Audience {
+    /// A person at a terminal: control characters are replaced.
     Person,
-    /// A program or a file: every byte that is no secret.
+    /// A program or a file: every byte is passed on, except secrets.
     Program,
 }
 
-/// Takes secrets out of output that comes in pieces, wherever they are cut.
 #[derive(Clone)]
-pub(crate) struct Shown {
-    reader: Reader,
+pub(crate) struct OutputFilter {
+    audience: Audience,
     stream: StreamRedactor,
-    /// Bytes that may be the beginning of a character.
-    undecided: Vec<u8>,
-    /// What is held of what came before the place from which on it is shown.
+    /// The beginning of a character whose rest has not come yet.
+    partial_character: Vec<u8>,
+    /// Text from before the first shown byte that `stream` still holds.
     before: String,
 }
 
-impl Shown {
-    pub(crate) fn new(redactor: &Redactor, reader: Reader) -> Self {
-        Self { reader, stream: redactor.stream(), undecided: Vec::new(), before: String::new() }
+impl OutputFilter {
+    pub(crate) fn new(redactor: &Redactor, audience: Audience) -> Self {
+        Self { audience, stream: redactor.stream(), partial_character: Vec::new(), before: String::new() }
     }
 
-    /// Takes in what comes before the place from which on output is shown: a secret may begin there.
+    /// Feeds output from before the first byte to show: a secret may start there.
     pub(crate) fn lead_in(&mut self, bytes: &[u8]) {
         self.push(bytes);
         self.before = self.stream.clone().finish();
     }
 
-    /// One more piece came: what can be shown now.
+    /// Feeds a chunk and returns what can be shown now.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut shown = Vec::new();
-        let mut waiting = std::mem::take(&mut self.undecided);
+        let mut waiting = std::mem::take(&mut self.partial_character);
         waiting.extend_from_slice(bytes);
         let mut rest = &waiting[..];
         while !rest.is_empty() {
@@ -62,14 +60,14 @@ impl Shown {
             match invalid {
                 None => {}
                 Some(None) => {
-                    self.undecided = rest.to_vec();
+                    self.partial_character = rest.to_vec();
                     break;
                 }
                 Some(Some(length)) => {
-                    // No secret has such bytes in it.
+                    // Secrets are UTF-8, so none reaches across these bytes.
                     let held = self.stream.finish();
                     self.show(held, &mut shown);
-                    shown.extend_from_slice(self.no_text(&rest[..length]));
+                    shown.extend_from_slice(self.replacement(&rest[..length]));
                     rest = &rest[length..];
                 }
             }
@@ -77,42 +75,42 @@ impl Shown {
         shown
     }
 
-    /// Nothing more comes: what is left to be shown.
+    /// Returns the rest at the end of the output.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let mut shown = Vec::new();
         let held = self.stream.finish();
         self.show(held, &mut shown);
-        let undecided = std::mem::take(&mut self.undecided);
-        if !undecided.is_empty() {
-            shown.extend_from_slice(self.no_text(&undecided));
+        let partial_character = std::mem::take(&mut self.partial_character);
+        if !partial_character.is_empty() {
+            shown.extend_from_slice(self.replacement(&partial_character));
         }
         shown
     }
 
-    /// The same, where more was printed than is shown. A secret that goes on there is not shown by half.
+    /// Returns the rest where the output goes on with `following`, which is not shown. A secret that reaches into it is redacted.
     pub(crate) fn finish_before(&mut self, following: &[u8]) -> Vec<u8> {
         let mut further = self.clone();
         let mut whole = further.push(following);
         whole.append(&mut further.finish());
-        if self.reader == Reader::Person {
-            self.undecided.clear();
+        if self.audience == Audience::Person {
+            self.partial_character.clear();
         }
         let mut shown = self.finish();
         let same = shown.iter().zip(&whole).take_while(|(one, other)| one == other).count();
         if same < shown.len() {
             shown.truncate(same);
-            shown.extend_from_slice(MARK);
+            shown.extend_from_slice(REDACTED);
         }
         shown
     }
 
-    /// What comes next was not printed right after this. What may have been the beginning of a secret is taken for one.
-    pub(crate) fn cut(&mut self) -> Vec<u8> {
+    /// Returns the rest before a gap in the output. What may be the beginning of a secret counts as one.
+    pub(crate) fn finish_before_gap(&mut self) -> Vec<u8> {
         let held = self.finish();
-        if held.is_empty() { held } else { MARK.to_vec() }
+        if held.is_empty() { held } else { REDACTED.to_vec() }
     }
 
-    /// Shows text, without what is from before.
+    /// Appends text to `shown`, without the part from before the first shown byte.
     fn show(&mut self, mut text: String, shown: &mut Vec<u8>) {
         if !self.before.is_empty() {
             let same = text.chars().zip(self.before.chars()).take_while(|(one, other)| one == other);
@@ -123,21 +121,21 @@ impl Shown {
                 self.before.clear();
             }
         }
-        match self.reader {
-            Reader::Person => shown.extend_from_slice(safe(&text).as_bytes()),
-            Reader::Program => shown.extend_from_slice(text.as_bytes()),
+        match self.audience {
+            Audience::Person => shown.extend_from_slice(safe(&text).as_bytes()),
+            Audience::Program => shown.extend_from_slice(text.as_bytes()),
         }
     }
 
-    fn no_text<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        match self.reader {
-            Reader::Person => NO_TEXT,
-            Reader::Program => bytes,
+    fn replacement<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        match self.audience {
+            Audience::Person => REPLACEMENT,
+            Audience::Program => bytes,
         }
     }
 }
 
-/// Writes it to standard output, at once.
+/// Writes to standard output and flushes.
 pub(crate) fn write_out(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(bytes)?;

@@ -2,10 +2,10 @@ use longhaul_agent::{Config, redactor};
 
 use super::*;
 
-fn shown(reader: Reader) -> Shown {
+fn shown(reader: Audience) -> OutputFilter {
     let mut config = Config::at("/nowhere");
     config.settings.secrets.patterns = vec!["sk-[a-z0-9]{8}".to_owned()];
-    Shown::new(&redactor(&config).unwrap(), reader)
+    OutputFilter::new(&redactor(&config).unwrap(), reader)
 }
 
 fn text(bytes: Vec<u8>) -> String {
@@ -17,7 +17,7 @@ fn a_secret_is_taken_out_wherever_it_is_cut() {
     let printed = "key sk-abcd1234, done ü\n";
 
     for cut in 0..printed.len() {
-        let mut shown = shown(Reader::Program);
+        let mut shown = shown(Audience::Program);
         let mut whole = shown.push(&printed.as_bytes()[..cut]);
         whole.extend(shown.push(&printed.as_bytes()[cut..]));
         whole.extend(shown.finish());
@@ -31,11 +31,11 @@ fn a_secret_is_not_shown_by_half_where_the_part_that_is_shown_begins_or_ends() {
     let printed = b"key sk-abcd1234, done";
 
     for cut in 0..printed.len() {
-        let mut later = shown(Reader::Program);
+        let mut later = shown(Audience::Program);
         later.lead_in(&printed[..cut]);
         let mut second = later.push(&printed[cut..]);
         second.extend(later.finish());
-        let mut earlier = shown(Reader::Program);
+        let mut earlier = shown(Audience::Program);
         let mut first = earlier.push(&printed[..cut]);
         first.extend(earlier.finish_before(&printed[cut..]));
 
@@ -55,16 +55,16 @@ fn a_program_gets_bytes_as_they_are_and_a_person_what_is_safe() {
         bytes
     };
 
-    assert_eq!(all(Reader::Program), printed);
-    assert_eq!(text(all(Reader::Person)), "a\u{fffd}b\u{fffd}[31mc\u{fffd}");
+    assert_eq!(all(Audience::Program), printed);
+    assert_eq!(text(all(Audience::Person)), "a\u{fffd}b\u{fffd}[31mc\u{fffd}");
 }
 
 #[test]
 fn where_output_was_dropped_the_beginning_of_a_secret_is_none() {
-    let mut shown = shown(Reader::Program);
+    let mut shown = shown(Audience::Program);
 
     let before = shown.push(b"key sk-abc");
-    let cut = shown.cut();
+    let cut = shown.finish_before_gap();
     let after = [shown.push(b"later"), shown.finish()].concat();
 
     assert_eq!([text(before), text(cut), text(after)], ["key ", "[redacted]", "later"]);

@@ -1,4 +1,4 @@
-//! Reading what a task has printed, and what it prints from now on.
+//! Reads the output of a task from an offset on, and follows it while the task runs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,63 +10,60 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::task::spawn_blocking;
 
-use super::output_filter::Shown;
+use super::output_filter::OutputFilter;
 
-/// How much is read at once.
-const PIECE: usize = 64 << 10;
-/// So far before the place where reading begins, and behind the one where it ends, a secret may begin or end.
-pub(super) const MARGIN: u64 = 64 << 10;
-/// A keeper that can't be talked to is asked again after this.
-const PAUSE: Duration = Duration::from_secs(1);
-/// The same for one that has closed the connection and still runs, as it does where too many listen.
-const PAUSE_OF_CLOSED: Duration = Duration::from_millis(200);
+const READ_BYTES: usize = 64 << 10;
+/// Bytes that are also read before the first and after the last offset, because a secret may reach across it.
+pub(super) const REDACTION_MARGIN: u64 = 64 << 10;
+/// The pause before a keeper that does not answer is asked again.
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
+/// The same for a keeper that closed the connection while its task runs, as it does with too many followers.
+const CLOSED_CONNECTION_DELAY: Duration = Duration::from_millis(200);
 
-/// A piece of what a task has printed.
-pub(crate) enum Piece {
+pub(crate) enum OutputChunk {
     Bytes(Vec<u8>),
-    /// So much was printed here and not kept.
+    /// Bytes that were printed here and not kept.
     Dropped(Range<u64>),
 }
 
-/// A place in the output of a task, from which on it is read.
-pub(crate) struct Reading<'a> {
+/// Passes the output of a task through a filter to a writer.
+pub(crate) struct OutputReader<'a> {
     output: Output,
     offset: u64,
-    shown: Shown,
-    write: &'a mut (dyn FnMut(Piece) -> anyhow::Result<()> + Send),
+    filter: OutputFilter,
+    write: &'a mut (dyn FnMut(OutputChunk) -> anyhow::Result<()> + Send),
 }
 
-impl<'a> Reading<'a> {
-    /// From this offset on.
+impl<'a> OutputReader<'a> {
     pub(crate) fn new(
         output: Output,
         offset: u64,
-        mut shown: Shown,
-        write: &'a mut (dyn FnMut(Piece) -> anyhow::Result<()> + Send),
+        mut filter: OutputFilter,
+        write: &'a mut (dyn FnMut(OutputChunk) -> anyhow::Result<()> + Send),
     ) -> anyhow::Result<Self> {
-        let mut from = offset.saturating_sub(MARGIN);
+        let mut from = offset.saturating_sub(REDACTION_MARGIN);
         while from < offset {
-            let most = usize::try_from(offset - from).unwrap_or(PIECE).min(PIECE);
+            let most = usize::try_from(offset - from).unwrap_or(READ_BYTES).min(READ_BYTES);
             let chunk = output.read(from, most)?;
             if chunk.next <= from || chunk.dropped.is_some() {
                 break;
             }
-            shown.lead_in(&chunk.bytes);
+            filter.lead_in(&chunk.bytes);
             from = chunk.next;
         }
-        Ok(Self { output, offset, shown, write })
+        Ok(Self { output, offset, filter, write })
     }
 
-    /// Shows what is there, up to this offset.
+    /// Writes the output that there is, up to this offset.
     pub(crate) fn read_until(&mut self, end: u64) -> anyhow::Result<()> {
         while self.offset < end {
-            let most = usize::try_from(end - self.offset).unwrap_or(PIECE).min(PIECE);
+            let most = usize::try_from(end - self.offset).unwrap_or(READ_BYTES).min(READ_BYTES);
             let chunk = self.output.read(self.offset, most)?;
             if let Some(dropped) = chunk.dropped {
-                let cut = self.shown.cut();
-                self.bytes(cut)?;
+                let cut = self.filter.finish_before_gap();
+                self.write_bytes(cut)?;
                 let missing = dropped.start..dropped.end.min(end);
-                (self.write)(Piece::Dropped(missing))?;
+                (self.write)(OutputChunk::Dropped(missing))?;
                 if dropped.end >= end {
                     self.offset = end;
                     return Ok(());
@@ -76,80 +73,84 @@ impl<'a> Reading<'a> {
                 return Ok(());
             }
             self.offset = chunk.next;
-            let shown = self.shown.push(&chunk.bytes);
-            self.bytes(shown)?;
+            let shown = self.filter.push(&chunk.bytes);
+            self.write_bytes(shown)?;
         }
         Ok(())
     }
 
-    /// Shows everything that is there.
-    pub(crate) fn read_on(&mut self) -> anyhow::Result<()> {
+    /// Writes all output that there is.
+    pub(crate) fn read_to_end(&mut self) -> anyhow::Result<()> {
         self.read_until(u64::MAX)
     }
 
-    /// Shows what was held back, because a secret might have begun with it.
+    /// Writes what the filter held back because a secret might start there.
     pub(crate) fn finish(mut self) -> anyhow::Result<()> {
-        let following = self.output.read(self.offset, usize::try_from(MARGIN).unwrap_or(PIECE))?;
+        let following =
+            self.output.read(self.offset, usize::try_from(REDACTION_MARGIN).unwrap_or(READ_BYTES))?;
         let held = match following.bytes.is_empty() || following.dropped.is_some() {
-            true => self.shown.finish(),
-            false => self.shown.finish_before(&following.bytes),
+            true => self.filter.finish(),
+            false => self.filter.finish_before(&following.bytes),
         };
-        self.bytes(held)
+        self.write_bytes(held)
     }
 
-    fn bytes(&mut self, bytes: Vec<u8>) -> anyhow::Result<()> {
-        if bytes.is_empty() { Ok(()) } else { (self.write)(Piece::Bytes(bytes)) }
+    fn write_bytes(&mut self, bytes: Vec<u8>) -> anyhow::Result<()> {
+        if bytes.is_empty() { Ok(()) } else { (self.write)(OutputChunk::Bytes(bytes)) }
     }
 }
 
-/// Shows what a task prints until it is over. Its keeper says when there is more.
-pub(crate) async fn follow(tasks: &Arc<Tasks>, id: TaskId, reading: &mut Reading<'_>) -> anyhow::Result<()> {
+/// Writes the output of a task until it ends. Its keeper says when there is more.
+pub(crate) async fn follow(
+    tasks: &Arc<Tasks>,
+    id: TaskId,
+    reader: &mut OutputReader<'_>,
+) -> anyhow::Result<()> {
     let mut was_closed = false;
     loop {
         let asked = Arc::clone(tasks);
         let found = spawn_blocking(move || match asked.find(id) {
-            Ok(Found::Running(task)) => Connected::of(&task),
-            // Nobody can tell now, which may pass as long as somebody keeps it.
-            Err(_) if asked.is_kept(id).unwrap_or(true) => Connected::NotNow,
-            Ok(_) | Err(_) => Connected::Over,
+            Ok(Found::Running(task)) => KeeperConnection::open(&task),
+            // A keeper that is alive but does not answer may do so later.
+            Err(_) if asked.is_kept(id).unwrap_or(true) => KeeperConnection::Unavailable,
+            Ok(_) | Err(_) => KeeperConnection::TaskEnded,
         });
         match found.await? {
-            Connected::Over => return reading.read_on(),
-            Connected::NotNow => {
-                reading.read_on()?;
-                tokio::time::sleep(PAUSE).await;
+            KeeperConnection::TaskEnded => return reader.read_to_end(),
+            KeeperConnection::Unavailable => {
+                reader.read_to_end()?;
+                tokio::time::sleep(RECONNECT_DELAY).await;
             }
-            Connected::Here(stream) => {
+            KeeperConnection::Open(stream) => {
                 let mut stream = UnixStream::from_std(stream)?;
                 let mut said = [0; 4096];
                 if was_closed {
-                    tokio::time::sleep(PAUSE_OF_CLOSED).await;
+                    tokio::time::sleep(CLOSED_CONNECTION_DELAY).await;
                 }
                 was_closed = true;
-                reading.read_on()?;
-                // Whatever it says, it says because there is more.
+                reader.read_to_end()?;
+                // The keeper writes only when there is more output.
                 while let Ok(1..) = stream.read(&mut said).await {
-                    reading.read_on()?;
+                    reader.read_to_end()?;
                 }
             }
         }
     }
 }
 
-/// Whether a task's keeper can be heard.
-enum Connected {
-    Here(std::os::unix::net::UnixStream),
-    NotNow,
-    Over,
+/// The connection to a task's keeper.
+enum KeeperConnection {
+    Open(std::os::unix::net::UnixStream),
+    Unavailable,
+    TaskEnded,
 }
 
-impl Connected {
-    /// A connection on which the keeper says when there is more, and which it closes at the end.
-    fn of(task: &Task) -> Self {
+impl KeeperConnection {
+    fn open(task: &Task) -> Self {
         let stream = task.follow().map(|(stream, _)| stream.set_nonblocking(true).map(|()| stream));
         match stream {
-            Ok(Ok(stream)) => Self::Here(stream),
-            _ => Self::NotNow,
+            Ok(Ok(stream)) => Self::Open(stream),
+            _ => Self::Unavailable,
         }
     }
 }

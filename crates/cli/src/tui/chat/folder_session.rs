@@ -1,11 +1,11 @@
-//! Which session a folder has.
+//! The session of a work folder.
 
 use std::path::Path;
 
 use longhaul_journal::{Journal, import_mark, records};
 use longhaul_protocol::{NamesRecord, StreamName};
 
-/// The key of a folder's session. Two folders of one name never share one.
+/// The key of the session of a folder: its name, and a hash of its path.
 pub(crate) fn key_of(folder: &Path) -> String {
     let canonical = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let name = canonical.file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy());
@@ -15,15 +15,15 @@ pub(crate) fn key_of(folder: &Path) -> String {
     format!("cli:{name}-{}", &hash[..8])
 }
 
-/// The keys that a folder can give to sessions, in their order: its own, and that with a number.
-fn keys_of(base: &str) -> impl Iterator<Item = String> {
+/// `base`, `base-2`, `base-3` and so on.
+fn numbered_keys(base: &str) -> impl Iterator<Item = String> {
     let numbered = (2_u64..).map(move |number| format!("{base}-{number}"));
     std::iter::once(base.to_owned()).chain(numbered)
 }
 
-/// The first key of a folder that leads nowhere yet.
+/// The first of the numbered keys that no session has.
 pub(crate) async fn free_key(journal: &dyn Journal, base: String) -> anyhow::Result<String> {
-    for key in keys_of(&base) {
+    for key in numbered_keys(&base) {
         if journal.session(&key).await?.is_none() {
             return Ok(key);
         }
@@ -31,10 +31,10 @@ pub(crate) async fn free_key(journal: &dyn Journal, base: String) -> anyhow::Res
     Ok(base)
 }
 
-/// The key of the session that a folder opens: its own; the one that it was given instead; where it was put away, or came from somebody else's
-/// file, the next.
+/// The key of the session that a folder opens. A renamed session is found under its new key. One that is in the trash, or was imported from
+/// another user, is skipped for the next number.
 pub(crate) async fn folder_key(journal: &dyn Journal, base: String) -> anyhow::Result<String> {
-    for key in keys_of(&base) {
+    for key in numbered_keys(&base) {
         match journal.session(&key).await? {
             Some(entry) if entry.trashed => {}
             Some(entry) if import_mark(journal, entry.id).await?.foreign_through > 0 => {}
@@ -46,11 +46,11 @@ pub(crate) async fn folder_key(journal: &dyn Journal, base: String) -> anyhow::R
     Ok(base)
 }
 
-/// The key that the session now has which was last renamed from this one, if it is still there.
+/// The present key of the session that was last renamed from `key`, unless it is in the trash.
 async fn renamed_to(journal: &dyn Journal, key: &str) -> anyhow::Result<Option<String>> {
-    let names = StreamName::names();
-    let (mut names, mut renamed) = (records(journal, &names, 1), None);
-    while let Some(record) = names.next().await? {
+    let mut renamed = None;
+    let mut cursor = records(journal, &StreamName::names(), 1);
+    while let Some(record) = cursor.next().await? {
         match NamesRecord::decode(&record) {
             Ok(NamesRecord::Renamed(change)) if change.from == key => renamed = Some(change.id),
             _ => {}

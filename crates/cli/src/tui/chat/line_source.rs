@@ -1,4 +1,4 @@
-//! Where the lines of a conversation come from: the screen, a terminal as it is by itself, or a pipe.
+//! Where the lines of a chat come from: the screen, a plain terminal, or a pipe.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -6,83 +6,82 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::args::TalkOptions;
+use crate::args::ChatOptions;
 use crate::tui::{Screen, View};
 
-/// What came from whoever types.
+/// A line, or a key that means something without one.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Typed {
+pub(crate) enum LineEvent {
     Line(String),
-    /// Ctrl-D, or the end of what was piped in.
+    /// Ctrl-D, or the end of the pipe.
     End,
-    /// Ctrl-C, where that is a key and no signal.
+    /// Ctrl-C as a key; on a plain terminal it is a signal.
     Interrupt,
-    /// Esc: whatever goes on may end.
+    /// Esc, which ends a turn.
     Escape,
     /// The terminal is gone.
     Lost,
 }
 
-/// Where lines come from.
-pub(crate) enum Lines {
-    Shown(Screen),
-    Plain(Cooked),
+pub(crate) enum LineSource {
+    Screen(Screen),
+    Plain(TerminalLines),
     Piped(mpsc::Receiver<String>),
 }
 
-impl Lines {
-    /// Lines from standard input; typed on the screen, where that is a terminal and nobody says otherwise.
-    pub(crate) fn new(options: &TalkOptions, make_view: impl FnOnce((u16, u16)) -> View) -> Self {
+impl LineSource {
+    /// The screen, if standard input and output are a terminal and the user did not ask for `--plain`.
+    pub(crate) fn new(options: &ChatOptions, make_view: impl FnOnce((u16, u16)) -> View) -> Self {
         if !std::io::stdin().is_terminal() {
-            return Self::Piped(piped());
+            return Self::Piped(read_pipe());
         }
         let is_dumb = std::env::var("TERM").is_ok_and(|terminal| terminal == "dumb");
         if options.plain || is_dumb || !std::io::stdout().is_terminal() {
-            return Self::Plain(Cooked::default());
+            return Self::Plain(TerminalLines::default());
         }
-        // A terminal that can't be had key by key still has lines.
-        Screen::start(make_view).map_or_else(|_| Self::Plain(Cooked::default()), Self::Shown)
+        // Without raw mode a terminal still gives lines.
+        Screen::start(make_view).map_or_else(|_| Self::Plain(TerminalLines::default()), Self::Screen)
     }
 
-    /// Whether a person types them.
-    pub(crate) fn are_typed(&self) -> bool {
+    /// Whether a person types the lines.
+    pub(crate) fn is_interactive(&self) -> bool {
         !matches!(self, Self::Piped(_))
     }
 
-    /// The next line. One that is given up on is not lost.
-    pub(crate) async fn next(&mut self) -> Typed {
+    /// The next line. Cancel safe.
+    pub(crate) async fn next(&mut self) -> LineEvent {
         match self {
-            Self::Shown(screen) => screen.next().await,
-            Self::Plain(cooked) => cooked.line().await,
-            Self::Piped(lines) => lines.recv().await.map_or(Typed::End, Typed::Line),
+            Self::Screen(screen) => screen.next().await,
+            Self::Plain(terminal) => terminal.next_line().await,
+            Self::Piped(lines) => lines.recv().await.map_or(LineEvent::End, LineEvent::Line),
         }
     }
 
-    /// Waits for Ctrl-C, where that is a key. Whatever else is typed is for nobody any more.
-    pub(crate) async fn interrupted(&mut self) {
-        if let Self::Shown(screen) = self {
+    /// Waits for Ctrl-C as a key, and drops everything else that is typed.
+    pub(crate) async fn wait_for_interrupt(&mut self) {
+        if let Self::Screen(screen) = self {
             loop {
                 match screen.next().await {
-                    Typed::Interrupt => return,
-                    Typed::Lost => break,
-                    Typed::Line(_) | Typed::End | Typed::Escape => {}
+                    LineEvent::Interrupt => return,
+                    LineEvent::Lost => break,
+                    LineEvent::Line(_) | LineEvent::End | LineEvent::Escape => {}
                 }
             }
         }
         std::future::pending::<()>().await;
     }
 
-    /// A line that is typed while a turn runs. One that is given up on is not lost. What is piped in waits for its turn.
-    pub(crate) async fn during_turn(&mut self) -> Typed {
+    /// The next line while a turn runs. Cancel safe. A piped line waits until the turn is over.
+    pub(crate) async fn next_during_turn(&mut self) -> LineEvent {
         match self {
             Self::Piped(_) => std::future::pending().await,
-            Self::Shown(_) | Self::Plain(_) => self.next().await,
+            Self::Screen(_) | Self::Plain(_) => self.next().await,
         }
     }
 }
 
-/// Reads in a thread, one line ahead: a pipe can't be waited for in any other way that fits all kinds of files.
-fn piped() -> mpsc::Receiver<String> {
+/// Reads standard input on a thread, one line ahead. Polling would not work for all kinds of files.
+fn read_pipe() -> mpsc::Receiver<String> {
     let (send, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
         let mut input = std::io::stdin().lock();
@@ -97,21 +96,21 @@ fn piped() -> mpsc::Receiver<String> {
     lines
 }
 
-/// A terminal as it is by itself: it edits a line and passes it on whole.
+/// A terminal in its own line mode.
 #[derive(Default)]
-pub(crate) struct Cooked {
+pub(crate) struct TerminalLines {
     read: Vec<u8>,
-    /// Comes when there was something to read; kept while it is waited for again and again.
+    /// Resolves when there is input. Kept over cancelled calls.
     input: Option<oneshot::Receiver<()>>,
 }
 
-impl Cooked {
-    /// The next line. It is read only when it is there, so nobody who reads next misses anything.
-    pub(crate) async fn line(&mut self) -> Typed {
+impl TerminalLines {
+    /// The next line. Reads only when input is there, so that a program that reads next misses nothing. Cancel safe.
+    pub(crate) async fn next_line(&mut self) -> LineEvent {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.read.drain(..=end).collect();
-                return Typed::Line(String::from_utf8_lossy(&line).into_owned());
+                return LineEvent::Line(String::from_utf8_lossy(&line).into_owned());
             }
             if !has_input(Some(&Timespec::default())) {
                 let _ = self.input.get_or_insert_with(wait_for_input).await;
@@ -120,37 +119,37 @@ impl Cooked {
             }
             let mut bytes = [0; 4096];
             match rustix::io::read(rustix::stdio::stdin(), &mut bytes) {
-                // A terminal that is gone ends as one does at which somebody pressed Ctrl-D.
-                Ok(0) => return if is_gone() { Typed::Lost } else { Typed::End },
+                // A hung up terminal reads like Ctrl-D.
+                Ok(0) => return if has_hung_up() { LineEvent::Lost } else { LineEvent::End },
                 Ok(count) => self.read.extend_from_slice(&bytes[..count]),
                 Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(_) => return Typed::Lost,
+                Err(_) => return LineEvent::Lost,
             }
         }
     }
 }
 
-/// Waits in a thread, which only looks: what is there stays there.
+/// Waits for input on a thread, without reading it.
 fn wait_for_input() -> oneshot::Receiver<()> {
-    let (tell, told) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     std::thread::spawn(move || {
         has_input(None);
-        tell.send(())
+        sender.send(())
     });
-    told
+    receiver
 }
 
 /// Whether the terminal has hung up.
-fn is_gone() -> bool {
+fn has_hung_up() -> bool {
     let stdin = rustix::stdio::stdin();
-    let mut looked_at = [PollFd::new(&stdin, PollFlags::IN)];
-    let looked = poll(&mut looked_at, Some(&Timespec::default()));
-    looked.is_err() || looked_at[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+    let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+    let result = poll(&mut polled, Some(&Timespec::default()));
+    result.is_err() || polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
-/// Whether a read would return at once; waits for that at most so long.
-fn has_input(longest: Option<&Timespec>) -> bool {
+/// Whether a read would return at once, after waiting up to `timeout`.
+fn has_input(timeout: Option<&Timespec>) -> bool {
     let stdin = rustix::stdio::stdin();
     let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
-    poll(&mut waiting, longest).is_ok_and(|ready| ready > 0)
+    poll(&mut waiting, timeout).is_ok_and(|ready| ready > 0)
 }

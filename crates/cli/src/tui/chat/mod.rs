@@ -1,13 +1,13 @@
-//! `longhaul` without a command: a conversation, on a screen or line by line.
+//! `longhaul` without a command: the chat loop, on the screen or line by line.
 //!
 //! | module | what it holds |
 //! | --- | --- |
 //! | `line_source` | where lines come from: the screen, a plain terminal, a pipe |
-//! | `turn` | a turn of the conversation, and what may be typed while it runs |
-//! | `slash` | the table of slash commands, and what they show and do |
-//! | `status_feed` | what the last rows of a screen tell of the session and its tasks |
+//! | `turn` | a turn, and what the user may enter while it runs |
+//! | `slash` | the slash commands: their table and what they do |
+//! | `status_feed` | feeds the last rows of the screen: the session and its tasks |
 //! | `open_turn` | the open turn, for a user who comes in its middle |
-//! | `questions` | questions, and what is typed in answer to them |
+//! | `questions` | open questions and their answers |
 //! | `folder_session` | the session of a folder |
 
 mod folder_session;
@@ -24,89 +24,87 @@ use std::time::Duration;
 pub(crate) use crate::tui::terminal::Terminal;
 use folder_session::folder_key;
 pub(crate) use folder_session::{free_key, key_of};
-use line_source::Lines;
-pub(crate) use line_source::{Cooked, Typed};
+use line_source::LineSource;
+pub(crate) use line_source::{LineEvent, TerminalLines};
 use longhaul_agent::{Config, EventSources, Request, RetryMode, Runtime, Session, SessionEvents};
 use longhaul_journal::import_mark;
 use longhaul_protocol::OrderKind;
-use slash::memory::{GoingThrough, gone_through};
-use slash::tasks::Moment;
-use status_feed::Looking;
+use longhaul_transcript::Verbosity;
+use slash::memory::{ExtractionTask, finish_extraction};
+use slash::tasks::TurnPhase;
+use status_feed::StatusFeed;
 
-use crate::args::{Choice, Place, TalkOptions};
+use crate::args::{ChatOptions, GlobalArgs};
 use crate::commands::compact::focus_of;
-use crate::commands::memory::with_real_home;
-use crate::commands::tasks::board::Board;
+use crate::commands::memory::with_canonical_home;
+use crate::commands::tasks::registry::TaskRegistry;
 use crate::event_printer::{Form, Teller};
 use crate::output::{count, note};
 use crate::questions::OpenQuestion;
 use crate::session_lookup::{key_or_new, refuse_trashed};
-use crate::signals::{Ends, INTERRUPT};
-use crate::tui::chat::slash::{Action, COMMANDS, Entry, read};
-use crate::tui::{Activity, History, Sources, Tell, Transcript, Typing, View};
+use crate::signals::{ExitSignals, SIGINT};
+use crate::tui::chat::slash::{COMMANDS, SlashAction, SlashInput, parse_line};
+use crate::tui::{Activity, CompletionSources, History, InputField, ScreenUpdate, Transcript, View};
 use crate::{config, event_text, exit, panics, suggested_command};
 
 const PROMPT: &str = "> ";
-/// What can be answered to whether a turn should go on.
-const WAYS: &str = "y goes on with it, n ends it as cancelled, Ctrl-C leaves it open";
-/// How long a screen has to give the terminal back when nobody waits for anything else any more.
-const GIVEN_BACK_WITHIN: Duration = Duration::from_millis(150);
-/// How long the last word may take once a signal has come.
-const SAID_WITHIN: Duration = Duration::from_millis(500);
+/// The help for the question whether an open turn should go on.
+const RESUME_HELP: &str = "y goes on with it, n ends it as cancelled, Ctrl-C leaves it open";
+/// How long restoring the terminal may take when the process ends at once.
+const RESTORE_TIMEOUT: Duration = Duration::from_millis(150);
+/// How long the last note may take after a signal.
+const LAST_NOTE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A conversation.
-struct Talk<'a> {
-    place: &'a Place,
-    choice: &'a Choice,
+struct Chat<'a> {
+    globals: &'a GlobalArgs,
     runtime: Runtime,
     session: Session,
     events: SessionEvents,
-    lines: Lines,
+    lines: LineSource,
     teller: Teller,
-    ends: Ends,
+    signals: ExitSignals,
     terminal: Terminal,
-    board: Board,
+    board: TaskRegistry,
     config: Config,
-    /// The session is gone through for memory, because somebody asked for it during a turn.
-    remembering: Option<GoingThrough>,
-    /// Tells the screen of tasks.
-    looking: Option<Looking>,
-    /// Questions that nobody has answered.
+    /// A memory extraction that `/remember` started.
+    remembering: Option<ExtractionTask>,
+    status_feed: Option<StatusFeed>,
+    /// The open questions.
     questions: Vec<OpenQuestion>,
-    /// A signal that suspends, and that came while something else than a line was waited for.
+    /// A suspending signal that came outside of the prompt.
     suspended: Option<u8>,
-    /// What the last turn that did not complete would make a script end with.
+    /// The exit code of a script: that of the last turn that did not complete.
     code: u8,
 }
 
-/// What comes after something that was entered.
+/// What the chat does after a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
-    /// The next line.
+enum ChatStep {
+    /// Reads the next line.
     Line,
-    /// The end of the conversation, and of a turn that runs here.
+    /// Ends the chat, and a turn that runs in this process.
     Leave,
-    /// The end of the conversation. The turn that is open stays so.
+    /// Ends the chat and leaves the turn open.
     LeaveOpen,
-    /// A signal came that suspends.
+    /// A signal with this number suspends the chat.
     Suspend(u8),
 }
 
-pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::Result<u8> {
     let terminal = Terminal::remember();
     // Where nobody types, nobody can end a wait either.
     let retry_mode = if std::io::stdin().is_terminal() { RetryMode::Interactive } else { RetryMode::OneShot };
-    let config = config::with_model(place, choice, retry_mode).await?;
+    let config = config::with_model(globals, retry_mode).await?;
     // Asked before signals are ours, so that Ctrl-C leaves.
-    if !config::agree_to_exposed_home(place, options.session.as_deref(), config.clone()).await? {
+    if !config::agree_to_exposed_home(globals, options.session.as_deref(), config.clone()).await? {
         return Ok(exit::DONE);
     }
-    let mut ends = Ends::new()?;
+    let mut signals = ExitSignals::new()?;
     let base = key_of(&config.work_dir);
     let home = config.home.clone();
     let runtime = tokio::select! {
         opened = Runtime::open(config.clone()) => opened?,
-        number = ends.next() => return Ok(exit::SIGNAL + number),
+        number = signals.next() => return Ok(exit::SIGNAL + number),
     };
     let key = match &options.session {
         Some(name) => key_or_new(&*runtime.journal(), name).await?,
@@ -116,23 +114,24 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -
     refuse_trashed(&*runtime.journal(), &key).await?;
     let session = runtime.session(&key).await?;
     // What can still fail comes before the terminal is taken.
-    let board = Board::new(runtime.journal(), &home)?;
-    let config = with_real_home(place, config)?;
-    panics::suspend(&runtime, suggested_command::resume(place, choice, &key));
-    let lines = Lines::new(options, |size| {
+    let board = TaskRegistry::new(runtime.journal(), &home)?;
+    let config = with_canonical_home(globals, config)?;
+    panics::register_runtime(&runtime, suggested_command::resume(globals, &key));
+    let lines = LineSource::new(options, |size| {
         let history = History::load(&home.join("history"), runtime.redactor().clone());
-        let sources = Sources { commands: &COMMANDS, work_dir: config.work_dir.clone() };
-        let transcript = Transcript::new(size.0, choice.verbose > 0);
-        View::new(size, transcript, Typing::new(history, sources))
+        let sources = CompletionSources { commands: &COMMANDS, work_dir: config.work_dir.clone() };
+        let transcript = Transcript::new(size.0, Verbosity::from_count(globals.verbose));
+        View::new(size, transcript, InputField::new(history, sources))
     });
     let teller = match &lines {
-        Lines::Shown(screen) => Teller::on(screen.telling()),
-        Lines::Plain(_) | Lines::Piped(_) => Teller::new(Form::of_conversation()).in_detail(choice.verbose),
+        LineSource::Screen(screen) => Teller::on(screen.handle()),
+        LineSource::Plain(_) | LineSource::Piped(_) => {
+            Teller::new(Form::of_conversation(), Verbosity::from_count(globals.verbose))
+        }
     };
-    let mut talk = Talk {
-        place,
-        choice,
-        looking: None,
+    let mut talk = Chat {
+        globals,
+        status_feed: None,
         config,
         remembering: None,
         events: session.events(event_sources(&lines)),
@@ -143,7 +142,7 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -
         runtime,
         session,
         teller,
-        ends,
+        signals,
         terminal,
         code: exit::DONE,
     };
@@ -151,10 +150,10 @@ pub(crate) async fn run(place: &Place, choice: &Choice, options: &TalkOptions) -
     talk.leave(next).await
 }
 
-impl Talk<'_> {
-    async fn converse(&mut self, options: &TalkOptions) -> anyhow::Result<Next> {
+impl Chat<'_> {
+    async fn converse(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
         let mut next = self.begin(options).await?;
-        while next == Next::Line {
+        while next == ChatStep::Line {
             next = match self.typed().await? {
                 Ok(line) => self.entered(&line).await?,
                 Err(next) => next,
@@ -163,29 +162,29 @@ impl Talk<'_> {
         Ok(next)
     }
 
-    /// The next line; or why there is none. What happens meanwhile, because a task has ended, is shown.
-    async fn typed(&mut self) -> anyhow::Result<Result<String, Next>> {
+    /// Waits for the next line, and shows events meanwhile. The error says why there is no line.
+    async fn typed(&mut self) -> anyhow::Result<Result<String, ChatStep>> {
         self.teller.activity(Activity::Idle);
         let typed = loop {
             if let Some(number) = self.suspended.take() {
-                break Err(Next::Suspend(number));
+                break Err(ChatStep::Suspend(number));
             }
             self.show_prompt();
-            let Self { lines, ends, events, remembering, .. } = self;
+            let Self { lines, signals, events, remembering, .. } = self;
             let watched = tokio::select! {
                 biased;
-                number = ends.next() => break Err(self.by_signal(number)),
+                number = signals.next() => break Err(self.by_signal(number)),
                 typed = lines.next() => match typed {
                     // A turn may run that nobody here has begun.
-                    Typed::Escape => {
+                    LineEvent::Escape => {
                         self.end_turn().await?;
                         continue;
                     }
                     typed => break line_of(typed),
                 },
                 watched = events.next() => watched?,
-                done = gone_through(remembering) => {
-                    self.say_gone_through(done);
+                done = finish_extraction(remembering) => {
+                    self.note_extraction(done);
                     continue;
                 }
             };
@@ -195,34 +194,34 @@ impl Talk<'_> {
         Ok(typed)
     }
 
-    /// Shows that a line can be typed, after everything that was printed. Nobody waits for it: a terminal may be held.
+    /// Shows the prompt after all output. Does not wait for it: the terminal may be stopped.
     fn show_prompt(&mut self) {
-        if matches!(self.lines, Lines::Plain(_)) && !self.teller.prompt_stands() {
+        if matches!(self.lines, LineSource::Plain(_)) && !self.teller.prompt_stands() {
             self.teller.raw_aside(PROMPT);
             self.teller.plain_prompt();
         }
     }
 
-    /// Asks a question; its answer is nothing that anybody wants to find again in the history.
+    /// Asks a question. Its answer stays out of the history.
     fn ask(&mut self, question: String) {
         match &self.lines {
-            Lines::Shown(_) => self.teller.tell(Tell::Ask(Some(question))),
-            Lines::Plain(_) | Lines::Piped(_) => self.teller.raw_aside(&question),
+            LineSource::Screen(_) => self.teller.tell(ScreenUpdate::Ask(Some(question))),
+            LineSource::Plain(_) | LineSource::Piped(_) => self.teller.raw_aside(&question),
         }
     }
 
-    /// Says what can be done here, and opens the session.
-    async fn begin(&mut self, options: &TalkOptions) -> anyhow::Result<Next> {
+    /// Prints the first hints and opens the session.
+    async fn begin(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
         match &self.lines {
-            Lines::Shown(_) => {
+            LineSource::Screen(_) => {
                 self.teller.aside("Enter sends · Alt-Enter new line · @ file · / command · Esc ends a turn");
             }
-            Lines::Plain(_) => {
+            LineSource::Plain(_) => {
                 self.teller.note("/help lists the commands; Ctrl-C ends a turn, and at the prompt it leaves");
             }
-            Lines::Piped(_) => {}
+            LineSource::Piped(_) => {}
         }
-        self.say_which().await?;
+        self.note_session().await?;
         let runtime = self.runtime.clone();
         tokio::spawn(async move { runtime.tidy().await });
         if let Some(why) = self.runtime.not_enforced().await {
@@ -232,8 +231,8 @@ impl Talk<'_> {
         self.open(options).await
     }
 
-    /// Says which session this is.
-    async fn say_which(&mut self) -> anyhow::Result<()> {
+    /// Notes the session and its model.
+    async fn note_session(&mut self) -> anyhow::Result<()> {
         let state = self.session.state().await?;
         let so_far = match state.turn_count {
             0 => "new".to_owned(),
@@ -249,14 +248,14 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// Looks what of the session is open, and goes on with that if somebody wants it.
-    async fn open(&mut self, options: &TalkOptions) -> anyhow::Result<Next> {
+    /// Shows what is unfinished in the session, and resumes it if the user wants that.
+    async fn open(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
         let state = self.session.state().await?;
-        self.look().await?;
+        self.start_status_feed().await?;
         self.look_for_questions().await?;
         if !self.session.is_unfinished().await? {
             self.look_after_tasks(&state.tasks).await;
-            return Ok(Next::Line);
+            return Ok(ChatStep::Line);
         }
         let holder = self.session.other_holder().await?;
         let mut has_kept_text = false;
@@ -274,9 +273,9 @@ impl Talk<'_> {
         if let Some(holder) = holder {
             self.teller.note(format!("a turn is run by {holder} just now; what you say joins it"));
             self.attach().await;
-            return Ok(Next::Line);
+            return Ok(ChatStep::Line);
         }
-        match (self.lines.are_typed(), self.questions.is_empty()) {
+        match (self.lines.is_interactive(), self.questions.is_empty()) {
             (true, true) => self.ask_about(&open, has_kept_text).await,
             // What is open is what was asked: a second question would take its answer.
             (true, false) => self.turn(Request::Resume).await,
@@ -284,18 +283,18 @@ impl Talk<'_> {
         }
     }
 
-    /// T12: whoever is at the terminal decides.
-    async fn ask_about(&mut self, open: &str, has_kept_text: bool) -> anyhow::Result<Next> {
-        self.teller.tell(Tell::Interrupted);
+    /// T12: asks the user whether to resume the open turn.
+    async fn ask_about(&mut self, open: &str, has_kept_text: bool) -> anyhow::Result<ChatStep> {
+        self.teller.tell(ScreenUpdate::Interrupted);
         loop {
             self.ask(format!("{open}. Go on with it? [Y/n] "));
-            let Self { lines, ends, .. } = self;
+            let Self { lines, signals, .. } = self;
             let answer = tokio::select! {
                 biased;
-                number = ends.next() => Err(number),
+                number = signals.next() => Err(number),
                 typed = lines.next() => match typed {
-                    Typed::Escape => {
-                        self.teller.note(WAYS);
+                    LineEvent::Escape => {
+                        self.teller.note(RESUME_HELP);
                         continue;
                     }
                     typed => Ok(line_of(typed)),
@@ -303,7 +302,7 @@ impl Talk<'_> {
             };
             let answer = match answer.unwrap_or_else(|number| Err(self.by_signal(number))) {
                 Ok(answer) => answer,
-                Err(Next::Leave) => return Ok(Next::LeaveOpen),
+                Err(ChatStep::Leave) => return Ok(ChatStep::LeaveOpen),
                 Err(next) => return Ok(next),
             };
             match answer.trim().to_lowercase().as_str() {
@@ -314,117 +313,117 @@ impl Talk<'_> {
                     return self.turn(Request::Resume).await;
                 }
                 "n" | "no" => return self.discard().await,
-                _ => self.teller.note(WAYS),
+                _ => self.teller.note(RESUME_HELP),
             }
         }
     }
 
-    /// Ends what is open. The order is there before anybody goes on with the turn, so nothing of it is done any more.
-    async fn discard(&mut self) -> anyhow::Result<Next> {
+    /// Cancels the open turn. The order is in the inbox before the turn resumes, so that none of its calls run.
+    async fn discard(&mut self) -> anyhow::Result<ChatStep> {
         self.session.order(OrderKind::Cancel).await?;
         let next = self.turn(Request::Resume).await;
         self.code = exit::DONE;
         next
     }
 
-    /// Where nobody can be asked, what is entered joins what is open.
-    async fn join_or_leave(&mut self, open: &str) -> anyhow::Result<Next> {
+    /// Without a terminal, the first line joins the open turn.
+    async fn join_or_leave(&mut self, open: &str) -> anyhow::Result<ChatStep> {
         match self.typed().await? {
             Ok(line) => {
                 self.teller.note(format!("{open}; what is entered joins it"));
                 self.entered(&line).await
             }
-            Err(Next::Leave) if !self.questions.is_empty() => Ok(self.leave_asked()),
-            Err(Next::Leave) => {
+            Err(ChatStep::Leave) if !self.questions.is_empty() => Ok(self.leave_asked()),
+            Err(ChatStep::Leave) => {
                 self.teller.note(format!("{open}; to go on: {}", self.resume()));
                 self.code = exit::BAD_USAGE;
-                Ok(Next::Leave)
+                Ok(ChatStep::Leave)
             }
             Err(next) => Ok(next),
         }
     }
 
-    async fn entered(&mut self, line: &str) -> anyhow::Result<Next> {
-        let entry = read(line);
-        if let Entry::Command(..) = entry {
+    async fn entered(&mut self, line: &str) -> anyhow::Result<ChatStep> {
+        let entry = parse_line(line);
+        if let SlashInput::Command(..) = entry {
             self.session.touch();
         }
         match entry {
-            Entry::Nothing => Ok(Next::Line),
-            Entry::Say(text) => {
+            SlashInput::Nothing => Ok(ChatStep::Line),
+            SlashInput::Say(text) => {
                 let open = self.questions.len();
                 match self.takes_for_answer(&text).await {
-                    true => self.go_on_if_answered(open).await,
+                    true => self.resume_if_answered(open).await,
                     false => self.turn(Request::Send(text)).await,
                 }
             }
-            Entry::Mistake(words) => {
+            SlashInput::Mistake(words) => {
                 self.teller.note(words);
-                Ok(Next::Line)
+                Ok(ChatStep::Line)
             }
-            Entry::Command(row, arguments) => match row.action {
-                Action::Retry => self.turn(Request::Retry).await,
-                Action::Continue => self.turn(Request::Continue).await,
-                Action::Exit => Ok(Next::Leave),
-                Action::Cancel => {
+            SlashInput::Command(row, arguments) => match row.action {
+                SlashAction::Retry => self.turn(Request::Retry).await,
+                SlashAction::Continue => self.turn(Request::Continue).await,
+                SlashAction::Exit => Ok(ChatStep::Leave),
+                SlashAction::Cancel => {
                     if !self.end_turn().await? {
                         self.teller.note("no turn is running");
                     }
-                    Ok(Next::Line)
+                    Ok(ChatStep::Line)
                 }
-                Action::Answer => {
+                SlashAction::Answer => {
                     let open = self.questions.len();
                     self.answer_command(&arguments).await;
-                    self.go_on_if_answered(open).await
+                    self.resume_if_answered(open).await
                 }
-                Action::Tasks => {
-                    self.tasks_command(&arguments, Moment::BetweenTurns).await?;
-                    Ok(Next::Line)
+                SlashAction::Tasks => {
+                    self.tasks_command(&arguments, TurnPhase::BetweenTurns).await?;
+                    Ok(ChatStep::Line)
                 }
-                Action::Memory => {
+                SlashAction::Memory => {
                     self.memory_command(&arguments).await;
-                    Ok(Next::Line)
+                    Ok(ChatStep::Line)
                 }
-                Action::Remember => {
-                    self.remember_command(&arguments, Moment::BetweenTurns).await;
-                    Ok(Next::Line)
+                SlashAction::Remember => {
+                    self.remember_command(&arguments, TurnPhase::BetweenTurns).await;
+                    Ok(ChatStep::Line)
                 }
                 // C12: what is open does not go on because of this.
-                Action::Compact if !self.session.is_unfinished().await? => {
+                SlashAction::Compact if !self.session.is_unfinished().await? => {
                     self.turn(Request::Compact(focus_of(&arguments))).await
                 }
-                Action::Clear => {
+                SlashAction::Clear => {
                     let next = self.clear().await;
-                    self.or_said(next)
+                    self.or_note(next)
                 }
-                Action::Fork => {
+                SlashAction::Fork => {
                     let next = self.fork(&arguments).await;
-                    self.or_said(next)
+                    self.or_note(next)
                 }
-                Action::Session => self.session_command(&arguments, Moment::BetweenTurns).await,
-                Action::Help
-                | Action::Status
-                | Action::Context
-                | Action::Compact
-                | Action::Model
-                | Action::Save
-                | Action::Doctor => {
-                    self.answer(row.action, &arguments).await;
-                    Ok(Next::Line)
+                SlashAction::Session => self.session_command(&arguments, TurnPhase::BetweenTurns).await,
+                SlashAction::Help
+                | SlashAction::Status
+                | SlashAction::Context
+                | SlashAction::Compact
+                | SlashAction::Model
+                | SlashAction::Save
+                | SlashAction::Doctor => {
+                    self.info_command(row.action, &arguments).await;
+                    Ok(ChatStep::Line)
                 }
             },
         }
     }
 
-    /// What is wrong with a command is said, and is no reason to end the conversation.
-    fn or_said(&mut self, next: anyhow::Result<Next>) -> anyhow::Result<Next> {
+    /// Notes the error of a command. It does not end the chat.
+    fn or_note(&mut self, next: anyhow::Result<ChatStep>) -> anyhow::Result<ChatStep> {
         next.or_else(|error| {
             self.teller.note(format!("{error:#}"));
-            Ok(Next::Line)
+            Ok(ChatStep::Line)
         })
     }
 
-    /// Ends a turn that nobody here has begun, if one runs.
+    /// Cancels a turn that was not started at this prompt, if one runs.
     async fn end_turn(&mut self) -> anyhow::Result<bool> {
         let has_ended = self.session.cancel().await?.is_some();
         if has_ended {
@@ -433,58 +432,59 @@ impl Talk<'_> {
         Ok(has_ended)
     }
 
-    /// Where so many questions were open before somebody answered, what was waited for goes on.
-    async fn go_on_if_answered(&mut self, open: usize) -> anyhow::Result<Next> {
-        if self.questions.len() < open { self.turn(Request::Resume).await } else { Ok(Next::Line) }
+    /// Resumes the turn if fewer than `open` questions are left.
+    async fn resume_if_answered(&mut self, open: usize) -> anyhow::Result<ChatStep> {
+        if self.questions.len() < open { self.turn(Request::Resume).await } else { Ok(ChatStep::Line) }
     }
 
-    /// The command that goes on with what is unfinished here.
+    /// The command that resumes this session.
     fn resume(&self) -> String {
-        suggested_command::resume(self.place, self.choice, self.session.key())
+        suggested_command::resume(self.globals, self.session.key())
     }
 
-    /// The command that opens this conversation again.
-    fn come_back(&self) -> String {
+    /// The command that opens this chat again.
+    fn open_chat(&self) -> String {
         self.come_back_to(self.session.key())
     }
 
-    /// The command that opens a conversation.
+    /// The command that opens the chat of a session.
     fn come_back_to(&self, key: &str) -> String {
-        suggested_command::come_back(self.place, self.choice, key)
+        suggested_command::open_chat(self.globals, key)
     }
 
-    /// Ctrl-C at the prompt leaves, and where there is none it leaves a script that it ends; the other signals suspend.
-    fn by_signal(&mut self, number: u8) -> Next {
-        if number != INTERRUPT {
-            return Next::Suspend(number);
+    /// SIGINT ends the chat; for a script it sets the exit code. Other signals suspend.
+    fn by_signal(&mut self, number: u8) -> ChatStep {
+        if number != SIGINT {
+            return ChatStep::Suspend(number);
         }
-        if !self.lines.are_typed() {
-            self.code = exit::SIGNAL + INTERRUPT;
+        if !self.lines.is_interactive() {
+            self.code = exit::SIGNAL + SIGINT;
         }
-        Next::Leave
+        ChatStep::Leave
     }
 
-    /// The one end of every conversation.
-    async fn leave(mut self, next: anyhow::Result<Next>) -> anyhow::Result<u8> {
+    /// Ends the chat: every way out goes through here.
+    async fn leave(mut self, next: anyhow::Result<ChatStep>) -> anyhow::Result<u8> {
         // A screen shows what is said until the end, and gives the terminal back itself.
-        if !matches!(self.lines, Lines::Shown(_)) {
+        if !matches!(self.lines, LineSource::Screen(_)) {
             self.terminal.restore();
         }
         // A turn that nobody here has begun, and that runs here, ends like one that somebody has.
-        if matches!(next, Ok(Next::Leave)) && self.code != exit::ASKED && self.runs_a_turn().await {
-            let Self { ends, session, .. } = &mut self;
+        if matches!(next, Ok(ChatStep::Leave)) && self.code != exit::ASKED && self.leaves_running_turn().await
+        {
+            let Self { signals, session, .. } = &mut self;
             tokio::select! {
                 _ = session.cancel() => {}
-                number = ends.again() => self.leave_at_once(number).await,
+                number = signals.next_deliberate() => self.leave_at_once(number).await,
             }
         }
         let is_unfinished = self.session.is_unfinished().await.unwrap_or(true);
-        self.say_what_goes_on().await;
-        let Self { ends, lines, runtime, .. } = &mut self;
+        self.note_running_tasks().await;
+        let Self { signals, lines, runtime, .. } = &mut self;
         let again = async {
             tokio::select! {
-                number = ends.again() => number,
-                () = lines.interrupted() => INTERRUPT,
+                number = signals.next_deliberate() => number,
+                () = lines.wait_for_interrupt() => SIGINT,
             }
         };
         let at_once = tokio::select! {
@@ -499,32 +499,34 @@ impl Talk<'_> {
         }
         let is_stored = self.session.id().is_some();
         let (code, last, failed) = match next {
-            Ok(Next::Line | Next::Leave) => {
-                (self.code, format!("saved; to go on: {}", self.come_back()), None)
+            Ok(ChatStep::Line | ChatStep::Leave) => {
+                (self.code, format!("saved; to go on: {}", self.open_chat()), None)
             }
-            Ok(Next::LeaveOpen) => (self.code, format!("it stays open; to go on: {}", self.resume()), None),
-            Ok(Next::Suspend(number)) => {
+            Ok(ChatStep::LeaveOpen) => {
+                (self.code, format!("it stays open; to go on: {}", self.resume()), None)
+            }
+            Ok(ChatStep::Suspend(number)) => {
                 let last = match is_unfinished {
                     true => format!("suspended; to go on: {}", self.resume()),
-                    false => format!("saved; to go on: {}", self.come_back()),
+                    false => format!("saved; to go on: {}", self.open_chat()),
                 };
                 (exit::SIGNAL + number, last, None)
             }
             Err(error) => (exit::FAILED, String::new(), Some(error)),
         };
-        let finished = self.teller.finish(&mut self.ends, code).await;
+        let finished = self.teller.finish(&mut self.signals, code).await;
         self.terminal.restore();
         // After the screen, and so in one piece: a command that is broken into rows can't be copied.
         if is_stored && !last.is_empty() {
             let by_signal = code > exit::SIGNAL || finished.is_err();
             let patience = async {
                 match by_signal {
-                    true => tokio::time::sleep(SAID_WITHIN).await,
-                    false => drop(self.ends.next().await),
+                    true => tokio::time::sleep(LAST_NOTE_TIMEOUT).await,
+                    false => drop(self.signals.next().await),
                 }
             };
             tokio::select! {
-                () = say_last(last) => {}
+                () = print_last_note(last) => {}
                 () = patience => {}
             }
         }
@@ -535,39 +537,39 @@ impl Talk<'_> {
         }
     }
 
-    /// Whether somebody who types leaves a turn that runs in this process.
-    async fn runs_a_turn(&self) -> bool {
-        let is_here = self.lines.are_typed() && self.session.is_held_here().await.unwrap_or(false);
+    /// Whether an interactive user leaves while a turn runs in this process.
+    async fn leaves_running_turn(&self) -> bool {
+        let is_here = self.lines.is_interactive() && self.session.is_held_here().await.unwrap_or(false);
         is_here && self.session.state().await.is_ok_and(|state| state.turn.is_some())
     }
 
-    /// Whoever asks twice means it. What is on disk is on disk.
+    /// Ends the process at once after a second signal. What is committed stays.
     async fn leave_at_once(&mut self, number: u8) -> ! {
-        let _ = tokio::time::timeout(GIVEN_BACK_WITHIN, self.teller.give_back()).await;
+        let _ = tokio::time::timeout(RESTORE_TIMEOUT, self.teller.give_back()).await;
         self.terminal.restore();
         if self.session.id().is_some() {
             let last = format!("what was under way is left as it is; to see it through: {}", self.resume());
-            let _ = tokio::time::timeout(GIVEN_BACK_WITHIN, say_last(last)).await;
+            let _ = tokio::time::timeout(RESTORE_TIMEOUT, print_last_note(last)).await;
         }
         std::process::exit(i32::from(exit::SIGNAL + number));
     }
 }
 
 /// Only a user at a terminal sees what other processes do between two requests.
-pub(super) fn event_sources(lines: &Lines) -> EventSources {
-    if lines.are_typed() { EventSources::AllProcesses } else { EventSources::ThisProcess }
+pub(super) fn event_sources(lines: &LineSource) -> EventSources {
+    if lines.is_interactive() { EventSources::AllProcesses } else { EventSources::ThisProcess }
 }
 
-/// Says something to a terminal that may be held, and then never takes it.
-async fn say_last(text: String) {
+/// Prints a note. A stopped terminal may never take it, so the caller bounds the wait.
+async fn print_last_note(text: String) {
     let _ = tokio::task::spawn_blocking(move || note(text)).await;
 }
 
-fn line_of(typed: Typed) -> Result<String, Next> {
+fn line_of(typed: LineEvent) -> Result<String, ChatStep> {
     match typed {
-        Typed::Line(line) => Ok(line),
-        Typed::End | Typed::Interrupt | Typed::Escape => Err(Next::Leave),
+        LineEvent::Line(line) => Ok(line),
+        LineEvent::End | LineEvent::Interrupt | LineEvent::Escape => Err(ChatStep::Leave),
         // As if the signal had come that comes with it.
-        Typed::Lost => Err(Next::Suspend(1)),
+        LineEvent::Lost => Err(ChatStep::Suspend(1)),
     }
 }

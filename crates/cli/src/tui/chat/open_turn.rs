@@ -3,19 +3,19 @@
 use longhaul_agent::{State, Watched};
 use longhaul_protocol::{AttemptId, Event, EventKind};
 
-use super::Talk;
-use super::line_source::Lines;
+use super::Chat;
+use super::line_source::LineSource;
 use crate::commands::sessions::list::now;
 use crate::output::shortened;
-use crate::tui::Tell;
+use crate::tui::ScreenUpdate;
 
 /// How many records of a long turn are shown again at most.
 const MAX_REPLAYED_RECORDS: u64 = 1_000;
 
-impl Talk<'_> {
+impl Chat<'_> {
     /// Shows the turn that another process runs from its beginning, and follows it.
     pub(super) async fn attach(&mut self) {
-        if self.lines.are_typed() {
+        if self.lines.is_interactive() {
             // The next request reports what can't be read.
             let _ = self.events.rewind_to_turn(MAX_REPLAYED_RECORDS).await;
         }
@@ -23,7 +23,7 @@ impl Talk<'_> {
 
     /// Shows the open turn up to now, as if the terminal had been there.
     pub(super) async fn show_open_turn(&mut self) -> anyhow::Result<()> {
-        let Lines::Shown(_) = &self.lines else { return Ok(()) };
+        let LineSource::Screen(_) = &self.lines else { return Ok(()) };
         for event in self.events.of_open_turn(MAX_REPLAYED_RECORDS).await.unwrap_or_default() {
             self.see_others(&Watched::Event(event)).await?;
         }
@@ -42,7 +42,7 @@ impl Talk<'_> {
             let kind = EventKind::Partial { attempt, text };
             self.see(&Watched::Event(self.live(turn.number, kind)));
             // The text is whole now, and what is said next stands below it.
-            self.teller.tell(Tell::Interrupted);
+            self.teller.tell(ScreenUpdate::Interrupted);
             self.teller.aside("[interrupted here]");
         }
         for call in turn.calls.iter().filter(|call| call.is_open()) {
@@ -59,11 +59,11 @@ impl Talk<'_> {
 
     /// Shows what happens while the user has sent nothing, and what other clients have sent.
     pub(super) async fn see_others(&mut self, watched: &Watched) -> anyhow::Result<()> {
-        if let (Lines::Shown(_), Watched::Event(event)) = (&self.lines, watched)
+        if let (LineSource::Screen(_), Watched::Event(event)) = (&self.lines, watched)
             && let EventKind::InputTaken { .. } = event.kind
             && let Some(text) = self.events.new_input(event.seq).await?
         {
-            self.teller.tell(Tell::Entered(text));
+            self.teller.tell(ScreenUpdate::Entered(text));
         }
         self.see(watched);
         Ok(())

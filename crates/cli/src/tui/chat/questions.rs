@@ -1,20 +1,20 @@
-//! Questions in a conversation: what is open is shown, and whoever types can answer it.
+//! Open questions in the chat, and the answers that the user types.
 
 use longhaul_agent::Watched;
 use longhaul_protocol::{EventKind, QuestionId};
 
-use super::line_source::Lines;
-use super::{Next, Talk};
+use super::line_source::LineSource;
+use super::{Chat, ChatStep};
 use crate::exit;
 use crate::output::shortened;
 use crate::questions::{OpenQuestion, is_settled, open_questions, yes_or_no};
-use crate::short_id::{Named, find};
-use crate::tui::Tell;
+use crate::short_id::{IdMatch, find};
+use crate::tui::ScreenUpdate;
 
 const HOW: &str = "yes or no answers it; /answer TEXT is a no with its reason";
 
-impl Talk<'_> {
-    /// Looks which questions are open, and shows them.
+impl Chat<'_> {
+    /// Loads the open questions and shows them.
     pub(super) async fn look_for_questions(&mut self) -> anyhow::Result<()> {
         self.questions = open_questions(&self.session).await?;
         self.show_questions();
@@ -29,15 +29,15 @@ impl Talk<'_> {
         self.say_how();
     }
 
-    /// How a question is answered. A screen says it for as long as one is open.
+    /// Says how to answer. The screen shows it as long as a question is open.
     fn say_how(&mut self) {
         match self.lines {
-            Lines::Shown(_) => self.teller.tell(Tell::Questions(self.questions.clone())),
-            Lines::Plain(_) | Lines::Piped(_) => self.teller.note(HOW),
+            LineSource::Screen(_) => self.teller.tell(ScreenUpdate::Questions(self.questions.clone())),
+            LineSource::Plain(_) | LineSource::Piped(_) => self.teller.note(HOW),
         }
     }
 
-    /// Shows what a watcher saw, and keeps in mind what is asked.
+    /// Shows an event, and keeps track of the open questions.
     pub(super) fn see(&mut self, watched: &Watched) {
         let Watched::Event(event) = watched else { return self.teller.watched(watched) };
         if !self.events.is_new(event) {
@@ -58,7 +58,7 @@ impl Talk<'_> {
         }
     }
 
-    /// Takes a line for the answer to the oldest question that is open, if it says yes or no.
+    /// Answers the oldest open question if the line says yes or no. False if it does not.
     pub(super) async fn takes_for_answer(&mut self, line: &str) -> bool {
         let (Some(words), Some(open)) = (yes_or_no(line), self.questions.first()) else { return false };
         let id = open.id;
@@ -74,7 +74,7 @@ impl Talk<'_> {
             _ if arguments.is_empty() => {
                 return self.teller.note("what is the answer? /answer [ID] yes|no|TEXT");
             }
-            (Named::One(id), _) if !rest.trim().is_empty() => (id, rest.trim()),
+            (IdMatch::One(id), _) if !rest.trim().is_empty() => (id, rest.trim()),
             (_, []) => return self.teller.note("no question is open"),
             (_, [only]) => (only.id, arguments),
             (_, several) => {
@@ -96,14 +96,14 @@ impl Talk<'_> {
         }
     }
 
-    /// Nobody will answer any more. The turn and its question stay open.
-    pub(super) fn leave_asked(&mut self) -> Next {
+    /// Ends the chat with its questions open, and says how to answer them.
+    pub(super) fn leave_asked(&mut self) -> ChatStep {
         let key = self.session.key().to_owned();
         for open in &self.questions {
             self.teller.note(format!("to answer: {}  (or no, or why not)", open.command(&key)));
         }
         self.teller.note(format!("then, to go on: {}", self.resume()));
         self.code = exit::ASKED;
-        Next::Leave
+        ChatStep::Leave
     }
 }

@@ -1,4 +1,4 @@
-//! What the last rows of a screen tell: of the session, and of the tasks that go on.
+//! Feeds the last rows of the screen: facts about the session, and its running tasks.
 
 use std::time::Duration;
 
@@ -7,63 +7,62 @@ use longhaul_protocol::{EventKind, TaskId};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::MissedTickBehavior;
 
-use super::Talk;
-use super::line_source::Lines;
-use crate::commands::status::running;
-use crate::commands::tasks::board::{Board, Listed};
-use crate::commands::tasks::output_filter::{Reader, Shown};
-use crate::commands::tasks::output_reader::{Piece, Reading};
-use crate::tui::{Facts, Pill, Saved, Tell, Telling};
+use super::Chat;
+use super::line_source::LineSource;
+use crate::commands::status::running_tasks;
+use crate::commands::tasks::output_filter::{Audience, OutputFilter};
+use crate::commands::tasks::output_reader::{OutputChunk, OutputReader};
+use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
+use crate::tui::{SaveState, ScreenHandle, ScreenUpdate, StatusFacts, TaskPill};
 
-/// How often it is looked what a task has printed, while one runs. Whoever prints tells nobody.
-const LOOK: Duration = Duration::from_secs(1);
-/// So much of its output may hold its last line.
-const LAST: u64 = 4 << 10;
+/// How often the output of running tasks is read. Nothing announces new output.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The end of the output in which the last line is looked for.
+const TAIL_BYTES: u64 = 4 << 10;
 
-/// Ends with whoever has it.
-pub(super) struct Looking(JoinHandle<()>);
+/// A background task that is aborted on drop.
+pub(super) struct StatusFeed(JoinHandle<()>);
 
-impl Drop for Looking {
+impl Drop for StatusFeed {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl Talk<'_> {
-    /// Tells the screen what the session is, and goes on to tell it of tasks.
-    pub(super) async fn look(&mut self) -> anyhow::Result<()> {
-        let Lines::Shown(screen) = &self.lines else { return Ok(()) };
-        let telling = screen.telling();
+impl Chat<'_> {
+    /// Shows the facts of the session, and starts to feed its tasks to the screen.
+    pub(super) async fn start_status_feed(&mut self) -> anyhow::Result<()> {
+        let LineSource::Screen(screen) = &self.lines else { return Ok(()) };
+        let handle = screen.handle();
         let state = self.session.state().await?;
         let report = self.runtime.context_report(&state).await;
-        let saved = if state.head > 0 { Saved::All } else { Saved::Nothing };
+        let saved = if state.head > 0 { SaveState::All } else { SaveState::Nothing };
         let used = (state.head > 0).then(|| report.tokens());
         let window = report.window.map(|window| window.tokens);
-        self.teller.facts(Facts { model: report.model, window, used, cost: 0.0, saved });
-        let tasks = Tasks {
+        self.teller.facts(StatusFacts { model: report.model, window, used, cost: 0.0, saved });
+        let feed = TaskFeed {
             board: self.board.clone(),
             redactor: self.runtime.redactor().clone(),
             session: self.session.clone(),
-            telling,
+            screen: handle,
         };
-        self.looking = Some(Looking(tokio::spawn(tasks.tell(self.session.watch()))));
+        self.status_feed = Some(StatusFeed(tokio::spawn(feed.run(self.session.watch()))));
         Ok(())
     }
 }
 
-/// The tasks of a session, and who wants to know of them.
-struct Tasks {
-    board: Board,
+struct TaskFeed {
+    board: TaskRegistry,
     redactor: Redactor,
     session: Session,
-    telling: Telling,
+    screen: ScreenHandle,
 }
 
-impl Tasks {
-    async fn tell(self, mut watcher: Watcher) {
-        let mut some_run = self.tell_now().await;
-        let mut looks = tokio::time::interval(LOOK);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+impl TaskFeed {
+    async fn run(self, mut watcher: Watcher) {
+        let mut some_run = self.show_tasks().await;
+        let mut polls = tokio::time::interval(POLL_INTERVAL);
+        polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 watched = watcher.next() => match watched {
@@ -75,25 +74,29 @@ impl Tasks {
                     Some(Watched::Missed { .. }) => some_run = true,
                     None => return,
                 },
-                _ = looks.tick(), if some_run => some_run = self.tell_now().await,
+                _ = polls.tick(), if some_run => some_run = self.show_tasks().await,
             }
         }
     }
 
-    /// Whether any task goes on.
-    async fn tell_now(&self) -> bool {
+    /// Shows the running tasks. Returns whether there are any.
+    async fn show_tasks(&self) -> bool {
         let Some(id) = self.session.id() else { return false };
-        let tasks = running(&self.board, self.session.key(), id).await.unwrap_or_default();
+        let tasks = running_tasks(&self.board, self.session.key(), id).await.unwrap_or_default();
         let mut pills = Vec::with_capacity(tasks.len());
         for task in &tasks {
-            pills.push(Pill { id: task.id(), what: task.what(), last: self.last_line(task).await });
+            pills.push(TaskPill {
+                id: task.id(),
+                what: task.description(),
+                last: self.last_line(task).await,
+            });
         }
         let some_run = !pills.is_empty();
-        self.telling.tell(Tell::Pills(pills));
+        self.screen.send(ScreenUpdate::Pills(pills));
         some_run
     }
 
-    async fn last_line(&self, task: &Listed) -> String {
+    async fn last_line(&self, task: &TaskEntry) -> String {
         let Ok(tasks) = self.board.tasks().cloned() else { return String::new() };
         let (id, redactor) = (task.id(), self.redactor.clone());
         let read = spawn_blocking(move || last_line(&tasks, id, &redactor)).await;
@@ -109,16 +112,16 @@ fn last_line(
     let output = tasks.output(id)?;
     let printed = output.printed()?;
     let mut text = Vec::new();
-    let mut write = |piece| {
-        if let Piece::Bytes(bytes) = piece {
+    let mut write = |chunk| {
+        if let OutputChunk::Bytes(bytes) = chunk {
             text.extend_from_slice(&bytes);
         }
         Ok(())
     };
-    let shown = Shown::new(redactor, Reader::Person);
-    let mut reading = Reading::new(output, printed.saturating_sub(LAST), shown, &mut write)?;
-    reading.read_until(printed)?;
-    reading.finish()?;
+    let filter = OutputFilter::new(redactor, Audience::Person);
+    let mut reader = OutputReader::new(output, printed.saturating_sub(TAIL_BYTES), filter, &mut write)?;
+    reader.read_until(printed)?;
+    reader.finish()?;
     let text = String::from_utf8_lossy(&text);
     Ok(text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default().to_owned())
 }

@@ -7,17 +7,17 @@ use longhaul_agent::{PendingRequest, Request, RequestOutcome, Watched};
 use longhaul_protocol::{EventKind, Input, InputId, JoinMode, OrderKind, Outcome, TurnEnded};
 use tokio::time::Instant;
 
-use super::line_source::{Lines, Typed};
-use super::slash::memory::gone_through;
-use super::slash::tasks::Moment;
-use super::{Next, Talk};
+use super::line_source::{LineEvent, LineSource};
+use super::slash::memory::finish_extraction;
+use super::slash::tasks::TurnPhase;
+use super::{Chat, ChatStep};
 use crate::commands::compact::nothing_to_compact;
 use crate::one_shot::{code_of, nothing_to};
 use crate::output::shortened;
 use crate::session_lookup::refuse_trashed;
-use crate::signals::INTERRUPT;
+use crate::signals::SIGINT;
 use crate::tui::Activity;
-use crate::tui::chat::slash::{Action, Entry, Row, When, read};
+use crate::tui::chat::slash::{Availability, SlashAction, SlashCommand, SlashInput, parse_line};
 use crate::tui::terminal::Terminal;
 use crate::{event_text, exit, panics};
 
@@ -52,13 +52,13 @@ struct Countdown {
     next: Instant,
 }
 
-impl Talk<'_> {
+impl Chat<'_> {
     /// Sees a turn through, and what was said while it ran.
-    pub(super) async fn turn(&mut self, request: Request) -> anyhow::Result<Next> {
+    pub(super) async fn turn(&mut self, request: Request) -> anyhow::Result<ChatStep> {
         if let Err(error) = refuse_trashed(&*self.runtime.journal(), self.session.key()).await {
             self.teller.note(format!("{error:#}"));
             self.code = exit::BAD_USAGE;
-            return Ok(Next::Line);
+            return Ok(ChatStep::Line);
         }
         let mut request = request;
         let mut is_first = true;
@@ -86,9 +86,9 @@ impl Talk<'_> {
                 RequestOutcome::Nothing | RequestOutcome::Abandoned | RequestOutcome::Settled(_) => {}
             }
             match meanwhile {
-                Meanwhile { leaves: true, .. } => return Ok(Next::Leave),
+                Meanwhile { leaves: true, .. } => return Ok(ChatStep::Leave),
                 Meanwhile { said_more: true, .. } => (request, is_first) = (Request::Resume, false),
-                _ => return Ok(Next::Line),
+                _ => return Ok(ChatStep::Line),
             }
         }
     }
@@ -98,7 +98,7 @@ impl Talk<'_> {
         &mut self,
         request: &Request,
         meanwhile: &mut Meanwhile,
-    ) -> anyhow::Result<Result<RequestOutcome, Next>> {
+    ) -> anyhow::Result<Result<RequestOutcome, ChatStep>> {
         let mut pending = self.events.begin(request.clone());
         meanwhile.is_accepted = !matches!(request, Request::Send(_));
         self.teller.activity(Activity::Turn);
@@ -112,43 +112,43 @@ impl Talk<'_> {
                 return Ok(Err(self.leave_asked()));
             }
             // Whoever waits to leave may still end the turn; where Ctrl-C is a key, nothing else would tell of it.
-            let heeds_keys = !meanwhile.leaves || matches!(self.lines, Lines::Shown(_));
-            let Self { lines, ends, remembering, .. } = self;
-            let typing = async { if is_asked { lines.next().await } else { lines.during_turn().await } };
+            let heeds_keys = !meanwhile.leaves || matches!(self.lines, LineSource::Screen(_));
+            let Self { lines, signals, remembering, .. } = self;
+            let typing = async { if is_asked { lines.next().await } else { lines.next_during_turn().await } };
             let tick = meanwhile.countdown.as_ref().map(|countdown| countdown.next);
             tokio::select! {
                 biased;
-                number = ends.next() => match number {
-                    INTERRUPT => self.interrupted(&mut pending, meanwhile).await,
-                    number => return Ok(Err(Next::Suspend(number))),
+                number = signals.next() => match number {
+                    SIGINT => self.interrupted(&mut pending, meanwhile).await,
+                    number => return Ok(Err(ChatStep::Suspend(number))),
                 },
                 watched = pending.next() => match watched {
                     Some(watched) => {
-                        panics::rehearse(&watched);
+                        panics::panic_for_tests(&watched);
                         self.show(&watched, meanwhile);
                     }
                     None => break,
                 },
-                done = gone_through(remembering) => self.say_gone_through(done),
+                done = finish_extraction(remembering) => self.note_extraction(done),
                 () = tokio::time::sleep_until(accepted_by), if !meanwhile.is_accepted => {
                     meanwhile.is_accepted = true;
                 }
                 typed = typing, if meanwhile.is_accepted && heeds_keys => match typed {
-                    Typed::Line(_) if meanwhile.leaves => self.teller.note(LEAVING),
-                    Typed::Line(line) => self.heed(&line, &mut pending, meanwhile).await?,
+                    LineEvent::Line(_) if meanwhile.leaves => self.teller.note(LEAVING),
+                    LineEvent::Line(line) => self.heed(&line, &mut pending, meanwhile).await?,
                     // It leaves when the turn has ended by itself.
-                    Typed::End => {
+                    LineEvent::End => {
                         meanwhile.leaves = true;
-                        if let Lines::Shown(_) = self.lines {
+                        if let LineSource::Screen(_) = self.lines {
                             self.teller.note("this leaves when the turn has ended; Ctrl-C ends it now");
                         }
                     }
-                    Typed::Interrupt => self.interrupted(&mut pending, meanwhile).await,
-                    Typed::Escape => {
+                    LineEvent::Interrupt => self.interrupted(&mut pending, meanwhile).await,
+                    LineEvent::Escape => {
                         meanwhile.is_cancelled = true;
                         pending.cancel();
                     }
-                    Typed::Lost => return Ok(Err(Next::Suspend(1))),
+                    LineEvent::Lost => return Ok(Err(ChatStep::Suspend(1))),
                 },
                 () = at(tick), if tick.is_some() => self.count_down(meanwhile),
             }
@@ -160,7 +160,7 @@ impl Talk<'_> {
             Err(error) => {
                 self.teller.note(error);
                 self.code = exit::FAILED;
-                return Ok(Err(if meanwhile.leaves { Next::Leave } else { Next::Line }));
+                return Ok(Err(if meanwhile.leaves { ChatStep::Leave } else { ChatStep::Line }));
             }
         }))
     }
@@ -168,14 +168,14 @@ impl Talk<'_> {
     /// Ctrl-C ends the turn; once more, the process.
     async fn interrupted(&mut self, pending: &mut PendingRequest, meanwhile: &mut Meanwhile) {
         if meanwhile.interrupts > 0 {
-            self.leave_at_once(INTERRUPT).await;
+            self.leave_at_once(SIGINT).await;
         }
         meanwhile.interrupts += 1;
         meanwhile.is_cancelled = true;
         // Whoever ends a script does not want its next line.
-        if !self.lines.are_typed() {
+        if !self.lines.is_interactive() {
             meanwhile.leaves = true;
-            self.code = exit::SIGNAL + INTERRUPT;
+            self.code = exit::SIGNAL + SIGINT;
         }
         pending.cancel();
     }
@@ -188,7 +188,7 @@ impl Talk<'_> {
             matches!(event.kind, EventKind::InputAccepted { .. } | EventKind::InputTaken { .. });
         if let EventKind::RetryWait { class, delay_ms, .. } = &event.kind
             && *delay_ms > LONG_WAIT_MS
-            && matches!(self.lines, Lines::Plain(_))
+            && matches!(self.lines, LineSource::Plain(_))
             && std::io::stderr().is_terminal()
         {
             let now = Instant::now();
@@ -224,15 +224,15 @@ impl Talk<'_> {
         pending: &mut PendingRequest,
         meanwhile: &mut Meanwhile,
     ) -> anyhow::Result<()> {
-        let entry = read(line);
-        if let Entry::Command(..) = entry {
+        let entry = parse_line(line);
+        if let SlashInput::Command(..) = entry {
             self.session.touch();
         }
         match entry {
-            Entry::Nothing => {}
-            Entry::Mistake(words) => self.teller.note(words),
-            Entry::Say(text) if self.takes_for_answer(&text).await => {}
-            Entry::Say(text) => {
+            SlashInput::Nothing => {}
+            SlashInput::Mistake(words) => self.teller.note(words),
+            SlashInput::Say(text) if self.takes_for_answer(&text).await => {}
+            SlashInput::Say(text) => {
                 let input = Input { id: InputId::generate(), text, images: vec![], mode: JoinMode::Join };
                 match self.session.put(input, None).await {
                     Ok(_) => meanwhile.said_more = true,
@@ -240,25 +240,25 @@ impl Talk<'_> {
                 }
                 self.show_questions();
             }
-            Entry::Command(Row { name, when: When::BetweenTurns, .. }, _) => {
+            SlashInput::Command(SlashCommand { name, when: Availability::BetweenTurns, .. }, _) => {
                 self.teller.note(format!("{name} is for between turns; Ctrl-C ends this one"));
             }
-            Entry::Command(row, arguments) => match row.action {
-                Action::Cancel => {
+            SlashInput::Command(row, arguments) => match row.action {
+                SlashAction::Cancel => {
                     meanwhile.is_cancelled = true;
                     pending.cancel();
                 }
-                Action::Exit => {
+                SlashAction::Exit => {
                     (meanwhile.leaves, meanwhile.is_cancelled) = (true, true);
                     pending.cancel();
                 }
-                Action::Answer => self.answer_command(&arguments).await,
-                Action::Tasks => self.tasks_command(&arguments, Moment::DuringTurn).await?,
-                Action::Memory => self.memory_command(&arguments).await,
-                Action::Remember => self.remember_command(&arguments, Moment::DuringTurn).await,
-                Action::Retry => self.hurry().await?,
-                Action::Session => drop(self.session_command(&arguments, Moment::DuringTurn).await?),
-                action => self.answer(action, &arguments).await,
+                SlashAction::Answer => self.answer_command(&arguments).await,
+                SlashAction::Tasks => self.tasks_command(&arguments, TurnPhase::DuringTurn).await?,
+                SlashAction::Memory => self.memory_command(&arguments).await,
+                SlashAction::Remember => self.remember_command(&arguments, TurnPhase::DuringTurn).await,
+                SlashAction::Retry => self.hurry().await?,
+                SlashAction::Session => drop(self.session_command(&arguments, TurnPhase::DuringTurn).await?),
+                action => self.info_command(action, &arguments).await,
             },
         }
         Ok(())
@@ -272,7 +272,7 @@ impl Talk<'_> {
     async fn say_how_it_ended(&mut self, ended: &TurnEnded) -> anyhow::Result<()> {
         let Some(what) = event_text::end_of_turn(ended.outcome, ended.error.as_deref()) else {
             // Whoever types has seen what went wrong before; a script ends with it.
-            if self.lines.are_typed() {
+            if self.lines.is_interactive() {
                 self.code = exit::DONE;
             }
             return Ok(());

@@ -1,22 +1,21 @@
-//! Pieces of the input that are shown as one: a long paste as `[pasted 120 lines]`.
+//! Chips: parts of the input that are shown as one label, such as a long paste as `[pasted 120 lines]`.
 //!
-//! In the text, each is one mark from a private-use plane, so that the cursor and the keys take it for one character. A
-//! mark that somebody types or pastes becomes a piece as well: no mark in the text is without its place in the table.
+//! In the text each chip is one mark character from a private-use plane, so that cursor and keys treat it as one character. A mark that the
+//! user types or pastes becomes a chip, too: every mark in the text has its chip.
 
-/// The marks: the last private-use plane.
-const MARKS: std::ops::RangeInclusive<char> = '\u{10_0000}'..='\u{10_FFFD}';
-/// A paste with more lines or bytes than these is one piece.
-const PASTED_LINES: usize = 20;
-const PASTED_BYTES: usize = 4096;
-/// A text that is put there to be edited may be longer, as long as a key stays quick.
-const EDITED_BYTES: usize = 64 * 1024;
+/// The last private-use plane.
+const CHIP_MARKS: std::ops::RangeInclusive<char> = '\u{10_0000}'..='\u{10_FFFD}';
+/// A paste with more lines or bytes becomes a chip.
+const MAX_PASTED_LINES: usize = 20;
+const MAX_PASTED_BYTES: usize = 4096;
+/// A recalled text may be longer than a paste before it becomes a chip; keys still stay fast.
+const MAX_EDITABLE_BYTES: usize = 64 * 1024;
 
-/// Whether a character of the text stands for a piece.
 pub(super) fn is_mark(character: char) -> bool {
-    MARKS.contains(&character)
+    CHIP_MARKS.contains(&character)
 }
 
-/// The text with line feeds alone as ends of lines, and without other control characters but tabs.
+/// The text with `\n` as line breaks, and without control characters except tabs.
 pub(super) fn clean(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     match text.chars().any(is_unwanted) {
@@ -29,17 +28,14 @@ fn is_unwanted(character: char) -> bool {
     character.is_control() && !matches!(character, '\n' | '\t')
 }
 
-/// Whether a paste is shown as one piece.
 pub(super) fn is_long_paste(text: &str) -> bool {
-    text.len() > PASTED_BYTES || text.lines().nth(PASTED_LINES).is_some() || text.contains(is_mark)
+    text.len() > MAX_PASTED_BYTES || text.lines().nth(MAX_PASTED_LINES).is_some() || text.contains(is_mark)
 }
 
-/// Whether a text that is put there to be edited is shown as one piece nevertheless.
 pub(super) fn is_too_long_to_edit(text: &str) -> bool {
-    text.len() > EDITED_BYTES || text.contains(is_mark)
+    text.len() > MAX_EDITABLE_BYTES || text.contains(is_mark)
 }
 
-/// How a piece is shown.
 pub(super) fn pasted_label(text: &str) -> String {
     match (text.lines().count(), text.len()) {
         (..=1, bytes @ 1000..) => format!("[pasted {} kB]", bytes.div_ceil(1000)),
@@ -53,54 +49,53 @@ struct Chip {
     label: String,
 }
 
-/// The pieces by their marks.
+/// The chips by their marks.
 #[derive(Default)]
 pub(super) struct Chips {
-    kept: Vec<Chip>,
+    chips: Vec<Chip>,
 }
 
 impl Chips {
-    /// A mark for a text. Places whose marks stand in none of the texts that are in use are taken again, so that what was
-    /// deleted does not stay in memory for ever. None, if there are no more marks.
-    pub(super) fn keep<'a>(
+    /// Adds a chip and returns its mark. Chips whose marks are in none of the texts `in_use` are replaced, so that deleted ones don't stay in
+    /// memory. `None` if there are no more marks.
+    pub(super) fn add<'a>(
         &mut self,
         text: String,
         label: String,
         in_use: impl Iterator<Item = &'a str>,
     ) -> Option<char> {
-        if let Some(same) = self.kept.iter().position(|chip| chip.text == text && chip.label == label) {
+        if let Some(same) = self.chips.iter().position(|chip| chip.text == text && chip.label == label) {
             return mark_of(same);
         }
-        let mut is_used = vec![false; self.kept.len()];
-        for place in in_use.flat_map(str::chars).filter_map(place_of) {
-            if let Some(used) = is_used.get_mut(place) {
+        let mut is_used = vec![false; self.chips.len()];
+        for index in in_use.flat_map(str::chars).filter_map(index_of) {
+            if let Some(used) = is_used.get_mut(index) {
                 *used = true;
             }
         }
-        let free = is_used.iter().position(|used| !used).unwrap_or(self.kept.len());
+        let free = is_used.iter().position(|used| !used).unwrap_or(self.chips.len());
         let mark = mark_of(free)?;
         let chip = Chip { text, label };
-        match self.kept.get_mut(free) {
-            Some(place) => *place = chip,
-            None => self.kept.push(chip),
+        match self.chips.get_mut(free) {
+            Some(unused) => *unused = chip,
+            None => self.chips.push(chip),
         }
         Some(mark)
     }
 
-    /// How a mark is shown.
     pub(super) fn label(&self, mark: char) -> &str {
         self.chip(mark).map_or("\u{FFFD}", |chip| &chip.label)
     }
 
-    /// How many bytes a text has with its pieces.
+    /// Bytes of a text with its chips expanded.
     pub(super) fn size(&self, text: &str) -> usize {
-        let pieces = text.chars().filter(|character| is_mark(*character));
+        let marks = text.chars().filter(|character| is_mark(*character));
         let more =
             |mark: char| self.chip(mark).map_or(0, |chip| chip.text.len()).saturating_sub(mark.len_utf8());
-        text.len() + pieces.map(more).sum::<usize>()
+        text.len() + marks.map(more).sum::<usize>()
     }
 
-    /// The text with the pieces in place of their marks.
+    /// The text with its chips expanded.
     pub(super) fn expand(&self, text: &str) -> String {
         if !text.contains(is_mark) {
             return text.to_owned();
@@ -116,15 +111,15 @@ impl Chips {
     }
 
     fn chip(&self, mark: char) -> Option<&Chip> {
-        self.kept.get(place_of(mark)?)
+        self.chips.get(index_of(mark)?)
     }
 }
 
-fn mark_of(place: usize) -> Option<char> {
-    let mark = char::from_u32(u32::try_from(place).ok()?.checked_add(u32::from(*MARKS.start()))?)?;
+fn mark_of(index: usize) -> Option<char> {
+    let mark = char::from_u32(u32::try_from(index).ok()?.checked_add(u32::from(*CHIP_MARKS.start()))?)?;
     is_mark(mark).then_some(mark)
 }
 
-fn place_of(mark: char) -> Option<usize> {
-    is_mark(mark).then(|| (u32::from(mark) - u32::from(*MARKS.start())) as usize)
+fn index_of(mark: char) -> Option<usize> {
+    is_mark(mark).then(|| (u32::from(mark) - u32::from(*CHIP_MARKS.start())) as usize)
 }

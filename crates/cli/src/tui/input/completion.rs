@@ -1,4 +1,4 @@
-//! What could be meant by what is typed so far: slash commands, and files after `@`.
+//! Completion of slash commands, and of files after `@`.
 
 use std::path::PathBuf;
 
@@ -6,26 +6,26 @@ use ratatui::text::Line;
 
 use super::chips::is_mark;
 use super::files;
-use super::files::{Entry, Kind};
-use super::graphemes::list as listed;
-use crate::tui::chat::slash::Row;
+use super::files::{FileEntry, FileKind};
+use super::graphemes::list as render_list;
+use crate::tui::chat::slash::SlashCommand;
 
-/// How many rows the list has.
+/// Rows of the list.
 pub(super) const ROWS: usize = 6;
-/// How far before the cursor a path may begin.
-const LONGEST_PATH: usize = 1024;
+/// The longest completed part, in bytes before the cursor.
+const MAX_COMPLETED_BYTES: usize = 1024;
 
-/// Where completions come from.
-pub(crate) struct Sources {
-    pub(crate) commands: &'static [Row],
-    /// The folder that the paths of files begin at.
+pub(crate) struct CompletionSources {
+    pub(crate) commands: &'static [SlashCommand],
+    /// Paths are relative to this folder.
     pub(crate) work_dir: PathBuf,
 }
 
-/// What may be put in place of what is typed.
+/// A possible completion.
 struct Candidate {
-    shown: String,
-    about: String,
+    label: String,
+    detail: String,
+    /// Replaces the completed part.
     text: String,
     after: After,
 }
@@ -33,74 +33,66 @@ struct Candidate {
 /// What happens after a completion is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
-    /// It is complete.
     Close,
-    /// A folder: what is in it may be meant.
-    GoOn,
+    /// The completion of a folder goes on with its entries.
+    Continue,
 }
 
-/// The list that is open.
+/// The open list.
 pub(super) struct Completion {
-    /// Where in the text the completed part begins; it ends at the cursor.
+    /// Start of the completed part, which ends at the cursor.
     from: usize,
     candidates: Vec<Candidate>,
-    chosen: usize,
-    choice: Choice,
-}
-
-/// Who chose the row: Enter takes only what a person has chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Choice {
-    First,
-    Person,
+    selected: usize,
+    /// Enter accepts only a row that the user has selected.
+    selected_by_user: bool,
 }
 
 impl Completion {
     pub(super) fn up(&mut self) {
-        self.choice = Choice::Person;
-        self.chosen = self.chosen.checked_sub(1).unwrap_or(self.candidates.len() - 1);
+        self.selected_by_user = true;
+        self.selected = self.selected.checked_sub(1).unwrap_or(self.candidates.len() - 1);
     }
 
     pub(super) fn down(&mut self) {
-        self.choice = Choice::Person;
-        self.chosen = (self.chosen + 1) % self.candidates.len();
+        self.selected_by_user = true;
+        self.selected = (self.selected + 1) % self.candidates.len();
     }
 
-    /// Whether Enter accepts the row.
-    pub(super) fn was_chosen(&self) -> bool {
-        self.choice == Choice::Person
+    pub(super) fn was_selected_by_user(&self) -> bool {
+        self.selected_by_user
     }
 
-    /// Where the accepted text goes, the text, and what happens then.
-    pub(super) fn accepted(&self) -> (usize, &str, After) {
-        let candidate = &self.candidates[self.chosen];
+    /// The start of the completed part, its replacement, and what comes next.
+    pub(super) fn accept(&self) -> (usize, &str, After) {
+        let candidate = &self.candidates[self.selected];
         (self.from, &candidate.text, candidate.after)
     }
 
     pub(super) fn lines(&self, width: usize, height: usize) -> Vec<Line<'static>> {
         let rows =
-            self.candidates.iter().map(|candidate| (candidate.shown.as_str(), candidate.about.as_str()));
-        listed(rows, self.chosen, width, height.min(ROWS))
+            self.candidates.iter().map(|candidate| (candidate.label.as_str(), candidate.detail.as_str()));
+        render_list(rows, self.selected, width, height.min(ROWS))
     }
 }
 
-/// Finds completions; remembers the folder that it has looked at while its list is open.
+/// Finds completions. Keeps the entries of a folder while the list is open.
 pub(super) struct Completer {
-    sources: Sources,
-    seen: Option<(String, Vec<Entry>)>,
+    sources: CompletionSources,
+    cached: Option<(String, Vec<FileEntry>)>,
 }
 
 impl Completer {
-    pub(super) fn new(sources: Sources) -> Self {
-        Self { sources, seen: None }
+    pub(super) fn new(sources: CompletionSources) -> Self {
+        Self { sources, cached: None }
     }
 
-    /// The list was closed: the next one looks at the folder again.
+    /// Forgets the entries when the list is closed.
     pub(super) fn forget(&mut self) {
-        self.seen = None;
+        self.cached = None;
     }
 
-    /// What could be meant by the text before the cursor.
+    /// The completions of the text before the cursor.
     pub(super) fn find(&mut self, text: &str, cursor: usize) -> Option<Completion> {
         let (from, candidates) = match command_part(text, cursor) {
             Some(part) => (0, self.commands(part)),
@@ -110,18 +102,18 @@ impl Completer {
             }
         };
         let is_empty = candidates.is_empty();
-        (!is_empty).then_some(Completion { from, candidates, chosen: 0, choice: Choice::First })
+        (!is_empty).then_some(Completion { from, candidates, selected: 0, selected_by_user: false })
     }
 
     fn commands(&self, part: &str) -> Vec<Candidate> {
-        let row = |row: &'static Row| {
+        let row = |row: &'static SlashCommand| {
             let names = std::iter::once(&row.name).chain(row.aliases);
             let name = names.copied().find(|name| name.starts_with(part))?;
-            let (shown, text) = match row.arguments.is_empty() {
+            let (label, text) = match row.arguments.is_empty() {
                 true => (name.to_owned(), name.to_owned()),
                 false => (format!("{name} {}", row.arguments), format!("{name} ")),
             };
-            Some(Candidate { shown, about: row.help.to_owned(), text, after: After::Close })
+            Some(Candidate { label, detail: row.help.to_owned(), text, after: After::Close })
         };
         self.sources.commands.iter().filter_map(row).collect()
     }
@@ -131,38 +123,37 @@ impl Completer {
             .text
             .rsplit_once('/')
             .map_or(("", path.text), |(_, name)| (&path.text[..path.text.len() - name.len()], name));
-        if self.seen.as_ref().is_none_or(|(seen, _)| seen != folder) {
-            self.seen = Some((folder.to_owned(), files::list(&self.sources.work_dir, folder)));
+        if self.cached.as_ref().is_none_or(|(cached, _)| cached != folder) {
+            self.cached = Some((folder.to_owned(), files::list(&self.sources.work_dir, folder)));
         }
-        let Some((_, entries)) = &self.seen else { return Vec::new() };
+        let Some((_, entries)) = &self.cached else { return Vec::new() };
         let wanted = name.to_lowercase();
-        let is_meant = |entry: &&Entry| {
+        let fits = |entry: &&FileEntry| {
             entry.name.to_lowercase().starts_with(&wanted)
                 && (wanted.starts_with('.') || !entry.name.starts_with('.'))
         };
-        entries.iter().filter(is_meant).map(|entry| candidate(folder, entry, path.quotes)).collect()
+        entries.iter().filter(fits).map(|entry| candidate(folder, entry, path.quotes)).collect()
     }
 }
 
-/// How a file or a folder is put into the text: in quotes, if it would not be one word otherwise. Those of a folder stay
-/// open, since a path goes on after it.
-fn candidate(folder: &str, entry: &Entry, quotes: Quotes) -> Candidate {
+/// The completion to a file or a folder, in quotes if the path has white space. The quotes of a folder stay open, since the path goes on.
+fn candidate(folder: &str, entry: &FileEntry, quotes: Quotes) -> Candidate {
     let path = format!("{folder}{}", entry.name);
     let is_quoted = quotes == Quotes::Open || path.contains(char::is_whitespace);
-    let (shown, text, after) = match (entry.kind, is_quoted) {
-        (Kind::File, true) => (entry.name.clone(), format!("@\"{path}\" "), After::Close),
-        (Kind::File, false) => (entry.name.clone(), format!("@{path} "), After::Close),
-        (Kind::Folder, true) => (format!("{}/", entry.name), format!("@\"{path}/"), After::GoOn),
-        (Kind::Folder, false) => (format!("{}/", entry.name), format!("@{path}/"), After::GoOn),
+    let (label, text, after) = match (entry.kind, is_quoted) {
+        (FileKind::File, true) => (entry.name.clone(), format!("@\"{path}\" "), After::Close),
+        (FileKind::File, false) => (entry.name.clone(), format!("@{path} "), After::Close),
+        (FileKind::Folder, true) => (format!("{}/", entry.name), format!("@\"{path}/"), After::Continue),
+        (FileKind::Folder, false) => (format!("{}/", entry.name), format!("@{path}/"), After::Continue),
     };
-    Candidate { shown, about: String::new(), text, after }
+    Candidate { label, detail: String::new(), text, after }
 }
 
-/// The beginning of a command: the whole text, which has no other words yet.
+/// The slash command being typed, which must be the whole text.
 fn command_part(text: &str, cursor: usize) -> Option<&str> {
     let is_part = text.starts_with('/')
         && cursor == text.len()
-        && text.len() <= LONGEST_PATH
+        && text.len() <= MAX_COMPLETED_BYTES
         && !text.contains(|character: char| character.is_whitespace() || is_mark(character));
     is_part.then_some(text)
 }
@@ -173,7 +164,7 @@ enum Quotes {
     Open,
 }
 
-/// The beginning of a path: where its `@` stands, and what follows up to the cursor.
+/// The path being typed: the offset of its `@`, and the text up to the cursor.
 struct PathPart<'a> {
     from: usize,
     text: &'a str,
@@ -184,7 +175,7 @@ fn path_part(text: &str, cursor: usize) -> Option<PathPart<'_>> {
     if text[cursor..].chars().next().is_some_and(|after| !after.is_whitespace()) {
         return None;
     }
-    let earliest = text.ceil_char_boundary(cursor.saturating_sub(LONGEST_PATH));
+    let earliest = text.ceil_char_boundary(cursor.saturating_sub(MAX_COMPLETED_BYTES));
     let line = text[earliest..cursor].rfind('\n').map_or(earliest, |at| earliest + at + 1);
     let before = &text[line..cursor];
     let is_free = |at: usize| text[..line + at].chars().next_back().is_none_or(char::is_whitespace);

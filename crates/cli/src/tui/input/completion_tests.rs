@@ -4,10 +4,10 @@ use std::path::Path;
 use super::*;
 use crate::tui::chat::slash::COMMANDS;
 
-static ROWS_OF_COMMANDS: [Row; COMMANDS.len()] = COMMANDS;
+static ROWS_OF_COMMANDS: [SlashCommand; COMMANDS.len()] = COMMANDS;
 
 fn completer(work_dir: &Path) -> Completer {
-    Completer::new(Sources { commands: &ROWS_OF_COMMANDS, work_dir: work_dir.to_owned() })
+    Completer::new(CompletionSources { commands: &ROWS_OF_COMMANDS, work_dir: work_dir.to_owned() })
 }
 
 /// What is offered for a text with the cursor at its end, as it would be put there.
@@ -90,9 +90,10 @@ fn nothing_outside_the_folder_of_work_is_offered() {
 
 #[test]
 fn a_huge_folder_is_looked_at_in_part() {
-    let names: Vec<String> = (0..files::LOOKED_AT + 100).map(|number| format!("file-{number}")).collect();
+    let names: Vec<String> =
+        (0..files::MAX_DIR_ENTRIES + 100).map(|number| format!("file-{number}")).collect();
     let folder = folder(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut completer = completer(folder.path());
 
-    assert_eq!(offered(&mut completer, "@file").len(), files::LOOKED_AT);
+    assert_eq!(offered(&mut completer, "@file").len(), files::MAX_DIR_ENTRIES);
 }

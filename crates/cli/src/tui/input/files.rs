@@ -1,4 +1,4 @@
-//! The files and folders of one folder below the folder of work, for `@`.
+//! The files of a folder in the work folder, for completion after `@`.
 
 use std::fs::DirEntry;
 use std::path::{Component, Path, PathBuf};
@@ -8,36 +8,35 @@ use ignore::gitignore::Gitignore;
 
 use super::chips::is_mark;
 
-/// How many entries of a folder are looked at; more would be felt while typing.
-pub(super) const LOOKED_AT: usize = 500;
+/// Entries read of a folder: more would delay typing.
+pub(super) const MAX_DIR_ENTRIES: usize = 500;
 
-/// A file or a folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
+pub(super) struct FileEntry {
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: FileKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     File,
     Folder,
 }
 
-/// What a folder below the folder of work holds that git would not ignore, sorted. Nothing, if it can't be read or leads
-/// out of there.
-pub(super) fn list(work_dir: &Path, folder: &str) -> Vec<Entry> {
-    let Some(folder) = below(work_dir, folder) else { return Vec::new() };
+/// The entries of a folder that git would not ignore, sorted. Empty if the folder can't be read or is outside of the work folder.
+pub(super) fn list(work_dir: &Path, folder: &str) -> Vec<FileEntry> {
+    let Some(folder) = resolve_inside(work_dir, folder) else { return Vec::new() };
     let Ok(found) = std::fs::read_dir(&folder) else { return Vec::new() };
-    let rules = rules_of(&folder, work_dir);
-    let entries = found.take(LOOKED_AT).filter_map(Result::ok).filter_map(|entry| named(&entry, &rules));
-    let mut entries: Vec<Entry> = entries.collect();
+    let rules = ignore_rules(&folder, work_dir);
+    let entries =
+        found.take(MAX_DIR_ENTRIES).filter_map(Result::ok).filter_map(|entry| visible_entry(&entry, &rules));
+    let mut entries: Vec<FileEntry> = entries.collect();
     entries.sort();
     entries
 }
 
-/// The folder, if it is where it says: neither `..` nor an absolute path nor a link leads out of the folder of work.
-fn below(work_dir: &Path, folder: &str) -> Option<PathBuf> {
+/// The canonical path of a folder, unless `..`, an absolute path or a link leads out of the work folder.
+fn resolve_inside(work_dir: &Path, folder: &str) -> Option<PathBuf> {
     let is_plain = |component| matches!(component, Component::Normal(_) | Component::CurDir);
     if !Path::new(folder).components().all(is_plain) {
         return None;
@@ -46,7 +45,7 @@ fn below(work_dir: &Path, folder: &str) -> Option<PathBuf> {
     real.starts_with(work_dir.canonicalize().ok()?).then_some(real)
 }
 
-fn named(entry: &DirEntry, rules: &[Gitignore]) -> Option<Entry> {
+fn visible_entry(entry: &DirEntry, rules: &[Gitignore]) -> Option<FileEntry> {
     let name = entry.file_name().into_string().ok()?;
     let is_strange = |character: char| character.is_control() || character == '"' || is_mark(character);
     if name.contains(is_strange) {
@@ -54,17 +53,17 @@ fn named(entry: &DirEntry, rules: &[Gitignore]) -> Option<Entry> {
     }
     let kind = entry.file_type().ok()?;
     let is_folder = kind.is_dir() || (kind.is_symlink() && entry.path().is_dir());
-    // The rule that is nearest to the file decides.
+    // The nearest .gitignore with a matching rule decides.
     let decides =
         rules.iter().map(|rules| rules.matched(entry.path(), is_folder)).find(|found| !found.is_none());
     if matches!(decides, Some(Match::Ignore(_))) {
         return None;
     }
-    Some(Entry { name, kind: if is_folder { Kind::Folder } else { Kind::File } })
+    Some(FileEntry { name, kind: if is_folder { FileKind::Folder } else { FileKind::File } })
 }
 
-/// The rules of a folder and those above it, the nearest first: up to the top of the repository, or else of the work.
-fn rules_of(folder: &Path, work_dir: &Path) -> Vec<Gitignore> {
+/// The .gitignore files of a folder and its parents, the nearest first, up to the top of the repository or the work folder.
+fn ignore_rules(folder: &Path, work_dir: &Path) -> Vec<Gitignore> {
     let work_dir = work_dir.canonicalize().unwrap_or_else(|_| work_dir.to_owned());
     let is_top = |folder: &Path| folder.join(".git").exists();
     let top = folder.ancestors().find(|above| is_top(above)).unwrap_or(&work_dir);

@@ -1,4 +1,4 @@
-//! What a person takes for one character, how many columns it takes, and lists that fit the terminal.
+//! Grapheme clusters, and text and lists cut to columns.
 
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -7,13 +7,13 @@ use unicode_width::UnicodeWidthStr;
 
 use super::chips::is_mark;
 
-/// Before the chosen row of a list, and before the others.
-const CHOSEN: &str = "> ";
-const OTHER: &str = "  ";
-/// Between the columns of a list.
-const GAP: usize = 2;
+/// Before the selected row of a list, and before the others.
+const SELECTED_MARK: &str = "> ";
+const OTHER_MARK: &str = "  ";
+/// Columns between the columns of a list.
+const COLUMN_GAP: usize = 2;
 
-/// Where the character that begins here ends. A mark is always one of its own, whatever stands beside it.
+/// The end of the grapheme cluster that starts here. A chip mark is always a cluster of its own.
 pub(super) fn next(text: &str, from: usize) -> usize {
     let Some(cluster) = text[from..].graphemes(true).next() else { return text.len() };
     let mut characters = cluster.char_indices();
@@ -23,7 +23,7 @@ pub(super) fn next(text: &str, from: usize) -> usize {
     }
 }
 
-/// Where the character that ends here begins.
+/// The start of the grapheme cluster that ends here.
 pub(super) fn previous(text: &str, to: usize) -> usize {
     let Some((start, cluster)) = text[..to].grapheme_indices(true).next_back() else { return 0 };
     let mut characters = cluster.char_indices().rev();
@@ -35,7 +35,7 @@ pub(super) fn previous(text: &str, to: usize) -> usize {
     }
 }
 
-/// The text in so many columns at most, on one line: the end of what is longer is an ellipsis.
+/// The text on one line, cut to `columns` with an ellipsis.
 pub(in crate::tui) fn cut(text: &str, columns: usize) -> String {
     let mut fitting = String::new();
     let mut used = 0;
@@ -60,35 +60,35 @@ fn shortened(text: &str, columns: usize) -> String {
     kept.chain(["…"]).collect()
 }
 
-/// Up to so many columns a list has names only.
-const NARROW: usize = 24;
+/// Up to this width a list shows names without details.
+const NARROW_COLUMNS: usize = 24;
 
-/// The part of a list around the chosen row, with what belongs to each row in a second column. The chosen one has a sign
-/// before it, so that it is seen without colours too.
+/// The part of a list around the selected row: names, with details in a second column. The selected row has a mark, so that it is visible
+/// without colours.
 pub(in crate::tui) fn list<'a>(
     rows: impl ExactSizeIterator<Item = (&'a str, &'a str)>,
-    chosen: usize,
+    selected: usize,
     width: usize,
     height: usize,
 ) -> Vec<Line<'static>> {
-    let first = chosen.saturating_sub(height / 2).min(rows.len().saturating_sub(height));
+    let first = selected.saturating_sub(height / 2).min(rows.len().saturating_sub(height));
     let seen: Vec<(&str, &str)> = rows.skip(first).take(height).collect();
-    let room = width.saturating_sub(CHOSEN.len());
+    let room = width.saturating_sub(SELECTED_MARK.len());
     let widest = seen.iter().map(|(name, _)| cut(name, room).width()).max().unwrap_or_default();
-    // Where there is room for both, one long name leaves the others what is said of them.
+    // A long name takes at most half of the width, so that details stay visible.
     let has_details = seen.iter().any(|(_, detail)| !detail.is_empty());
-    let column = if has_details && room > NARROW { widest.min(room / 2) } else { room };
+    let column = if has_details && room > NARROW_COLUMNS { widest.min(room / 2) } else { room };
     let row = |(at, (name, detail)): (usize, &(&str, &str))| {
-        let is_chosen = first + at == chosen;
-        let (sign, style) = match is_chosen {
-            true => (CHOSEN, Style::new().add_modifier(Modifier::BOLD | Modifier::REVERSED)),
-            false => (OTHER, Style::new()),
+        let is_selected = first + at == selected;
+        let (sign, style) = match is_selected {
+            true => (SELECTED_MARK, Style::new().add_modifier(Modifier::BOLD | Modifier::REVERSED)),
+            false => (OTHER_MARK, Style::new()),
         };
         let name = cut(name, column);
-        let gap = " ".repeat(column - name.width().min(column) + GAP);
-        let detail = cut(detail, room.saturating_sub(column + GAP));
+        let gap = " ".repeat(column - name.width().min(column) + COLUMN_GAP);
+        let detail = cut(detail, room.saturating_sub(column + COLUMN_GAP));
         let mut spans = vec![Span::raw(cut(sign, width)), Span::styled(name, style)];
-        if !detail.is_empty() && column + GAP < room {
+        if !detail.is_empty() && column + COLUMN_GAP < room {
             spans.push(Span::raw(gap));
             spans.push(Span::styled(detail, Style::new().add_modifier(Modifier::DIM)));
         }

@@ -80,15 +80,15 @@ fn two_processes_append_to_one_file() {
 #[test]
 fn the_file_is_cut_to_its_newest_entries_when_it_has_twice_as_many() {
     let (_folder, path) = file();
-    let lines: String = (0..2 * KEPT - 1).map(|number| format!("entry {number}\n")).collect();
+    let lines: String = (0..2 * MAX_ENTRIES - 1).map(|number| format!("entry {number}\n")).collect();
     std::fs::write(&path, format!("#V2\n{lines}")).unwrap();
 
     let mut history = load(&path);
     history.add("the newest");
 
-    assert_eq!(history.len(), KEPT);
+    assert_eq!(history.len(), MAX_ENTRIES);
     let stored = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(stored.lines().count(), KEPT + 1);
+    assert_eq!(stored.lines().count(), MAX_ENTRIES + 1);
     assert!(stored.starts_with("#V2\nentry 1000\n") && stored.ends_with("entry 1998\nthe newest\n"));
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     history.add("one more");
@@ -114,7 +114,7 @@ fn a_very_long_entry_is_kept_for_this_run_only() {
     let (_folder, path) = file();
     let mut history = load(&path);
 
-    history.add(&"x".repeat(LONGEST_STORED + 1));
+    history.add(&"x".repeat(MAX_STORED_BYTES + 1));
 
     assert_eq!(history.len(), 1);
     assert!(!path.exists());

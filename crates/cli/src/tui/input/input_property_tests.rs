@@ -81,7 +81,7 @@ proptest! {
                 Step::Key(key) => drop(typing.press(key)),
                 Step::Paste(text) => typing.paste(&text),
                 Step::Show(width, rows) => {
-                    let shown = typing.shown("> ", width, rows);
+                    let shown = typing.render("> ", width, rows);
 
                     prop_assert!(shown.lines.len() <= usize::from(rows));
                     prop_assert!(shown.completions.len() <= 6);
@@ -119,11 +119,11 @@ proptest! {
         typing.type_all(".");
 
         let entered = typing.press(key(KeyCode::Enter));
-        prop_assert_eq!(entered, Pressed::Entered(format!("{expected}.")));
+        prop_assert_eq!(entered, KeyOutcome::Entered(format!("{expected}.")));
     }
 }
 
-impl Text {
+impl InputText {
     /// Whether what was counted is what is there.
     fn size_is_right(&self) -> Result<(), (usize, usize)> {
         let (counted, there) = (self.counted(), self.expanded().len());

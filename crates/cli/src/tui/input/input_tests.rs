@@ -3,17 +3,19 @@ use std::path::PathBuf;
 use crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
 
 use super::*;
-use crate::tui::chat::slash::{COMMANDS, Row};
+use crate::tui::chat::slash::{COMMANDS, SlashCommand};
 
 #[path = "input_property_tests.rs"]
 mod properties;
 
-static ROWS_OF_COMMANDS: [Row; COMMANDS.len()] = COMMANDS;
+static ROWS_OF_COMMANDS: [SlashCommand; COMMANDS.len()] = COMMANDS;
 
-fn typing() -> Typing {
-    let sources =
-        Sources { commands: &ROWS_OF_COMMANDS, work_dir: PathBuf::from(env!("CARGO_MANIFEST_DIR")) };
-    Typing::new(History::none(), sources)
+fn typing() -> InputField {
+    let sources = CompletionSources {
+        commands: &ROWS_OF_COMMANDS,
+        work_dir: PathBuf::from(env!("CARGO_MANIFEST_DIR")),
+    };
+    InputField::new(History::none(), sources)
 }
 
 fn key(code: KeyCode) -> KeyEvent {
@@ -28,24 +30,24 @@ fn alt(code: KeyCode) -> KeyEvent {
     KeyEvent::new(code, KeyModifiers::ALT)
 }
 
-impl Typing {
+impl InputField {
     fn type_all(&mut self, text: &str) -> &mut Self {
         for character in text.chars() {
-            assert_eq!(self.press(key(KeyCode::Char(character))), Pressed::Edited);
+            assert_eq!(self.press(key(KeyCode::Char(character))), KeyOutcome::Edited);
         }
         self
     }
 
     fn keys(&mut self, keys: &[KeyEvent]) -> &mut Self {
         for key in keys {
-            assert_eq!(self.press(*key), Pressed::Edited, "{key:?}");
+            assert_eq!(self.press(*key), KeyOutcome::Edited, "{key:?}");
         }
         self
     }
 
     fn enter_text(&mut self, text: &str) {
         let entered = self.type_all(text).press(key(KeyCode::Enter));
-        assert_eq!(entered, Pressed::Entered(text.to_owned()));
+        assert_eq!(entered, KeyOutcome::Entered(text.to_owned()));
     }
 
     /// The text with a bar where the cursor is.
@@ -55,11 +57,11 @@ impl Typing {
     }
 
     fn rows(&self, width: u16, rows: u16) -> Vec<String> {
-        self.shown("> ", width, rows).lines.iter().map(ToString::to_string).collect()
+        self.render("> ", width, rows).lines.iter().map(ToString::to_string).collect()
     }
 
     fn list(&self) -> Vec<String> {
-        self.shown("> ", 60, 5).completions.iter().map(ToString::to_string).collect()
+        self.render("> ", 60, 5).completions.iter().map(ToString::to_string).collect()
     }
 }
 
@@ -69,9 +71,9 @@ fn enter_gives_the_text_without_white_space_at_its_end() {
 
     let entered = typing.type_all("  hello  ").press(key(KeyCode::Enter));
 
-    assert_eq!(entered, Pressed::Entered("  hello".to_owned()));
+    assert_eq!(entered, KeyOutcome::Entered("  hello".to_owned()));
     assert!(typing.is_empty());
-    assert_eq!(typing.type_all("  ").press(key(KeyCode::Enter)), Pressed::Edited);
+    assert_eq!(typing.type_all("  ").press(key(KeyCode::Enter)), KeyOutcome::Edited);
 }
 
 #[test]
@@ -83,7 +85,7 @@ fn a_backslash_or_a_modifier_makes_a_new_line_of_enter() {
     typing.type_all("b").keys(&[alt(KeyCode::Enter)]);
     typing.type_all("c").keys(&[shift]).type_all("d").keys(&[control('j')]).type_all("e");
 
-    assert_eq!(typing.press(key(KeyCode::Enter)), Pressed::Entered("a\nb\nc\nd\ne".to_owned()));
+    assert_eq!(typing.press(key(KeyCode::Enter)), KeyOutcome::Entered("a\nb\nc\nd\ne".to_owned()));
 }
 
 #[test]
@@ -148,9 +150,9 @@ fn a_space_after_a_full_row_takes_the_cursor_to_the_next() {
     typing.type_all("a long line ");
 
     assert_eq!(typing.rows(14, 5), ["> a long line", "  "]);
-    assert_eq!(typing.shown("> ", 14, 5).cursor, (2, 1));
+    assert_eq!(typing.render("> ", 14, 5).cursor, (2, 1));
     typing.keys(&[key(KeyCode::Up), key(KeyCode::End), key(KeyCode::Left)]);
-    assert_eq!(typing.shown("> ", 14, 5).cursor, (13, 0));
+    assert_eq!(typing.render("> ", 14, 5).cursor, (13, 0));
 }
 
 #[test]
@@ -176,7 +178,7 @@ fn what_ctrl_c_clears_away_comes_back_with_up() {
 
     typing.type_all("half a thought").keys(&[control('c')]);
     assert!(typing.is_empty());
-    assert_eq!(typing.press(control('c')), Pressed::Interrupt);
+    assert_eq!(typing.press(control('c')), KeyOutcome::Interrupt);
     typing.keys(&[key(KeyCode::Up)]);
 
     assert_eq!(typing.text(), "half a thought");
@@ -186,13 +188,13 @@ fn what_ctrl_c_clears_away_comes_back_with_up() {
 fn keys_with_nothing_typed_are_told_to_the_caller() {
     let mut typing = typing();
 
-    assert_eq!(typing.press(key(KeyCode::Esc)), Pressed::Escape);
-    assert_eq!(typing.press(control('d')), Pressed::End);
-    assert_eq!(typing.press(control('o')), Pressed::Other(control('o')));
-    assert_eq!(typing.press(key(KeyCode::PageUp)), Pressed::Other(key(KeyCode::PageUp)));
+    assert_eq!(typing.press(key(KeyCode::Esc)), KeyOutcome::Escape);
+    assert_eq!(typing.press(control('d')), KeyOutcome::End);
+    assert_eq!(typing.press(control('o')), KeyOutcome::Other(control('o')));
+    assert_eq!(typing.press(key(KeyCode::PageUp)), KeyOutcome::Other(key(KeyCode::PageUp)));
     typing.type_all("x");
-    assert_eq!(typing.press(key(KeyCode::Esc)), Pressed::Edited);
-    assert_eq!(typing.press(control('d')), Pressed::Edited);
+    assert_eq!(typing.press(key(KeyCode::Esc)), KeyOutcome::Edited);
+    assert_eq!(typing.press(control('d')), KeyOutcome::Edited);
     assert_eq!(typing.text(), "x");
 }
 
@@ -202,7 +204,7 @@ fn a_key_that_is_let_go_does_nothing() {
     let mut released = key(KeyCode::Char('x'));
     released.kind = KeyEventKind::Release;
 
-    assert_eq!(typing.press(released), Pressed::Edited);
+    assert_eq!(typing.press(released), KeyOutcome::Edited);
 
     assert!(typing.is_empty());
 }
@@ -216,14 +218,14 @@ fn a_long_paste_is_one_piece_and_is_entered_whole() {
     typing.paste(&pasted);
     typing.type_all("!");
     assert_eq!(typing.rows(60, 5), ["> see [pasted 120 lines]!"]);
-    assert_eq!(typing.shown("> ", 60, 5).cursor, (25, 0));
+    assert_eq!(typing.render("> ", 60, 5).cursor, (25, 0));
     typing.keys(&[key(KeyCode::Left), key(KeyCode::Backspace), control('h')]);
     assert_eq!(typing.text(), "see!");
     typing.paste(&"x".repeat(5_000));
     assert_eq!(typing.rows(60, 5), ["> see[pasted 5 kB]!"]);
 
     let whole = format!("see{}!", "x".repeat(5_000));
-    assert_eq!(typing.press(key(KeyCode::Enter)), Pressed::Entered(whole));
+    assert_eq!(typing.press(key(KeyCode::Enter)), KeyOutcome::Entered(whole));
 }
 
 #[test]
@@ -236,7 +238,7 @@ fn a_killed_piece_comes_back_though_others_were_pasted_meanwhile() {
     typing.paste(&other);
     typing.keys(&[control('y')]).type_all(".");
 
-    assert_eq!(typing.press(key(KeyCode::Enter)), Pressed::Entered(format!("{other}{one}.")));
+    assert_eq!(typing.press(key(KeyCode::Enter)), KeyOutcome::Entered(format!("{other}{one}.")));
 }
 
 #[test]
@@ -249,7 +251,7 @@ fn a_character_that_looks_like_a_mark_is_kept_as_it_is() {
     typing.type_all(".");
 
     let whole = format!("{}\u{10_0000}\u{10_0000}\u{E000}a\u{10_0001}b.", "1\n".repeat(30));
-    assert_eq!(typing.press(key(KeyCode::Enter)), Pressed::Entered(whole));
+    assert_eq!(typing.press(key(KeyCode::Enter)), KeyOutcome::Entered(whole));
 }
 
 #[test]
@@ -272,7 +274,7 @@ fn an_input_has_a_limit_and_a_word_about_it() {
     typing.type_all(".");
 
     assert!(typing.list().is_empty());
-    assert_eq!(typing.press(key(KeyCode::Enter)), Pressed::Entered(format!("{half}.")));
+    assert_eq!(typing.press(key(KeyCode::Enter)), KeyOutcome::Entered(format!("{half}.")));
 }
 
 /// S6
@@ -296,17 +298,17 @@ fn a_folder_that_is_accepted_shows_what_is_in_it() {
     assert_eq!(typing.with_cursor(), "see @src/|");
     typing.type_all("main").keys(&[key(KeyCode::Tab)]).type_all("now");
 
-    assert_eq!(typing.press(key(KeyCode::Enter)), Pressed::Entered("see @src/main.rs now".to_owned()));
+    assert_eq!(typing.press(key(KeyCode::Enter)), KeyOutcome::Entered("see @src/main.rs now".to_owned()));
 }
 
 #[test]
 fn enter_takes_what_is_typed_unless_a_row_was_chosen() {
     let mut typing = typing();
 
-    assert_eq!(typing.type_all("/co").press(key(KeyCode::Enter)), Pressed::Entered("/co".to_owned()));
+    assert_eq!(typing.type_all("/co").press(key(KeyCode::Enter)), KeyOutcome::Entered("/co".to_owned()));
     typing.type_all("/sta").keys(&[key(KeyCode::Down), key(KeyCode::Enter)]);
 
-    assert_eq!(typing.press(key(KeyCode::Enter)), Pressed::Entered("/status".to_owned()));
+    assert_eq!(typing.press(key(KeyCode::Enter)), KeyOutcome::Entered("/status".to_owned()));
 }
 
 #[test]
@@ -327,7 +329,7 @@ fn the_part_around_the_cursor_is_shown_where_not_all_has_room() {
     assert_eq!(typing.rows(20, 3), ["  7", "  8", "  9"]);
     typing.keys(&[key(KeyCode::Up); 5]);
     assert_eq!(typing.rows(20, 3), ["  3", "  4", "  5"]);
-    assert_eq!(typing.shown("> ", 20, 3).cursor, (3, 1));
+    assert_eq!(typing.render("> ", 20, 3).cursor, (3, 1));
     typing.keys(&[key(KeyCode::Up); 4]);
     assert_eq!(typing.rows(20, 3), ["> 0", "  1", "  2"]);
     assert_eq!(typing.rows(1, 1), ["0"]);
@@ -343,7 +345,7 @@ fn keys_stay_quick_in_a_very_long_text() {
 
     for _ in 0..100 {
         typing.type_all("x").keys(&[key(KeyCode::Up)]);
-        typing.shown("> ", 80, 10);
+        typing.render("> ", 80, 10);
     }
 
     // A frame has 16 ms; a machine that is busy may need much more than usual.

@@ -1,33 +1,31 @@
-//! What the keys of the input mean, in one table.
+//! The key bindings of the input field, in one table.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::text::{Side, Words};
+use super::text::{KillSide, WordRule};
 
-/// What a key asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum KeyAction {
     Type(char),
     Enter,
     NewLine,
-    /// Accept the completion, or ask for some.
+    /// Accept the completion, or look for one.
     Complete,
     DeleteBefore,
     DeleteAfter,
-    /// Delete, or say that this was all if there is nothing.
+    /// Delete, or end of input in an empty field.
     DeleteOrEnd,
     Move(Motion),
     Up,
     Down,
-    /// The completion before; elsewhere nothing.
-    Back,
+    PreviousCompletion,
     Kill(Kill),
     Yank,
     Interrupt,
     Escape,
-    /// A key that was let go.
+    /// A key release.
     Nothing,
-    /// Not a key of the input.
+    /// A key that the field does not use.
     Other,
 }
 
@@ -47,97 +45,95 @@ pub(super) enum Motion {
 pub(super) enum Kill {
     LineStart,
     LineEnd,
-    WordBefore(Words),
+    WordBefore(WordRule),
     WordAfter,
 }
 
 impl Kill {
-    /// Where what it kills stands.
-    pub(super) fn side(self) -> Side {
+    pub(super) fn side(self) -> KillSide {
         match self {
-            Self::LineStart | Self::WordBefore(_) => Side::Before,
-            Self::LineEnd | Self::WordAfter => Side::After,
+            Self::LineStart | Self::WordBefore(_) => KillSide::Before,
+            Self::LineEnd | Self::WordAfter => KillSide::After,
         }
     }
 }
 
-/// What a key asks for.
-pub(super) fn meaning(key: &KeyEvent) -> Meaning {
+pub(super) fn key_action(key: &KeyEvent) -> KeyAction {
     if key.kind == KeyEventKind::Release {
-        return Meaning::Nothing;
+        return KeyAction::Nothing;
     }
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     let alt = key.modifiers.contains(KeyModifiers::ALT);
     if key.modifiers.intersects(KeyModifiers::SUPER | KeyModifiers::HYPER | KeyModifiers::META) {
-        return Meaning::Other;
+        return KeyAction::Other;
     }
     match (key.code, control, alt) {
         (KeyCode::Char(character), false, false) => typed(character),
         (KeyCode::Char(character), true, false) => with_control(character.to_ascii_lowercase()),
         (KeyCode::Char(character), false, true) => with_alt(character.to_ascii_lowercase()),
-        (KeyCode::Enter, false, false) if !key.modifiers.contains(KeyModifiers::SHIFT) => Meaning::Enter,
-        (KeyCode::Enter, _, _) => Meaning::NewLine,
-        (KeyCode::Tab, false, false) => Meaning::Complete,
-        (KeyCode::BackTab, false, false) => Meaning::Back,
-        (KeyCode::Backspace, false, false) => Meaning::DeleteBefore,
-        (KeyCode::Backspace, _, _) => Meaning::Kill(Kill::WordBefore(Words::Plain)),
-        (KeyCode::Delete, false, false) => Meaning::DeleteAfter,
-        (KeyCode::Delete, _, _) => Meaning::Kill(Kill::WordAfter),
-        (KeyCode::Left, false, false) => Meaning::Move(Motion::Left),
-        (KeyCode::Left, _, _) => Meaning::Move(Motion::WordLeft),
-        (KeyCode::Right, false, false) => Meaning::Move(Motion::Right),
-        (KeyCode::Right, _, _) => Meaning::Move(Motion::WordRight),
-        (KeyCode::Home, false, false) => Meaning::Move(Motion::LineStart),
-        (KeyCode::Home, _, _) => Meaning::Move(Motion::Start),
-        (KeyCode::End, false, false) => Meaning::Move(Motion::LineEnd),
-        (KeyCode::End, _, _) => Meaning::Move(Motion::End),
-        (KeyCode::Up, false, false) => Meaning::Up,
-        (KeyCode::Down, false, false) => Meaning::Down,
-        (KeyCode::Esc, false, false) => Meaning::Escape,
-        _ => Meaning::Other,
+        (KeyCode::Enter, false, false) if !key.modifiers.contains(KeyModifiers::SHIFT) => KeyAction::Enter,
+        (KeyCode::Enter, _, _) => KeyAction::NewLine,
+        (KeyCode::Tab, false, false) => KeyAction::Complete,
+        (KeyCode::BackTab, false, false) => KeyAction::PreviousCompletion,
+        (KeyCode::Backspace, false, false) => KeyAction::DeleteBefore,
+        (KeyCode::Backspace, _, _) => KeyAction::Kill(Kill::WordBefore(WordRule::Plain)),
+        (KeyCode::Delete, false, false) => KeyAction::DeleteAfter,
+        (KeyCode::Delete, _, _) => KeyAction::Kill(Kill::WordAfter),
+        (KeyCode::Left, false, false) => KeyAction::Move(Motion::Left),
+        (KeyCode::Left, _, _) => KeyAction::Move(Motion::WordLeft),
+        (KeyCode::Right, false, false) => KeyAction::Move(Motion::Right),
+        (KeyCode::Right, _, _) => KeyAction::Move(Motion::WordRight),
+        (KeyCode::Home, false, false) => KeyAction::Move(Motion::LineStart),
+        (KeyCode::Home, _, _) => KeyAction::Move(Motion::Start),
+        (KeyCode::End, false, false) => KeyAction::Move(Motion::LineEnd),
+        (KeyCode::End, _, _) => KeyAction::Move(Motion::End),
+        (KeyCode::Up, false, false) => KeyAction::Up,
+        (KeyCode::Down, false, false) => KeyAction::Down,
+        (KeyCode::Esc, false, false) => KeyAction::Escape,
+        _ => KeyAction::Other,
     }
 }
 
-/// A character without a modifier that counts. Some terminals send control characters as they are.
-fn typed(character: char) -> Meaning {
+/// A character without control or alt. Some terminals send control characters as they are.
+fn typed(character: char) -> KeyAction {
     match character {
-        '\n' => Meaning::NewLine,
-        '\r' => Meaning::Enter,
-        '\t' => Meaning::Complete,
-        _ if character.is_control() => Meaning::Nothing,
-        _ => Meaning::Type(character),
+        '\n' => KeyAction::NewLine,
+        '\r' => KeyAction::Enter,
+        '\t' => KeyAction::Complete,
+        _ if character.is_control() => KeyAction::Nothing,
+        _ => KeyAction::Type(character),
     }
 }
 
-fn with_control(character: char) -> Meaning {
+fn with_control(character: char) -> KeyAction {
     match character {
-        'a' => Meaning::Move(Motion::LineStart),
-        'e' => Meaning::Move(Motion::LineEnd),
-        'b' => Meaning::Move(Motion::Left),
-        'f' => Meaning::Move(Motion::Right),
-        'c' => Meaning::Interrupt,
-        'd' => Meaning::DeleteOrEnd,
-        'h' => Meaning::DeleteBefore,
-        'i' => Meaning::Complete,
-        'j' => Meaning::NewLine,
-        'k' => Meaning::Kill(Kill::LineEnd),
-        'm' => Meaning::Enter,
-        'n' => Meaning::Down,
-        'p' => Meaning::Up,
-        'u' => Meaning::Kill(Kill::LineStart),
-        'w' => Meaning::Kill(Kill::WordBefore(Words::Spaced)),
-        'y' => Meaning::Yank,
-        _ => Meaning::Other,
+        'a' => KeyAction::Move(Motion::LineStart),
+        'e' => KeyAction::Move(Motion::LineEnd),
+        'b' => KeyAction::Move(Motion::Left),
+        'f' => KeyAction::Move(Motion::Right),
+        'c' => KeyAction::Interrupt,
+        'd' => KeyAction::DeleteOrEnd,
+        'h' => KeyAction::DeleteBefore,
+        'i' => KeyAction::Complete,
+        'j' => KeyAction::NewLine,
+        'k' => KeyAction::Kill(Kill::LineEnd),
+        'm' => KeyAction::Enter,
+        'n' => KeyAction::Down,
+        'p' => KeyAction::Up,
+        'u' => KeyAction::Kill(Kill::LineStart),
+        'w' => KeyAction::Kill(Kill::WordBefore(WordRule::Spaced)),
+        'y' => KeyAction::Yank,
+        _ => KeyAction::Other,
     }
 }
 
-fn with_alt(character: char) -> Meaning {
+fn with_alt(character: char) -> KeyAction {
     match character {
-        'b' => Meaning::Move(Motion::WordLeft),
-        'f' => Meaning::Move(Motion::WordRight),
-        'd' => Meaning::Kill(Kill::WordAfter),
-        '\r' | '\n' => Meaning::NewLine,
-        '\u{7f}' | '\u{8}' => Meaning::Kill(Kill::WordBefore(Words::Plain)),
-        _ => Meaning::Other,
+        'b' => KeyAction::Move(Motion::WordLeft),
+        'f' => KeyAction::Move(Motion::WordRight),
+        'd' => KeyAction::Kill(Kill::WordAfter),
+        '\r' | '\n' => KeyAction::NewLine,
+        '\u{7f}' | '\u{8}' => KeyAction::Kill(Kill::WordBefore(WordRule::Plain)),
+        _ => KeyAction::Other,
     }
 }

@@ -1,5 +1,5 @@
-//! The text in rows of a width: which part of it is seen, where the cursor stands in it, and where a row higher or
-//! lower is. Only the lines around the cursor are looked at, however long the text is.
+//! The text wrapped into rows: which rows are visible, where the cursor is, and where one row up or down leads. Only the lines around the
+//! cursor are laid out, however long the text is.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -7,40 +7,37 @@ use unicode_width::UnicodeWidthStr;
 
 use super::chips::is_mark;
 use super::graphemes::{cut, next};
-use super::text::Text;
+use super::text::InputText;
 
-/// How wide a tab is shown.
-const TAB: usize = 4;
+const TAB_COLUMNS: usize = 4;
 
-/// One row: bytes of the text.
+/// The byte range of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Row {
     start: usize,
     end: usize,
 }
 
-/// A text in rows of so many columns.
 pub(super) struct Layout<'a> {
-    text: &'a Text,
+    text: &'a InputText,
     columns: usize,
 }
 
-/// The rows that are seen.
-pub(super) struct Seen {
+pub(super) struct VisibleRows {
     pub(super) rows: Vec<Vec<Span<'static>>>,
-    /// Whether the first of them is the first of the text.
+    /// Whether the first row of the text is visible.
     pub(super) from_top: bool,
-    /// Column and row of the cursor.
+    /// Column and row.
     pub(super) cursor: (usize, usize),
 }
 
 impl<'a> Layout<'a> {
-    pub(super) fn new(text: &'a Text, columns: usize) -> Self {
+    pub(super) fn new(text: &'a InputText, columns: usize) -> Self {
         Self { text, columns: columns.max(1) }
     }
 
-    /// The rows around the cursor, at most so many.
-    pub(super) fn seen(&self, height: usize) -> Seen {
+    /// The rows around the cursor, at most `height`.
+    pub(super) fn visible_rows(&self, height: usize) -> VisibleRows {
         let line = self.text.line();
         let rows = self.rows(line.start, line.end);
         let at = self.row_of_cursor(&rows);
@@ -58,25 +55,24 @@ impl<'a> Layout<'a> {
             below.extend(self.rows(from, to));
             end = to;
         }
-        // Half of what is seen may stand below the cursor; more, if there is not enough above.
+        // At most half of the rows are below the cursor, or more if there are not enough above.
         let lower = below.len().min((height / 2).max(height.saturating_sub(1 + above.len())));
         let upper = above.len().min(height.saturating_sub(1 + lower));
-        let seen = above[above.len() - upper..].iter().chain([&rows[at]]).chain(&below[..lower]);
-        Seen {
-            rows: seen.map(|row| self.spans(*row)).collect(),
+        let visible = above[above.len() - upper..].iter().chain([&rows[at]]).chain(&below[..lower]);
+        VisibleRows {
+            rows: visible.map(|row| self.spans(*row)).collect(),
             from_top: upper == above.len() && start == 0,
             cursor: (self.column(rows[at], self.text.cursor()), upper),
         }
     }
 
-    /// The column that the cursor is in.
     pub(super) fn cursor_column(&self) -> usize {
         let line = self.text.line();
         let rows = self.rows(line.start, line.end);
         self.column(rows[self.row_of_cursor(&rows)], self.text.cursor())
     }
 
-    /// The place in this column one row higher; none, if the cursor is in the first one.
+    /// The offset in this column one row up; `None` in the first row.
     pub(super) fn above(&self, column: usize) -> Option<usize> {
         let line = self.text.line();
         let rows = self.rows(line.start, line.end);
@@ -85,28 +81,28 @@ impl<'a> Layout<'a> {
             0 => {
                 let (start, end) = self.line_before(line.start);
                 let rows = self.rows(start, end);
-                self.place(&rows, rows.len() - 1, column)
+                self.offset_at(&rows, rows.len() - 1, column)
             }
-            at => self.place(&rows, at - 1, column),
+            at => self.offset_at(&rows, at - 1, column),
         }
     }
 
-    /// The place in this column one row lower; none, if the cursor is in the last one.
+    /// The offset in this column one row down; `None` in the last row.
     pub(super) fn below(&self, column: usize) -> Option<usize> {
         let line = self.text.line();
         let rows = self.rows(line.start, line.end);
         let lower = self.row_of_cursor(&rows) + 1;
         match lower < rows.len() {
-            true => self.place(&rows, lower, column),
+            true => self.offset_at(&rows, lower, column),
             false if line.end == self.text.content().len() => None,
             false => {
                 let (start, end) = self.line_after(line.end);
-                self.place(&self.rows(start, end), 0, column)
+                self.offset_at(&self.rows(start, end), 0, column)
             }
         }
     }
 
-    /// The line whose end is just before this place.
+    /// The line before the one that starts here.
     fn line_before(&self, start: usize) -> (usize, usize) {
         let end = start - 1;
         (self.text.content()[..end].rfind('\n').map_or(0, |at| at + 1), end)
@@ -119,14 +115,14 @@ impl<'a> Layout<'a> {
         (start, content[start..].find('\n').map_or(content.len(), |at| start + at))
     }
 
-    /// A line in rows, at least one. They break after white space where there is any; a space for which there is no room
-    /// hangs over the end of its row and is not drawn.
+    /// Wraps a line into rows, at least one. Rows break after white space where there is any. A space without room hangs over the end of its
+    /// row and is not drawn.
     fn rows(&self, start: usize, end: usize) -> Vec<Row> {
         let line = &self.text.content()[..end];
         let mut rows = Vec::new();
         let mut row_start = start;
         let mut used = 0;
-        // Where the row could end, and how many columns it would have then.
+        // The last possible break, and the columns up to it.
         let mut gap = (start, 0);
         let mut at = start;
         while at < end {
@@ -159,12 +155,12 @@ impl<'a> Layout<'a> {
         rows.iter().rposition(|row| row.start <= cursor).unwrap_or_default()
     }
 
-    fn column(&self, row: Row, place: usize) -> usize {
+    fn column(&self, row: Row, offset: usize) -> usize {
         let mut column = 0;
         let mut at = row.start;
         while at < row.end {
             let after = next(&self.text.content()[..row.end], at);
-            if after > place {
+            if after > offset {
                 break;
             }
             column += self.width(&self.text.content()[at..after]);
@@ -173,8 +169,8 @@ impl<'a> Layout<'a> {
         column
     }
 
-    /// The place in one of the rows of a line that is nearest before a column. The end of a row belongs to the next one.
-    fn place(&self, rows: &[Row], number: usize, column: usize) -> Option<usize> {
+    /// The offset in a row that is nearest before a column. The end of a row belongs to the next one.
+    fn offset_at(&self, rows: &[Row], number: usize, column: usize) -> Option<usize> {
         let row = rows.get(number)?;
         let is_last = number + 1 == rows.len();
         let mut at = row.start;
@@ -190,10 +186,10 @@ impl<'a> Layout<'a> {
         Some(at)
     }
 
-    /// The columns of one character.
+    /// Columns of a grapheme cluster.
     fn width(&self, cluster: &str) -> usize {
         match cluster.chars().next() {
-            Some('\t') => TAB.min(self.columns),
+            Some('\t') => TAB_COLUMNS.min(self.columns),
             Some(mark) if is_mark(mark) => self.text.chips().label(mark).width().min(self.columns),
             _ => match cluster.width() {
                 wide if wide > self.columns => 1,
@@ -217,7 +213,7 @@ impl<'a> Layout<'a> {
                 break;
             }
             match cluster.chars().next() {
-                Some('\t') => plain.push_str(&" ".repeat(TAB.min(self.columns))),
+                Some('\t') => plain.push_str(&" ".repeat(TAB_COLUMNS.min(self.columns))),
                 Some(mark) if is_mark(mark) => {
                     if !plain.is_empty() {
                         spans.push(Span::raw(std::mem::take(&mut plain)));
@@ -236,36 +232,35 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// How the input is laid out at a width: what stands before its rows, and how many columns are left for the text. One is
-/// kept free, so that the cursor has its place after a full row.
-pub(super) struct Frame {
+/// The prompt before the rows, and the columns that are left for the text. One column stays free for the cursor after a full row.
+pub(super) struct InputFrame {
     prompt: String,
     pub(super) columns: usize,
     width: usize,
 }
 
-impl Frame {
+impl InputFrame {
     pub(super) fn new(prompt: &str, width: usize) -> Self {
-        // Where there is no room for both, the text is more useful than what stands before it.
+        // In a very narrow terminal the text matters more than the prompt.
         let prompt = if prompt.width() + 4 <= width { prompt } else { "" };
         let columns = width.saturating_sub(prompt.width() + 1).max(1);
         Self { prompt: prompt.to_owned(), columns, width }
     }
 
-    /// The rows as lines, and the cursor in them.
-    pub(super) fn lines(&self, seen: Seen) -> (Vec<Line<'static>>, (u16, u16)) {
+    /// The rows with the prompt, and the cursor in them.
+    pub(super) fn lines(&self, visible: VisibleRows) -> (Vec<Line<'static>>, (u16, u16)) {
         let indent = self.prompt.width();
-        let rows = seen.rows.into_iter().enumerate().map(|(number, spans)| {
+        let rows = visible.rows.into_iter().enumerate().map(|(number, spans)| {
             let before = match number {
-                0 if seen.from_top => {
+                0 if visible.from_top => {
                     Span::styled(self.prompt.clone(), Style::new().add_modifier(Modifier::BOLD))
                 }
                 _ => Span::raw(" ".repeat(indent)),
             };
             Line::from_iter(std::iter::once(before).chain(spans))
         });
-        let column = (indent + seen.cursor.0).min(self.width.saturating_sub(1));
+        let column = (indent + visible.cursor.0).min(self.width.saturating_sub(1));
         let narrow = |number: usize| u16::try_from(number).unwrap_or(u16::MAX);
-        (rows.collect(), (narrow(column), narrow(seen.cursor.1)))
+        (rows.collect(), (narrow(column), narrow(visible.cursor.1)))
     }
 }

@@ -1,15 +1,13 @@
-//! The input: what a person types at the prompt, over several lines, with a history, pastes and completion.
-//!
-//! It takes keys and gives lines; whoever owns the terminal does the rest.
+//! The input field at the prompt: several lines, with history, pastes and completion. Keys go in, lines come out; the view draws it.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `keys` | what each key means, in one table |
-//! | `text` | the text, its cursor, words and what was killed |
-//! | `chips` | long pastes, which are shown as one piece |
-//! | `cells`, `layout` | characters as people count them, and the text in rows of a width |
-//! | `history` | what was entered before |
-//! | `completion`, `files` | what could be meant by what is typed so far |
+//! | `keys` | what each key does, in one table |
+//! | `text` | the text, its cursor, words, and the kill buffer |
+//! | `chips` | long pastes, shown as one label |
+//! | `graphemes`, `layout` | grapheme clusters, and the text wrapped into rows |
+//! | `history` | earlier inputs, in a file |
+//! | `completion`, `files` | completion of slash commands and of files after `@` |
 
 mod chips;
 mod completion;
@@ -26,25 +24,25 @@ use crossterm::event::KeyEvent;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
-pub(crate) use self::completion::Sources;
+pub(crate) use self::completion::CompletionSources;
 use self::completion::{After, Completer, Completion, ROWS};
 pub(in crate::tui) use self::graphemes::{cut, list};
 pub(crate) use self::history::History;
-use self::keys::{Kill, Meaning, Motion, meaning};
-use self::layout::{Frame, Layout};
-use self::text::{Full, Side, Text, Words};
+use self::keys::{KeyAction, Kill, Motion, key_action};
+use self::layout::{InputFrame, Layout};
+use self::text::{InputFull, InputText, KillSide, WordRule};
 
-/// The word about an input that can't become longer.
-const FULL: &str = "This would be more than 8 MiB: put it into a file and name that with @.";
-/// The columns of the text before anybody has asked how it looks.
-const USUAL_COLUMNS: usize = 77;
+/// The message when the input is full.
+const INPUT_FULL: &str = "This would be more than 8 MiB: put it into a file and name that with @.";
+/// Columns of the text before it is first rendered.
+const DEFAULT_COLUMNS: usize = 77;
 
-/// What a key came to.
+/// The effect of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Pressed {
-    /// The input looks different, or not; nothing else.
+pub(crate) enum KeyOutcome {
+    /// At most the field changed.
     Edited,
-    /// This was entered, without white space at its end; it is never empty.
+    /// The user entered this text: never empty, without white space at its end.
     Entered(String),
     /// Esc with nothing to close and nothing typed.
     Escape,
@@ -52,54 +50,53 @@ pub(crate) enum Pressed {
     Interrupt,
     /// Ctrl-D with nothing typed.
     End,
-    /// A key that is not the input's.
+    /// A key that the field does not use.
     Other(KeyEvent),
 }
 
-/// How the input looks.
+/// The field, rendered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ShownTyping {
+pub(crate) struct InputView {
     pub(crate) lines: Vec<Line<'static>>,
     /// Column and row in these lines.
     pub(crate) cursor: (u16, u16),
-    /// What stands below: a word about the input, and what could be meant; at most 6 rows.
+    /// A message and completions below the field, at most 6 rows.
     pub(crate) completions: Vec<Line<'static>>,
 }
 
-/// What the last key did, where the next one goes on from that.
+/// What the last key did, as far as it matters to the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Last {
+enum LastKey {
     Kill,
-    /// Up or down, from this column, to which longer rows return.
+    /// Up or down. In a long enough row the cursor returns to this column.
     Vertical(usize),
-    Else,
+    Other,
 }
 
-/// The input.
-pub(crate) struct Typing {
-    text: Text,
+pub(crate) struct InputField {
+    text: InputText,
     history: History,
-    /// Which entry of the history is there; after the last one stands what is being typed.
-    place: usize,
+    /// The history entry being edited; `history.len()` is the new input.
+    history_index: usize,
     completer: Completer,
     completion: Option<Completion>,
-    word: Option<&'static str>,
-    last: Last,
-    /// The columns of the text when it was shown last: up and down go by what is seen.
+    message: Option<&'static str>,
+    last_key: LastKey,
+    /// Columns of the text when it was last rendered: up and down move by rendered rows.
     columns: Cell<usize>,
 }
 
-impl Typing {
-    pub(crate) fn new(history: History, sources: Sources) -> Self {
+impl InputField {
+    pub(crate) fn new(history: History, sources: CompletionSources) -> Self {
         Self {
-            text: Text::default(),
-            place: history.len(),
+            text: InputText::default(),
+            history_index: history.len(),
             history,
             completer: Completer::new(sources),
             completion: None,
-            word: None,
-            last: Last::Else,
-            columns: Cell::new(USUAL_COLUMNS),
+            message: None,
+            last_key: LastKey::Other,
+            columns: Cell::new(DEFAULT_COLUMNS),
         }
     }
 
@@ -107,131 +104,131 @@ impl Typing {
         self.text.content().is_empty()
     }
 
-    /// What is typed, with one character of a private-use plane for each piece that is shown as one.
+    /// The text, with one private-use character for each chip.
     #[cfg(test)]
     pub(crate) fn text(&self) -> &str {
         self.text.content()
     }
 
-    /// Puts a text there to be edited.
     #[cfg(test)]
     pub(crate) fn set(&mut self, text: &str) {
-        self.start_anew();
+        self.reset();
         let set = self.text.set(text);
-        self.note(set);
+        self.report_full(set);
     }
 
-    /// Puts what is half typed into the history, since nobody can go on typing.
-    pub(crate) fn keep(&mut self) {
+    /// Puts a half typed text into the history when the chat ends.
+    pub(crate) fn keep_in_history(&mut self) {
         let text = self.text.expanded();
         if !text.trim().is_empty() {
             self.history.add(&text);
         }
     }
 
-    /// What was pasted, all of it or nothing.
+    /// Inserts pasted text, all of it or nothing.
     pub(crate) fn paste(&mut self, text: &str) {
-        self.word = None;
-        self.last = Last::Else;
+        self.message = None;
+        self.last_key = LastKey::Other;
         let pasted = self.text.paste(text);
-        self.note(pasted);
+        self.report_full(pasted);
         self.complete();
     }
 
-    /// What a key came to.
-    pub(crate) fn press(&mut self, key: KeyEvent) -> Pressed {
-        let meaning = meaning(&key);
-        if meaning == Meaning::Nothing {
-            return Pressed::Edited;
+    pub(crate) fn press(&mut self, key: KeyEvent) -> KeyOutcome {
+        let key_action = key_action(&key);
+        if key_action == KeyAction::Nothing {
+            return KeyOutcome::Edited;
         }
-        self.word = None;
-        let last = std::mem::replace(&mut self.last, Last::Else);
-        match meaning {
-            Meaning::Type(character) => self.edit(|text| text.type_character(character)),
-            Meaning::NewLine => self.edit(|text| text.type_character('\n')),
-            Meaning::DeleteBefore => self.change(Text::delete_before),
-            Meaning::DeleteAfter => self.change(Text::delete_after),
-            Meaning::DeleteOrEnd if self.is_empty() => return Pressed::End,
-            Meaning::DeleteOrEnd => self.change(Text::delete_after),
-            Meaning::Yank => self.edit(Text::yank),
-            Meaning::Kill(kill) => self.kill(kill, last),
-            Meaning::Move(Motion::Right) if self.is_at_end() && self.completion.is_some() => self.accept(),
-            Meaning::Move(motion) => self.move_by(motion),
-            Meaning::Up => self.up(last),
-            Meaning::Down => self.down(last),
-            Meaning::Back => self.completion.iter_mut().for_each(Completion::up),
-            Meaning::Complete if self.completion.is_some() => self.accept(),
-            Meaning::Complete => self.complete(),
-            Meaning::Enter => return self.enter(),
-            Meaning::Escape if self.completion.is_some() => self.close(),
-            Meaning::Escape if self.is_empty() => return Pressed::Escape,
-            Meaning::Interrupt if self.is_empty() => return Pressed::Interrupt,
-            Meaning::Interrupt => self.clear_away(),
-            Meaning::Escape | Meaning::Nothing => {}
-            Meaning::Other => return Pressed::Other(key),
+        self.message = None;
+        let last = std::mem::replace(&mut self.last_key, LastKey::Other);
+        match key_action {
+            KeyAction::Type(character) => self.insert_with(|text| text.type_character(character)),
+            KeyAction::NewLine => self.insert_with(|text| text.type_character('\n')),
+            KeyAction::DeleteBefore => self.change(InputText::delete_before),
+            KeyAction::DeleteAfter => self.change(InputText::delete_after),
+            KeyAction::DeleteOrEnd if self.is_empty() => return KeyOutcome::End,
+            KeyAction::DeleteOrEnd => self.change(InputText::delete_after),
+            KeyAction::Yank => self.insert_with(InputText::yank),
+            KeyAction::Kill(kill) => self.kill(kill, last),
+            KeyAction::Move(Motion::Right) if self.is_at_end() && self.completion.is_some() => {
+                self.accept_completion();
+            }
+            KeyAction::Move(motion) => self.move_by(motion),
+            KeyAction::Up => self.up(last),
+            KeyAction::Down => self.down(last),
+            KeyAction::PreviousCompletion => self.completion.iter_mut().for_each(Completion::up),
+            KeyAction::Complete if self.completion.is_some() => self.accept_completion(),
+            KeyAction::Complete => self.complete(),
+            KeyAction::Enter => return self.enter(),
+            KeyAction::Escape if self.completion.is_some() => self.close_completion(),
+            KeyAction::Escape if self.is_empty() => return KeyOutcome::Escape,
+            KeyAction::Interrupt if self.is_empty() => return KeyOutcome::Interrupt,
+            KeyAction::Interrupt => self.discard(),
+            KeyAction::Escape | KeyAction::Nothing => {}
+            KeyAction::Other => return KeyOutcome::Other(key),
         }
-        Pressed::Edited
+        KeyOutcome::Edited
     }
 
-    /// How it looks at this width. The rows around the cursor are shown, where not all have room.
-    pub(crate) fn shown(&self, prompt: &str, width: u16, rows: u16) -> ShownTyping {
+    /// Renders the field in at most `rows` rows, around the cursor.
+    pub(crate) fn render(&self, prompt: &str, width: u16, rows: u16) -> InputView {
         let (width, height) = (usize::from(width), usize::from(rows));
-        let frame = Frame::new(prompt, width);
+        let frame = InputFrame::new(prompt, width);
         self.columns.set(frame.columns);
         if width == 0 || height == 0 {
-            return ShownTyping { lines: Vec::new(), cursor: (0, 0), completions: Vec::new() };
+            return InputView { lines: Vec::new(), cursor: (0, 0), completions: Vec::new() };
         }
-        let (lines, cursor) = frame.lines(Layout::new(&self.text, frame.columns).seen(height));
+        let (lines, cursor) = frame.lines(Layout::new(&self.text, frame.columns).visible_rows(height));
         let dim = Style::new().add_modifier(Modifier::DIM);
         let mut completions: Vec<Line<'static>> =
-            self.word.iter().map(|word| Line::styled(cut(word, width), dim)).collect();
+            self.message.iter().map(|message| Line::styled(cut(message, width), dim)).collect();
         if let Some(completion) = &self.completion {
             completions.extend(completion.lines(width, ROWS - completions.len()));
         }
-        ShownTyping { lines, cursor, completions }
+        InputView { lines, cursor, completions }
     }
 
-    /// Changes the text, and shows what could be meant by it then.
-    fn change(&mut self, change: impl FnOnce(&mut Text)) {
+    /// Changes the text and updates the completion.
+    fn change(&mut self, change: impl FnOnce(&mut InputText)) {
         change(&mut self.text);
         self.complete();
     }
 
-    /// Adds to the text, if there is room.
-    fn edit(&mut self, change: impl FnOnce(&mut Text) -> Result<(), Full>) {
+    /// Adds to the text if there is room, and updates the completion.
+    fn insert_with(&mut self, change: impl FnOnce(&mut InputText) -> Result<(), InputFull>) {
         let changed = change(&mut self.text);
-        self.note(changed);
+        self.report_full(changed);
         self.complete();
     }
 
-    fn note(&mut self, changed: Result<(), Full>) {
-        if changed == Err(Full) {
-            self.word = Some(FULL);
+    fn report_full(&mut self, changed: Result<(), InputFull>) {
+        if changed == Err(InputFull) {
+            self.message = Some(INPUT_FULL);
         }
     }
 
-    fn kill(&mut self, kill: Kill, last: Last) {
+    fn kill(&mut self, kill: Kill, last: LastKey) {
         let text = &self.text;
         let range = match kill {
             Kill::LineStart => text.start_of_line(),
             Kill::LineEnd => text.rest_of_line(),
             Kill::WordBefore(words) => text.word_start(words)..text.cursor(),
-            Kill::WordAfter => text.cursor()..text.word_end(Words::Plain),
+            Kill::WordAfter => text.cursor()..text.word_end(WordRule::Plain),
         };
-        let joins: Option<Side> = (last == Last::Kill).then_some(kill.side());
+        let joins: Option<KillSide> = (last == LastKey::Kill).then_some(kill.side());
         self.text.kill(range, joins);
-        self.last = Last::Kill;
+        self.last_key = LastKey::Kill;
         self.complete();
     }
 
     fn move_by(&mut self, motion: Motion) {
-        self.close();
+        self.close_completion();
         let text = &mut self.text;
         match motion {
             Motion::Left => text.move_left(),
             Motion::Right => text.move_right(),
-            Motion::WordLeft => text.move_to(text.word_start(Words::Plain)),
-            Motion::WordRight => text.move_to(text.word_end(Words::Plain)),
+            Motion::WordLeft => text.move_to(text.word_start(WordRule::Plain)),
+            Motion::WordRight => text.move_to(text.word_end(WordRule::Plain)),
             Motion::LineStart => text.move_to(text.line().start),
             Motion::LineEnd => text.move_to(text.line().end),
             Motion::Start => text.move_to(0),
@@ -239,102 +236,102 @@ impl Typing {
         }
     }
 
-    fn up(&mut self, last: Last) {
+    fn up(&mut self, last: LastKey) {
         if let Some(completion) = &mut self.completion {
             return completion.up();
         }
-        let (column, place) = self.beside(last, Layout::above);
-        match place {
-            Some(place) => self.move_vertically(place, column),
-            None => self.recall(self.place.checked_sub(1)),
+        let (column, offset) = self.vertical_target(last, Layout::above);
+        match offset {
+            Some(offset) => self.move_vertically(offset, column),
+            None => self.recall(self.history_index.checked_sub(1)),
         }
     }
 
-    fn down(&mut self, last: Last) {
+    fn down(&mut self, last: LastKey) {
         if let Some(completion) = &mut self.completion {
             return completion.down();
         }
-        let (column, place) = self.beside(last, Layout::below);
-        match place {
-            Some(place) => self.move_vertically(place, column),
-            None => self.recall((self.place < self.history.len()).then_some(self.place + 1)),
+        let (column, offset) = self.vertical_target(last, Layout::below);
+        match offset {
+            Some(offset) => self.move_vertically(offset, column),
+            None => self.recall((self.history_index < self.history.len()).then_some(self.history_index + 1)),
         }
     }
 
-    /// The column to keep to, and the place in it a row higher or lower.
-    fn beside<'a>(
+    /// The column to keep, and the offset in it one row higher or lower.
+    fn vertical_target<'a>(
         &'a self,
-        last: Last,
+        last: LastKey,
         step: impl Fn(&Layout<'a>, usize) -> Option<usize>,
     ) -> (usize, Option<usize>) {
         let layout = Layout::new(&self.text, self.columns.get());
         let column = match last {
-            Last::Vertical(column) => column,
-            Last::Kill | Last::Else => layout.cursor_column(),
+            LastKey::Vertical(column) => column,
+            LastKey::Kill | LastKey::Other => layout.cursor_column(),
         };
         (column, step(&layout, column))
     }
 
-    fn move_vertically(&mut self, place: usize, column: usize) {
-        self.text.move_to(place);
-        self.last = Last::Vertical(column);
+    fn move_vertically(&mut self, offset: usize, column: usize) {
+        self.text.move_to(offset);
+        self.last_key = LastKey::Vertical(column);
     }
 
-    /// Goes to another entry of the history. What was typed here comes back with this place.
-    fn recall(&mut self, place: Option<usize>) {
-        let Some(place) = place else { return };
-        if self.history.get(self.place) != Some(self.text.content()) {
-            self.text.put_aside(self.place);
+    /// Shows another history entry. Changes to the present one are kept until the input is entered.
+    fn recall(&mut self, index: Option<usize>) {
+        let Some(index) = index else { return };
+        if self.history.get(self.history_index) != Some(self.text.content()) {
+            self.text.save_edit(self.history_index);
         }
-        self.place = place;
-        if !self.text.bring_back(place) {
-            let recalled = self.text.set(self.history.get(place).unwrap_or_default());
-            self.note(recalled);
+        self.history_index = index;
+        if !self.text.restore_edit(index) {
+            let recalled = self.text.set(self.history.get(index).unwrap_or_default());
+            self.report_full(recalled);
         }
     }
 
-    fn enter(&mut self) -> Pressed {
-        if self.completion.as_ref().is_some_and(Completion::was_chosen) {
-            self.accept();
-            return Pressed::Edited;
+    fn enter(&mut self) -> KeyOutcome {
+        if self.completion.as_ref().is_some_and(Completion::was_selected_by_user) {
+            self.accept_completion();
+            return KeyOutcome::Edited;
         }
         if self.text.content()[..self.text.cursor()].ends_with('\\') {
-            self.edit(|text| {
+            self.insert_with(|text| {
                 text.delete_before();
                 text.type_character('\n')
             });
-            return Pressed::Edited;
+            return KeyOutcome::Edited;
         }
         let mut entered = self.text.expanded();
         entered.truncate(entered.trim_end().len());
         if entered.is_empty() {
-            return Pressed::Edited;
+            return KeyOutcome::Edited;
         }
         self.history.add(&entered);
-        self.start_anew();
-        Pressed::Entered(entered)
+        self.reset();
+        KeyOutcome::Entered(entered)
     }
 
-    /// What is cleared away can be brought back, in this run.
-    fn clear_away(&mut self) {
+    /// Ctrl-C: clears the field. The text stays in the history of this run.
+    fn discard(&mut self) {
         self.history.add_for_this_run(&self.text.expanded());
-        self.start_anew();
+        self.reset();
     }
 
-    fn start_anew(&mut self) {
+    fn reset(&mut self) {
         self.text.clear();
-        self.text.forget_aside();
-        self.place = self.history.len();
-        self.word = None;
-        self.last = Last::Else;
-        self.close();
+        self.text.forget_edits();
+        self.history_index = self.history.len();
+        self.message = None;
+        self.last_key = LastKey::Other;
+        self.close_completion();
     }
 
     fn is_at_end(&self) -> bool {
         self.text.cursor() == self.text.content().len()
     }
 
-    /// Shows what could be meant by the text now, if anything could.
+    /// Updates the completion for the present text.
     fn complete(&mut self) {
         self.completion = self.completer.find(self.text.content(), self.text.cursor());
         if self.completion.is_none() {
@@ -342,19 +339,19 @@ impl Typing {
         }
     }
 
-    fn close(&mut self) {
+    fn close_completion(&mut self) {
         self.completion = None;
         self.completer.forget();
     }
 
-    fn accept(&mut self) {
+    fn accept_completion(&mut self) {
         let Some(completion) = self.completion.take() else { return };
-        let (from, text, after) = completion.accepted();
+        let (from, text, after) = completion.accept();
         let accepted = self.text.replace_before_cursor(from, text);
-        self.note(accepted);
+        self.report_full(accepted);
         match after {
-            After::Close => self.close(),
-            After::GoOn => self.complete(),
+            After::Close => self.close_completion(),
+            After::Continue => self.complete(),
         }
     }
 }

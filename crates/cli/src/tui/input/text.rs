@@ -1,4 +1,4 @@
-//! The text that is being typed, with a cursor in it and what was killed last.
+//! The text of the input field, with its cursor and its kill buffer.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,44 +6,44 @@ use std::ops::Range;
 use super::chips::{Chips, clean, is_long_paste, is_mark, is_too_long_to_edit, pasted_label};
 use super::graphemes::{next, previous};
 
-/// How long an input may become, with everything that was pasted into it.
-pub(super) const LONGEST: usize = 8 * 1024 * 1024;
+/// The longest input, with the text of its chips.
+pub(super) const MAX_INPUT_BYTES: usize = 8 * 1024 * 1024;
 
-/// The input is as long as it may be; nothing was added.
+/// The input would be too long; nothing was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Full;
+pub(super) struct InputFull;
 
-/// Where a killed piece stood: whether it joins what was killed just before at its beginning or its end.
+/// On which side of the cursor the killed text was, and so at which end it joins the kill buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum KillSide {
     Before,
     After,
 }
 
-/// What divides words.
+/// What separates words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Words {
+pub(super) enum WordRule {
     /// Everything but letters, digits and underscores.
     Plain,
     /// White space alone.
     Spaced,
 }
 
-/// The text of the input. Everything that changes it goes through `insert` and `remove`, which count its bytes.
+/// All changes go through `insert` and `remove`, which count the bytes.
 #[derive(Default)]
-pub(super) struct Text {
-    /// With one mark for each piece that is shown as one.
+pub(super) struct InputText {
+    /// With one mark character for each chip.
     content: String,
     cursor: usize,
-    /// The bytes of the content with its pieces.
+    /// Bytes of the text with its chips expanded.
     size: usize,
     killed: String,
     chips: Chips,
-    /// Texts that may come back, by their places in the history: what was being typed, and entries that were changed.
-    aside: BTreeMap<usize, String>,
+    /// Edited texts by history index: the new input, and changed entries.
+    edits: BTreeMap<usize, String>,
 }
 
-impl Text {
+impl InputText {
     pub(super) fn content(&self) -> &str {
         &self.content
     }
@@ -52,7 +52,6 @@ impl Text {
         self.cursor
     }
 
-    /// The bytes of the text with its pieces, as they were counted.
     #[cfg(test)]
     pub(super) fn counted(&self) -> usize {
         self.size
@@ -66,44 +65,44 @@ impl Text {
         self.chips.expand(&self.content)
     }
 
-    /// The bytes of the line with the cursor, without its end.
+    /// The byte range of the line with the cursor, without the line break.
     pub(super) fn line(&self) -> Range<usize> {
         let start = self.content[..self.cursor].rfind('\n').map_or(0, |at| at + 1);
         let end = self.content[self.cursor..].find('\n').map_or(self.content.len(), |at| self.cursor + at);
         start..end
     }
 
-    /// A character that was typed.
-    pub(super) fn type_character(&mut self, character: char) -> Result<(), Full> {
+    /// Inserts a typed character. A mark character becomes a chip, so that every mark has one.
+    pub(super) fn type_character(&mut self, character: char) -> Result<(), InputFull> {
         match is_mark(character) {
-            true => self.insert_piece(character.to_string(), "\u{FFFD}".to_owned()),
+            true => self.insert_chip(character.to_string(), "\u{FFFD}".to_owned()),
             false => self.insert(character.encode_utf8(&mut [0; 4])),
         }
     }
 
-    /// What was pasted, at the cursor; all of it or nothing.
-    pub(super) fn paste(&mut self, text: &str) -> Result<(), Full> {
-        if text.len() > LONGEST {
-            return Err(Full);
+    /// Inserts pasted text, all of it or nothing.
+    pub(super) fn paste(&mut self, text: &str) -> Result<(), InputFull> {
+        if text.len() > MAX_INPUT_BYTES {
+            return Err(InputFull);
         }
         let text = clean(text);
         match is_long_paste(&text) {
             true => {
                 let label = pasted_label(&text);
-                self.insert_piece(text, label)
+                self.insert_chip(text, label)
             }
             false => self.insert(&text),
         }
     }
 
-    /// Puts a text in place of what is there, with the cursor at its end.
-    pub(super) fn set(&mut self, text: &str) -> Result<(), Full> {
+    /// Replaces the text; the cursor goes to its end.
+    pub(super) fn set(&mut self, text: &str) -> Result<(), InputFull> {
         self.clear();
         let text = clean(text);
         match is_too_long_to_edit(&text) {
             true => {
                 let label = pasted_label(&text);
-                self.insert_piece(text, label)
+                self.insert_chip(text, label)
             }
             false => self.insert(&text),
         }
@@ -115,42 +114,42 @@ impl Text {
         self.size = 0;
     }
 
-    /// Puts the text aside under a place, where `bring_back` finds it.
-    pub(super) fn put_aside(&mut self, place: usize) {
-        self.aside.insert(place, self.content.clone());
+    /// Keeps the text under a history index, for `restore_edit`.
+    pub(super) fn save_edit(&mut self, index: usize) {
+        self.edits.insert(index, self.content.clone());
     }
 
-    /// Puts the text there that was put aside under a place; says whether there was one.
-    pub(super) fn bring_back(&mut self, place: usize) -> bool {
-        let Some(content) = self.aside.get(&place) else { return false };
+    /// Restores the text that was kept under a history index. False if there is none.
+    pub(super) fn restore_edit(&mut self, index: usize) -> bool {
+        let Some(content) = self.edits.get(&index) else { return false };
         self.content.clone_from(content);
         self.cursor = self.content.len();
         self.size = self.chips.size(&self.content);
         true
     }
 
-    pub(super) fn forget_aside(&mut self) {
-        self.aside.clear();
+    pub(super) fn forget_edits(&mut self) {
+        self.edits.clear();
     }
 
-    fn insert_piece(&mut self, text: String, label: String) -> Result<(), Full> {
-        if self.size + text.len() > LONGEST {
-            return Err(Full);
+    fn insert_chip(&mut self, text: String, label: String) -> Result<(), InputFull> {
+        if self.size + text.len() > MAX_INPUT_BYTES {
+            return Err(InputFull);
         }
         let others = [self.content.as_str(), self.killed.as_str()];
-        let in_use = others.into_iter().chain(self.aside.values().map(String::as_str));
-        let mark = self.chips.keep(text, label, in_use).ok_or(Full)?;
+        let in_use = others.into_iter().chain(self.edits.values().map(String::as_str));
+        let mark = self.chips.add(text, label, in_use).ok_or(InputFull)?;
         self.insert(mark.encode_utf8(&mut [0; 4]))
     }
 
-    /// Puts a piece of text at the cursor; its marks must be in the table.
-    fn insert(&mut self, piece: &str) -> Result<(), Full> {
-        let more = self.chips.size(piece);
-        if self.size + more > LONGEST {
-            return Err(Full);
+    /// Inserts text at the cursor. Its marks must be chips of this text.
+    fn insert(&mut self, text: &str) -> Result<(), InputFull> {
+        let more = self.chips.size(text);
+        if self.size + more > MAX_INPUT_BYTES {
+            return Err(InputFull);
         }
-        self.content.insert_str(self.cursor, piece);
-        self.cursor += piece.len();
+        self.content.insert_str(self.cursor, text);
+        self.cursor += text.len();
         self.size += more;
         Ok(())
     }
@@ -162,8 +161,8 @@ impl Text {
         removed
     }
 
-    /// Puts other text in place of a piece that ends at the cursor.
-    pub(super) fn replace_before_cursor(&mut self, from: usize, text: &str) -> Result<(), Full> {
+    /// Replaces the text from `from` to the cursor.
+    pub(super) fn replace_before_cursor(&mut self, from: usize, text: &str) -> Result<(), InputFull> {
         self.remove(from..self.cursor);
         self.insert(text)
     }
@@ -176,8 +175,8 @@ impl Text {
         self.remove(self.cursor..next(&self.content, self.cursor));
     }
 
-    pub(super) fn move_to(&mut self, place: usize) {
-        self.cursor = place;
+    pub(super) fn move_to(&mut self, offset: usize) {
+        self.cursor = offset;
     }
 
     pub(super) fn move_left(&mut self) {
@@ -188,27 +187,27 @@ impl Text {
         self.cursor = next(&self.content, self.cursor);
     }
 
-    /// Removes a range and keeps it for `yank`; with what was killed just before, if the person goes on killing.
-    pub(super) fn kill(&mut self, range: Range<usize>, joins: Option<Side>) {
+    /// Removes a range into the kill buffer. `joins` says where it joins text that was killed just before.
+    pub(super) fn kill(&mut self, range: Range<usize>, joins: Option<KillSide>) {
         if range.is_empty() {
             return;
         }
         let removed = self.remove(range);
         match joins {
             None => self.killed = removed,
-            Some(Side::Before) => self.killed.insert_str(0, &removed),
-            Some(Side::After) => self.killed.push_str(&removed),
+            Some(KillSide::Before) => self.killed.insert_str(0, &removed),
+            Some(KillSide::After) => self.killed.push_str(&removed),
         }
     }
 
-    pub(super) fn yank(&mut self) -> Result<(), Full> {
+    pub(super) fn yank(&mut self) -> Result<(), InputFull> {
         let killed = std::mem::take(&mut self.killed);
         let inserted = self.insert(&killed);
         self.killed = killed;
         inserted
     }
 
-    /// What Ctrl-K kills: the rest of the line, or its end if there is no rest.
+    /// What Ctrl-K kills: the rest of the line, or at its end the line break.
     pub(super) fn rest_of_line(&self) -> Range<usize> {
         match self.line().end {
             end if end == self.cursor => self.cursor..next(&self.content, self.cursor),
@@ -216,7 +215,7 @@ impl Text {
         }
     }
 
-    /// What Ctrl-U kills: the line before the cursor, or the end of the line above.
+    /// What Ctrl-U kills: the line before the cursor, or at its start the line break before it.
     pub(super) fn start_of_line(&self) -> Range<usize> {
         match self.line().start {
             start if start == self.cursor => previous(&self.content, self.cursor)..self.cursor,
@@ -225,16 +224,16 @@ impl Text {
     }
 
     /// Where the word before the cursor begins.
-    pub(super) fn word_start(&self, words: Words) -> usize {
+    pub(super) fn word_start(&self, words: WordRule) -> usize {
         let mut at = self.cursor;
         let mut was_in_word = false;
         while at > 0 {
             let before = previous(&self.content, at);
-            match self.part_of_word(before, words) {
-                Part::Gap | Part::Piece if was_in_word => break,
-                Part::Piece => return before,
-                Part::Gap => {}
-                Part::Word => was_in_word = true,
+            match self.class_at(before, words) {
+                CharacterClass::Gap | CharacterClass::Chip if was_in_word => break,
+                CharacterClass::Chip => return before,
+                CharacterClass::Gap => {}
+                CharacterClass::Word => was_in_word = true,
             }
             at = before;
         }
@@ -242,40 +241,40 @@ impl Text {
     }
 
     /// Where the word after the cursor ends.
-    pub(super) fn word_end(&self, words: Words) -> usize {
+    pub(super) fn word_end(&self, words: WordRule) -> usize {
         let mut at = self.cursor;
         let mut was_in_word = false;
         while at < self.content.len() {
             let after = next(&self.content, at);
-            match self.part_of_word(at, words) {
-                Part::Gap | Part::Piece if was_in_word => break,
-                Part::Piece => return after,
-                Part::Gap => {}
-                Part::Word => was_in_word = true,
+            match self.class_at(at, words) {
+                CharacterClass::Gap | CharacterClass::Chip if was_in_word => break,
+                CharacterClass::Chip => return after,
+                CharacterClass::Gap => {}
+                CharacterClass::Word => was_in_word = true,
             }
             at = after;
         }
         at
     }
 
-    fn part_of_word(&self, at: usize, words: Words) -> Part {
-        let Some(character) = self.content[at..].chars().next() else { return Part::Gap };
+    fn class_at(&self, at: usize, words: WordRule) -> CharacterClass {
+        let Some(character) = self.content[at..].chars().next() else { return CharacterClass::Gap };
         let is_word = match words {
-            Words::Plain => character.is_alphanumeric() || character == '_',
-            Words::Spaced => !character.is_whitespace(),
+            WordRule::Plain => character.is_alphanumeric() || character == '_',
+            WordRule::Spaced => !character.is_whitespace(),
         };
         match is_word {
-            _ if is_mark(character) => Part::Piece,
-            true => Part::Word,
-            false => Part::Gap,
+            _ if is_mark(character) => CharacterClass::Chip,
+            true => CharacterClass::Word,
+            false => CharacterClass::Gap,
         }
     }
 }
 
-/// What a character is to the keys that go by words.
-enum Part {
+/// What a character is to the word motions.
+enum CharacterClass {
     Word,
     Gap,
     /// A word of its own.
-    Piece,
+    Chip,
 }

@@ -1,4 +1,4 @@
-//! Choosing one of a list, by typing a part of it.
+//! A list in which the user picks one item by typing a part of it.
 
 pub(crate) mod standalone;
 
@@ -10,94 +10,92 @@ use unicode_width::UnicodeWidthStr;
 
 use super::input::{cut, list};
 
-/// How far PageUp and PageDown go.
-const PAGE: usize = 10;
-/// How long what is looked for may become.
-const LONGEST: usize = 200;
+/// Rows that PageUp and PageDown move.
+const PAGE_ROWS: usize = 10;
+const MAX_QUERY_BYTES: usize = 200;
 const FIND: &str = "Find: ";
 
-/// One of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Choice {
-    /// What it is known by; looked through, and not shown.
+pub(crate) struct PickerItem {
+    /// Searched, but not shown.
     pub(crate) key: String,
     pub(crate) line: String,
-    /// What stands beside, where there is room.
+    /// Shown beside the line where there is room.
     pub(crate) detail: String,
 }
 
-/// What a key came to.
+/// The effect of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Picked {
+pub(crate) enum PickerOutcome {
     Nothing,
-    /// The place in the list as it was given.
+    /// An index into the items.
     Chosen(usize),
-    Left,
+    Cancelled,
 }
 
-/// A list of which one may be chosen.
 pub(crate) struct Picker {
     title: String,
-    choices: Vec<Choice>,
-    /// Everything that is looked through, for each of them, in small letters.
+    items: Vec<PickerItem>,
+    /// For each item its searched text, in lower case.
     searched: Vec<String>,
-    wanted: String,
-    /// The places of those that match.
-    found: Vec<usize>,
-    /// Which of these is marked.
-    marked: usize,
+    query: String,
+    /// Indices of the items that match.
+    matches: Vec<usize>,
+    /// An index into `matches`.
+    selected: usize,
 }
 
 impl Picker {
-    pub(crate) fn new(title: impl Into<String>, choices: Vec<Choice>) -> Self {
-        let all =
-            |choice: &Choice| format!("{} {} {}", choice.key, choice.line, choice.detail).to_lowercase();
+    pub(crate) fn new(title: impl Into<String>, items: Vec<PickerItem>) -> Self {
+        let all = |item: &PickerItem| format!("{} {} {}", item.key, item.line, item.detail).to_lowercase();
         Self {
             title: title.into(),
-            searched: choices.iter().map(all).collect(),
-            found: (0..choices.len()).collect(),
-            choices,
-            wanted: String::new(),
-            marked: 0,
+            searched: items.iter().map(all).collect(),
+            matches: (0..items.len()).collect(),
+            items,
+            query: String::new(),
+            selected: 0,
         }
     }
 
-    /// What a key came to.
-    pub(crate) fn press(&mut self, key: KeyEvent) -> Picked {
+    pub(crate) fn press(&mut self, key: KeyEvent) -> PickerOutcome {
         if key.kind == KeyEventKind::Release {
-            return Picked::Nothing;
+            return PickerOutcome::Nothing;
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         match (key.code, control, alt) {
             (KeyCode::Enter, ..) | (KeyCode::Char('m' | 'j'), true, _) => {
-                return self.found.get(self.marked).map_or(Picked::Nothing, |place| Picked::Chosen(*place));
+                return self
+                    .matches
+                    .get(self.selected)
+                    .map_or(PickerOutcome::Nothing, |index| PickerOutcome::Chosen(*index));
             }
-            (KeyCode::Esc, ..) | (KeyCode::Char('c' | 'd'), true, _) => return Picked::Left,
-            (KeyCode::Up | KeyCode::BackTab, ..) | (KeyCode::Char('p'), true, _) => self.back(),
-            (KeyCode::Down | KeyCode::Tab, ..) | (KeyCode::Char('n'), true, _) => self.further(),
-            (KeyCode::PageUp, ..) => self.marked = self.marked.saturating_sub(PAGE),
-            (KeyCode::PageDown, ..) => self.marked = (self.marked + PAGE).min(self.last()),
-            (KeyCode::Home, ..) => self.marked = 0,
-            (KeyCode::End, ..) => self.marked = self.last(),
+            (KeyCode::Esc, ..) | (KeyCode::Char('c' | 'd'), true, _) => return PickerOutcome::Cancelled,
+            (KeyCode::Up | KeyCode::BackTab, ..) | (KeyCode::Char('p'), true, _) => self.select_previous(),
+            (KeyCode::Down | KeyCode::Tab, ..) | (KeyCode::Char('n'), true, _) => self.select_next(),
+            (KeyCode::PageUp, ..) => self.selected = self.selected.saturating_sub(PAGE_ROWS),
+            (KeyCode::PageDown, ..) => self.selected = (self.selected + PAGE_ROWS).min(self.last_match()),
+            (KeyCode::Home, ..) => self.selected = 0,
+            (KeyCode::End, ..) => self.selected = self.last_match(),
             (KeyCode::Backspace, false, false) | (KeyCode::Char('h'), true, _) => self.delete_character(),
             (KeyCode::Backspace, ..) | (KeyCode::Char('w'), true, _) => self.delete_word(),
-            (KeyCode::Char('u'), true, _) => self.look_for(String::new()),
+            (KeyCode::Char('u'), true, _) => self.set_query(String::new()),
             (KeyCode::Char(character), false, false) => self.paste(character.encode_utf8(&mut [0; 4])),
             _ => {}
         }
-        Picked::Nothing
+        PickerOutcome::Nothing
     }
 
-    /// Adds to what is looked for.
+    /// Appends to the query.
     pub(crate) fn paste(&mut self, text: &str) {
-        let mut wanted = self.wanted.clone();
-        wanted.extend(text.chars().map(|character| if character.is_control() { ' ' } else { character }));
-        wanted.truncate(wanted.floor_char_boundary(LONGEST));
-        self.look_for(wanted);
+        let mut query = self.query.clone();
+        query.extend(text.chars().map(|character| if character.is_control() { ' ' } else { character }));
+        query.truncate(query.floor_char_boundary(MAX_QUERY_BYTES));
+        self.set_query(query);
     }
 
-    /// How it looks: a title, what is looked for, and the rows around the marked one, as far as there is room.
+    /// The title, the query, and the rows around the selected one, as far as there is room.
     pub(crate) fn lines(&self, width: u16, height: u16) -> Vec<Line<'static>> {
         let (width, height) = (usize::from(width), usize::from(height));
         let mut lines = Vec::new();
@@ -105,23 +103,23 @@ impl Picker {
             lines.push(self.title_line(width));
         }
         if height >= 2 {
-            lines.push(self.wanted_line(width));
+            lines.push(self.query_line(width));
         }
         let room = height - lines.len();
-        if self.found.is_empty() && room > 0 {
-            let none = if self.choices.is_empty() { "There is nothing here." } else { "Nothing matches." };
+        if self.matches.is_empty() && room > 0 {
+            let none = if self.items.is_empty() { "There is nothing here." } else { "Nothing matches." };
             lines.push(Line::styled(cut(none, width), Style::new().add_modifier(Modifier::DIM)));
             return lines;
         }
-        let rows = self.found.iter().map(|place| &self.choices[*place]);
-        let rows = rows.map(|choice| (choice.line.as_str(), choice.detail.as_str()));
-        lines.extend(list(rows, self.marked, width, room));
+        let rows = self.matches.iter().map(|index| &self.items[*index]);
+        let rows = rows.map(|item| (item.line.as_str(), item.detail.as_str()));
+        lines.extend(list(rows, self.selected, width, room));
         lines
     }
 
-    /// The title, and how many match.
+    /// The title, and the number of matches.
     fn title_line(&self, width: usize) -> Line<'static> {
-        let count = cut(&format!("{} of {}", self.found.len(), self.choices.len()), width);
+        let count = cut(&format!("{} of {}", self.matches.len(), self.items.len()), width);
         let title = cut(&self.title, width.saturating_sub(count.width() + 2));
         let gap = if title.is_empty() { "" } else { "  " };
         Line::from(vec![
@@ -131,16 +129,16 @@ impl Picker {
         ])
     }
 
-    /// What is looked for, its end if there is no room for all, and where the next character goes.
-    fn wanted_line(&self, width: usize) -> Line<'static> {
+    /// The end of the query, as far as there is room, with the cursor.
+    fn query_line(&self, width: usize) -> Line<'static> {
         let room = width.saturating_sub(FIND.len() + 1);
         let mut used = 0;
         let fits = |(_, cluster): &(usize, &str)| {
             used += cluster.width();
             used <= room
         };
-        let seen = self.wanted.grapheme_indices(true).rev().take_while(fits).last();
-        let end = seen.map_or("", |(start, _)| &self.wanted[start..]).to_owned();
+        let seen = self.query.grapheme_indices(true).rev().take_while(fits).last();
+        let end = seen.map_or("", |(start, _)| &self.query[start..]).to_owned();
         let cursor = if width > 0 { " " } else { "" };
         Line::from(vec![
             Span::styled(cut(FIND, width.saturating_sub(1)), Style::new().add_modifier(Modifier::DIM)),
@@ -149,40 +147,40 @@ impl Picker {
         ])
     }
 
-    fn last(&self) -> usize {
-        self.found.len().saturating_sub(1)
+    fn last_match(&self) -> usize {
+        self.matches.len().saturating_sub(1)
     }
 
-    /// One further; after the last comes the first.
-    fn further(&mut self) {
-        self.marked = if self.marked >= self.last() { 0 } else { self.marked + 1 };
+    /// Selects the next match; after the last, the first.
+    fn select_next(&mut self) {
+        self.selected = if self.selected >= self.last_match() { 0 } else { self.selected + 1 };
     }
 
-    /// One back; before the first comes the last.
-    fn back(&mut self) {
-        self.marked = self.marked.checked_sub(1).unwrap_or(self.last());
+    /// Selects the previous match; before the first, the last.
+    fn select_previous(&mut self) {
+        self.selected = self.selected.checked_sub(1).unwrap_or(self.last_match());
     }
 
     fn delete_character(&mut self) {
-        let end = self.wanted.grapheme_indices(true).next_back().map_or(0, |(start, _)| start);
-        self.look_for(self.wanted[..end].to_owned());
+        let end = self.query.grapheme_indices(true).next_back().map_or(0, |(start, _)| start);
+        self.set_query(self.query[..end].to_owned());
     }
 
     fn delete_word(&mut self) {
-        let rest = self.wanted.trim_end();
+        let rest = self.query.trim_end();
         let kept = rest.trim_end_matches(|character: char| !character.is_whitespace());
-        self.look_for(kept.to_owned());
+        self.set_query(kept.to_owned());
     }
 
-    /// Finds what has all of these words; the marked one stays marked if it is among them.
-    fn look_for(&mut self, wanted: String) {
-        let marked = self.found.get(self.marked).copied();
-        let words = wanted.to_lowercase();
+    /// Matches the items that contain all words of the query. The selected item stays selected if it matches.
+    fn set_query(&mut self, query: String) {
+        let selected = self.matches.get(self.selected).copied();
+        let words = query.to_lowercase();
         let words: Vec<&str> = words.split_whitespace().collect();
-        let has_all = |place: &usize| words.iter().all(|word| self.searched[*place].contains(word));
-        self.found = (0..self.choices.len()).filter(has_all).collect();
-        self.marked = self.found.iter().position(|place| Some(*place) == marked).unwrap_or_default();
-        self.wanted = wanted;
+        let has_all = |index: &usize| words.iter().all(|word| self.searched[*index].contains(word));
+        self.matches = (0..self.items.len()).filter(has_all).collect();
+        self.selected = self.matches.iter().position(|index| Some(*index) == selected).unwrap_or_default();
+        self.query = query;
     }
 }
 

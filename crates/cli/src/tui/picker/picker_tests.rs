@@ -2,14 +2,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn choice(key: &str, line: &str, detail: &str) -> Choice {
-    Choice { key: key.to_owned(), line: line.to_owned(), detail: detail.to_owned() }
+fn choice(key: &str, line: &str, detail: &str) -> PickerItem {
+    PickerItem { key: key.to_owned(), line: line.to_owned(), detail: detail.to_owned() }
 }
 
 fn sessions() -> Picker {
     let choices = vec![
-        choice("main", "Fix the parser", "2 hours ago, ~/work/parser"),
-        choice("review", "Review of the storage layer", "yesterday, ~/work/store"),
+        choice("main", "Fix the parser", "2 hours ago, ~/projects/parser"),
+        choice("review", "Review of the storage layer", "yesterday, ~/projects/store"),
         choice("notes", "Ärger mit dem Drucker", "last week, ~"),
     ];
     Picker::new("Resume a session", choices)
@@ -21,7 +21,7 @@ fn key(code: KeyCode) -> KeyEvent {
 
 fn press_all(picker: &mut Picker, text: &str) {
     for character in text.chars() {
-        assert_eq!(picker.press(key(KeyCode::Char(character))), Picked::Nothing);
+        assert_eq!(picker.press(key(KeyCode::Char(character))), PickerOutcome::Nothing);
     }
 }
 
@@ -40,10 +40,10 @@ fn a_part_of_each_word_in_any_order_finds_a_row() {
         [
             "Resume a session  1 of 3",
             "Find: store REV",
-            "> Review of the storage layer  yesterday, ~/work/store"
+            "> Review of the storage layer  yesterday, ~/projects/store"
         ]
     );
-    assert_eq!(picker.press(key(KeyCode::Enter)), Picked::Chosen(1));
+    assert_eq!(picker.press(key(KeyCode::Enter)), PickerOutcome::Chosen(1));
 }
 
 #[test]
@@ -51,9 +51,9 @@ fn the_marked_row_stays_marked_while_the_list_gets_shorter() {
     let mut picker = sessions();
 
     picker.press(key(KeyCode::Down));
-    press_all(&mut picker, "work");
+    press_all(&mut picker, "projects");
 
-    assert_eq!(picker.press(key(KeyCode::Enter)), Picked::Chosen(1));
+    assert_eq!(picker.press(key(KeyCode::Enter)), PickerOutcome::Chosen(1));
 }
 
 #[test]
@@ -61,10 +61,10 @@ fn the_list_goes_round() {
     let mut picker = sessions();
 
     picker.press(key(KeyCode::Up));
-    assert_eq!(picker.press(key(KeyCode::Enter)), Picked::Chosen(2));
+    assert_eq!(picker.press(key(KeyCode::Enter)), PickerOutcome::Chosen(2));
 
     picker.press(key(KeyCode::Down));
-    assert_eq!(picker.press(key(KeyCode::Enter)), Picked::Chosen(0));
+    assert_eq!(picker.press(key(KeyCode::Enter)), PickerOutcome::Chosen(0));
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn nothing_is_chosen_where_nothing_matches() {
     press_all(&mut picker, "zzz");
 
     assert_eq!(shown(&picker, 40, 5)[2], "Nothing matches.");
-    assert_eq!(picker.press(key(KeyCode::Enter)), Picked::Nothing);
+    assert_eq!(picker.press(key(KeyCode::Enter)), PickerOutcome::Nothing);
     picker.press(KeyEvent::new(KeyCode::Char('w'), KeyModifiers::CONTROL));
     assert_eq!(shown(&picker, 40, 5)[0], "Resume a session  3 of 3");
-    assert_eq!(picker.press(key(KeyCode::Esc)), Picked::Left);
+    assert_eq!(picker.press(key(KeyCode::Esc)), PickerOutcome::Cancelled);
 }
 
 #[test]

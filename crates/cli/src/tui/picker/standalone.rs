@@ -1,4 +1,4 @@
-//! Choosing one of a list where no conversation is open yet.
+//! A picker in the terminal where no chat is open yet.
 
 use std::io;
 use std::sync::Arc;
@@ -8,39 +8,40 @@ use std::time::Duration;
 use crossterm::event::{Event, KeyEventKind};
 use tokio::sync::mpsc;
 
-use super::{Choice, Picked, Picker};
-use crate::signals::Ends;
+use super::{Picker, PickerItem, PickerOutcome};
+use crate::signals::ExitSignals;
 use crate::tui::sgr::Colours;
 use crate::tui::viewport::{Frame, Viewport};
 
-/// So many rows of a list are shown.
-const ROWS: u16 = 14;
-/// How soon the reader of keys notices that no more are wanted: whoever comes next must get them all.
-const NOTICES: Duration = Duration::from_millis(50);
+const MAX_ROWS: u16 = 14;
+/// How often the key reader checks whether the picker is closed: it must not take keys that belong to what comes next.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pick {
+pub(crate) enum PickOutcome {
     Chosen(usize),
-    /// Nothing was chosen.
-    Left,
-    /// A signal came.
+    Cancelled,
+    /// A signal with this number came.
     Signal(u8),
 }
 
-/// Has somebody choose. The terminal's modes are whoever's called this.
-pub(crate) async fn pick(title: &str, choices: Vec<Choice>, ends: &mut Ends) -> io::Result<Pick> {
+/// Shows the list and waits for the user. The caller restores the terminal's modes.
+pub(crate) async fn pick(
+    title: &str,
+    items: Vec<PickerItem>,
+    signals: &mut ExitSignals,
+) -> io::Result<PickOutcome> {
     crossterm::terminal::enable_raw_mode()?;
-    let is_over = Arc::new(AtomicBool::new(false));
-    let (tell, mut keys) = mpsc::unbounded_channel();
+    let is_closed = Arc::new(AtomicBool::new(false));
+    let (sender, mut keys) = mpsc::unbounded_channel();
     let reading = tokio::task::spawn_blocking({
-        let is_over = is_over.clone();
+        let is_closed = is_closed.clone();
         move || {
-            while !is_over.load(Ordering::SeqCst) {
-                match crossterm::event::poll(NOTICES) {
+            while !is_closed.load(Ordering::SeqCst) {
+                match crossterm::event::poll(STOP_POLL_INTERVAL) {
                     Ok(false) => {}
                     Ok(true) => match crossterm::event::read() {
-                        Ok(event) => drop(tell.send(event)),
+                        Ok(event) => drop(sender.send(event)),
                         Err(_) => return,
                     },
                     Err(_) => return,
@@ -49,35 +50,35 @@ pub(crate) async fn pick(title: &str, choices: Vec<Choice>, ends: &mut Ends) -> 
         }
     });
     let size = crossterm::terminal::size().unwrap_or((0, 0));
-    let mut viewport = Viewport::new(io::stdout(), size, Colours::wanted());
-    let mut picker = Picker::new(title, choices);
+    let mut viewport = Viewport::new(io::stdout(), size, Colours::from_environment());
+    let mut picker = Picker::new(title, items);
     let picked = loop {
         let (width, height) = viewport.size();
-        let rows = picker.lines(width, height.saturating_sub(1).clamp(1, ROWS));
+        let rows = picker.lines(width, height.saturating_sub(1).clamp(1, MAX_ROWS));
         if viewport.show(&Frame { above: vec![], rows, cursor: (0, 0) }).is_err() {
-            break Pick::Left;
+            break PickOutcome::Cancelled;
         }
         tokio::select! {
             biased;
-            number = ends.next() => break Pick::Signal(number),
+            number = signals.next() => break PickOutcome::Signal(number),
             event = keys.recv() => match event {
-                None => break Pick::Left,
+                None => break PickOutcome::Cancelled,
                 Some(Event::Resize(width, height)) => {
                     if viewport.resize((width, height)).is_err() {
-                        break Pick::Left;
+                        break PickOutcome::Cancelled;
                     }
                 }
                 Some(Event::Key(key)) if key.kind != KeyEventKind::Release => match picker.press(key) {
-                    Picked::Nothing => {}
-                    Picked::Chosen(place) => break Pick::Chosen(place),
-                    Picked::Left => break Pick::Left,
+                    PickerOutcome::Nothing => {}
+                    PickerOutcome::Chosen(index) => break PickOutcome::Chosen(index),
+                    PickerOutcome::Cancelled => break PickOutcome::Cancelled,
                 },
                 Some(Event::Paste(text)) => picker.paste(&text),
                 Some(_) => {}
             },
         }
     };
-    is_over.store(true, Ordering::SeqCst);
+    is_closed.store(true, Ordering::SeqCst);
     let _ = reading.await;
     let _ = viewport.clear();
     crossterm::terminal::disable_raw_mode()?;

@@ -1,12 +1,11 @@
-//! The charts: how full the context was and what everything had cost, step by step, with the compactions marked. The same
-//! numbers stand below them in a table.
+//! The charts as SVG: tokens in the context and cost, step by step, with the compactions marked; and the same numbers in a table.
 
 use std::fmt::Write as _;
 use std::io::Write;
 
-use super::figures::{Compaction, Figures, Point, money};
-use crate::event_text::made_by;
-use crate::output::{count, grouped};
+use longhaul_transcript::{compacted_by_text, format_count, format_money, format_number};
+
+use super::figures::{ChartCompaction, ChartPoint, Figures};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 240.0;
@@ -14,8 +13,8 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 20.0;
 const BOTTOM: f64 = 28.0;
-/// With more points than this each can't be pointed at any more.
-const MOST_DOTS: usize = 150;
+/// With more points than this there are no dots to point at.
+const MAX_CHART_DOTS: usize = 150;
 
 pub(super) fn write(out: &mut dyn Write, figures: &Figures) -> anyhow::Result<()> {
     if figures.points.is_empty() {
@@ -26,10 +25,10 @@ pub(super) fn write(out: &mut dyn Write, figures: &Figures) -> anyhow::Result<()
     table(out, figures)
 }
 
-/// Where things stand in a chart.
+/// The scale of a chart.
 struct Frame {
     points: usize,
-    /// What stands at the top.
+    /// The value at the top.
     most: f64,
 }
 
@@ -46,14 +45,14 @@ impl Frame {
         HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value / self.most)
     }
 
-    /// The beginning of a chart: what it is for those who don't see it, and its lines and labels.
+    /// The start of a chart: its description for screen readers, grid lines and labels.
     fn begin(
         &self,
         id: &str,
         title: &str,
         description: &str,
         label: impl Fn(f64) -> String,
-        points: &[Point],
+        points: &[ChartPoint],
     ) -> String {
         let mut svg = format!(
             "<figure>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"{id}-title {id}-words\">\n\
@@ -92,7 +91,7 @@ impl Frame {
         svg
     }
 
-    /// A line through those points that have a value, broken where one has none.
+    /// A line through the points, with a gap where one has no value.
     fn line(&self, class: &str, values: impl Iterator<Item = Option<f64>>) -> String {
         let mut path = String::new();
         let mut is_down = false;
@@ -109,18 +108,19 @@ impl Frame {
 
 fn context(figures: &Figures) -> String {
     let Figures { points, compactions, .. } = figures;
-    let tokens = |point: &Point| point.tokens.map(|tokens| tokens as f64);
-    let window = |point: &Point| point.window.map(|window| window as f64);
+    let tokens = |point: &ChartPoint| point.tokens.map(|tokens| tokens as f64);
+    let window = |point: &ChartPoint| point.window.map(|window| window as f64);
     let most = points.iter().flat_map(|point| [tokens(point), window(point)]).flatten().fold(1.0, f64::max);
     let frame = Frame { points: points.len(), most: most * 1.04 };
     let fullest = points.iter().filter_map(|point| point.tokens).max().unwrap_or(0);
     let last_window = points.iter().rev().find_map(|point| point.window);
-    let of = last_window.map(|window| format!(" of a window of {}", grouped(window))).unwrap_or_default();
+    let of =
+        last_window.map(|window| format!(" of a window of {}", format_number(window))).unwrap_or_default();
     let description = format!(
         "A line over {}. At its fullest the context had {} tokens{of}; {}.",
-        count(figures.steps, "step"),
-        grouped(fullest),
-        count(compactions.len() as u64, "compaction")
+        format_count(figures.steps, "step"),
+        format_number(fullest),
+        format_count(compactions.len() as u64, "compaction")
     );
     let mut svg = frame.begin("context", "Tokens in the context", &description, short, points);
     let floor = frame.y(0.0);
@@ -148,18 +148,19 @@ fn context(figures: &Figures) -> String {
     svg.push_str(&frame.line("context", points.iter().map(tokens)));
     let together = compactions.chunk_by(|one, other| one.point == other.point);
     together.for_each(|together| svg.push_str(&mark(&frame, together)));
-    if points.len() <= MOST_DOTS {
+    if points.len() <= MAX_CHART_DOTS {
         for (place, point) in points.iter().enumerate() {
             let Some(value) = tokens(point) else { continue };
             let (x, y) = (frame.x(place), frame.y(value));
-            let words = format!("turn {}, step {}: {} tokens", point.turn, point.step, grouped(value as u64));
+            let words =
+                format!("turn {}, step {}: {} tokens", point.turn, point.step, format_number(value as u64));
             let _ = writeln!(
                 svg,
                 "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"><title>{words}</title></circle>"
             );
         }
     }
-    let several = match figures.steps_a_point {
+    let several = match figures.steps_per_point {
         1 => String::new(),
         steps => format!(" Each point stands for up to {steps} steps, with the fullest of them."),
     };
@@ -172,8 +173,8 @@ fn context(figures: &Figures) -> String {
 }
 
 /// Compactions stand between the point before them and the one after; those that came between the same two share a mark.
-fn mark(frame: &Frame, together: &[Compaction]) -> String {
-    let Some(Compaction { point, .. }) = together.first() else { return String::new() };
+fn mark(frame: &Frame, together: &[ChartCompaction]) -> String {
+    let Some(ChartCompaction { point, .. }) = together.first() else { return String::new() };
     let (last, point) = (frame.points.saturating_sub(1), *point);
     let x = (frame.x(point.saturating_sub(1).min(last)) + frame.x(point.min(last))) / 2.0;
     let (top, floor) = (TOP, frame.y(0.0));
@@ -188,20 +189,28 @@ fn mark(frame: &Frame, together: &[Compaction]) -> String {
     )
 }
 
-fn in_words(compaction: &Compaction) -> String {
-    let Compaction { before, after, by, .. } = compaction;
-    format!("compaction {}: {} tokens became {}", made_by(*by), grouped(*before), grouped(*after))
+fn in_words(compaction: &ChartCompaction) -> String {
+    let ChartCompaction { before, after, by, .. } = compaction;
+    format!(
+        "compaction {}: {} tokens became {}",
+        compacted_by_text(*by),
+        format_number(*before),
+        format_number(*after)
+    )
 }
 
 fn cost(figures: &Figures) -> String {
     let points = &figures.points;
-    let Some(total) = figures.spent.cost else {
+    let Some(total) = figures.spend.cost else {
         return "<p class=\"aside\">No prices are known for this model, so there is no chart of the cost.</p>\n".to_owned();
     };
     let frame = Frame { points: points.len(), most: if total > 0.0 { total * 1.04 } else { 1.0 } };
-    let description =
-        format!("A rising line over {}, to {} in the end.", count(figures.steps, "step"), money(total));
-    let mut svg = frame.begin("cost", "Cost so far", &description, money, points);
+    let description = format!(
+        "A rising line over {}, to {} in the end.",
+        format_count(figures.steps, "step"),
+        format_money(total)
+    );
+    let mut svg = frame.begin("cost", "Cost so far", &description, format_money, points);
     svg.push_str(&frame.line("cost", points.iter().map(|point| point.cost)));
     if points.len() == 1 {
         let _ = writeln!(
@@ -219,7 +228,7 @@ fn cost(figures: &Figures) -> String {
 
 /// The numbers of the charts.
 fn table(out: &mut dyn Write, figures: &Figures) -> anyhow::Result<()> {
-    let number = |number: Option<u64>| number.map_or_else(|| "–".to_owned(), grouped);
+    let number = |number: Option<u64>| number.map_or_else(|| "–".to_owned(), format_number);
     writeln!(out, "<details><summary>The same in numbers</summary>\n<div class=\"scroll\">\n<table>")?;
     writeln!(
         out,
@@ -232,9 +241,13 @@ fn table(out: &mut dyn Write, figures: &Figures) -> anyhow::Result<()> {
         let mut before = Vec::new();
         while let Some(compaction) = compactions.next_if(|compaction| compaction.point <= place || is_last) {
             let when = if compaction.point > place { "then " } else { "" };
-            before.push(format!("{when}{} → {}", grouped(compaction.before), grouped(compaction.after)));
+            before.push(format!(
+                "{when}{} → {}",
+                format_number(compaction.before),
+                format_number(compaction.after)
+            ));
         }
-        let cost = point.cost.map_or_else(|| "–".to_owned(), money);
+        let cost = point.cost.map_or_else(|| "–".to_owned(), format_money);
         let (tokens, window) = (number(point.tokens), number(point.window));
         writeln!(
             out,
@@ -248,7 +261,7 @@ fn table(out: &mut dyn Write, figures: &Figures) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A round distance between lines, so that there are at most six.
+/// A round distance between grid lines, so that there are at most six.
 fn tick(most: f64) -> f64 {
     let rough = (most / 5.0).max(f64::MIN_POSITIVE);
     let power = 10f64.powf(rough.log10().floor());

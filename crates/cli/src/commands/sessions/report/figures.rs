@@ -1,82 +1,30 @@
-//! What a session came to, and how full its context was at each step.
+//! The totals of a session, and how full its context was at each step.
 
 use std::collections::VecDeque;
 
 use longhaul_protocol::{
     At, AttemptEnded, CompactDone, CompactedBy, Record, Seq, StepStarted, TurnStarted, Usage,
 };
+use longhaul_transcript::{Spend, format_count};
 
-use crate::output::{count, grouped};
+/// Points of a chart. In a longer session a point stands for several steps.
+const MAX_CHART_POINTS: usize = 800;
 
-/// So many points a chart has at most; of a longer session several steps become one.
-const MOST_POINTS: usize = 800;
-
-/// The largest sum of costs, in US dollars. The scale of a chart has to end somewhere.
-const MAX_COST: f64 = 1e15;
-
-/// Tokens and money. What is not known is not counted, and that is said.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Spent {
-    input: u64,
-    output: u64,
-    cached: u64,
-    pub(super) cost: Option<f64>,
-    /// Something was asked of which the price is not known.
-    beyond: bool,
-    /// Somebody has said how much it was.
-    is_told: bool,
-}
-
-impl Spent {
-    pub(super) fn add(&mut self, usage: &Usage) {
-        self.input = self.input.saturating_add(usage.input.unwrap_or(0));
-        self.output = self.output.saturating_add(usage.output.unwrap_or(0));
-        self.cached = self.cached.saturating_add(usage.cached.unwrap_or(0));
-        self.is_told |= usage.input.is_some() || usage.output.is_some();
-        match usage.cost {
-            Some(cost) => self.cost = Some((self.cost.unwrap_or(0.0) + cost).clamp(0.0, MAX_COST)),
-            None => self.beyond = true,
-        }
-    }
-
-    /// `1,234 tokens in (1,000 of them cached), 56 out, $0.0123`.
-    pub(super) fn in_words(&self) -> String {
-        if !self.is_told {
-            return "tokens not told".to_owned();
-        }
-        let cached = match self.cached {
-            0 => String::new(),
-            cached => format!(" ({} of them cached)", grouped(cached)),
-        };
-        let cost = match (self.cost, self.beyond) {
-            (Some(cost), false) => format!(", {}", money(cost)),
-            (Some(cost), true) => format!(", at least {}", money(cost)),
-            (None, _) => String::new(),
-        };
-        format!("{} in{cached}, {} out{cost}", count(self.input, "token"), grouped(self.output))
-    }
-}
-
-/// An amount in US dollars.
-pub(super) fn money(dollars: f64) -> String {
-    if dollars < 1.0 { format!("${dollars:.4}") } else { format!("${dollars:.2}") }
-}
-
-/// How it was after a step, or after several that became one point.
+/// The context after a step, or after several steps that share a point.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Point {
+pub(super) struct ChartPoint {
     pub(super) turn: u64,
     pub(super) step: u64,
-    /// What was in the context; of several steps, the most.
+    /// Tokens in the context; of several steps, the most.
     pub(super) tokens: Option<u64>,
     pub(super) window: Option<u64>,
-    /// What everything had cost so far.
+    /// Cost of the session up to here, in US dollars.
     pub(super) cost: Option<f64>,
 }
 
-/// A compaction, before the point of which it changed the context.
+/// A compaction. `point` is the first point after it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Compaction {
+pub(super) struct ChartCompaction {
     pub(super) point: usize,
     pub(super) before: u64,
     pub(super) after: u64,
@@ -92,30 +40,30 @@ pub(super) struct Figures {
     pub(super) broken: u64,
     pub(super) gone: u64,
     pub(super) damaged: u64,
-    pub(super) spent: Spent,
-    pub(super) points: Vec<Point>,
-    /// How many steps a point stands for.
-    pub(super) steps_a_point: u64,
-    pub(super) compactions: Vec<Compaction>,
+    pub(super) spend: Spend,
+    pub(super) points: Vec<ChartPoint>,
+    /// Steps for which a point stands.
+    pub(super) steps_per_point: u64,
+    pub(super) compactions: Vec<ChartCompaction>,
     pub(super) span: Option<(At, At)>,
     turn: u64,
     step: u64,
-    /// Steps that the last point stands for so far.
+    /// Steps for which the last point stands so far.
     in_point: u64,
-    /// Where what comes before the next turn begins.
+    /// The first record after the last turn.
     section: Seq,
-    /// Where the last turns begin, at most so many.
+    /// Where the last turns begin, at most `max_starts` of them.
     starts: VecDeque<Seq>,
-    most_starts: usize,
+    max_starts: usize,
 }
 
 impl Figures {
-    /// Figures that know where the last so many turns begin.
+    /// Figures that remember where the last `turns` turns begin.
     pub(super) fn new(turns: usize) -> Self {
-        Self { steps_a_point: 1, section: 1, most_starts: turns, ..Self::default() }
+        Self { steps_per_point: 1, section: 1, max_starts: turns, ..Self::default() }
     }
 
-    /// The record with which the last turns begin.
+    /// The first record of the last turns.
     pub(super) fn shown_from(&self) -> Seq {
         match self.starts.front() {
             Some(start) if self.turns > self.starts.len() as u64 => *start,
@@ -123,7 +71,7 @@ impl Figures {
         }
     }
 
-    /// How many turns that leaves out.
+    /// The number of turns before those.
     pub(super) fn left_out(&self) -> u64 {
         self.turns - self.starts.len() as u64
     }
@@ -135,13 +83,13 @@ impl Figures {
         if record.text().is_none() {
             self.gone += 1;
         }
-        // Most records are passed over without being decoded.
+        // Most records need no decoding.
         match record.kind.as_str() {
             "turn_started" => {
                 self.turns += 1;
                 self.turn = record.decode().map_or(self.turns, |started: TurnStarted| started.turn);
                 self.starts.push_back(self.section);
-                if self.starts.len() > self.most_starts {
+                if self.starts.len() > self.max_starts {
                     self.starts.pop_front();
                 }
             }
@@ -157,21 +105,21 @@ impl Figures {
             }
             "usage" => {
                 if let Ok(usage) = record.decode() {
-                    self.used(&usage);
+                    self.count_usage(&usage);
                 }
             }
             "compact_done" => {
                 if let Ok(CompactDone { before, after, by, .. }) = record.decode() {
-                    self.compactions.push(Compaction { point: self.points.len(), before, after, by });
+                    self.compactions.push(ChartCompaction { point: self.points.len(), before, after, by });
                 }
             }
             _ => {}
         }
     }
 
-    fn used(&mut self, usage: &Usage) {
-        self.spent.add(usage);
-        let cost = self.spent.cost;
+    fn count_usage(&mut self, usage: &Usage) {
+        self.spend.add(usage);
+        let cost = self.spend.cost;
         if usage.purpose.is_some() {
             if let Some(point) = self.points.last_mut() {
                 point.cost = cost;
@@ -182,55 +130,57 @@ impl Figures {
             usage.input.or(usage.estimated).map(|input| input.saturating_add(usage.output.unwrap_or(0)));
         let (turn, step, window) = (self.turn, self.step, usage.window);
         match self.points.last_mut() {
-            // Another attempt at the same step, or a step that the point stands for, too.
-            Some(point) if (point.turn, point.step) == (turn, step) || self.in_point < self.steps_a_point => {
+            // Another attempt at the same step, or a step that shares the point.
+            Some(point)
+                if (point.turn, point.step) == (turn, step) || self.in_point < self.steps_per_point =>
+            {
                 self.in_point += u64::from((point.turn, point.step) != (turn, step));
                 let tokens = point.tokens.max(tokens);
-                *point = Point { turn, step, tokens, window: window.or(point.window), cost };
+                *point = ChartPoint { turn, step, tokens, window: window.or(point.window), cost };
             }
             _ => {
-                self.points.push(Point { turn, step, tokens, window, cost });
+                self.points.push(ChartPoint { turn, step, tokens, window, cost });
                 self.in_point = 1;
             }
         }
-        if self.points.len() > MOST_POINTS {
+        if self.points.len() > MAX_CHART_POINTS {
             self.halve();
         }
     }
 
-    /// Makes one point of every two.
+    /// Merges every two points into one.
     fn halve(&mut self) {
         let merged = self.points.chunks(2).map(|pair| {
             let last = &pair[pair.len() - 1];
-            Point { tokens: pair.iter().filter_map(|point| point.tokens).max(), ..last.clone() }
+            ChartPoint { tokens: pair.iter().filter_map(|point| point.tokens).max(), ..last.clone() }
         });
         self.points = merged.collect();
         self.compactions.iter_mut().for_each(|compaction| compaction.point /= 2);
-        self.steps_a_point *= 2;
-        self.in_point = self.steps_a_point;
+        self.steps_per_point *= 2;
+        self.in_point = self.steps_per_point;
     }
 
-    /// The totals, a line each.
+    /// The totals, one line each.
     pub(super) fn totals(&self) -> Vec<String> {
         let mut totals = vec![format!(
             "{}, {}, {}, {}",
-            count(self.turns, "turn"),
-            count(self.steps, "step"),
-            count(self.calls, "tool call"),
-            count(self.compactions.len() as u64, "compaction"),
+            format_count(self.turns, "turn"),
+            format_count(self.steps, "step"),
+            format_count(self.calls, "tool call"),
+            format_count(self.compactions.len() as u64, "compaction"),
         )];
         if self.steps > 0 {
-            let unknown = if self.spent.cost.is_none() { "; what it cost is not known" } else { "" };
-            totals.push(format!("{}{unknown}", self.spent.in_words()));
+            let unknown = if self.spend.cost.is_none() { "; what it cost is not known" } else { "" };
+            totals.push(format!("{}{unknown}", self.spend));
         }
         if self.broken > 0 {
-            totals.push(format!("{} that did not come to the end", count(self.broken, "answer")));
+            totals.push(format!("{} that did not come to the end", format_count(self.broken, "answer")));
         }
         if self.gone > 0 {
-            totals.push(format!("{} whose words are gone", count(self.gone, "record")));
+            totals.push(format!("{} whose words are gone", format_count(self.gone, "record")));
         }
         if self.damaged > 0 {
-            let many = count(self.damaged, "record");
+            let many = format_count(self.damaged, "record");
             totals.push(format!(
                 "{many} damaged: longhaul verify says more, and with --salvage FILE gets out the rest"
             ));

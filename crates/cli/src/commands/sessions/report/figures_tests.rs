@@ -3,7 +3,7 @@ use longhaul_protocol::{
     TurnStarted, Usage,
 };
 
-use super::{Figures, MOST_POINTS, Spent};
+use super::{Figures, MAX_CHART_POINTS};
 
 fn record(seq: Seq, fact: &SessionRecord) -> Record {
     let encoded = fact.encode();
@@ -37,17 +37,6 @@ fn count(figures: &mut Figures, facts: impl IntoIterator<Item = SessionRecord>) 
     }
 }
 
-#[test]
-fn what_is_not_known_is_not_counted_and_that_is_said() {
-    let mut spent = Spent::default();
-    assert_eq!(spent.in_words(), "tokens not told");
-
-    spent.add(&usage(1_000, Some(0.01)));
-    spent.add(&usage(2_000, None));
-
-    assert_eq!(spent.in_words(), "3,000 tokens in, 20 out, at least $0.0100");
-}
-
 /// A file that was imported may claim any number.
 #[test]
 fn sums_of_the_largest_numbers_stay_the_largest() {
@@ -57,12 +46,12 @@ fn sums_of_the_largest_numbers_stay_the_largest() {
     count(&mut figures, [SessionRecord::Usage(most.clone()), SessionRecord::Usage(most)]);
 
     assert!(
-        figures.spent.in_words().contains("18,446,744,073,709,551,615 out"),
+        figures.spend.to_string().contains("18,446,744,073,709,551,615 out"),
         "{}",
-        figures.spent.in_words()
+        figures.spend.to_string()
     );
     assert_eq!(figures.points[0].tokens, Some(u64::MAX));
-    assert!(figures.spent.cost.unwrap() < 1e16, "a chart can be drawn of it");
+    assert!(figures.spend.cost.unwrap() < 1e16, "a chart can be drawn of it");
 }
 
 #[test]
@@ -105,7 +94,8 @@ fn many_steps_become_few_points_and_the_fullest_stays() {
     }
 
     assert!(
-        figures.points.len() <= MOST_POINTS && figures.points.len() * figures.steps_a_point as usize >= 9_000
+        figures.points.len() <= MAX_CHART_POINTS
+            && figures.points.len() * figures.steps_per_point as usize >= 9_000
     );
     assert_eq!(figures.points.iter().filter_map(|point| point.tokens).max(), Some(fullest + 10));
     assert_eq!(figures.points.last().unwrap().step, steps);

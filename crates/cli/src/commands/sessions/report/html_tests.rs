@@ -1,8 +1,8 @@
-use longhaul_protocol::{At, Outcome};
+use longhaul_protocol::{At, Outcome, Role};
+use longhaul_transcript::{Block, BlockContent, BlockState, Spend, TurnEnd, Update};
 
-use super::super::figures::{Figures, Spent};
-use super::super::story::Entry;
-use super::Page;
+use super::super::figures::Figures;
+use super::HtmlPage;
 
 const HOSTILE: &str = "</div><script>alert('x')</script> ]]> \"quoted\" & <img src=x onerror=y> \u{202e}gnp.exe\u{2066} \u{1b}[31m\u{0}";
 
@@ -26,11 +26,16 @@ fn check_well_formed(page: &str) {
     assert_eq!(open, Vec::<String>::new());
 }
 
-fn page(key: &str, entries: &[Entry]) -> String {
+fn block(state: BlockState, content: BlockContent) -> Update {
+    let (id, seq, turn, at) = (1, None, Some(1), At(0));
+    Update::Ended(Block { id, seq, turn, started_at: at, ended_at: Some(at), state, content })
+}
+
+fn page(key: &str, updates: &[Update]) -> String {
     let id = "01JDFJM0000000000000000001".parse().unwrap();
     let mut out = Vec::new();
-    let mut page = Page::begin(&mut out, key, id, &Figures::new(20)).unwrap();
-    entries.iter().for_each(|entry| page.entry(entry).unwrap());
+    let mut page = HtmlPage::begin(&mut out, key, id, &Figures::new(20)).unwrap();
+    updates.iter().for_each(|update| page.push(update).unwrap());
     page.end().unwrap();
     String::from_utf8(out).unwrap()
 }
@@ -38,29 +43,34 @@ fn page(key: &str, entries: &[Entry]) -> String {
 #[test]
 fn whatever_a_session_says_is_text_in_the_page() {
     let said = || HOSTILE.to_owned();
-    let ended = Entry::Ended {
+    let ended = TurnEnd {
         outcome: Outcome::Failed,
+        limit: None,
+        text: said(),
         error: Some(said()),
-        took_ms: 1,
+        code: None,
+        took_ms: Some(1),
         steps: 1,
-        spent: Spent::default(),
+        spend: Spend::default(),
     };
+    let finished = |content| block(BlockState::Finished, content);
+    let message = || BlockContent::Message { role: Role::Assistant, text: said() };
 
     let page = page(
         HOSTILE,
         &[
-            Entry::Turn { number: 1, at: At(0) },
-            Entry::Said { at: At(0), text: said(), images: 1 },
-            Entry::Thought(said()),
-            Entry::Answer(said()),
-            Entry::Unfinished(said()),
-            Entry::Aside(said()),
-            Entry::Summary(said()),
-            Entry::Gone { seq: 1, kind: said(), at: At(0), reason: said() },
-            Entry::Damaged { seq: 2, reason: said() },
-            ended,
-            Entry::Aside("between two turns".into()),
-            Entry::Turn { number: 2, at: At(0) },
+            finished(BlockContent::TurnStart),
+            finished(BlockContent::Input { text: said(), images: 1 }),
+            finished(BlockContent::Reasoning { text: said() }),
+            finished(message()),
+            block(BlockState::Interrupted, message()),
+            finished(BlockContent::Warning { code: said(), text: said() }),
+            finished(BlockContent::Summary { text: said() }),
+            finished(BlockContent::ErasedRecord { seq: 1, kind: said(), at: At(0), reason: said() }),
+            finished(BlockContent::DamagedRecord { seq: 2, reason: said() }),
+            finished(BlockContent::TurnEnd(ended)),
+            finished(BlockContent::Note { text: "between two turns".into() }),
+            finished(BlockContent::TurnStart),
         ],
     );
 

@@ -1,21 +1,17 @@
-//! A session as people read it: the conversation as a page in the terminal, or as one HTML file with charts.
+//! The report of a session: the conversation as a page in the terminal, or as one HTML file with charts.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `records` | the records, page by page; what is damaged is said and passed over |
-//! | `story` | records told as what happened: turns, words, answers, calls (pure) |
-//! | `figures` | what all of it came to, and how full the context was at each step (pure) |
-//! | `text` | the page for a terminal |
-//! | `html`, `chart`, `style` | the page for a browser: one file that needs nothing else |
+//! | `figures` | totals, and how full the context was at each step (pure) |
+//! | `text` | head and totals of the page in the terminal |
+//! | `html`, `chart` | the page for a browser: one file that needs nothing else |
 //!
-//! However long a session is, only a page of its records is in memory, besides the points of the charts, which are bounded.
+//! The crate `transcript` renders the conversation. Only one page of the records is in memory at a time, and the points of the charts,
+//! whose number is bounded.
 
 mod chart;
 mod figures;
 mod html;
-mod records;
-mod story;
-mod style;
 mod text;
 
 use std::io::{BufWriter, Write};
@@ -23,82 +19,77 @@ use std::path::{Path, PathBuf};
 
 use figures::Figures;
 use longhaul_agent::load;
-use longhaul_journal::{Error, Journal, SessionEntry};
+use longhaul_journal::{Error, Journal, SessionEntry, records};
+use longhaul_protocol::{PrintablePath, Seq, StreamName};
+use longhaul_transcript::{StoredTranscript, Update, page_text};
 
-use longhaul_protocol::{At, PrintablePath, Seq, StreamName};
-use records::Read;
-use story::Story;
-
-use crate::args::{Place, ShowOptions};
+use crate::args::{GlobalArgs, ShowOptions};
 use crate::exit;
 use crate::output::line;
 use crate::output_file::{OutputFile, destination};
-use crate::session_lookup::find_session;
+use crate::session_lookup::open_session;
 
-/// So many turns are shown in a terminal, unless all are wanted.
-const TURNS_SHOWN: usize = 20;
+/// Turns shown in a terminal without `--all`.
+const DEFAULT_TURNS: usize = 20;
 
-/// A session that is told, up to the record that was its last when that began.
-struct Told<'a> {
+/// A session up to the record that was its last when the report began.
+struct SessionReport<'a> {
     journal: &'a dyn Journal,
     session: SessionEntry,
     stream: StreamName,
     through: Seq,
 }
 
-/// Shows the session as a page.
-pub(crate) async fn show(place: &Place, options: &ShowOptions) -> anyhow::Result<u8> {
-    let Some(journal) = place.journal().await? else {
-        return Err(Error::NoSuchSession { key: options.key.clone() }.into());
-    };
-    let session = find_session(&journal, &options.key).await?;
+/// `sessions show`, as a page in the terminal or as an HTML file.
+pub(crate) async fn show(globals: &GlobalArgs, options: &ShowOptions) -> anyhow::Result<u8> {
+    let (journal, session) = open_session(globals, &options.key).await?;
     let stream = StreamName::session(session.id);
     let through = journal.head(&stream).await?.seq;
-    let told = Told { journal: &journal, session, stream, through };
-    let figures = told.figures().await?;
+    let report = SessionReport { journal: &journal, session, stream, through };
+    let figures = report.figures().await?;
     match &options.html {
         Some(file) => {
             let file = file.as_deref().filter(|file| *file != Path::new("-"));
-            let work_dir = load(&journal, &told.session.key, told.session.id).await.ok();
+            let work_dir = load(&journal, &report.session.key, report.session.id).await.ok();
             let work_dir = work_dir.and_then(|state| state.created?.work_dir);
-            let destination = |file| destination(&place.folder()?, work_dir.as_deref(), file);
-            told.as_html(file.map(destination).transpose()?, &figures).await?;
+            let destination = |file| destination(&globals.home_dir()?, work_dir.as_deref(), file);
+            report.as_html(file.map(destination).transpose()?, &figures).await?;
             if let Some(file) = file {
                 line(format!("Wrote {}", file.printable()))?;
             }
         }
-        None => told.as_text(options.all, &figures).await?,
+        None => report.as_text(options.all, &figures).await?,
     }
     journal.close().await;
     Ok(if figures.damaged > 0 { exit::FAILED } else { exit::DONE })
 }
 
-impl Told<'_> {
+impl SessionReport<'_> {
     async fn figures(&self) -> anyhow::Result<Figures> {
-        let mut figures = Figures::new(TURNS_SHOWN);
-        let count = |read: Read<'_>| {
-            match read {
-                Read::Record(record) => figures.count(record),
-                Read::Damaged { .. } => {
+        let mut figures = Figures::new(DEFAULT_TURNS);
+        let mut cursor = records(self.journal, &self.stream, 1).through(self.through);
+        loop {
+            match cursor.next().await {
+                Ok(Some(record)) => figures.count(&record),
+                Ok(None) => return Ok(figures),
+                Err(Error::Damaged { .. }) => {
                     figures.records += 1;
                     figures.damaged += 1;
                 }
+                Err(error) => return Err(error.into()),
             }
-            Ok(())
-        };
-        records::each(self.journal, &self.stream, 1, self.through, count).await?;
-        Ok(figures)
+        }
     }
 
     async fn as_text(&self, all: bool, figures: &Figures) -> anyhow::Result<()> {
         let from = if all { 1 } else { figures.shown_from() };
         let mut out = BufWriter::new(std::io::stdout());
-        text::head(&mut out, &self.session, figures)?;
+        text::write_head(&mut out, &self.session, figures)?;
         if from > 1 {
-            text::left_out(&mut out, figures)?;
+            text::write_left_out(&mut out, figures)?;
         }
-        self.tell(from, |entry| text::entry(&mut out, entry)).await?;
-        text::foot(&mut out, figures)?;
+        self.render(from, |update| Ok(out.write_all(page_text(update).as_bytes())?)).await?;
+        text::write_totals(&mut out, figures)?;
         Ok(out.flush()?)
     }
 
@@ -114,32 +105,28 @@ impl Told<'_> {
     }
 
     async fn write_html(&self, out: &mut dyn Write, figures: &Figures) -> anyhow::Result<()> {
-        let mut page = html::Page::begin(out, &self.session.key, self.session.id, figures)?;
-        self.tell(1, |entry| page.entry(entry)).await?;
+        let mut page = html::HtmlPage::begin(out, &self.session.key, self.session.id, figures)?;
+        self.render(1, |update| page.push(update)).await?;
         page.end()
     }
 
-    /// Tells the session from a record on, entry by entry.
-    async fn tell(
+    /// Hands over what happened in the session, from a record on.
+    async fn render(
         &self,
         from: Seq,
-        mut show: impl FnMut(&story::Entry) -> anyhow::Result<()>,
+        mut push: impl FnMut(&Update) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut story = Story::default();
-        let tell = |read: Read<'_>| match read {
-            Read::Record(record) => story.tell(record).iter().try_for_each(&mut show),
-            Read::Damaged { seq, reason } => show(&story::Entry::Damaged { seq, reason: reason.to_owned() }),
-        };
-        records::each(self.journal, &self.stream, from, self.through, tell).await?;
-        story.end().iter().try_for_each(show)
-    }
-}
-
-/// A moment for people, in UTC.
-fn moment(at: At) -> String {
-    let exact = at.to_string();
-    match exact.split_once('T') {
-        Some((day, time)) if exact.ends_with('Z') => format!("{day} {}", time.get(..8).unwrap_or(time)),
-        _ => exact,
+        let mut transcript = StoredTranscript::new();
+        let mut cursor = records(self.journal, &self.stream, from).through(self.through);
+        loop {
+            let updates = match cursor.next().await {
+                Ok(Some(record)) => transcript.apply(&record),
+                Ok(None) => break,
+                Err(Error::Damaged { seq, reason, .. }) => transcript.apply_damaged(seq, reason),
+                Err(error) => return Err(error.into()),
+            };
+            updates.iter().try_for_each(&mut push)?;
+        }
+        transcript.end().iter().try_for_each(push)
     }
 }

@@ -1,19 +1,19 @@
-//! Going on with another session, without leaving the conversation.
+//! `/clear`, and switching the chat to another session.
 
 use longhaul_agent::Session;
 
-use crate::args::TalkOptions;
+use crate::args::ChatOptions;
 use crate::panics;
 use crate::session_lookup::refuse_trashed;
-use crate::tui::Tell;
-use crate::tui::chat::{Next, Talk, event_sources, folder_session};
+use crate::tui::ScreenUpdate;
+use crate::tui::chat::{Chat, ChatStep, event_sources, folder_session};
 
-impl Talk<'_> {
+impl Chat<'_> {
     /// `/clear`: a new session for the folder.
-    pub(crate) async fn clear(&mut self) -> anyhow::Result<Next> {
+    pub(crate) async fn clear(&mut self) -> anyhow::Result<ChatStep> {
         if self.session.id().is_none() {
             self.teller.note("this session is new already");
-            return Ok(Next::Line);
+            return Ok(ChatStep::Line);
         }
         let before = self.session.key().to_owned();
         let key =
@@ -23,17 +23,17 @@ impl Talk<'_> {
         self.switch_to(&key).await
     }
 
-    /// The conversation goes on in the session with this key.
-    pub(crate) async fn switch_to(&mut self, key: &str) -> anyhow::Result<Next> {
+    /// Switches the chat to the session with this key.
+    pub(crate) async fn switch_to(&mut self, key: &str) -> anyhow::Result<ChatStep> {
         refuse_trashed(&*self.runtime.journal(), key).await?;
         let session: Session = self.runtime.session(key).await?;
         self.events = session.events(event_sources(&self.lines));
         self.session = session;
-        panics::suspend(&self.runtime, self.resume());
+        panics::register_runtime(&self.runtime, self.resume());
         self.questions.clear();
-        self.teller.tell(Tell::TurnOver);
-        self.say_which().await?;
-        // What is open there may lead back to here.
-        Box::pin(self.open(&TalkOptions::default())).await
+        self.teller.tell(ScreenUpdate::SessionChanged);
+        self.note_session().await?;
+        // Boxed, since opening may switch again.
+        Box::pin(self.open(&ChatOptions::default())).await
     }
 }

@@ -1,71 +1,71 @@
-//! What slash commands show and do that is the same whether or not a turn runs.
+//! Slash commands that do the same during and between turns: `/help`, `/status`, `/context`, `/model`, `/save`, `/doctor`.
 
 use longhaul_agent::last_compaction;
 use longhaul_journal::{ImportMark, import_mark, put};
 use longhaul_protocol::{InboxRecord, Order, OrderId, OrderKind};
 
 use crate::commands::compact::focus_of;
-use crate::commands::context::Context;
+use crate::commands::context::ContextUsage;
 use crate::commands::doctor;
-use crate::commands::status::{Remembered, Status, running};
+use crate::commands::status::{MemoryProgress, SessionStatus, running_tasks};
 use crate::output::{grouped, shortened};
 use crate::questions::open_questions;
-use crate::tui::chat::slash::{Action, help};
+use crate::tui::chat::slash::{SlashAction, help};
 
-use crate::tui::chat::Talk;
+use crate::tui::chat::Chat;
 
-impl Talk<'_> {
-    /// What goes wrong with one of them is said, and is no reason to end the conversation.
-    pub(crate) async fn answer(&mut self, action: Action, arguments: &str) {
+impl Chat<'_> {
+    /// Runs the command and notes its error.
+    pub(crate) async fn info_command(&mut self, action: SlashAction, arguments: &str) {
         if let Err(error) = self.show_or_do(action, arguments).await {
             self.teller.note(format!("{error:#}"));
         }
     }
 
-    async fn show_or_do(&mut self, action: Action, arguments: &str) -> anyhow::Result<()> {
+    async fn show_or_do(&mut self, action: SlashAction, arguments: &str) -> anyhow::Result<()> {
         match action {
-            Action::Help => self.teller.page(&help()),
-            Action::Status => {
+            SlashAction::Help => self.teller.page(&help()),
+            SlashAction::Status => {
                 let status = self.status().await?;
                 self.teller.page(&status.lines().join("\n"));
             }
-            Action::Context => {
+            SlashAction::Context => {
                 let context = self.context().await?;
                 self.teller.page(&context.lines().join("\n"));
             }
-            Action::Compact => self.compact_later(arguments).await?,
-            Action::Model if arguments.is_empty() => {
+            SlashAction::Compact => self.compact_later(arguments).await?,
+            SlashAction::Model if arguments.is_empty() => {
                 let (name, facts) = self.runtime.model().await;
                 let window = facts.window.map(|window| {
                     format!(": {} tokens of context, {}", grouped(window.tokens), window.source)
                 });
                 self.teller.note(format!("{name}{}", window.unwrap_or_default()));
             }
-            Action::Model => match self.runtime.use_model(arguments) {
+            SlashAction::Model => match self.runtime.use_model(arguments) {
                 Ok(()) => {
                     let name = shortened(arguments, 100);
                     self.teller.note(format!("{name} answers from the next request on"));
                 }
                 Err(error) => self.teller.note(error),
             },
-            Action::Retry
-            | Action::Continue
-            | Action::Cancel
-            | Action::Tasks
-            | Action::Memory
-            | Action::Remember
-            | Action::Answer
-            | Action::Session
-            | Action::Fork
-            | Action::Clear
-            | Action::Exit => {}
-            Action::Save => self.save_command().await?,
-            Action::Doctor => self.doctor().await?,
+            SlashAction::Retry
+            | SlashAction::Continue
+            | SlashAction::Cancel
+            | SlashAction::Tasks
+            | SlashAction::Memory
+            | SlashAction::Remember
+            | SlashAction::Answer
+            | SlashAction::Session
+            | SlashAction::Fork
+            | SlashAction::Clear
+            | SlashAction::Exit => {}
+            SlashAction::Save => self.save_command().await?,
+            SlashAction::Doctor => self.doctor().await?,
         }
         Ok(())
     }
 
-    /// Has the context made smaller before the next step of what is open, whoever runs it.
+    /// Orders a compaction before the next step of the running turn, in whichever process.
     pub(crate) async fn compact_later(&mut self, focus: &str) -> anyhow::Result<()> {
         let Some(id) = self.session.id() else { return Ok(()) };
         let order = Order { id: OrderId::generate(), kind: OrderKind::Compact { focus: focus_of(focus) } };
@@ -77,23 +77,23 @@ impl Talk<'_> {
 
     /// The same as `longhaul doctor`.
     async fn doctor(&mut self) -> anyhow::Result<()> {
-        let findings = doctor::findings(self.place, self.choice).await?;
+        let findings = doctor::run_checks(self.globals).await?;
         let lines: Vec<String> = findings.iter().map(doctor::Finding::line).collect();
         self.teller.page(&lines.join("\n"));
         Ok(())
     }
 
-    async fn context(&self) -> anyhow::Result<Context> {
+    async fn context(&self) -> anyhow::Result<ContextUsage> {
         let state = self.session.state().await?;
         let last = match self.session.id() {
             Some(id) => last_compaction(&*self.runtime.journal(), id, &state).await?,
             None => None,
         };
         let report = self.runtime.context_report(&state).await;
-        Ok(Context { key: self.session.key().to_owned(), report, last })
+        Ok(ContextUsage { key: self.session.key().to_owned(), report, last })
     }
 
-    pub(crate) async fn status(&self) -> anyhow::Result<Status> {
+    pub(crate) async fn status(&self) -> anyhow::Result<SessionStatus> {
         let (key, journal) = (self.session.key().to_owned(), self.runtime.journal());
         let state = self.session.state().await?;
         let entry = journal.session(&key).await?;
@@ -106,15 +106,15 @@ impl Talk<'_> {
             None => None,
         };
         let (questions, tasks) = match id {
-            Some(id) => (open_questions(&self.session).await?, running(&self.board, &key, id).await?),
+            Some(id) => (open_questions(&self.session).await?, running_tasks(&self.board, &key, id).await?),
             None => (vec![], vec![]),
         };
-        let memory = Remembered::of(&self.config, &*journal, &key, id).await?;
+        let memory = MemoryProgress::of(&self.config, &*journal, &key, id).await?;
         let import = match id {
             Some(id) => import_mark(&*journal, id).await?,
             None => ImportMark::default(),
         };
-        Ok(Status {
+        Ok(SessionStatus {
             key,
             id,
             questions,

@@ -1,40 +1,38 @@
-//! `/memory` and `/remember`: what is remembered across sessions, in the conversation.
+//! `/memory` and `/remember`.
 
 use longhaul_agent::Result;
 use longhaul_memory::{Extraction, page_log};
 use tokio::task::{JoinError, JoinHandle};
 
-use super::tasks::Moment;
-use crate::commands::memory::{Opened, found_lines, log_lines, scope_of_session};
+use super::tasks::TurnPhase;
+use crate::commands::memory::{MemoryHandle, hit_lines, log_lines, scope_of_session};
 use crate::commands::remember;
-use crate::commands::remember::OFF;
+use crate::commands::remember::EXTRACTION_OFF;
 use crate::output::safe;
-use crate::signals::INTERRUPT;
-use crate::tui::chat::Talk;
+use crate::signals::SIGINT;
+use crate::tui::chat::Chat;
 
 const USAGE: &str = "/memory [list|show PAGE|search WORDS|log [PAGE]]";
-/// So much is shown between what is said; the rest is for `longhaul memory`.
-const FOUND: usize = 5;
-const CHANGES: usize = 10;
+/// Hits and changes that the chat lists; `longhaul memory` has all.
+const MAX_HITS: usize = 5;
+const MAX_CHANGES: usize = 10;
 
-/// A session that is gone through for memory.
-pub(crate) type GoingThrough = JoinHandle<Result<Option<Extraction>>>;
-/// What came of it.
-type GoneThrough = std::result::Result<Result<Option<Extraction>>, JoinError>;
+/// A running memory extraction.
+pub(crate) type ExtractionTask = JoinHandle<Result<Option<Extraction>>>;
+type ExtractionResult = std::result::Result<Result<Option<Extraction>>, JoinError>;
 
-/// What came of it, once something has; where nothing is under way, never.
-pub(crate) async fn gone_through(work: &mut Option<GoingThrough>) -> GoneThrough {
+/// Waits for the extraction. Never resolves if none runs.
+pub(crate) async fn finish_extraction(work: &mut Option<ExtractionTask>) -> ExtractionResult {
     let Some(going) = work else { return std::future::pending().await };
     let done = going.await;
     *work = None;
     done
 }
 
-impl Talk<'_> {
+impl Chat<'_> {
     pub(crate) async fn memory_command(&mut self, arguments: &str) {
         match self.memory_lines(arguments).await {
             Ok(lines) => self.teller.page(&safe(&lines.join("\n"))),
-            // What is wrong with a name is no reason to end the conversation.
             Err(error) => self.teller.note(format!("{error:#}")),
         }
     }
@@ -46,15 +44,15 @@ impl Talk<'_> {
         Ok(match (command, rest) {
             ("" | "list", "") => memory.listing().await?.lines(),
             ("show", page) if !page.is_empty() => vec![memory.page(page)?.text.trim_end().to_owned()],
-            ("search", query) if !query.is_empty() => match memory.search(query, FOUND).await? {
+            ("search", query) if !query.is_empty() => match memory.search(query, MAX_HITS).await? {
                 found if found.is_empty() => vec!["nothing was found".to_owned()],
-                found => found_lines(&found),
+                found => hit_lines(&found),
             },
             ("log", page) => {
                 let page = Some(page).filter(|page| !page.is_empty());
                 let entries = page_log(&*memory.journal, &memory.book.scope, page).await?;
-                let mut lines = log_lines(&entries[..entries.len().min(CHANGES)]);
-                match entries.len().saturating_sub(CHANGES) {
+                let mut lines = log_lines(&entries[..entries.len().min(MAX_CHANGES)]);
+                match entries.len().saturating_sub(MAX_CHANGES) {
                     0 if entries.is_empty() => lines.push("nothing was ever changed".to_owned()),
                     0 => {}
                     more => lines.push(format!("and {more} older; longhaul memory log has all")),
@@ -66,38 +64,38 @@ impl Talk<'_> {
     }
 
     /// The memory of this session.
-    async fn memory(&self) -> anyhow::Result<Opened> {
+    async fn memory(&self) -> anyhow::Result<MemoryHandle> {
         let journal = self.runtime.journal();
         let scope = scope_of_session(&self.config, &*journal, self.session.key(), self.session.id()).await?;
-        Opened::new(journal, self.config.clone(), &scope).await
+        MemoryHandle::new(journal, self.config.clone(), &scope).await
     }
 
-    /// `/remember [TEXT]`. What takes long does not hold up a turn.
-    pub(crate) async fn remember_command(&mut self, text: &str, moment: Moment) {
+    /// `/remember [TEXT]`. During a turn the extraction runs in the background.
+    pub(crate) async fn remember_command(&mut self, text: &str, moment: TurnPhase) {
         if !text.is_empty() {
             return self.remember(text).await;
         }
         if self.config.settings.memory.extract_at_tokens == 0 {
-            return self.teller.note(OFF);
+            return self.teller.note(EXTRACTION_OFF);
         }
         let mut going = self.remembering.take().unwrap_or_else(|| {
             let session = self.session.clone();
             tokio::spawn(async move { session.extract().await })
         });
-        if moment == Moment::DuringTurn {
+        if moment == TurnPhase::DuringTurn {
             self.teller.note("what is new in this session is gone through; the turn goes on meanwhile");
             self.remembering = Some(going);
             return;
         }
         tokio::select! {
             biased;
-            number = self.ends.next() => {
+            number = self.signals.next() => {
                 self.teller.note("it goes on while you do");
                 self.remembering = Some(going);
-                // Any other signal suspends, and comes again for whoever waits for the next line.
-                self.suspended = (number != INTERRUPT).then_some(number);
+                // Any other signal suspends the chat; the prompt loop sees it next.
+                self.suspended = (number != SIGINT).then_some(number);
             }
-            done = &mut going => self.say_gone_through(done),
+            done = &mut going => self.note_extraction(done),
         }
     }
 
@@ -109,16 +107,16 @@ impl Talk<'_> {
         match self.memory().await {
             Ok(memory) => {
                 self.teller.note(remember::remembered(&changed, &memory.flag()));
-                memory.files_left().await.iter().for_each(|left| self.teller.note(left));
+                memory.write_files().await.iter().for_each(|left| self.teller.note(left));
             }
             Err(error) => self.teller.note(format!("{error:#}")),
         }
     }
 
-    pub(crate) fn say_gone_through(&mut self, done: GoneThrough) {
+    pub(crate) fn note_extraction(&mut self, done: ExtractionResult) {
         match done {
-            // What was not taken is told as it happens.
-            Ok(Ok(extracted)) => self.teller.note(remember::gone_through(extracted.as_ref())),
+            // Refused items were noted as events.
+            Ok(Ok(extracted)) => self.teller.note(remember::describe_extraction(extracted.as_ref())),
             Ok(Err(error)) => {
                 self.teller.note(format!("{error}; the session is as it was, and is gone through later"));
             }

@@ -1,4 +1,5 @@
-//! The slash commands of a conversation: one table, which makes the help, the answers to mistakes and `docs/commands.md`.
+//! The slash commands: one table, from which `/help`, the hints after a typo and `docs/commands.md` are made. The submodules hold what the
+//! commands do.
 
 pub(crate) mod clear;
 pub(crate) mod info;
@@ -8,33 +9,34 @@ pub(crate) mod tasks;
 
 use std::fmt::Write;
 
-/// A slash command.
+use crate::nearest::nearest;
+
+/// Jaro-Winkler similarity below which a command is no suggestion.
+const MIN_SIMILARITY: f64 = 0.75;
+
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    /// With its slash.
+pub(crate) struct SlashCommand {
+    /// With the slash.
     pub(crate) name: &'static str,
-    /// Other names, exactly as good.
     pub(crate) aliases: &'static [&'static str],
-    /// What may stand after it, for people; nothing, if nothing may.
+    /// The usage of its arguments; empty if it takes none.
     pub(crate) arguments: &'static str,
-    /// One line of help.
     pub(crate) help: &'static str,
-    /// The same without a conversation, on the command line; nothing, if that would mean nothing.
+    /// The same command on the command line; empty if there is none.
     pub(crate) one_shot: &'static str,
-    pub(crate) when: When,
-    pub(crate) action: Action,
+    pub(crate) when: Availability,
+    pub(crate) action: SlashAction,
 }
 
-/// When a command may be used.
+/// When the user may enter a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum When {
+pub(crate) enum Availability {
     Always,
     BetweenTurns,
 }
 
-/// What a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum SlashAction {
     Help,
     Status,
     Context,
@@ -55,210 +57,211 @@ pub(crate) enum Action {
     Exit,
 }
 
-/// All of them, in the order in which they are shown.
-pub(crate) const COMMANDS: [Row; 18] = [
-    Row {
+/// All commands, in the order of `/help`.
+pub(crate) const COMMANDS: [SlashCommand; 18] = [
+    SlashCommand {
         name: "/help",
         aliases: &["/?"],
         arguments: "",
         help: "Show this list.",
         one_shot: "",
-        when: When::Always,
-        action: Action::Help,
+        when: Availability::Always,
+        action: SlashAction::Help,
     },
-    Row {
+    SlashCommand {
         name: "/status",
         aliases: &[],
         arguments: "",
         help: "Show the session, its model, how full the context is, and how the last turn ended.",
         one_shot: "longhaul status -s KEY",
-        when: When::Always,
-        action: Action::Status,
+        when: Availability::Always,
+        action: SlashAction::Status,
     },
-    Row {
+    SlashCommand {
         name: "/context",
         aliases: &[],
         arguments: "",
         help: "Show how full the context is, and of what.",
         one_shot: "longhaul context -s KEY",
-        when: When::Always,
-        action: Action::Context,
+        when: Availability::Always,
+        action: SlashAction::Context,
     },
-    Row {
+    SlashCommand {
         name: "/compact",
         aliases: &[],
         arguments: "[FOCUS]",
         help: "Make the context smaller by a summary, which dwells on FOCUS; while a turn runs, before its next step.",
         one_shot: "longhaul compact -s KEY [FOCUS]",
-        when: When::Always,
-        action: Action::Compact,
+        when: Availability::Always,
+        action: SlashAction::Compact,
     },
-    Row {
+    SlashCommand {
         name: "/continue",
         aliases: &[],
         arguments: "",
         help: "Go on with an answer where it was interrupted; the model gets what it had said.",
         one_shot: "longhaul continue -s KEY",
-        when: When::BetweenTurns,
-        action: Action::Continue,
+        when: Availability::BetweenTurns,
+        action: SlashAction::Continue,
     },
-    Row {
+    SlashCommand {
         name: "/retry",
         aliases: &[],
         arguments: "",
         help: "Run the last turn again, if it failed; while a turn waits before a try, end the wait.",
         one_shot: "longhaul retry -s KEY",
-        when: When::Always,
-        action: Action::Retry,
+        when: Availability::Always,
+        action: SlashAction::Retry,
     },
-    Row {
+    SlashCommand {
         name: "/cancel",
         aliases: &[],
         arguments: "",
         help: "End the running turn, as Esc and Ctrl-C do.",
         one_shot: "longhaul cancel -s KEY",
-        when: When::Always,
-        action: Action::Cancel,
+        when: Availability::Always,
+        action: SlashAction::Cancel,
     },
-    Row {
+    SlashCommand {
         name: "/model",
         aliases: &[],
         arguments: "[NAME]",
         help: "Ask another model from the next request on; without NAME, show the one in use.",
         one_shot: "",
-        when: When::Always,
-        action: Action::Model,
+        when: Availability::Always,
+        action: SlashAction::Model,
     },
-    Row {
+    SlashCommand {
         name: "/tasks",
         aliases: &[],
         arguments: "[list|output ID|kill ID|follow ID]",
         help: "List the tasks of this session; show what one has printed, end it, or (between turns) follow it.",
         one_shot: "longhaul tasks",
-        when: When::Always,
-        action: Action::Tasks,
+        when: Availability::Always,
+        action: SlashAction::Tasks,
     },
-    Row {
+    SlashCommand {
         name: "/memory",
         aliases: &[],
         arguments: "[list|show PAGE|search WORDS|log [PAGE]]",
         help: "List the pages of what is remembered across sessions; show one, search, or list the changes.",
         one_shot: "longhaul memory",
-        when: When::Always,
-        action: Action::Memory,
+        when: Availability::Always,
+        action: SlashAction::Memory,
     },
-    Row {
+    SlashCommand {
         name: "/remember",
         aliases: &[],
         arguments: "[TEXT]",
         help: "Remember TEXT, word for word; without it, go through what is new in this session now.",
         one_shot: "longhaul remember -s KEY [TEXT]",
-        when: When::Always,
-        action: Action::Remember,
+        when: Availability::Always,
+        action: SlashAction::Remember,
     },
-    Row {
+    SlashCommand {
         name: "/session",
         aliases: &["/sessions"],
         arguments: "[list [WORDS]|resume [KEY]|fork [SEQ]|rename KEY|pin|unpin|delete|export FILE|prune [--dry-run]]",
         help: "Show this session: its turns, tokens, compactions and cost; list all, go on with another (between turns), or change this one.",
         one_shot: "longhaul sessions",
-        when: When::Always,
-        action: Action::Session,
+        when: Availability::Always,
+        action: SlashAction::Session,
     },
-    Row {
+    SlashCommand {
         name: "/save",
         aliases: &[],
         arguments: "",
         help: "Write everything to disk now and say what is there, and whether it is safe.",
         one_shot: "longhaul save -s KEY",
-        when: When::Always,
-        action: Action::Save,
+        when: Availability::Always,
+        action: SlashAction::Save,
     },
-    Row {
+    SlashCommand {
         name: "/clear",
         aliases: &["/new"],
         arguments: "",
         help: "Begin a new session for this folder. The one that was is saved, and `/session resume` goes back to it.",
         one_shot: "",
-        when: When::BetweenTurns,
-        action: Action::Clear,
+        when: Availability::BetweenTurns,
+        action: SlashAction::Clear,
     },
-    Row {
+    SlashCommand {
         name: "/fork",
         aliases: &[],
         arguments: "[SEQ]",
         help: "Go on in a copy of this session, as it was at record SEQ; without it, as it is now. The original stays as it is.",
         one_shot: "longhaul fork -s KEY [SEQ]",
-        when: When::BetweenTurns,
-        action: Action::Fork,
+        when: Availability::BetweenTurns,
+        action: SlashAction::Fork,
     },
-    Row {
+    SlashCommand {
         name: "/answer",
         aliases: &[],
         arguments: "[ID] yes|no|TEXT",
         help: "Answer an open question; yes and no alone do the same, TEXT is a no with its reason.",
         one_shot: "longhaul answer -s KEY ID yes|no|TEXT",
-        when: When::Always,
-        action: Action::Answer,
+        when: Availability::Always,
+        action: SlashAction::Answer,
     },
-    Row {
+    SlashCommand {
         name: "/doctor",
         aliases: &[],
         arguments: "",
         help: "Check the config, the model, the journal, the running commands, the sandbox and the disk.",
         one_shot: "longhaul doctor",
-        when: When::Always,
-        action: Action::Doctor,
+        when: Availability::Always,
+        action: SlashAction::Doctor,
     },
-    Row {
+    SlashCommand {
         name: "/exit",
         aliases: &["/quit", "/q"],
         arguments: "",
         help: "End the running turn and leave.",
         one_shot: "",
-        when: When::Always,
-        action: Action::Exit,
+        when: Availability::Always,
+        action: SlashAction::Exit,
     },
 ];
 
-/// What somebody typed.
+/// A line that the user entered.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
-    /// Something for the agent.
+pub(crate) enum SlashInput {
+    /// A message for the agent.
     Say(String),
-    /// A command, with what stands after it.
-    Command(&'static Row, String),
-    /// A command that can't be carried out, and what to say about it. The model never sees it.
+    /// A command with its arguments.
+    Command(&'static SlashCommand, String),
+    /// An unknown or misused command, with the message for the user. It is not sent to the model.
     Mistake(String),
     Nothing,
 }
 
-/// What a line means. Commands are matched exactly; two slashes send one.
-pub(crate) fn read(line: &str) -> Entry {
+/// Parses a line. Commands are matched exactly; `//x` sends `/x` to the agent.
+pub(crate) fn parse_line(line: &str) -> SlashInput {
     let line = line.trim();
     if line.is_empty() {
-        return Entry::Nothing;
+        return SlashInput::Nothing;
     }
     if line.starts_with("//") {
-        return Entry::Say(line[1..].to_owned());
+        return SlashInput::Say(line[1..].to_owned());
     }
     if !line.starts_with('/') {
-        return Entry::Say(line.to_owned());
+        return SlashInput::Say(line.to_owned());
     }
     let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let arguments = arguments.trim();
     match COMMANDS.iter().find(|row| row.name == name || row.aliases.contains(&name)) {
-        None => Entry::Mistake(unknown(name)),
-        Some(row) if row.arguments.is_empty() && !arguments.is_empty() => {
-            Entry::Mistake(format!("{name} takes nothing after it; //{} sends it to the agent", &line[1..]))
-        }
-        Some(row) => Entry::Command(row, arguments.to_owned()),
+        None => SlashInput::Mistake(unknown_command(name)),
+        Some(row) if row.arguments.is_empty() && !arguments.is_empty() => SlashInput::Mistake(format!(
+            "{name} takes nothing after it; //{} sends it to the agent",
+            &line[1..]
+        )),
+        Some(row) => SlashInput::Command(row, arguments.to_owned()),
     }
 }
 
-fn unknown(name: &str) -> String {
+fn unknown_command(name: &str) -> String {
     let name: String = name.chars().take(60).collect();
-    let nearest = nearest(&name);
+    let nearest = nearest_commands(&name);
     let hint = match nearest.is_empty() {
         true => "/help lists all".to_owned(),
         false => format!("did you mean {}?", nearest.join(" or ")),
@@ -267,18 +270,13 @@ fn unknown(name: &str) -> String {
         .replace("all Two", "all. Two")
 }
 
-/// The names that somebody may have meant, the nearest first; at most three.
-fn nearest(name: &str) -> Vec<&'static str> {
-    let names = COMMANDS.iter().flat_map(|row| std::iter::once(&row.name).chain(row.aliases)).copied();
-    let mut near: Vec<(f64, &str)> = names
-        .map(|known| (strsim::jaro_winkler(&known[1..], name.get(1..).unwrap_or_default()), known))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .collect();
-    near.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-    near.into_iter().take(3).map(|(_, known)| known).collect()
+fn nearest_commands(name: &str) -> Vec<String> {
+    let known = COMMANDS.iter().flat_map(|row| std::iter::once(&row.name).chain(row.aliases));
+    let name = name.get(1..).unwrap_or_default();
+    let nearest = nearest(known.map(|known| &known[1..]), name, MIN_SIMILARITY);
+    nearest.into_iter().map(|known| format!("/{known}")).collect()
 }
 
-/// The list that `/help` shows.
 pub(crate) fn help() -> String {
     let mut help = String::from("Whatever does not begin with a slash goes to the agent.\n");
     for row in &COMMANDS {
@@ -291,7 +289,7 @@ pub(crate) fn help() -> String {
     help
 }
 
-impl Row {
+impl SlashCommand {
     fn usage(&self) -> String {
         let names = std::iter::once(&self.name).chain(self.aliases).copied().collect::<Vec<_>>().join(" ");
         if self.arguments.is_empty() { names } else { format!("{names} {}", self.arguments) }

@@ -1,4 +1,4 @@
-//! `/session`, `/save` and `/fork`: the session of the conversation, and the others.
+//! `/session`, `/save` and `/fork`.
 
 use std::path::Path;
 
@@ -7,46 +7,50 @@ use longhaul_journal::{pin_session, trash_session, unpin_session};
 use longhaul_protocol::PrintablePath;
 use tokio::sync::oneshot;
 
-use super::tasks::Moment;
+use super::tasks::TurnPhase;
 use crate::commands::fork::{fork_as, forked_lines};
-use crate::commands::save::save;
-use crate::commands::sessions::export::{brought, export_to};
-use crate::commands::sessions::list::{Listed, Which, ago, lines, list, now};
-use crate::commands::sessions::overview::{About, session_lines};
+use crate::commands::save::check_saved;
+use crate::commands::sessions::export::{describe_export, export_to};
+use crate::commands::sessions::list::{SessionFilter, SessionSummary, ago, list, now, table};
+use crate::commands::sessions::overview::{SessionOverview, session_lines};
 use crate::commands::sessions::prune::pruned_lines;
 use crate::commands::sessions::rename::rename_to;
 use crate::output_file::destination;
 use crate::session_lookup::find_session;
 use crate::suggested_command;
-use crate::tui::chat::line_source::Lines;
-use crate::tui::chat::{Next, Talk, folder_session};
-use crate::tui::{Choice, Tell};
+use crate::tui::chat::line_source::LineSource;
+use crate::tui::chat::{Chat, ChatStep, folder_session};
+use crate::tui::{PickerItem, ScreenUpdate};
 
 const USAGE: &str = "/session [list [WORDS]|resume [KEY]|fork [SEQ]|rename KEY|pin|unpin|delete|export FILE|prune [--dry-run]]";
 const NEW: &str = "this session is new: nothing of it is stored yet";
 
-impl Talk<'_> {
-    /// `/session …`. What is wrong with a name is no reason to end the conversation.
-    pub(crate) async fn session_command(&mut self, arguments: &str, moment: Moment) -> anyhow::Result<Next> {
+impl Chat<'_> {
+    /// `/session …`.
+    pub(crate) async fn session_command(
+        &mut self,
+        arguments: &str,
+        moment: TurnPhase,
+    ) -> anyhow::Result<ChatStep> {
         let (command, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
         let rest = rest.trim();
         let is_for_later = matches!(command, "resume" | "fork" | "delete" | "rename" | "prune");
-        if is_for_later && moment == Moment::DuringTurn {
+        if is_for_later && moment == TurnPhase::DuringTurn {
             self.teller.note(format!("/session {command} is for between turns; Ctrl-C ends this one"));
-            return Ok(Next::Line);
+            return Ok(ChatStep::Line);
         }
         let next = match (command, rest) {
-            ("resume", key) => self.go_on_with(key).await,
+            ("resume", key) => self.resume_session(key).await,
             ("fork", at) => self.fork(at).await,
             ("rename", key) if !key.is_empty() => self.rename(key).await,
             ("delete", "") => self.delete().await,
-            (command, rest) => self.about_sessions(command, rest).await.map(|()| Next::Line),
+            (command, rest) => self.session_subcommand(command, rest).await.map(|()| ChatStep::Line),
         };
-        self.or_said(next)
+        self.or_note(next)
     }
 
-    /// What leaves the conversation where it is.
-    async fn about_sessions(&mut self, command: &str, rest: &str) -> anyhow::Result<()> {
+    /// The subcommands that stay in the present session.
+    async fn session_subcommand(&mut self, command: &str, rest: &str) -> anyhow::Result<()> {
         let (journal, key) = (self.runtime.journal(), self.session.key().to_owned());
         match (command, rest) {
             ("pin" | "unpin", "") if self.session.id().is_none() => self.teller.note(NEW),
@@ -59,16 +63,16 @@ impl Talk<'_> {
                 self.teller.note(format!("{key} is not pinned any more"));
             }
             ("", "") => self.show_session().await?,
-            ("list", words) => match list(&*journal, words, Which::Usual).await? {
+            ("list", words) => match list(&*journal, words, SessionFilter::Usual).await? {
                 listed if listed.is_empty() => self.teller.note("no session has that"),
-                listed => self.teller.page(&lines(&listed, now()).join("\n")),
+                listed => self.teller.page(&table(&listed, now()).join("\n")),
             },
             ("export", _) if self.session.id().is_none() => self.teller.note(NEW),
             ("export", file) if !file.is_empty() => {
                 let work_dir = self.session.state().await?.created.and_then(|created| created.work_dir);
-                let path = destination(&self.place.folder()?, work_dir.as_deref(), Path::new(file))?;
+                let path = destination(&self.globals.home_dir()?, work_dir.as_deref(), Path::new(file))?;
                 let exported = export_to(&*journal, &key, &path).await?;
-                self.teller.note(format!("exported {} to {}", brought(&exported), path.printable()));
+                self.teller.note(format!("exported {} to {}", describe_export(&exported), path.printable()));
             }
             ("prune", "" | "--dry-run") => {
                 let mode = if rest.is_empty() { Mode::ForReal } else { Mode::DryRun };
@@ -80,11 +84,11 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// S3
+    /// S3: `/session`.
     async fn show_session(&mut self) -> anyhow::Result<()> {
         let journal = self.runtime.journal();
         let about = match journal.session(self.session.key()).await? {
-            Some(entry) => Some(About::of(&*journal, &entry).await?),
+            Some(entry) => Some(SessionOverview::of(&*journal, &entry).await?),
             None => None,
         };
         let status = self.status().await?;
@@ -97,7 +101,7 @@ impl Talk<'_> {
         let journal = self.runtime.journal();
         match journal.session(self.session.key()).await? {
             Some(entry) => {
-                let saved = save(&*journal, &entry).await?;
+                let saved = check_saved(&*journal, &entry).await?;
                 self.teller.page(&saved.lines().join("\n"));
             }
             None => self.teller.note(NEW),
@@ -106,57 +110,61 @@ impl Talk<'_> {
     }
 
     /// `/session resume [KEY]`; without a key, one is chosen from a list.
-    async fn go_on_with(&mut self, key: &str) -> anyhow::Result<Next> {
+    async fn resume_session(&mut self, key: &str) -> anyhow::Result<ChatStep> {
         let key = match key {
-            "" => match self.chosen().await? {
+            "" => match self.pick_session().await? {
                 Some(key) => key,
-                None => return Ok(Next::Line),
+                None => return Ok(ChatStep::Line),
             },
             key => find_session(&*self.runtime.journal(), key).await?.key,
         };
         if key == self.session.key() {
             self.teller.note(format!("this is {key} already"));
-            return Ok(Next::Line);
+            return Ok(ChatStep::Line);
         }
         self.switch_to(&key).await
     }
 
-    /// A session that somebody chooses from a list.
-    async fn chosen(&mut self) -> anyhow::Result<Option<String>> {
-        let listed = list(&*self.runtime.journal(), "", Which::Usual).await?;
-        let Lines::Shown(screen) = &self.lines else {
-            self.teller.page(&lines(&listed, now()).join("\n"));
+    /// Lets the user pick a session from a list.
+    async fn pick_session(&mut self) -> anyhow::Result<Option<String>> {
+        let listed = list(&*self.runtime.journal(), "", SessionFilter::Usual).await?;
+        let LineSource::Screen(screen) = &self.lines else {
+            self.teller.page(&table(&listed, now()).join("\n"));
             self.teller.note("which one? /session resume KEY");
             return Ok(None);
         };
-        let choice = |listed: &Listed| {
+        let item = |listed: &SessionSummary| {
             let entry = listed.entry();
             let used = entry.last_at.map(|at| ago(now(), at)).unwrap_or_default();
-            Choice {
+            PickerItem {
                 key: entry.key.clone(),
                 line: format!("{}  {used}", entry.key),
                 detail: listed.title().to_owned(),
             }
         };
-        let choices: Vec<Choice> = listed.iter().map(choice).collect();
-        let keys: Vec<String> = choices.iter().map(|choice| choice.key.clone()).collect();
+        let choices: Vec<PickerItem> = listed.iter().map(item).collect();
+        let keys: Vec<String> = choices.iter().map(|item| item.key.clone()).collect();
         let (answer, chosen) = oneshot::channel();
-        screen.telling().tell(Tell::Pick { title: "Go on with which session?".to_owned(), choices, answer });
+        screen.handle().send(ScreenUpdate::Pick {
+            title: "Go on with which session?".to_owned(),
+            choices,
+            answer,
+        });
         tokio::select! {
             biased;
-            number = self.ends.next() => {
+            number = self.signals.next() => {
                 self.suspended = Some(number);
                 Ok(None)
             }
-            chosen = chosen => Ok(chosen.ok().flatten().and_then(|place| keys.get(place).cloned())),
+            chosen = chosen => Ok(chosen.ok().flatten().and_then(|index| keys.get(index).cloned())),
         }
     }
 
     /// `/fork [SEQ]`: the conversation goes on in the copy.
-    pub(crate) async fn fork(&mut self, at: &str) -> anyhow::Result<Next> {
+    pub(crate) async fn fork(&mut self, at: &str) -> anyhow::Result<ChatStep> {
         if self.session.id().is_none() {
             self.teller.note(NEW);
-            return Ok(Next::Line);
+            return Ok(ChatStep::Line);
         }
         let at = match at.parse() {
             Ok(seq) => Some(seq),
@@ -165,7 +173,7 @@ impl Talk<'_> {
                 self.teller.note(
                     "a session is forked at a record: /fork SEQ, as longhaul sessions show numbers them",
                 );
-                return Ok(Next::Line);
+                return Ok(ChatStep::Line);
             }
         };
         let before = self.session.key().to_owned();
@@ -173,7 +181,7 @@ impl Talk<'_> {
             Ok(forked) => forked,
             Err(error) => {
                 self.teller.note(format!("{error:#}"));
-                return Ok(Next::Line);
+                return Ok(ChatStep::Line);
             }
         };
         let lines = forked_lines(&before, &forked, &self.come_back_to(&forked.key));
@@ -181,27 +189,27 @@ impl Talk<'_> {
         self.switch_to(&forked.key).await
     }
 
-    async fn rename(&mut self, to: &str) -> anyhow::Result<Next> {
+    async fn rename(&mut self, to: &str) -> anyhow::Result<ChatStep> {
         if self.session.id().is_none() {
             self.teller.note(NEW);
-            return Ok(Next::Line);
+            return Ok(ChatStep::Line);
         }
-        // Under its new key it is opened anew.
+        // The session is opened again under its new key.
         self.session.release().await;
         rename_to(&*self.runtime.journal(), self.session.key(), to).await?;
         self.switch_to(to).await
     }
 
     /// `/session delete`: into the trash; the conversation goes on in a new one.
-    async fn delete(&mut self) -> anyhow::Result<Next> {
+    async fn delete(&mut self) -> anyhow::Result<ChatStep> {
         if self.session.id().is_none() {
             self.teller.note(NEW);
-            return Ok(Next::Line);
+            return Ok(ChatStep::Line);
         }
         let key = self.session.key().to_owned();
         self.session.release().await;
         trash_session(&*self.runtime.journal(), &key).await?;
-        let restore = suggested_command::command(self.place, self.choice, &["sessions", "restore", &key]);
+        let restore = suggested_command::command(self.globals, &["sessions", "restore", &key]);
         self.teller.note(format!("{key} is in the trash for 14 days: {restore}"));
         let key =
             folder_session::free_key(&*self.runtime.journal(), folder_session::key_of(&self.config.work_dir))

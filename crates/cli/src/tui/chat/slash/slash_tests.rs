@@ -4,8 +4,8 @@ use super::*;
 use crate::args::Arguments;
 
 fn mistake(line: &str) -> String {
-    match read(line) {
-        Entry::Mistake(words) => words,
+    match parse_line(line) {
+        SlashInput::Mistake(words) => words,
         entry => panic!("{line} is {entry:?}"),
     }
 }
@@ -13,14 +13,14 @@ fn mistake(line: &str) -> String {
 /// S6
 #[test]
 fn a_command_is_matched_exactly_and_by_its_aliases() {
-    let action = |line| match read(line) {
-        Entry::Command(row, arguments) => (row.action, arguments),
+    let action = |line| match parse_line(line) {
+        SlashInput::Command(row, arguments) => (row.action, arguments),
         entry => panic!("{entry:?}"),
     };
 
-    assert_eq!(action("/exit"), (Action::Exit, String::new()));
-    assert_eq!(action(" /q \n").0, Action::Exit);
-    assert_eq!(action("/model  openai/gpt-5 "), (Action::Model, "openai/gpt-5".to_owned()));
+    assert_eq!(action("/exit"), (SlashAction::Exit, String::new()));
+    assert_eq!(action(" /q \n").0, SlashAction::Exit);
+    assert_eq!(action("/model  openai/gpt-5 "), (SlashAction::Model, "openai/gpt-5".to_owned()));
     assert!(mistake("/Exit").contains("there is no command /Exit"));
     assert!(mistake("/exi").contains("did you mean /exit?"));
     assert!(mistake("/etc/passwd").contains("Two slashes send"));
@@ -29,17 +29,17 @@ fn a_command_is_matched_exactly_and_by_its_aliases() {
 /// S6
 #[test]
 fn the_nearest_names_are_offered_and_nothing_that_is_far() {
-    assert_eq!(nearest("/satus"), ["/status"]);
-    assert_eq!(nearest("/retyr"), ["/retry"]);
-    assert_eq!(nearest("/xyzzy"), Vec::<&str>::new());
+    assert_eq!(nearest_commands("/satus"), ["/status"]);
+    assert_eq!(nearest_commands("/retyr"), ["/retry"]);
+    assert_eq!(nearest_commands("/xyzzy"), Vec::<&str>::new());
     assert!(mistake("/xyzzy").contains("/help lists all. Two slashes"));
 }
 
 #[test]
 fn two_slashes_send_one_and_other_lines_are_for_the_agent() {
-    assert_eq!(read("//etc/hosts, please"), Entry::Say("/etc/hosts, please".to_owned()));
-    assert_eq!(read("  hello  "), Entry::Say("hello".to_owned()));
-    assert_eq!(read("  "), Entry::Nothing);
+    assert_eq!(parse_line("//etc/hosts, please"), SlashInput::Say("/etc/hosts, please".to_owned()));
+    assert_eq!(parse_line("  hello  "), SlashInput::Say("hello".to_owned()));
+    assert_eq!(parse_line("  "), SlashInput::Nothing);
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn page() -> String {
         };
         let aliases: Vec<String> = row.aliases.iter().map(|alias| format!("`{alias}`")).collect();
         let when = match row.when {
-            When::Always => "yes",
-            When::BetweenTurns => "no",
+            Availability::Always => "yes",
+            Availability::BetweenTurns => "no",
         };
         let one_shot = match row.one_shot {
             "" => String::new(),

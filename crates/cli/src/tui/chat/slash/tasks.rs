@@ -5,38 +5,38 @@ use std::sync::Arc;
 use longhaul_agent::SessionTasks;
 use tokio::task::spawn_blocking;
 
-use crate::commands::status::running;
-use crate::commands::tasks::board::Listed;
-use crate::commands::tasks::output_filter::{Reader, Shown};
-use crate::commands::tasks::output_reader::{Piece, Reading, follow};
-use crate::commands::tasks::{ended, table};
+use crate::commands::status::running_tasks;
+use crate::commands::tasks::output_filter::{Audience, OutputFilter};
+use crate::commands::tasks::output_reader::{OutputChunk, OutputReader, follow};
+use crate::commands::tasks::registry::TaskEntry;
+use crate::commands::tasks::{describe_killed, table};
 use crate::event_text;
 use crate::one_shot::goes_on;
 use crate::output::grouped;
 use crate::short_id::short;
-use crate::signals::INTERRUPT;
-use crate::tui::chat::Talk;
+use crate::signals::SIGINT;
+use crate::tui::chat::Chat;
 
-/// So much of an output is shown between what is said; the rest is for `longhaul tasks output`.
-const SHOWN: u64 = 16 << 10;
+/// The end of an output that `/tasks output` prints; `longhaul tasks output` has all of it.
+const MAX_OUTPUT_BYTES: u64 = 16 << 10;
 const USAGE: &str = "/tasks [list|output ID|kill ID|follow ID]";
 
-/// Whether a turn runs while a command is used.
+/// Whether a turn runs while the user enters a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum TurnPhase {
     DuringTurn,
     BetweenTurns,
 }
 
-impl Talk<'_> {
-    pub(crate) async fn tasks_command(&mut self, arguments: &str, moment: Moment) -> anyhow::Result<()> {
+impl Chat<'_> {
+    pub(crate) async fn tasks_command(&mut self, arguments: &str, moment: TurnPhase) -> anyhow::Result<()> {
         let words: Vec<&str> = arguments.split_whitespace().collect();
         let done = match (&words[..], moment) {
             ([] | ["list"], _) => self.list_tasks().await,
             (["output", name], _) => self.show_output(name).await,
             (["kill", name], _) => self.kill_task(name).await,
-            (["follow", name], Moment::BetweenTurns) => self.follow_task(name).await,
-            (["follow", name], Moment::DuringTurn) => {
+            (["follow", name], TurnPhase::BetweenTurns) => self.follow_task(name).await,
+            (["follow", name], TurnPhase::DuringTurn) => {
                 let hint =
                     format!("a task is followed between turns; /tasks output {name} shows what is there");
                 self.teller.note(hint);
@@ -47,7 +47,6 @@ impl Talk<'_> {
                 Ok(())
             }
         };
-        // What is wrong with a name is no reason to end the conversation.
         if let Err(error) = done {
             self.teller.note(format!("{error:#}"));
         }
@@ -56,7 +55,7 @@ impl Talk<'_> {
 
     async fn list_tasks(&mut self) -> anyhow::Result<()> {
         let listed = match self.session.id() {
-            Some(id) => self.board.of(self.session.key(), id).await?,
+            Some(id) => self.board.of_session(self.session.key(), id).await?,
             None => vec![],
         };
         match listed.is_empty() {
@@ -66,15 +65,15 @@ impl Talk<'_> {
         Ok(())
     }
 
-    async fn task(&self, name: &str) -> anyhow::Result<Listed> {
-        self.board.named(Some(self.session.key()), name).await
+    async fn task(&self, name: &str) -> anyhow::Result<TaskEntry> {
+        self.board.find(Some(self.session.key()), name).await
     }
 
     async fn show_output(&mut self, name: &str) -> anyhow::Result<()> {
         let task = self.task(name).await?;
         let output = self.board.tasks()?.output(task.id())?;
         let printed = output.printed()?;
-        let from = printed.saturating_sub(SHOWN);
+        let from = printed.saturating_sub(MAX_OUTPUT_BYTES);
         let id = short(task.id());
         self.teller.note(match from {
             0 => format!("task {id} has printed {} bytes", grouped(printed)),
@@ -83,15 +82,15 @@ impl Talk<'_> {
                 grouped(printed)
             ),
         });
-        let shown = Shown::new(self.runtime.redactor(), Reader::Person);
+        let filter = OutputFilter::new(self.runtime.redactor(), Audience::Person);
         let teller = &mut self.teller;
-        let mut write = |piece| {
-            show(teller, piece);
+        let mut write = |chunk| {
+            show(teller, chunk);
             Ok(())
         };
-        let mut reading = Reading::new(output, from, shown, &mut write)?;
-        reading.read_until(printed)?;
-        reading.finish()?;
+        let mut reader = OutputReader::new(output, from, filter, &mut write)?;
+        reader.read_until(printed)?;
+        reader.finish()?;
         self.teller.close_line();
         Ok(())
     }
@@ -101,33 +100,33 @@ impl Talk<'_> {
         let (was_running, had_left) = (task.is_running(), task.now.left > 0);
         let (tasks, id) = (Arc::clone(self.board.tasks()?), task.id());
         spawn_blocking(move || tasks.kill(id)).await??;
-        task.now = self.board.now(&task).await?;
-        self.teller.note(ended(&task, was_running, had_left));
+        task.now = self.board.condition(&task).await?;
+        self.teller.note(describe_killed(&task, was_running, had_left));
         Ok(())
     }
 
-    /// Shows what a task prints until it ends, or somebody presses Ctrl-C.
+    /// Prints the output of a task until it ends or the user presses Ctrl-C.
     async fn follow_task(&mut self, name: &str) -> anyhow::Result<()> {
         let task = self.task(name).await?;
         let output = self.board.tasks()?.output(task.id())?;
         self.teller.note("Ctrl-C stops following; the task goes on");
-        let shown = Shown::new(self.runtime.redactor(), Reader::Person);
-        let Self { teller, board, ends, .. } = self;
-        let mut write = |piece| {
-            show(teller, piece);
+        let filter = OutputFilter::new(self.runtime.redactor(), Audience::Person);
+        let Self { teller, board, signals, .. } = self;
+        let mut write = |chunk| {
+            show(teller, chunk);
             Ok(())
         };
-        let mut reading = Reading::new(output, 0, shown, &mut write)?;
+        let mut reader = OutputReader::new(output, 0, filter, &mut write)?;
         tokio::select! {
             biased;
-            number = ends.next() => {
-                // Any other signal suspends, and comes again for whoever waits for the next line.
-                self.suspended = (number != INTERRUPT).then_some(number);
+            number = signals.next() => {
+                // Any other signal suspends the chat; the prompt loop sees it next.
+                self.suspended = (number != SIGINT).then_some(number);
             }
-            followed = follow(board.tasks()?, task.id(), &mut reading) => {
+            followed = follow(board.tasks()?, task.id(), &mut reader) => {
                 followed?;
-                reading.finish()?;
-                let now = board.now(&task).await?;
+                reader.finish()?;
+                let now = board.condition(&task).await?;
                 self.teller.close_line();
                 self.teller.note(event_text::task(task.id(), now.status, now.exit_code));
             }
@@ -136,26 +135,25 @@ impl Talk<'_> {
         Ok(())
     }
 
-    /// What goes on in the background is looked after from the beginning, not only with the first turn.
+    /// Starts the worker of a session with running tasks, so that their ends are recorded before the first turn.
     pub(crate) async fn look_after_tasks(&self, tasks: &SessionTasks) {
-        if !tasks.are_settled() && self.lines.are_typed() {
-            // Whoever else has the session looks after them.
+        if !tasks.are_settled() && self.lines.is_interactive() {
+            // Another process that runs the session does it instead.
             let _ = self.session.wake().await;
         }
     }
 
-    /// K6: which tasks go on without this process.
-    pub(crate) async fn say_what_goes_on(&mut self) {
+    /// K6: notes the tasks that keep running after this process ends.
+    pub(crate) async fn note_running_tasks(&mut self) {
         let Some(id) = self.session.id() else { return };
-        // Whoever leaves wants no errors about it.
-        let tasks = running(&self.board, self.session.key(), id).await.unwrap_or_default();
+        let tasks = running_tasks(&self.board, self.session.key(), id).await.unwrap_or_default();
         tasks.iter().for_each(|task| self.teller.note(goes_on(task)));
     }
 }
 
-fn show(teller: &mut crate::event_printer::Teller, piece: Piece) {
-    match piece {
-        Piece::Bytes(bytes) => teller.printed(&String::from_utf8_lossy(&bytes)),
-        Piece::Dropped(range) => teller.note(event_text::dropped(&range)),
+fn show(teller: &mut crate::event_printer::Teller, chunk: OutputChunk) {
+    match chunk {
+        OutputChunk::Bytes(bytes) => teller.printed(&String::from_utf8_lossy(&bytes)),
+        OutputChunk::Dropped(range) => teller.note(event_text::dropped(&range)),
     }
 }

@@ -1,0 +1,231 @@
+//! Blocks: what a transcript consists of, whatever it is rendered to.
+
+use std::time::Duration;
+
+use longhaul_protocol::{
+    At, CallId, CompactedBy, Effect, Limit, OrderKind, Outcome, QuestionId, Role, Seq, TaskId, TaskStatus,
+};
+
+use crate::spend::Spend;
+
+/// Counts the blocks of one transcript from 1. It is not stored: another transcript of the same session may count differently.
+pub type BlockId = u64;
+
+/// One thing that happens in a session and that people may want to see.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Block {
+    pub id: BlockId,
+    /// The record that started the block, if it is on record.
+    pub seq: Option<Seq>,
+    /// The turn that ran when the block started.
+    pub turn: Option<u64>,
+    pub started_at: At,
+    pub ended_at: Option<At>,
+    pub state: BlockState,
+    pub content: BlockContent,
+}
+
+impl Block {
+    /// How long the block ran, or has run until `now`. Zero if the clock went backwards.
+    pub fn elapsed(&self, now: At) -> Duration {
+        Duration::from_millis(milliseconds_between(self.started_at, self.ended_at.unwrap_or(now)))
+    }
+}
+
+pub(crate) fn milliseconds_between(from: At, to: At) -> u64 {
+    u64::try_from(to.0.saturating_sub(from.0)).unwrap_or(0)
+}
+
+/// How far a block has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockState {
+    Running,
+    Finished,
+    Failed,
+    /// The attempt broke off, and the part of the message that arrived counts.
+    Truncated,
+    /// The attempt broke off, and the message does not count. The model is asked again.
+    Discarded,
+    /// The block was cut short by something else: the end of the turn, a call, a crash.
+    Interrupted,
+}
+
+/// What a block is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BlockContent {
+    TurnStart,
+    /// What a user or a program said. Only records have the text.
+    Input {
+        text: String,
+        images: usize,
+    },
+    Message {
+        role: Role,
+        text: String,
+    },
+    Reasoning {
+        text: String,
+    },
+    Call(Call),
+    /// A background command. The description is known if the transcript saw the task start.
+    Task {
+        task: TaskId,
+        description: Option<String>,
+        status: TaskStatus,
+        exit_code: Option<i32>,
+    },
+    /// A question to the user. The answer is known from records, not from events.
+    Question {
+        question: QuestionId,
+        text: Option<String>,
+        answer: Option<String>,
+    },
+    /// The wait before the next attempt.
+    Retry(Retry),
+    /// A compaction; without an outcome while it runs.
+    Compaction {
+        reason: Option<String>,
+        outcome: Option<CompactionOutcome>,
+    },
+    /// The text that the context begins with after a compaction.
+    Summary {
+        text: String,
+    },
+    /// Old results that were replaced by a line each.
+    Stubs {
+        results: usize,
+    },
+    /// The system prompt or the tools changed.
+    PromptChange,
+    /// The model of the first attempt, or of the first one after a change that is not on record.
+    Model {
+        name: String,
+    },
+    ModelChange {
+        from: String,
+        to: String,
+        reason: String,
+    },
+    /// An attempt ended with an error.
+    AttemptFailure {
+        error: String,
+    },
+    /// What a user asked of the session beside an input.
+    Order(OrderKind),
+    MemoryChange {
+        pages: Vec<String>,
+    },
+    Extraction {
+        through: Seq,
+    },
+    /// The model was told about the end of a task.
+    Notification {
+        task: TaskId,
+    },
+    /// The runtime told the model something.
+    Note {
+        text: String,
+    },
+    Warning {
+        code: String,
+        text: String,
+    },
+    Import {
+        work_dir: Option<String>,
+        mine: bool,
+    },
+    TurnEnd(TurnEnd),
+    /// The records end before the turn does.
+    UnfinishedTurn {
+        turn: u64,
+    },
+    /// A record whose content was erased.
+    ErasedRecord {
+        seq: Seq,
+        kind: String,
+        at: At,
+        reason: String,
+    },
+    /// A record that can't be read.
+    DamagedRecord {
+        seq: Seq,
+        reason: String,
+    },
+}
+
+/// A tool call, with its result once it has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    pub call: CallId,
+    pub name: String,
+    /// As the model wrote them, usually JSON. Empty if the transcript did not see the call start.
+    pub arguments: String,
+    pub effect: Option<Effect>,
+    pub result: Option<CallResult>,
+}
+
+/// What the model reads as the result of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallResult {
+    pub content: String,
+    pub is_error: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retry {
+    /// The class of the error, such as `throttled`.
+    pub class: String,
+    /// Counted from 1.
+    pub attempt: u32,
+    /// The most attempts; 0 if there is no bound.
+    pub max_attempts: u32,
+    pub delay_ms: u64,
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompactionOutcome {
+    Done {
+        epoch: u64,
+        by: CompactedBy,
+        /// Tokens.
+        before: u64,
+        after: u64,
+    },
+    Failed {
+        reason: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnEnd {
+    pub outcome: Outcome,
+    pub limit: Option<Limit>,
+    /// The final answer.
+    pub text: String,
+    pub error: Option<String>,
+    pub code: Option<String>,
+    /// Milliseconds; none if the transcript did not see the turn start.
+    pub took_ms: Option<u64>,
+    /// Only records tell; 0 and nothing spent otherwise.
+    pub steps: u64,
+    pub spend: Spend,
+}
+
+/// What [`apply`](crate::Transcript::apply) changed, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Update {
+    /// A block started and goes on. It ends later.
+    Started(Block),
+    /// Text was added to a message or a reasoning block that is open.
+    Appended { block: BlockId, target: TextTarget, text: String },
+    /// A block ended; it never changes again. A block of no duration has only this update.
+    Ended(Block),
+}
+
+/// What kind of block text is added to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextTarget {
+    Message,
+    Reasoning,
+}

@@ -1,0 +1,458 @@
+//! Block structure, line by line: quotes and lists are containers, and hold paragraphs, tables and code.
+
+use crate::style::Span;
+
+use super::MAX_OPEN_BYTES;
+use super::lines::{
+    Fence, ListMarker, expand_tabs, indent, is_blank, is_heading, is_rule, is_setext_underline,
+    is_table_delimiter, parse_list_marker, starts_block, strip_quote, strip_task_box,
+};
+
+/// Deeper nesting is taken for text: no terminal has room for it.
+const MAX_NESTING: usize = 12;
+
+/// How a pushed text ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LineEnd {
+    Newline,
+    /// The line is too long, and goes on.
+    Cut,
+}
+
+/// A part of a block that can't change any more and is finished to render.
+#[derive(Debug, Clone)]
+pub(super) struct BlockPart {
+    pub(super) prefixes: Prefixes,
+    pub(super) content: PartContent,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum PartContent {
+    /// A paragraph, a heading, or HTML.
+    Text(String),
+    /// The rest of a paragraph that was split because of its length. It starts no block, whatever it looks like.
+    Continuation(String),
+    /// A part of a line that is too long to be parsed as a whole.
+    LongLine(String),
+    Table(String),
+    /// More rows of a table that was split. The source repeats the head, which was rendered before.
+    TableContinuation(String),
+    Rule,
+    CodeStart {
+        language: String,
+    },
+    Code(String),
+}
+
+/// What stands before the rows of a block: list marks, quote bars, indentation.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Prefixes {
+    /// Set if a blank row comes first: the prefix of that row.
+    pub(super) gap: Option<Vec<Span>>,
+    pub(super) first: Vec<Span>,
+    pub(super) others: Vec<Span>,
+}
+
+impl Prefixes {
+    fn for_continuation(&self) -> Self {
+        Self { gap: None, first: self.others.clone(), others: self.others.clone() }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Container {
+    kind: ContainerKind,
+    /// Its mark was rendered with a block inside it.
+    is_used: bool,
+}
+
+#[derive(Debug, Clone)]
+enum ContainerKind {
+    Quote,
+    Item(ListItem),
+}
+
+#[derive(Debug, Clone)]
+struct ListItem {
+    list: char,
+    number: Option<u64>,
+    mark: String,
+    indent: usize,
+    content_indent: usize,
+    /// The list has an item before this one.
+    follows_item: bool,
+}
+
+impl Container {
+    /// The rest of a line behind this container's indentation or mark, if the line belongs to it.
+    fn strip_container<'a>(&self, line: &'a str) -> Option<&'a str> {
+        let ContainerKind::Item(item) = &self.kind else { return strip_quote(line) };
+        let indent = indent(line);
+        // Models often indent nested lists less than CommonMark asks for.
+        let is_nested = || indent >= item.indent + 2 && parse_list_marker(line).is_some();
+        match indent >= item.content_indent || is_blank(line) || is_nested() {
+            true => Some(&line[indent.min(item.content_indent)..]),
+            false => None,
+        }
+    }
+
+    fn item(&self) -> Option<&ListItem> {
+        match &self.kind {
+            ContainerKind::Item(item) => Some(item),
+            ContainerKind::Quote => None,
+        }
+    }
+}
+
+/// The block that is still open.
+#[derive(Debug, Clone, Default)]
+enum Leaf {
+    #[default]
+    None,
+    Text {
+        source: String,
+        prefixes: Prefixes,
+        is_continuation: bool,
+    },
+    Table {
+        source: String,
+        prefixes: Prefixes,
+        /// The length of the head and the line below it.
+        head: usize,
+        is_continuation: bool,
+    },
+    Fenced {
+        fence: Fence,
+        prefixes: Prefixes,
+    },
+    Indented {
+        blanks: usize,
+        prefixes: Prefixes,
+    },
+}
+
+/// Parses a text line by line.
+#[derive(Debug, Clone, Default)]
+pub(super) struct BlockParser {
+    containers: Vec<Container>,
+    leaf: Leaf,
+    /// A blank line followed the last block.
+    is_after_blank: bool,
+    /// The last pushed text was only a part of its line.
+    is_cut: bool,
+    finished: Vec<BlockPart>,
+}
+
+impl BlockParser {
+    /// Finished parts, each returned once.
+    pub(super) fn take_finished(&mut self) -> Vec<BlockPart> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// A copy without the finished parts, to see how the open block would end.
+    pub(super) fn clone_unfinished(&self) -> Self {
+        Self {
+            containers: self.containers.clone(),
+            leaf: self.leaf.clone(),
+            is_after_blank: self.is_after_blank,
+            is_cut: self.is_cut,
+            finished: Vec::new(),
+        }
+    }
+
+    /// The next line, or a part of one that is too long.
+    pub(super) fn push_line(&mut self, text: &str, end: LineEnd) {
+        let was_cut = std::mem::replace(&mut self.is_cut, end == LineEnd::Cut);
+        if was_cut {
+            return self.push_rest_of_line(text);
+        }
+        self.parse_line(&expand_tabs(text));
+        if self.is_cut && matches!(self.leaf, Leaf::Text { .. } | Leaf::Table { .. }) {
+            self.end_leaf();
+        }
+    }
+
+    /// Ends the text.
+    pub(super) fn finish(&mut self) {
+        self.end_leaf();
+        self.leave_containers(0);
+    }
+
+    fn push_rest_of_line(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        match &self.leaf {
+            Leaf::Fenced { prefixes, .. } | Leaf::Indented { prefixes, .. } => {
+                let prefixes = prefixes.for_continuation();
+                self.finished.push(BlockPart { prefixes, content: PartContent::Code(text.to_owned()) });
+            }
+            _ => {
+                let prefixes = self.next_prefixes().for_continuation();
+                self.finished.push(BlockPart { prefixes, content: PartContent::LongLine(text.to_owned()) });
+            }
+        }
+    }
+
+    fn parse_line(&mut self, line: &str) {
+        let (mut rest, mut inside) = (line, 0);
+        for container in &self.containers {
+            let Some(content) = container.strip_container(rest) else { break };
+            (rest, inside) = (content, inside + 1);
+        }
+        let is_inside = inside == self.containers.len();
+        if is_inside && self.push_code_line(rest) {
+            return;
+        }
+        if is_blank(rest) {
+            self.end_leaf();
+            self.leave_containers(inside);
+            self.is_after_blank = true;
+            return;
+        }
+        let failing = self.containers.get(inside).and_then(Container::item);
+        let mut sibling = failing.map(|item| (item.list, item.number));
+        if !is_inside {
+            let is_item = sibling.is_some() && parse_list_marker(rest).is_some();
+            if matches!(self.leaf, Leaf::Text { .. }) && !is_item && !starts_block(rest) {
+                return self.push_text_line(rest);
+            }
+            self.end_leaf();
+            self.leave_containers(inside);
+        }
+        while let Some(content) = self.enter_container(rest, sibling.take()) {
+            rest = content;
+        }
+        if !is_blank(rest) {
+            self.start_leaf(rest);
+        }
+    }
+
+    /// Takes the line as code if a code block is open. True if it was taken, also as the closing fence.
+    fn push_code_line(&mut self, line: &str) -> bool {
+        let (prefixes, content) = match &mut self.leaf {
+            Leaf::Fenced { fence, .. } if fence.is_closed_by(line) => {
+                self.leaf = Leaf::None;
+                return true;
+            }
+            Leaf::Fenced { fence, prefixes } => (prefixes.for_continuation(), fence.content(line)),
+            Leaf::Indented { blanks, .. } if is_blank(line) => {
+                *blanks += 1;
+                return true;
+            }
+            Leaf::Indented { blanks, prefixes } if indent(line) >= 4 => {
+                for _ in 0..std::mem::take(blanks) {
+                    self.finished.push(BlockPart {
+                        prefixes: prefixes.for_continuation(),
+                        content: PartContent::Code(String::new()),
+                    });
+                }
+                (prefixes.for_continuation(), &line[4..])
+            }
+            _ => return false,
+        };
+        self.finished.push(BlockPart { prefixes, content: PartContent::Code(content.to_owned()) });
+        true
+    }
+
+    /// Enters a quote or a list item that begins with this line, and returns the rest of the line.
+    fn enter_container<'a>(
+        &mut self,
+        line: &'a str,
+        sibling: Option<(char, Option<u64>)>,
+    ) -> Option<&'a str> {
+        if self.containers.len() >= MAX_NESTING {
+            return None;
+        }
+        if let Some(content) = strip_quote(line) {
+            self.end_leaf();
+            self.containers.push(Container { kind: ContainerKind::Quote, is_used: false });
+            return Some(content);
+        }
+        let is_in_text = matches!(self.leaf, Leaf::Text { .. });
+        let found = parse_list_marker(line)
+            .filter(|found| found.indent < 4 && (!is_in_text || found.interrupts()))?;
+        self.end_leaf();
+        let sibling = sibling.filter(|(list, _)| *list == found.list);
+        let (item, content) = list_item(&found, sibling.map(|(_, number)| number));
+        self.containers.push(Container { kind: ContainerKind::Item(item), is_used: false });
+        Some(content)
+    }
+
+    /// Ends all containers except the first `stay`.
+    fn leave_containers(&mut self, stay: usize) {
+        if self.containers.iter().skip(stay).any(|container| !container.is_used) {
+            // An empty item still shows its mark.
+            let prefixes = self.next_prefixes();
+            self.finished.push(BlockPart { prefixes, content: PartContent::Text(String::new()) });
+        }
+        self.containers.truncate(stay);
+    }
+
+    /// Takes a line that is not blank, after its containers were entered.
+    fn start_leaf(&mut self, line: &str) {
+        let is_in_text = matches!(self.leaf, Leaf::Text { .. });
+        if is_in_text && is_setext_underline(line) {
+            self.push_text_line(line);
+            self.end_leaf();
+        } else if is_rule(line) {
+            self.end_leaf();
+            let prefixes = self.next_prefixes();
+            self.finished.push(BlockPart { prefixes, content: PartContent::Rule });
+        } else if is_heading(line) {
+            self.end_leaf();
+            self.push_text_line(line);
+            self.end_leaf();
+        } else if let Some(fence) = Fence::parse(line) {
+            self.end_leaf();
+            let prefixes = self.next_prefixes();
+            let content = PartContent::CodeStart { language: fence.language.clone() };
+            self.finished.push(BlockPart { prefixes: prefixes.clone(), content });
+            self.leaf = Leaf::Fenced { fence, prefixes };
+        } else if !is_in_text && indent(line) >= 4 {
+            self.end_leaf();
+            let prefixes = self.next_prefixes();
+            let content = PartContent::CodeStart { language: String::new() };
+            self.finished.push(BlockPart { prefixes: prefixes.clone(), content });
+            self.leaf = Leaf::Indented { blanks: 0, prefixes };
+            self.push_code_line(line);
+        } else if !self.start_table(line) {
+            self.push_text_line(line);
+        }
+    }
+
+    /// Adds a line to the open paragraph or table, or opens a paragraph.
+    fn push_text_line(&mut self, line: &str) {
+        let line = line.trim_start_matches(' ');
+        if matches!(self.leaf, Leaf::Table { .. }) && !line.contains('|') {
+            self.end_leaf();
+        }
+        match &mut self.leaf {
+            Leaf::Text { source, prefixes, .. } if source.len() + line.len() > MAX_OPEN_BYTES => {
+                let prefixes = prefixes.for_continuation();
+                self.end_leaf();
+                self.leaf = Leaf::Text { source: format!("{line}\n"), prefixes, is_continuation: true };
+            }
+            Leaf::Table { source, prefixes, head, .. }
+                if source.len() + line.len() > MAX_OPEN_BYTES + *head =>
+            {
+                let (prefixes, head, heading) =
+                    (prefixes.for_continuation(), *head, source[..*head].to_owned());
+                self.end_leaf();
+                self.leaf = Leaf::Table {
+                    source: format!("{heading}{line}\n"),
+                    prefixes,
+                    head,
+                    is_continuation: true,
+                };
+            }
+            Leaf::Text { source, .. } | Leaf::Table { source, .. } => {
+                source.push_str(line);
+                source.push('\n');
+            }
+            _ => {
+                self.end_leaf();
+                let prefixes = self.next_prefixes();
+                self.leaf = Leaf::Text { source: format!("{line}\n"), prefixes, is_continuation: false };
+            }
+        }
+    }
+
+    /// Starts a table if this line is a delimiter and the last line of the paragraph is its head.
+    fn start_table(&mut self, line: &str) -> bool {
+        let Leaf::Text { source, prefixes, is_continuation } = &self.leaf else { return false };
+        let text = source.trim_end_matches('\n');
+        let at = text.rfind('\n').map_or(0, |at| at + 1);
+        if !is_table_delimiter(line) || !text[at..].contains('|') {
+            return false;
+        }
+        let (before, table) = (source[..at].to_owned(), format!("{}{}\n", &source[at..], line.trim()));
+        let (prefixes, is_continuation) = (prefixes.clone(), *is_continuation);
+        let prefixes = match before.is_empty() {
+            true => prefixes,
+            false => {
+                self.leaf = Leaf::Text { source: before, prefixes, is_continuation };
+                self.end_leaf();
+                self.next_prefixes()
+            }
+        };
+        self.leaf = Leaf::Table { head: table.len(), source: table, prefixes, is_continuation: false };
+        true
+    }
+
+    fn end_leaf(&mut self) {
+        let (prefixes, content) = match std::mem::take(&mut self.leaf) {
+            Leaf::Text { source, prefixes, is_continuation: false } => (prefixes, PartContent::Text(source)),
+            Leaf::Text { source, prefixes, is_continuation: true } => {
+                (prefixes, PartContent::Continuation(source))
+            }
+            Leaf::Table { source, prefixes, is_continuation: false, .. } => {
+                (prefixes, PartContent::Table(source))
+            }
+            Leaf::Table { source, prefixes, is_continuation: true, .. } => {
+                (prefixes, PartContent::TableContinuation(source))
+            }
+            Leaf::Indented { blanks, .. } => {
+                self.is_after_blank |= blanks > 0;
+                return;
+            }
+            Leaf::None | Leaf::Fenced { .. } => return,
+        };
+        self.finished.push(BlockPart { prefixes, content });
+    }
+
+    /// The prefixes of a block that begins here. They include the marks of containers that were not shown yet.
+    fn next_prefixes(&mut self) -> Prefixes {
+        let mut prefixes = Prefixes { gap: self.has_gap().then(Vec::new), ..Prefixes::default() };
+        for container in &mut self.containers {
+            let (first, others) = match &container.kind {
+                ContainerKind::Quote => (Span::dim("▌ "), Span::dim("▌ ")),
+                ContainerKind::Item(item) => {
+                    let blank = Span::raw(" ".repeat(item.mark.chars().count()));
+                    let mark = Span::raw(item.mark.clone());
+                    (if container.is_used { blank.clone() } else { mark }, blank)
+                }
+            };
+            if let Some(gap) = prefixes.gap.as_mut().filter(|_| container.is_used) {
+                gap.push(others.clone());
+            }
+            prefixes.first.push(first);
+            prefixes.others.push(others);
+            container.is_used = true;
+        }
+        self.is_after_blank = false;
+        prefixes
+    }
+
+    /// A blank row separates blocks; inside lists only where the source has one.
+    fn has_gap(&self) -> bool {
+        let is_in_item =
+            self.containers.iter().any(|container| container.is_used && container.item().is_some());
+        let new = self.containers.iter().find(|container| !container.is_used).and_then(Container::item);
+        self.is_after_blank || !(is_in_item || new.is_some_and(|item| item.follows_item))
+    }
+}
+
+/// A new list item and the rest of its line. `before` is the number of the item before it in the same list.
+fn list_item<'a>(found: &ListMarker<'a>, before: Option<Option<u64>>) -> (ListItem, &'a str) {
+    let number = match before {
+        Some(Some(before)) => Some(before.saturating_add(1)),
+        _ => found.number,
+    };
+    let mut mark = number.map_or_else(|| "• ".to_owned(), |number| format!("{number}. "));
+    let mut content = found.content;
+    if let Some((is_done, rest)) = strip_task_box(content) {
+        let tick = if is_done { "☑ " } else { "☐ " };
+        mark = number.map_or_else(|| tick.to_owned(), |number| format!("{number}. {tick}"));
+        content = rest;
+    }
+    let item = ListItem {
+        list: found.list,
+        number,
+        mark,
+        indent: found.indent,
+        content_indent: found.content_indent,
+        follows_item: before.is_some(),
+    };
+    (item, content)
+}

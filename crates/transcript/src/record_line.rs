@@ -1,0 +1,58 @@
+//! The records of a session as a list, one line each.
+
+use longhaul_protocol::{Body, CompactDone, EpochReason, Record, SessionRecord};
+
+use crate::notice::compacted_by_text;
+use crate::text::{format_count, format_number, truncate};
+
+/// A record in one line: where, when, what.
+pub fn record_line(record: &Record) -> String {
+    let what = match &record.body {
+        Body::Here(body) => context_text(record).unwrap_or_else(|| truncate(body.get(), 100)),
+        Body::Gone(gone) => format!("[gone since {}: {}]", gone.at, truncate(&gone.reason, 80)),
+    };
+    format!("{:>6}  {}  {:<16} {what}", record.seq, record.at, truncate(&record.kind, 40))
+}
+
+/// What a record says about the context; None if it is about something else.
+fn context_text(record: &Record) -> Option<String> {
+    // Few records are about the context, and the others need no decoding.
+    let kinds =
+        ["epoch_started", "compact_start", "compact_done", "compact_failed", "system_message", "stubbed"];
+    if !kinds.contains(&record.kind.as_str()) {
+        return None;
+    }
+    match SessionRecord::decode(record).ok()? {
+        SessionRecord::EpochStarted(started) => {
+            let why = match started.reason {
+                EpochReason::Created => "the session began",
+                EpochReason::Compacted => "the context was compacted",
+                EpochReason::Stubbed => "old output became stubs",
+                EpochReason::Changed => "the system prompt or the tools changed",
+            };
+            Some(format!("epoch {}: {why}", started.epoch))
+        }
+        SessionRecord::CompactStart(start) => Some(truncate(&start.reason, 100)),
+        SessionRecord::CompactDone(done) => Some(compaction_text(&done)),
+        SessionRecord::CompactFailed(failed) => Some(truncate(&failed.reason, 100)),
+        SessionRecord::SystemMessage(message) => {
+            let words: Vec<&str> = message.content.iter().map(|part| part.text.as_str()).collect();
+            Some(truncate(&words.join(" "), 100))
+        }
+        SessionRecord::Stubbed(stubbed) => {
+            Some(format!("{} shortened to a line each", format_count(stubbed.calls.len() as u64, "result")))
+        }
+        _ => None,
+    }
+}
+
+fn compaction_text(done: &CompactDone) -> String {
+    let CompactDone { epoch, by, before, after, from, through } = *done;
+    let by = compacted_by_text(by);
+    let (before, after) = (format_number(before), format_number(after));
+    let many = through.saturating_sub(from) + 1;
+    format!(
+        "epoch {epoch}, {by}: {before} tokens became {after}; it covers seq {from} to {through} \
+         (--from {from} --limit {many} shows them)"
+    )
+}

@@ -1,0 +1,63 @@
+//! Tokens and money that a turn or a session spent.
+
+use longhaul_protocol::Usage;
+
+use crate::text::{format_count, format_number};
+
+/// The largest sum of costs, in US dollars. The scale of a chart needs a bound.
+const MAX_COST: f64 = 1e15;
+
+/// Tokens and cost of several attempts. Unknown amounts are not counted, and the text says so.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Spend {
+    input: u64,
+    output: u64,
+    cached: u64,
+    /// US dollars, as far as prices are known.
+    pub cost: Option<f64>,
+    /// The price of some attempt is not known.
+    has_unknown_cost: bool,
+    /// Some provider reported tokens.
+    is_reported: bool,
+}
+
+impl Spend {
+    pub fn add(&mut self, usage: &Usage) {
+        self.input = self.input.saturating_add(usage.input.unwrap_or(0));
+        self.output = self.output.saturating_add(usage.output.unwrap_or(0));
+        self.cached = self.cached.saturating_add(usage.cached.unwrap_or(0));
+        self.is_reported |= usage.input.is_some() || usage.output.is_some();
+        match usage.cost {
+            Some(cost) => self.cost = Some((self.cost.unwrap_or(0.0) + cost).clamp(0.0, MAX_COST)),
+            None => self.has_unknown_cost = true,
+        }
+    }
+}
+
+/// `1,234 tokens in (1,000 of them cached), 56 out, $0.0123`.
+impl std::fmt::Display for Spend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if !self.is_reported {
+            return f.write_str("tokens not told");
+        }
+        write!(f, "{} in", format_count(self.input, "token"))?;
+        if self.cached > 0 {
+            write!(f, " ({} of them cached)", format_number(self.cached))?;
+        }
+        write!(f, ", {} out", format_number(self.output))?;
+        match (self.cost, self.has_unknown_cost) {
+            (Some(cost), false) => write!(f, ", {}", format_money(cost)),
+            (Some(cost), true) => write!(f, ", at least {}", format_money(cost)),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+/// An amount in US dollars.
+pub fn format_money(dollars: f64) -> String {
+    if dollars < 1.0 { format!("${dollars:.4}") } else { format!("${dollars:.2}") }
+}
+
+#[cfg(test)]
+#[path = "spend_tests.rs"]
+mod tests;

@@ -1,0 +1,270 @@
+//! The fold from the records of a stored session to blocks.
+
+use longhaul_protocol::{
+    At, AttemptEnded, AttemptId, Body, EpochReason, Event, EventKind, Item, Record, Role, Seq, SessionRecord,
+    TurnEnded,
+};
+
+use crate::block::{Block, BlockContent, BlockState, Update};
+use crate::fold::{BlockOrigin, Transcript};
+use crate::spend::Spend;
+
+/// Folds the records of a session into the same updates as [`Transcript`] does with events. Records tell more: the text of inputs
+/// and answers, orders, what a turn spent. A message is one update here, since its deltas are not on record.
+#[derive(Debug, Default)]
+pub struct StoredTranscript {
+    transcript: Transcript,
+    /// Inputs that were taken between turns; they belong to the next one.
+    waiting_inputs: Vec<Block>,
+    turn: Option<TurnTotals>,
+    attempt: Option<OpenAttempt>,
+    model: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct TurnTotals {
+    number: u64,
+    steps: u64,
+    spend: Spend,
+}
+
+#[derive(Debug)]
+struct OpenAttempt {
+    id: AttemptId,
+    items: Vec<Item>,
+    /// The text of the item that is not complete, as far as checkpoints have it.
+    partial_text: String,
+}
+
+impl StoredTranscript {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Applies the next record.
+    pub fn apply(&mut self, record: &Record) -> Vec<Update> {
+        let origin = self.origin(Some(record.seq), record.at);
+        if let Body::Gone(gone) = &record.body {
+            let (seq, kind, reason) = (record.seq, record.kind.clone(), gone.reason.clone());
+            return vec![self.block(BlockContent::ErasedRecord { seq, kind, at: gone.at, reason }, origin)];
+        }
+        match SessionRecord::decode(record) {
+            Ok(fact) => self.apply_fact(fact, origin),
+            Err(error) => self.apply_damaged(record.seq, error.to_string()),
+        }
+    }
+
+    /// Notes that a record can't be read.
+    pub fn apply_damaged(&mut self, seq: Seq, reason: String) -> Vec<Update> {
+        let origin = self.origin(Some(seq), At(0));
+        vec![self.block(BlockContent::DamagedRecord { seq, reason }, origin)]
+    }
+
+    /// What is still open when the records end.
+    pub fn end(&mut self) -> Vec<Update> {
+        let origin = self.origin(None, At(0));
+        let mut updates = self.end_attempt(None, origin);
+        updates.extend(self.waiting_inputs.drain(..).map(Update::Ended));
+        if let Some(turn) = self.turn.take() {
+            updates.push(self.block(BlockContent::UnfinishedTurn { turn: turn.number }, origin));
+        }
+        updates
+    }
+
+    fn apply_fact(&mut self, fact: SessionRecord, origin: BlockOrigin) -> Vec<Update> {
+        match fact {
+            SessionRecord::InputTaken(input) => {
+                let content = BlockContent::Input { text: input.text, images: input.images.len() };
+                let block = self.transcript.finished_block(content, origin);
+                if self.turn.is_some() {
+                    return vec![Update::Ended(block)];
+                }
+                self.waiting_inputs.push(block);
+                vec![]
+            }
+            SessionRecord::OrderTaken(taken) => {
+                vec![self.block(BlockContent::Order(taken.order.kind), origin)]
+            }
+            SessionRecord::TurnStarted(started) => {
+                self.turn = Some(TurnTotals { number: started.turn, ..TurnTotals::default() });
+                let mut updates =
+                    self.event(EventKind::TurnStarted, BlockOrigin { turn: Some(started.turn), ..origin });
+                updates.extend(self.waiting_inputs.drain(..).map(Update::Ended));
+                updates
+            }
+            SessionRecord::StepStarted(_) => {
+                self.turn.iter_mut().for_each(|turn| turn.steps += 1);
+                vec![]
+            }
+            SessionRecord::AttemptStarted(started) => {
+                let mut updates = self.end_attempt(None, origin);
+                self.attempt =
+                    Some(OpenAttempt { id: started.attempt, items: vec![], partial_text: String::new() });
+                if self.model.as_ref() != Some(&started.model) {
+                    updates.push(self.block(BlockContent::Model { name: started.model.clone() }, origin));
+                    self.model = Some(started.model);
+                }
+                updates
+            }
+            SessionRecord::Block(block) => {
+                if let Some(attempt) = self.attempt.as_mut().filter(|attempt| attempt.id == block.attempt) {
+                    attempt.items.push(block.item);
+                    attempt.partial_text.clear();
+                }
+                vec![]
+            }
+            SessionRecord::Checkpoint(checkpoint) => {
+                let attempt = self.attempt.as_mut().filter(|attempt| attempt.id == checkpoint.attempt);
+                attempt.into_iter().for_each(|attempt| attempt.partial_text.push_str(&checkpoint.text));
+                vec![]
+            }
+            SessionRecord::AttemptEnded(ended) => self.attempt_ended(&ended, origin),
+            SessionRecord::Usage(usage) => {
+                self.turn.iter_mut().for_each(|turn| turn.spend.add(&usage));
+                vec![]
+            }
+            SessionRecord::TurnEnded(ended) => self.turn_ended(ended, origin),
+            SessionRecord::Imported(imported) => {
+                let mut updates = self.end_attempt(None, origin);
+                self.turn = None;
+                self.transcript.abandon_turn(origin.at);
+                let kind = EventKind::Imported { work_dir: imported.work_dir, mine: imported.mine };
+                updates.extend(self.event(kind, origin));
+                updates
+            }
+            fact => self.apply_event_like(fact, origin),
+        }
+    }
+
+    /// Of an attempt, only the kept items count.
+    fn attempt_ended(&mut self, ended: &AttemptEnded, origin: BlockOrigin) -> Vec<Update> {
+        let Some(error) = &ended.error else {
+            let Some(attempt) = self.attempt.take() else { return vec![] };
+            return self.kept_items(attempt.items, ended.kept, origin);
+        };
+        let items = self.attempt.as_mut().map(|attempt| std::mem::take(&mut attempt.items));
+        let mut updates = self.kept_items(items.unwrap_or_default(), ended.kept, origin);
+        updates.extend(self.end_attempt(Some(error), origin));
+        updates
+    }
+
+    /// The items of an answer that were kept. Calls become blocks when they run.
+    fn kept_items(&mut self, items: Vec<Item>, kept: u32, origin: BlockOrigin) -> Vec<Update> {
+        let kept = usize::try_from(kept).unwrap_or(usize::MAX);
+        let contents = items.into_iter().take(kept).filter_map(|item| match item {
+            Item::Text { role: Role::Assistant, text } if !text.trim().is_empty() => {
+                Some(BlockContent::Message { role: Role::Assistant, text })
+            }
+            Item::Reasoning { text, .. } if !text.trim().is_empty() => Some(BlockContent::Reasoning { text }),
+            _ => None,
+        });
+        contents.map(|content| self.block(content, origin)).collect()
+    }
+
+    /// Ends an attempt that has no more to give: its partial text, and its error.
+    fn end_attempt(&mut self, error: Option<&str>, origin: BlockOrigin) -> Vec<Update> {
+        let Some(attempt) = self.attempt.take() else { return vec![] };
+        let mut updates = Vec::new();
+        if !attempt.partial_text.trim().is_empty() {
+            let content = BlockContent::Message { role: Role::Assistant, text: attempt.partial_text };
+            let block = self.transcript.finished_block(content, origin);
+            updates.push(Update::Ended(Block { state: BlockState::Interrupted, ..block }));
+        }
+        if let Some(error) = error {
+            updates.push(self.block(BlockContent::AttemptFailure { error: error.to_owned() }, origin));
+        }
+        updates
+    }
+
+    fn turn_ended(&mut self, ended: TurnEnded, origin: BlockOrigin) -> Vec<Update> {
+        let mut updates = self.end_attempt(None, origin);
+        let totals = self.turn.take();
+        let TurnEnded { outcome, limit, text, error, code, .. } = ended;
+        updates.extend(self.event(EventKind::TurnEnded { outcome, limit, text, error, code }, origin));
+        if let Some(Update::Ended(Block { content: BlockContent::TurnEnd(end), .. })) = updates.last_mut() {
+            match totals {
+                Some(totals) => (end.steps, end.spend) = (totals.steps, totals.spend),
+                None => end.took_ms = None,
+            }
+        }
+        updates
+    }
+
+    /// Records that have an event of the same content, and the few that have no event at all.
+    fn apply_event_like(&mut self, fact: SessionRecord, origin: BlockOrigin) -> Vec<Update> {
+        let kind = match fact {
+            SessionRecord::EpochStarted(started) if started.reason == EpochReason::Changed => {
+                return vec![self.block(BlockContent::PromptChange, origin)];
+            }
+            SessionRecord::Stubbed(stubbed) => {
+                return vec![self.block(BlockContent::Stubs { results: stubbed.calls.len() }, origin)];
+            }
+            SessionRecord::Answered(answered) => {
+                let mut updates = self.event(EventKind::Answered { id: answered.id }, origin);
+                for update in &mut updates {
+                    if let Update::Ended(Block { content: BlockContent::Question { answer, .. }, .. }) =
+                        update
+                    {
+                        *answer = Some(answered.answer.clone());
+                    }
+                }
+                return updates;
+            }
+            SessionRecord::SystemMessage(message) => EventKind::SystemMessage { content: message.content },
+            SessionRecord::ToolStarted(call) => EventKind::ToolStarted {
+                call_id: call.call,
+                name: call.name,
+                arguments: call.arguments,
+                effect: call.effect,
+            },
+            SessionRecord::ToolFinished(call) => EventKind::ToolFinished {
+                call_id: call.call,
+                name: call.name,
+                is_error: call.is_error,
+                content: call.content,
+            },
+            SessionRecord::TaskStarted(task) => {
+                EventKind::TaskStarted { task_id: task.task_id, description: task.description }
+            }
+            SessionRecord::TaskEnded(end) => {
+                EventKind::TaskEnded { task_id: end.task_id, status: end.status, exit_code: end.exit_code }
+            }
+            SessionRecord::Notification(told) => EventKind::Notification { task_id: told.task_id },
+            SessionRecord::Note(note) => EventKind::Note { text: note.text },
+            SessionRecord::Question(question) => EventKind::Question { id: question.id, text: question.text },
+            SessionRecord::CompactStart(start) => EventKind::CompactStart { reason: start.reason },
+            SessionRecord::CompactDone(done) => EventKind::CompactDone {
+                epoch: done.epoch,
+                by: done.by,
+                before: done.before,
+                after: done.after,
+            },
+            SessionRecord::CompactFailed(failed) => EventKind::CompactFailed { reason: failed.reason },
+            SessionRecord::ModelChanged(changed) => {
+                self.model = Some(changed.to.clone());
+                EventKind::ModelChanged { from: changed.from, to: changed.to, reason: changed.reason }
+            }
+            SessionRecord::Warning(warning) => EventKind::Warning { code: warning.code, text: warning.text },
+            _ => return vec![],
+        };
+        self.event(kind, origin)
+    }
+
+    /// A block that is finished at once.
+    fn block(&mut self, content: BlockContent, origin: BlockOrigin) -> Update {
+        Update::Ended(self.transcript.finished_block(content, origin))
+    }
+
+    fn event(&mut self, kind: EventKind, origin: BlockOrigin) -> Vec<Update> {
+        let BlockOrigin { seq, turn, at } = origin;
+        self.transcript.apply(&Event { seq, at, session: String::new(), turn, kind })
+    }
+
+    fn origin(&self, seq: Option<Seq>, at: At) -> BlockOrigin {
+        BlockOrigin { seq, turn: self.turn.as_ref().map(|turn| turn.number), at }
+    }
+}
+
+#[cfg(test)]
+#[path = "stored_tests.rs"]
+mod tests;

@@ -1,0 +1,96 @@
+//! Text from anywhere made safe to show, and numbers, durations and ids in the form that people read.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use longhaul_protocol::{At, Outcome, is_misleading};
+
+/// Characters of an id that are shown: the last ones, because they are random; the first ones are the time.
+const SHORT_ID_CHARS: usize = 6;
+
+/// Replaces every character that could control a terminal or mislead a reader. Line breaks and tabs stay; a carriage return
+/// is dropped, because a line ends the same with it and without.
+pub fn sanitize(text: &str) -> String {
+    let characters = text.chars().filter(|character| *character != '\r');
+    characters.map(|character| sanitize_character(character, character)).collect()
+}
+
+/// Sanitizes a text, puts it on one line and cuts it after `max_chars` characters, with `…` where it is cut.
+pub fn truncate(text: &str, max_chars: usize) -> String {
+    let mut short: String =
+        text.chars().take(max_chars).map(|character| sanitize_character(character, ' ')).collect();
+    if text.chars().nth(max_chars).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+fn sanitize_character(character: char, white_space: char) -> char {
+    match character {
+        '\n' | '\t' => white_space,
+        character if is_misleading(character) => '\u{fffd}',
+        character => character,
+    }
+}
+
+/// A count with its noun: `1 record`, `1,234 records`.
+pub fn format_count(number: u64, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", format_number(number))
+}
+
+/// A number with separated thousands: `1,234,567`.
+pub fn format_number(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
+}
+
+/// A duration, rounded up: `0.2 s`, `3 s`, `2 min 5 s`, `1 h 20 min`.
+pub fn format_duration(milliseconds: u64) -> String {
+    let seconds = milliseconds.div_ceil(1_000);
+    match (milliseconds, seconds) {
+        (0..950, _) => format!("0.{} s", milliseconds.div_ceil(100)),
+        (_, 0..=90) => format!("{seconds} s"),
+        (_, 91..=5_400) => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
+}
+
+/// A running time in whole seconds, rounded down, so that a display changes once a second.
+pub fn format_elapsed(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", format_number(seconds / 3_600), seconds % 3_600 / 60),
+    }
+}
+
+/// A moment in UTC, to the second: `2026-01-31 12:00:00`.
+pub fn format_moment(at: At) -> String {
+    let exact = at.to_string();
+    match exact.split_once('T') {
+        Some((day, time)) if exact.ends_with('Z') => format!("{day} {}", time.get(..8).unwrap_or(time)),
+        _ => exact,
+    }
+}
+
+/// The part of an id that people see and type.
+pub fn short_id(id: impl Display) -> String {
+    let id = id.to_string();
+    id[id.len() - SHORT_ID_CHARS..].to_owned()
+}
+
+/// How a turn ended.
+pub fn outcome_text(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed => "completed",
+        Outcome::Cancelled => "cancelled",
+        Outcome::Failed => "failed",
+        Outcome::Limit => "limit reached",
+    }
+}
+
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;
