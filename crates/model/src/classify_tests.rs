@@ -13,6 +13,7 @@ fn class(status: u16, codes: &[&str], message: &str) -> FailureClass {
 
 /// M3
 #[test]
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn statuses_and_codes_are_told_apart_by_what_can_be_done() {
     let table = [
         (429, &["rate_limit_error"][..], "slow down", FailureClass::Throttled),

@@ -95,7 +95,7 @@ impl ContextReport {
         Self {
             model: model.to_owned(),
             parts: parts.scaled_to(total),
-            incoming: crate::compaction::plan::incoming_tokens(&state, &space),
+            incoming: crate::compaction::plan::incoming_tokens(state, &space),
             reported: reported.map(|reported| reported.tokens),
             window,
             room: space.room,

@@ -115,7 +115,7 @@ impl EpochDrafter<'_> {
         let summary = merge_summaries(self.state.summary.as_ref(), written, &said);
         let calibration = self.state.calibration(&self.space.model);
         let outline = crate::compaction::plan::context_outline(
-            &self.state,
+            self.state,
             &calibration,
             self.space.max_request_tokens(),
         );
@@ -156,7 +156,7 @@ impl EpochDrafter<'_> {
     pub(super) fn draft_by_rule(&self) -> Result<EpochDraft, String> {
         let calibration = self.state.calibration(&self.space.model);
         let outline = crate::compaction::plan::context_outline(
-            &self.state,
+            self.state,
             &calibration,
             self.space.max_request_tokens(),
         );
@@ -236,7 +236,7 @@ impl EpochDrafter<'_> {
         let items = self.state.calibrated(&self.space.model, estimate_items(items));
         fixed
             .saturating_add(items)
-            .saturating_add(crate::compaction::plan::incoming_tokens(&self.state, self.space))
+            .saturating_add(crate::compaction::plan::incoming_tokens(self.state, self.space))
     }
 
     fn meets_goal(&self, draft: &EpochDraft) -> bool {
@@ -289,7 +289,7 @@ impl EpochDrafter<'_> {
         let (from, through) = self.covered_range(keep);
         let epoch = state.epoch.as_ref().map_or(1, |epoch| epoch.number.saturating_add(1));
         let carried =
-            crate::session::carry_over::carry_over(&state, kept.iter().map(|kept| &kept.item), through);
+            crate::session::carry_over::carry_over(state, kept.iter().map(|kept| &kept.item), through);
         EpochDraft {
             done: CompactDone {
                 epoch,

@@ -94,7 +94,7 @@ pub(crate) async fn compact(worker: &mut Worker, trigger: CompactionTrigger) -> 
         Err(reason) => reason,
     };
     let state = worker.state();
-    let tokens = Some(crate::compaction::plan::next_prompt_tokens(&state, &worker.policy().context));
+    let tokens = Some(plan::next_prompt_tokens(state, &worker.policy().context));
     record_compact_failed(worker, CompactFailed { reason, tokens, was_needed }, after).await
 }
 
@@ -199,9 +199,7 @@ pub fn plan_compaction(
 
 /// Whether the next request would not fit, or was refused as too long.
 fn is_needed(state: &State, space: &ContextLimits, trigger: CompactionTrigger) -> bool {
-    let is_too_large = space
-        .room
-        .is_some_and(|room| crate::compaction::plan::next_prompt_tokens(&state, space) > room.usable());
+    let is_too_large = space.room.is_some_and(|room| plan::next_prompt_tokens(state, space) > room.usable());
     match trigger {
         CompactionTrigger::Overflow => true,
         CompactionTrigger::BeforeTurn | CompactionTrigger::WithinTurn => is_too_large,
@@ -231,7 +229,7 @@ pub(crate) async fn compact_if_idle(runtime: &Arc<Inner>, slot: &Arc<Shared>, st
     let fixed = toolset.fixed_tokens(&facts);
     let space = ContextLimits::new(state, model.name(), window, answer, fixed, &settings.context);
     let policy = Policy { context: ContextLimits { is_idle: true, ..space }, ..toolset.policy(runtime) };
-    match crate::compaction::plan::choose_compaction(&state, &policy, SizeCheck::AtRest) {
+    match plan::choose_compaction(state, &policy, SizeCheck::AtRest) {
         CompactionChoice::Nothing | CompactionChoice::Impossible(_) => Ok(false),
         CompactionChoice::Stub(_) | CompactionChoice::Compact(_) => slot.ask_as_idle(runtime).await,
     }

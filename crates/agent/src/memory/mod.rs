@@ -174,7 +174,7 @@ async fn extract_when_free(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: Sessi
     loop {
         match jobs::extract(runtime, shared, id).await {
             Err(Error::Memory(longhaul_memory::Error::Held { .. })) => {
-                tokio::time::sleep(HELD_RETRY_INTERVAL).await
+                tokio::time::sleep(HELD_RETRY_INTERVAL).await;
             }
             done => return done,
         }

@@ -243,6 +243,7 @@ impl Scribe {
         }
     }
 
+    #[allow(clippy::too_many_lines, reason = "one arm for each kind of record")]
     fn happens(&mut self, what: &Happens) {
         match what {
             Happens::Input(mode) => {

@@ -154,7 +154,7 @@ async fn opening_facts(
     facts.extend(model_changed);
     if let Some(step) = step {
         facts.extend(state.tasks.announcements());
-        let later = crate::compaction::plan::deferred_inputs(&state, &worker.policy().context);
+        let later = crate::compaction::plan::deferred_inputs(state, &worker.policy().context);
         facts.push(SessionRecord::StepStarted(StepStarted { step, later }));
     }
     Ok(facts)

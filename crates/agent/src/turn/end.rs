@@ -37,7 +37,7 @@ pub(crate) async fn end_turn(
     let said = if turn.text.is_empty() { &turn.text_before_cut } else { &turn.text };
     let text = text.unwrap_or_else(|| said.clone());
     // If the session is idle after this turn, its last record says so, and later checks need not replay the others.
-    let work = crate::Work::of_taken(&state, worker.policy().wake);
+    let work = Work::of_taken(state, worker.policy().wake);
     let is_idle = !Work { turn: false, question: false, ..work }.is_in_use();
     let inbox_through = is_idle.then_some(state.inbox_through);
     let ended = TurnEnded { turn: turn.number, outcome, limit, text, error, code, inbox_through };

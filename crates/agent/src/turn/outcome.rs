@@ -208,7 +208,7 @@ async fn record_failure(
     let settings = &worker.runtime().config.settings.model;
     let is_longer = call.request.max_output > Some(worker.models().base_answer_tokens(settings, &call.facts));
     let state = worker.state();
-    let prompt = crate::compaction::plan::next_prompt_tokens(&state, &worker.policy().context);
+    let prompt = crate::compaction::plan::next_prompt_tokens(state, &worker.policy().context);
     let corrected = correct_limits(worker, call, &failure, prompt).await;
     close.after.extend(corrected.map(|corrected| limits_warning(call, corrected)));
     let is_smaller = corrected.is_some() && is_next_request_smaller(worker, call, prompt).await?;

@@ -106,7 +106,7 @@ pub(crate) async fn check_context_room(worker: &mut Worker) -> WorkerResult<()> 
     let space = space_with(longer);
     let fits = space
         .room
-        .is_none_or(|room| crate::compaction::plan::next_prompt_tokens(&state, &space) <= room.usable());
+        .is_none_or(|room| crate::compaction::plan::next_prompt_tokens(state, &space) <= room.usable());
     if longer <= base || fits {
         worker.set_context_room(space);
     } else {

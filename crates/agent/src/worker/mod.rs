@@ -228,7 +228,7 @@ impl Worker {
 
     fn wants_turn(&self) -> bool {
         let state = self.state();
-        crate::session::decide::should_start_turn(&state, &self.policy)
+        crate::session::decide::should_start_turn(state, &self.policy)
     }
 
     /// Whether there is something to do although no turn is open.
