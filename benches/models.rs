@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use longhaul_agent::{Config, Parts, Runtime, Watched};
+use longhaul_agent::{Config, Runtime, RuntimeBuilder, Watched};
 use longhaul_model::Protocol;
 use longhaul_protocol::EventKind;
 use longhaul_testkit::wire::{MemoryTransport, Reply, Script, ScriptedAnswer};
@@ -153,9 +153,8 @@ async fn long_arguments(folder: &Path) {
 async fn dictation(folder: &Path, size: usize) -> Duration {
     let script = Script::list(vec![dictated(size), answer("Written.")]);
     let wire: Arc<MemoryTransport> = Arc::new(MemoryTransport::new(script));
-    let parts = Parts { transport: Some(wire), ..Parts::default() };
-    let runtime =
-        Runtime::with_parts(config(folder, "https://model.test/v1"), parts).await.expect("a runtime");
+    let config = config(folder, "https://model.test/v1");
+    let runtime = RuntimeBuilder::new(config).transport(wire).open().await.expect("a runtime");
     let session = runtime.session("arguments").await.expect("a session");
     let began = Instant::now();
     let ended = session.send("write it").await.expect("a turn");

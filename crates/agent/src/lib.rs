@@ -85,7 +85,7 @@ pub use longhaul_context::{CompactionThresholds, ContextBreakdown, ContextBudget
 pub use longhaul_keeper as keeper;
 pub use longhaul_redact::{Redactor, StreamRedactor};
 pub use replay::{load, load_through};
-pub use runtime::{Parts, Runtime};
+pub use runtime::{Runtime, RuntimeBuilder};
 pub use secrets::redactor;
 pub use session::decide::{Action, Policy, TurnEnding, TurnLimits, decide};
 pub use session::events::event_of;

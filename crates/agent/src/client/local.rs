@@ -12,6 +12,7 @@ use longhaul_protocol::{
 use super::request::{Request, RequestOutcome};
 use super::session::{Accepted, Settled, input_at};
 use super::watch::{Watched, Watcher};
+use crate::error::Elsewhere;
 use crate::replay::load;
 use crate::runtime::Inner;
 use crate::runtime::slot::{Awaited, Shared};
@@ -21,7 +22,7 @@ use crate::{Error, Result};
 /// How often a settling session is checked while no event comes: another process may run it by now.
 const SETTLE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A session and the runtime that can run it. Its methods fail with `RunsElsewhere`, `AcceptedElsewhere` or `TakenOver` where another
+/// A session and the runtime that can run it. Its methods fail with `Error::Elsewhere` where another
 /// process runs it; [`super::Session`] then goes on there.
 #[derive(Clone)]
 pub(crate) struct LocalSession {
@@ -78,7 +79,9 @@ impl LocalSession {
         self.put(input, None).await?;
         match outcome.await.unwrap_or(Err(Error::Suspended)) {
             Ok(ended) => ended.ok_or(Error::Suspended),
-            Err(Error::RunsElsewhere { key, holder }) => Err(Error::AcceptedElsewhere { key, holder }),
+            Err(Error::Elsewhere(Elsewhere::Held { key, holder })) => {
+                Err(Elsewhere::Accepted { key, holder }.into())
+            }
             Err(error) => Err(error),
         }
     }

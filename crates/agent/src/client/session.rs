@@ -21,6 +21,7 @@ use super::remote::{RemoteSession, is_running};
 use super::request::{EventSink, PendingRequest, Request, RequestOutcome};
 use super::watch::Watcher;
 use crate::Redactor;
+use crate::error::Elsewhere;
 use crate::memory;
 use crate::replay::{load, load_through};
 use crate::session::state::State;
@@ -219,9 +220,9 @@ impl Session {
         loop {
             if let Link::Local(local) = &self.link {
                 match run_here(local, &request, sink.as_mut()).await {
-                    Err(Error::RunsElsewhere { .. }) => {}
+                    Err(Error::Elsewhere(Elsewhere::Held { .. })) => {}
                     // It is in the inbox, and the process that runs the session takes it from there.
-                    Err(Error::AcceptedElsewhere { .. } | Error::TakenOver { .. }) => {
+                    Err(Error::Elsewhere(Elsewhere::Accepted { .. } | Elsewhere::TakenOver { .. })) => {
                         request = request.after_handover();
                     }
                     done => return done,
@@ -325,7 +326,7 @@ impl Session {
                     let ended = local.order(OrderKind::Cancel).await?;
                     return Ok(ended.map_or(CancelOutcome::NoTurn, CancelOutcome::Ended));
                 }
-                Err(Error::RunsElsewhere { .. }) => {}
+                Err(Error::Elsewhere(Elsewhere::Held { .. })) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -444,6 +445,14 @@ impl Session {
         if let (Link::Local(local), Some(id)) = (&self.link, self.id()) {
             local.runtime.activity.record_activity(id);
         }
+    }
+
+    /// Uses this model from the session's next request on, with the fallbacks of the config. The choice lasts as long as the runtime.
+    pub fn use_model(&self, name: &str) -> Result<()> {
+        let local = self.runtime_handle()?;
+        local.runtime.set_session_model(self.key(), name)?;
+        local.shared.came.notify_one();
+        Ok(())
     }
 
     /// Gives the session's lease back as soon as nothing runs in it, and returns when this process does not hold it any more. The next

@@ -68,7 +68,7 @@ pub(super) async fn summarise(
 fn summary_models(worker: &Worker, after: &mut Vec<SessionRecord>) -> Vec<Arc<dyn Model>> {
     let own = match worker.state().turn {
         Some(_) if !worker.has_new_model_choice() => worker.models().model(),
-        _ => worker.runtime().model_chain().primary(),
+        _ => worker.model_chain().primary(),
     };
     match worker.runtime().summary_model() {
         None => vec![own],

@@ -17,7 +17,8 @@ use super::super::activity::ClockReading;
 use super::super::scheduler::{EXTRACT_WITHIN, SessionJobFn, SessionJobFuture};
 use super::super::session_check::{Idleness, idleness};
 use super::*;
-use crate::{Config, Parts, Runtime, Session, Watched, Watcher};
+use crate::error::Elsewhere;
+use crate::{Config, Runtime, RuntimeBuilder, Session, Watched, Watcher};
 
 const INTERVAL: Duration = Duration::from_millis(5);
 /// How long a test waits before it gives up; nothing depends on it but how soon a failure is told.
@@ -26,14 +27,18 @@ const HOME_OF_HOLDER: &str = "LONGHAUL_TEST_HOME_OF_HOLDER";
 
 /// A runtime whose model always answers the same.
 async fn open(home: &TempDir) -> Runtime {
-    open_with(home, Parts::default()).await
+    open_with(builder(home)).await
 }
 
-async fn open_with(home: &TempDir, parts: Parts) -> Runtime {
+/// A builder whose model always answers the same.
+fn builder(home: &TempDir) -> RuntimeBuilder {
     let answers = serde_json::json!(vec!["Yes."; 20]).to_string();
-    let model = parts.model.unwrap_or_else(|| Arc::new(ScriptedModel::from_json(&answers).unwrap()));
     let config = Config::at(home.path().join("home")).with_work_dir(home.path());
-    let runtime = Runtime::with_parts(config, Parts { model: Some(model), ..parts }).await.unwrap();
+    RuntimeBuilder::new(config).model(Arc::new(ScriptedModel::from_json(&answers).unwrap()))
+}
+
+async fn open_with(builder: RuntimeBuilder) -> Runtime {
+    let runtime = builder.open().await.unwrap();
     runtime.set_check_interval(INTERVAL);
     runtime
 }
@@ -137,7 +142,7 @@ fn input() -> Input {
 async fn a_session_with_nothing_new_is_not_looked_at_again() {
     let home = tempfile::tempdir().unwrap();
     let faulty = FaultyJournal::new(journal(&home).await, None);
-    let runtime = open_with(&home, Parts { journal: Some(faulty.clone()), ..Parts::default() }).await;
+    let runtime = open_with(builder(&home).journal(faulty.clone())).await;
     let [session] = talked(&runtime, ["a"]).await;
     let (jobs, mut calls) = job(|_| nothing());
     let mut watcher = runtime.watch();
@@ -160,7 +165,7 @@ async fn a_session_with_nothing_new_is_not_looked_at_again() {
 async fn a_session_in_a_turn_is_not_idle_however_long_it_takes() {
     let home = tempfile::tempdir().unwrap();
     let (model, gate) = GatedModel::new(ScriptedModel::from_json(r#"["Slowly."]"#).unwrap());
-    let runtime = open_with(&home, Parts { model: Some(model), ..Parts::default() }).await;
+    let runtime = open_with(builder(&home).model(model)).await;
     let session = runtime.session("a").await.unwrap();
     let (jobs, mut calls) = job(|_| nothing());
     let sending = tokio::spawn(async move { session.send("hello").await });
@@ -181,7 +186,7 @@ async fn a_session_in_a_turn_is_not_idle_however_long_it_takes() {
 async fn a_session_with_an_open_turn_or_something_in_its_inbox_is_not_idle() {
     let home = tempfile::tempdir().unwrap();
     let (model, gate) = GatedModel::new(ScriptedModel::from_json(r#"["Yes.", "Never."]"#).unwrap());
-    let first = open_with(&home, Parts { model: Some(model), ..Parts::default() }).await;
+    let first = open_with(builder(&home).model(model)).await;
     let waits = first.session("waits").await.unwrap();
     gate.open();
     waits.send("hello").await.unwrap();
@@ -208,7 +213,7 @@ async fn a_session_with_an_open_turn_or_something_in_its_inbox_is_not_idle() {
 async fn inputs_and_commands_are_activity() {
     let home = tempfile::tempdir().unwrap();
     let (model, gate) = GatedModel::new(ScriptedModel::from_json(r#"["Yes.", "Never."]"#).unwrap());
-    let runtime = open_with(&home, Parts { model: Some(model), ..Parts::default() }).await;
+    let runtime = open_with(builder(&home).model(model)).await;
     gate.open();
     let [session] = talked(&runtime, ["a"]).await;
     gate.reached().await;
@@ -455,7 +460,7 @@ async fn a_job_that_finds_that_another_has_the_session_has_not_failed() {
     talked(&runtime, ["a"]).await;
     let (jobs, mut calls) = job(|key| {
         let (key, by) = (key.to_owned(), String::new());
-        Box::pin(async move { Err(Error::TakenOver { key, by }) })
+        Box::pin(async move { Err(Elsewhere::TakenOver { key, by }.into()) })
     });
     let mut watcher = runtime.watch();
 

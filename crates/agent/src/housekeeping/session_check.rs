@@ -39,10 +39,9 @@ pub(super) enum CheckResult {
 impl From<Error> for CheckResult {
     fn from(error: Error) -> Self {
         match error {
-            Error::RunsElsewhere { .. }
-            | Error::TakenOver { .. }
-            | Error::Suspended
-            | Error::Memory(longhaul_memory::Error::Held { .. }) => Self::Busy,
+            Error::Elsewhere(_) | Error::Suspended | Error::Memory(longhaul_memory::Error::Held { .. }) => {
+                Self::Busy
+            }
             error => Self::Failed(error),
         }
     }

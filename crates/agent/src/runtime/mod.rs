@@ -1,22 +1,22 @@
 //! Many sessions in one process.
 
+mod builder;
 pub(crate) mod host;
 mod preflight;
 pub(crate) mod slot;
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use longhaul_journal::{Holder, Home, Journal, SqliteJournal, WakeSignal};
-use longhaul_keeper::{Launcher, Tasks};
-use longhaul_model::transport::Transport;
+use longhaul_journal::{Holder, Journal, WakeSignal};
+use longhaul_keeper::Tasks;
 use longhaul_model::{Capabilities, Model, Models};
 use longhaul_protocol::{Event, EventKind, SessionId, StreamName};
-use longhaul_tools::{ApprovalAction, ApprovalPolicy, InvalidRule, Redact, Tool, ToolApprovalRule};
+use longhaul_tools::{ApprovalPolicy, Redact, Tool};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -32,12 +32,11 @@ use crate::housekeeping::retention::{self, Mode, Pruning};
 use crate::housekeeping::{cleanup, scheduler};
 use crate::memory::Memory;
 use crate::runtime::slot::Shared;
-use crate::secrets::{hidden_variables, redactor_for};
 use crate::turn::budget::SpendLedger;
 use crate::turn::fallback::{ModelChain, open_model};
 use crate::worker::task_monitor::TaskMonitor;
 use crate::worker::toolset::FolderToolsCache;
-use crate::{Approval, Config, Error, Result};
+use crate::{Config, Error, Result};
 use longhaul_redact::Redactor;
 
 /// How many entries of sessions may be there before it is looked which of them nobody needs.
@@ -51,19 +50,6 @@ const CLOSES_WITHIN: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub struct Runtime(pub(crate) Arc<Inner>);
 
-/// What a runtime is made of, where it is not made of the usual.
-#[derive(Default)]
-pub struct Parts {
-    /// What answers.
-    pub model: Option<Arc<dyn Model>>,
-    /// How models are reached that the config names.
-    pub transport: Option<Arc<dyn Transport>>,
-    /// Where everything is kept.
-    pub journal: Option<Arc<dyn Journal>>,
-    /// What the agent may do besides what it always may.
-    pub tools: Vec<Arc<dyn Tool>>,
-}
-
 pub(crate) struct Inner {
     pub(crate) config: Config,
     pub(crate) instructions: String,
@@ -74,7 +60,10 @@ pub(crate) struct Inner {
     pub(crate) redactor: Arc<Redactor>,
     /// The variables that no command sees.
     pub(crate) hidden: Vec<String>,
-    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    /// Tools of the embedding program.
+    pub(crate) tools: Mutex<Vec<Arc<dyn Tool>>>,
+    /// Models that single sessions use instead of the runtime's, by session key.
+    session_models: Mutex<HashMap<String, Arc<ModelChain>>>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) task_monitor: TaskMonitor,
     /// What is done only after asking.
@@ -117,73 +106,43 @@ impl Sessions {
     }
 }
 
+pub use builder::RuntimeBuilder;
+
 impl Runtime {
-    /// A runtime with the model that the config names.
+    /// Builds a runtime on this home folder, which is made if it is missing.
+    pub fn builder(home: impl Into<PathBuf>) -> RuntimeBuilder {
+        RuntimeBuilder::in_home(home.into())
+    }
+
+    /// Opens a runtime with the model that the config names.
     pub async fn open(config: Config) -> Result<Self> {
-        Self::with_parts(config, Parts::default()).await
+        RuntimeBuilder::new(config).open().await
     }
 
-    /// A runtime with this model.
+    /// Opens a runtime with this model.
     pub async fn with_model(config: Config, model: Arc<dyn Model>) -> Result<Self> {
-        Self::with_parts(config, Parts { model: Some(model), ..Parts::default() }).await
+        RuntimeBuilder::new(config).model(model).open().await
     }
 
-    /// A runtime that is made of these parts.
-    pub async fn with_parts(config: Config, parts: Parts) -> Result<Self> {
-        let models = Models::at(&config.home)?;
-        let models = match parts.transport {
-            Some(transport) => models.through(transport),
-            None => models,
-        };
-        let model_chain = match parts.model {
-            Some(model) => ModelChain::single(model),
-            None => ModelChain::from_config(&models, &config)?,
-        };
-        let redactor = redactor_for(&models, &config)?;
-        let hidden = hidden_variables(&models, &config);
-        let instructions = config.instructions()?;
-        if config.work_dir.to_str().is_none() {
-            let reason = "a work folder needs a name that is UTF-8".to_owned();
-            return Err(Error::Folder { path: config.work_dir, reason });
-        }
-        let home = Home::create(&config.home)?;
-        let journal = match parts.journal {
-            Some(journal) => journal,
-            None => Arc::new(SqliteJournal::open(&home).await?),
-        };
-        let tasks = tasks(&config, home.folder())?;
-        let approvals = approvals(&config)?;
-        let idle = IdleWorker::new(Duration::from_secs(config.settings.memory.check_interval_s));
-        let config = Config { home: home.folder().to_owned(), ..config };
-        let inner = Arc::new_cyclic(|inner| Inner {
-            memory: Memory::new(&config, &journal, inner),
-            config,
-            instructions,
-            journal,
-            model_chain: Mutex::new(Arc::new(model_chain)),
-            models,
-            redactor: Arc::new(redactor),
-            hidden,
-            tools: parts.tools,
-            tasks: Arc::new(tasks),
-            task_monitor: TaskMonitor::default(),
-            approvals,
-            folder_tools: FolderToolsCache::default(),
-            worker_backoff: WorkerBackoff::default(),
-            activity: ActivityTracker::default(),
-            idle,
-            ledger: SpendLedger::default(),
-            everybody: Arc::default(),
-            sessions: Mutex::default(),
-            workers: Mutex::default(),
-            hosting: AtomicBool::new(false),
-            suspend: watch::Sender::new(false),
-            ending: tokio::sync::Mutex::default(),
-            listening: Mutex::default(),
-        });
-        preflight::refuse_what_does_not_fit(&inner).await?;
-        inner.listen().await?;
-        Ok(Self(inner))
+    /// Offers the agent another tool, in all sessions, from their next turn on. A tool with the same name is replaced.
+    pub fn add_tool(&self, tool: Arc<dyn Tool>) {
+        let name = tool.definition().name;
+        let mut tools = lock(&self.0.tools);
+        tools.retain(|tool| tool.definition().name != name);
+        tools.push(tool);
+        drop(tools);
+        self.0.folder_tools.clear();
+    }
+
+    /// Takes back a tool that was added, from the next turn of each session on. Whether there was one with this name.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        let mut tools = lock(&self.0.tools);
+        let count = tools.len();
+        tools.retain(|tool| tool.definition().name != name);
+        let is_removed = tools.len() < count;
+        drop(tools);
+        self.0.folder_tools.clear();
+        is_removed
     }
 
     /// Begins to look after the sessions that nobody holds: resumes what was open, takes what is put into their inboxes, and does
@@ -311,33 +270,6 @@ impl Runtime {
     }
 }
 
-fn approvals(config: &Config) -> Result<ApprovalPolicy> {
-    let action = |approval: Approval| match approval {
-        Approval::Auto => ApprovalAction::Auto,
-        Approval::Ask => ApprovalAction::Ask,
-        Approval::Deny => ApprovalAction::Deny,
-    };
-    let settings = &config.settings.approval;
-    let rules = settings.rule.iter().map(|rule| ToolApprovalRule {
-        tool: rule.tool.clone(),
-        command: rule.command.clone(),
-        action: action(rule.action),
-    });
-    let wrong =
-        |error: InvalidRule| Error::Config { origin: "[approval]".to_owned(), reason: error.to_string() };
-    ApprovalPolicy::new(action(settings.default), rules.collect()).map_err(wrong)
-}
-
-fn tasks(config: &Config, home: &Path) -> Result<Tasks> {
-    let folder = home.join("tasks");
-    let said = |reason: String| Error::Folder { path: folder.clone(), reason };
-    let launcher = match &config.launcher {
-        Some(launcher) => launcher.clone(),
-        None => Launcher::this_program().map_err(|error| said(error.to_string()))?,
-    };
-    Tasks::at(&folder, launcher).map_err(|error| Error::Keeper(Arc::new(error)))
-}
-
 impl Inner {
     /// Which ends of tasks begin a turn by themselves.
     pub(crate) fn wake(&self) -> crate::Wake {
@@ -433,6 +365,18 @@ impl Inner {
         while workers.try_join_next().is_some() {}
         workers.spawn(task);
         true
+    }
+
+    /// The models of a session: its own, or those of the runtime.
+    pub(crate) fn model_chain_of(&self, key: &str) -> Arc<ModelChain> {
+        lock(&self.session_models).get(key).cloned().unwrap_or_else(|| self.model_chain())
+    }
+
+    /// Has a session use this model, with the fallbacks of the config, from its next request on.
+    pub(crate) fn set_session_model(&self, key: &str, name: &str) -> Result<()> {
+        let chain = ModelChain::named(&self.models, &self.config, name)?;
+        lock(&self.session_models).insert(key.to_owned(), Arc::new(chain));
+        Ok(())
     }
 
     /// Who is asked, as things are now.

@@ -33,7 +33,7 @@ pub(super) fn select_model(
 ) -> Option<SessionRecord> {
     let is_new_choice = worker.has_new_model_choice();
     if turn.is_some() || is_new_choice {
-        let chain = worker.runtime().model_chain();
+        let chain = worker.model_chain();
         worker.models_mut().start_turn(chain);
     }
     if step.is_some() {
@@ -90,7 +90,7 @@ pub(crate) async fn check_context_room(worker: &mut Worker) -> WorkerResult<()> 
         return Ok(());
     }
     let starts_chain = worker.state().turn.is_none() || worker.has_new_model_choice();
-    let model = if starts_chain { worker.runtime().model_chain().primary() } else { worker.models().model() };
+    let model = if starts_chain { worker.model_chain().primary() } else { worker.models().model() };
     let Some(facts) = load_facts(worker, &model).await? else { return Ok(()) };
     let window = known_window(&facts, &worker.runtime().config.settings.model);
     worker.models_mut().set_window(window);

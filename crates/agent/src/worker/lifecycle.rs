@@ -10,6 +10,7 @@ use longhaul_journal::{Error as JournalError, Lease};
 use longhaul_protocol::{EventKind, SessionId, StreamName};
 
 use crate::Error;
+use crate::error::Elsewhere;
 use crate::runtime::Inner;
 use crate::runtime::slot::Shared;
 use crate::worker::commit::{FIRST_RETRY_DELAY, MAX_RETRY_DELAY};
@@ -32,7 +33,7 @@ pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<Shared>) {
             Err(WorkerStop::Failed(error)) => name_new_holder(error, &slot.key),
         };
         // Watchers are told even if no caller waits for an outcome.
-        if !matches!(error, Error::Suspended | Error::RunsElsewhere { .. }) {
+        if !matches!(error, Error::Suspended | Error::Elsewhere(Elsewhere::Held { .. })) {
             let warning = EventKind::Warning { code: "session_stopped".to_owned(), text: error.to_string() };
             slot.show(&slot.live(None, warning));
         }
@@ -63,7 +64,7 @@ fn name_new_holder(error: Error, key: &str) -> Error {
     match error {
         Error::Journal(JournalError::Fenced { holder, .. }) => {
             let by = holder.map(|holder| format!(" by {holder}")).unwrap_or_default();
-            Error::TakenOver { key: key.to_owned(), by }
+            Elsewhere::TakenOver { key: key.to_owned(), by }.into()
         }
         error => error,
     }
@@ -106,7 +107,7 @@ async fn acquire_lease(runtime: &Inner, slot: &Shared, id: SessionId) -> WorkerR
     match runtime.journal.acquire_lease(&StreamName::session(id)).await {
         Ok(lease) => Ok(lease),
         Err(JournalError::Held { holder, .. }) => {
-            Err(WorkerStop::Failed(Error::RunsElsewhere { key: slot.key.clone(), holder }))
+            Err(WorkerStop::Failed(Elsewhere::Held { key: slot.key.clone(), holder }.into()))
         }
         Err(error) => Err(error.into()),
     }

@@ -43,7 +43,7 @@ use crate::turn::attempt::{begin_turn, close_open_attempt, make_model_call};
 use crate::turn::budget::check_budget;
 use crate::turn::end::end_turn;
 use crate::turn::epoch::{epoch_facts, start_epoch};
-use crate::turn::fallback::ModelSelection;
+use crate::turn::fallback::{ModelChain, ModelSelection};
 use crate::turn::request::check_context_room;
 use crate::turn::tool_calls::run_tool_calls;
 use crate::worker::commit::SessionLog;
@@ -89,7 +89,7 @@ impl Worker {
         let toolset = Toolset::new(runtime, state);
         Ok(Self {
             policy: toolset.policy(runtime),
-            models: ModelSelection::resume(runtime.model_chain(), state),
+            models: ModelSelection::resume(runtime.model_chain_of(&slot.key), state),
             inbox: Inbox::new(id, state.inbox_through),
             waiter: Waiter::new(runtime.suspension()),
             runtime: runtime.clone(),
@@ -366,9 +366,14 @@ impl Worker {
         state.is_cancelled() || is_input_cancelled || self.policy.must_end_turn()
     }
 
+    /// The models of this session.
+    pub(crate) fn model_chain(&self) -> Arc<ModelChain> {
+        self.runtime.model_chain_of(&self.slot().key)
+    }
+
     /// Whether the user chose another model after this worker last asked one.
     pub(crate) fn has_new_model_choice(&self) -> bool {
-        !self.models.is_of_chain(&self.runtime.model_chain())
+        !self.models.is_of_chain(&self.model_chain())
     }
 
     /// Computes when the open turn must end (`limits.seconds_per_turn`).

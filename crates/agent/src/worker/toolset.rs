@@ -56,6 +56,11 @@ struct FolderTools {
 pub(crate) struct FolderToolsCache(Mutex<HashMap<PathBuf, Weak<FolderTools>>>);
 
 impl FolderToolsCache {
+    /// The next turn of each session gets the tools that there are then.
+    pub(crate) fn clear(&self) {
+        lock(&self.0).clear();
+    }
+
     fn get_or_create(&self, runtime: &Inner, work_dir: &Path) -> Arc<FolderTools> {
         let mut cache = lock(&self.0);
         if let Some(cached) = cache.get(work_dir).and_then(Weak::upgrade) {
@@ -260,7 +265,7 @@ fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<Re
     tools.extend(history_tools(&runtime.journal));
     let noting = NoteHooks { redact: runtime.redact(), pages_changed: runtime.memory.pages_changed_hook() };
     tools.extend(memory_tools(&runtime.journal, &runtime.memory.scopes, noting));
-    tools.extend(runtime.tools.iter().cloned());
+    tools.extend(lock(&runtime.tools).iter().cloned());
     (tools, repositories)
 }
 

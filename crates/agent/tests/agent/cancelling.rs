@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul_agent::{CallState, Config, Parts, Runtime};
+use longhaul_agent::{CallState, Config, Runtime, RuntimeBuilder};
 use longhaul_journal::{name_session, put};
 use longhaul_model::Protocol;
 use longhaul_protocol::{
@@ -23,8 +23,12 @@ use crate::{disk_full, eventually, heard, open, open_faulty, results, script, se
 const AT_ONCE: Duration = Duration::from_millis(100);
 
 async fn with_tools(place: &TestHome, answers: &serde_json::Value, tools: Vec<Arc<dyn Tool>>) -> Runtime {
-    let parts = Parts { model: Some(RecordingModel::new(script(answers))), tools, ..Parts::default() };
-    Runtime::with_parts(place.config(), parts).await.unwrap()
+    RuntimeBuilder::new(place.config())
+        .model(RecordingModel::new(script(answers)))
+        .tools(tools)
+        .open()
+        .await
+        .unwrap()
 }
 
 /// T10: the model call is dropped at once, also where the server says nothing more and never ends the answer.
@@ -218,8 +222,7 @@ async fn a_tool_that_does_not_say_what_it_would_do_is_given_up() {
     let config = Config { tool_time: Duration::from_millis(50), ..place.config() };
     let model = RecordingModel::new(script(&json!([{"calls": [{"name": "odd", "arguments": {}}]}, "Done."])));
     let tools: Vec<Arc<dyn Tool>> = vec![Odd::new("odd", Effect::Unknown, Does::HangAtOnce)];
-    let parts = Parts { model: Some(model), tools, ..Parts::default() };
-    let runtime = Runtime::with_parts(config, parts).await.unwrap();
+    let runtime = RuntimeBuilder::new(config).model(model).tools(tools).open().await.unwrap();
     let session = runtime.session("a").await.unwrap();
 
     session.send("go").await.unwrap();

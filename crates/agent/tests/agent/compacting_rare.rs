@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use longhaul_agent::{Parts, Runtime};
+use longhaul_agent::RuntimeBuilder;
 use longhaul_journal::Journal;
 use longhaul_model::{AnswerStream, Capabilities, FailureClass, Model, ModelFailure, Request};
 use longhaul_protocol::{EventKind, InboxRecord, Item, Outcome, Role};
@@ -199,8 +199,12 @@ async fn who_is_in_a_hurry_at_once_is_heard() {
     let scripted = script(&json!([text(3_200), summary("x"), "Second."]));
     let journal = FaultyJournal::new(place.journal().await, None);
     let model: Arc<dyn Model> = Arc::new(Busy::new(scripted));
-    let parts = Parts { model: Some(model), journal: Some(journal.clone()), ..Parts::default() };
-    let runtime = Runtime::with_parts(config(&place, 8_000), parts).await.unwrap();
+    let runtime = RuntimeBuilder::new(config(&place, 8_000))
+        .model(model)
+        .journal(journal.clone())
+        .open()
+        .await
+        .unwrap();
     let session = runtime.session("a").await.unwrap();
     session.send("first").await.unwrap();
     let mut watcher = session.watch();

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 
-use longhaul_agent::{Config, Parts, Runtime};
+use longhaul_agent::{Config, Runtime};
 use longhaul_model::Protocol;
 use longhaul_protocol::{EventKind, Outcome};
 use longhaul_testkit::wire::ScriptedAnswer;
@@ -51,7 +51,7 @@ async fn dropped_connections_are_tried_again_until_the_server_answers() {
             stream.write_all(&[head.as_bytes(), &answer].concat()).unwrap();
         }
     });
-    let runtime = Runtime::with_parts(config(&place, address), Parts::default()).await.unwrap();
+    let runtime = Runtime::open(config(&place, address)).await.unwrap();
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
 
@@ -68,7 +68,7 @@ async fn dropped_connections_are_tried_again_until_the_server_answers() {
 async fn a_refusal_by_loopback_spends_the_tries_and_says_to_start_the_server() {
     let place = TestHome::new();
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let runtime = Runtime::with_parts(config(&place, address), Parts::default()).await.unwrap();
+    let runtime = Runtime::open(config(&place, address)).await.unwrap();
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use longhaul_agent::{Parts, Runtime};
+use longhaul_agent::RuntimeBuilder;
 use longhaul_journal::Journal;
 use longhaul_protocol::{Effect, Input, InputId, JoinMode, Outcome, Record, SessionRecord};
 use longhaul_testkit::broken_rules;
@@ -97,13 +97,9 @@ fn tokio_runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-fn parts(launches: &Arc<AtomicUsize>) -> Parts {
+fn builder(place: &TestHome, launches: &Arc<AtomicUsize>) -> RuntimeBuilder {
     let launch: Arc<dyn Tool> = Odd::new("launch", Effect::Unknown, Does::Count(launches.clone()));
-    Parts {
-        model: Some(RecordingModel::new(script(&reference_turn()))),
-        tools: vec![launch],
-        ..Parts::default()
-    }
+    RuntimeBuilder::new(place.config()).model(RecordingModel::new(script(&reference_turn()))).tools([launch])
 }
 
 /// The turn, up to its end or to the crash.
@@ -111,8 +107,7 @@ fn run(place: &TestHome, launches: &Arc<AtomicUsize>, crash: Option<Crash>) -> R
     let tokio = tokio_runtime();
     let run = tokio.block_on(async {
         let journal = FaultyJournal::new(place.journal().await, crash);
-        let parts = Parts { journal: Some(journal.clone()), ..parts(launches) };
-        let runtime = Runtime::with_parts(place.config(), parts).await.unwrap();
+        let runtime = builder(place, launches).journal(journal.clone()).open().await.unwrap();
         let session = runtime.session("a").await.unwrap();
         let mut watcher = session.watch();
         let input =
@@ -133,7 +128,7 @@ fn run(place: &TestHome, launches: &Arc<AtomicUsize>, crash: Option<Crash>) -> R
 /// A fresh runtime goes on, and this is what there is in the end.
 fn resume(place: &TestHome, launches: &Arc<AtomicUsize>) -> End {
     tokio_runtime().block_on(async {
-        let runtime = Runtime::with_parts(place.config(), parts(launches)).await.unwrap();
+        let runtime = builder(place, launches).open().await.unwrap();
         let session = runtime.session("a").await.unwrap();
         let mut watcher = session.watch();
         runtime.start().await.unwrap();

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Config, Parts, Runtime};
+use longhaul_agent::{Config, RuntimeBuilder};
 use longhaul_journal::Journal;
 use longhaul_model::{Protocol, StopKind};
 use longhaul_protocol::{Input, InputId, JoinMode, Outcome, SessionRecord};
@@ -91,8 +91,12 @@ mod calls {
         let run = tokio.block_on(async {
             let journal = FaultyJournal::new(place.journal().await, crash);
             let wire = Arc::new(MemoryTransport::new(Script::by(answer)));
-            let parts = Parts { transport: Some(wire), journal: Some(journal.clone()), ..Parts::default() };
-            let runtime = Runtime::with_parts(config_of(place), parts).await.unwrap();
+            let runtime = RuntimeBuilder::new(config_of(place))
+                .transport(wire)
+                .journal(journal.clone())
+                .open()
+                .await
+                .unwrap();
             let session = runtime.session("a").await.unwrap();
             let mut watcher = session.watch();
             let input =
@@ -112,8 +116,7 @@ mod calls {
     fn resume(place: &TestHome) -> String {
         tokio_runtime().block_on(async {
             let wire = Arc::new(MemoryTransport::new(Script::by(answer)));
-            let parts = Parts { transport: Some(wire.clone()), ..Parts::default() };
-            let runtime = Runtime::with_parts(config_of(place), parts).await.unwrap();
+            let runtime = RuntimeBuilder::new(config_of(place)).transport(wire.clone()).open().await.unwrap();
             let session = runtime.session("a").await.unwrap();
             let mut watcher = session.watch();
             runtime.start().await.unwrap();
@@ -226,8 +229,12 @@ mod orders {
             let journal = FaultyJournal::new(place.journal().await, crash);
             let phase = Arc::new(AtomicUsize::new(0));
             let wire = Arc::new(MemoryTransport::new(script(phase.clone())));
-            let parts = Parts { transport: Some(wire), journal: Some(journal.clone()), ..Parts::default() };
-            let runtime = Runtime::with_parts(config_of(place), parts).await.unwrap();
+            let runtime = RuntimeBuilder::new(config_of(place))
+                .transport(wire)
+                .journal(journal.clone())
+                .open()
+                .await
+                .unwrap();
             let session = runtime.session("a").await.unwrap();
             tokio::select! {
                 () = journal.crashed() => {}
@@ -244,8 +251,7 @@ mod orders {
         tokio_runtime().block_on(async {
             let phase = Arc::new(AtomicUsize::new(0));
             let wire = Arc::new(MemoryTransport::new(script(phase.clone())));
-            let parts = Parts { transport: Some(wire), ..Parts::default() };
-            let runtime = Runtime::with_parts(config_of(place), parts).await.unwrap();
+            let runtime = RuntimeBuilder::new(config_of(place)).transport(wire).open().await.unwrap();
             let session = runtime.session("a").await.unwrap();
             let done = tokio::time::timeout(Duration::from_secs(60), drive(&session, &phase)).await;
             runtime.shutdown().await.unwrap();

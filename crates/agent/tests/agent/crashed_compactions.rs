@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use longhaul_agent::{Config, Parts, Runtime, Session, Settled, load};
+use longhaul_agent::{Config, Runtime, RuntimeBuilder, Session, Settled, load};
 use longhaul_journal::Journal;
 use longhaul_model::{
     AnswerStream, Capabilities, FailureClass, Model, ModelFailure, Purpose, Request, ScriptedModel,
@@ -137,8 +137,8 @@ impl Scene {
         let appends = tokio.block_on(async {
             let journal = FaultyJournal::new(place.journal().await, crash);
             let (config, model) = self.parts(place);
-            let parts = Parts { model: Some(model), journal: Some(journal.clone()), ..Parts::default() };
-            let runtime = Runtime::with_parts(config, parts).await.unwrap();
+            let runtime =
+                RuntimeBuilder::new(config).model(model).journal(journal.clone()).open().await.unwrap();
             let session = runtime.session("a").await.unwrap();
             tokio::select! {
                 () = journal.crashed() => {}

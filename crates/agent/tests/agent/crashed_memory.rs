@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use longhaul_agent::{Config, Parts, Runtime, Session};
+use longhaul_agent::{Config, Runtime, RuntimeBuilder, Session};
 use longhaul_journal::{Journal, Page};
 use longhaul_memory::PageSet;
 use longhaul_model::{
@@ -102,8 +102,12 @@ fn config(place: &TestHome) -> Config {
 
 async fn open(place: &TestHome, crash: Option<Crash>) -> (Runtime, Arc<FaultyJournal>) {
     let journal = FaultyJournal::new(place.journal().await, crash);
-    let parts = Parts { model: Some(Diligent::new()), journal: Some(journal.clone()), ..Parts::default() };
-    let runtime = Runtime::with_parts(config(place), parts).await.unwrap();
+    let runtime = RuntimeBuilder::new(config(place))
+        .model(Diligent::new())
+        .journal(journal.clone())
+        .open()
+        .await
+        .unwrap();
     (runtime, journal)
 }
 

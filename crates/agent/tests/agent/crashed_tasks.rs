@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-use longhaul_agent::{Approval, ApprovalRule, Config, Parts, Runtime, Session, Settled};
+use longhaul_agent::{Approval, ApprovalRule, Config, Runtime, RuntimeBuilder, Session, Settled};
 use longhaul_journal::Journal;
 use longhaul_protocol::{Outcome, Record, SessionRecord, TaskStatus};
 use longhaul_testkit::{
@@ -63,8 +63,8 @@ fn run(place: &TestHome, crash: Option<Crash>) -> Vec<Vec<String>> {
     let appends = tokio.block_on(async {
         let journal = FaultyJournal::new(place.journal().await, crash);
         let model = RecordingModel::new(script(&answers()));
-        let parts = Parts { model: Some(model), journal: Some(journal.clone()), ..Parts::default() };
-        let runtime = Runtime::with_parts(config(place), parts).await.unwrap();
+        let runtime =
+            RuntimeBuilder::new(config(place)).model(model).journal(journal.clone()).open().await.unwrap();
         let session = runtime.session("a").await.unwrap();
         session.put(said("go"), Some("once")).await.unwrap();
         tokio::select! {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use longhaul_agent::{Error, Parts, Runtime};
+use longhaul_agent::{Error, RuntimeBuilder};
 use longhaul_model::{AnswerStream, Model, ModelFailure, Request};
 use longhaul_protocol::{Effect, EventKind, Outcome};
 use longhaul_testkit::{GatedModel, RecordingModel, TestHome, collect_until, ended_turn};
@@ -27,8 +27,7 @@ async fn a_tool_that_hangs_does_not_hold_up_the_end() {
             let answers = json!([{"calls": [{"name": "odd", "arguments": {}}]}, "Never."]);
             let tools: Vec<Arc<dyn Tool>> = vec![Odd::new("odd", Effect::Unknown, does())];
             let model = RecordingModel::new(script(&answers));
-            let parts = Parts { model: Some(model), tools, ..Parts::default() };
-            let runtime = Runtime::with_parts(place.config(), parts).await.unwrap();
+            let runtime = RuntimeBuilder::new(place.config()).model(model).tools(tools).open().await.unwrap();
             let session = runtime.session("a").await.unwrap();
             let sending = sends(&session, "go");
             eventually("the answer has come", || async {
@@ -115,8 +114,7 @@ async fn an_end_that_was_given_up_leaves_nobody_waiting() {
     let model =
         RecordingModel::new(script(&json!([{"calls": [{"name": "odd", "arguments": {}}]}, "Never."])));
     let tools: Vec<Arc<dyn Tool>> = vec![Odd::new("odd", Effect::Unknown, Does::Hang)];
-    let parts = Parts { model: Some(model), tools, ..Parts::default() };
-    let runtime = Runtime::with_parts(place.config(), parts).await.unwrap();
+    let runtime = RuntimeBuilder::new(place.config()).model(model).tools(tools).open().await.unwrap();
     let session = runtime.session("a").await.unwrap();
     let sending = sends(&session, "go");
     eventually("the tool has started", || async {

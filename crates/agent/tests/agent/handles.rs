@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Config, Parts, Runtime};
+use longhaul_agent::{Config, Runtime, RuntimeBuilder};
 use longhaul_journal::{Journal, rename_session};
 use longhaul_protocol::{EventKind, Input, InputId, JoinMode, Outcome, StreamName};
 use longhaul_testkit::{FaultyJournal, GatedModel, RecordingModel, TestHome, collect_until, ended_turn};
@@ -77,8 +77,7 @@ async fn short_rests(place: &TestHome, count: usize) -> (Runtime, Arc<FaultyJour
     let journal = FaultyJournal::new(place.journal().await, None);
     let config = Config { rest_time: Duration::from_millis(20), ..place.config() };
     let model = RecordingModel::new(script(&answers(count)));
-    let parts = Parts { model: Some(model), journal: Some(journal.clone()), ..Parts::default() };
-    (Runtime::with_parts(config, parts).await.unwrap(), journal)
+    (RuntimeBuilder::new(config).model(model).journal(journal.clone()).open().await.unwrap(), journal)
 }
 
 /// Whatever comes at the moment of leaving is run.

@@ -20,6 +20,7 @@ mod crashed_compactions;
 mod crashed_memory;
 mod crashed_tasks;
 mod cut_streams;
+mod embedding;
 mod endings;
 mod erased_epochs;
 mod failures;
@@ -57,7 +58,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul_agent::{Parts, Runtime, Session};
+use longhaul_agent::{Runtime, RuntimeBuilder, Session};
 use longhaul_journal::{Error, Journal};
 use longhaul_model::{Model, ScriptedModel};
 use longhaul_protocol::{Event, EventKind, Item, Record, SessionRecord, TurnEnded};
@@ -97,8 +98,7 @@ async fn open(place: &TestHome, model: Arc<dyn Model>) -> Runtime {
 
 /// A runtime in this place, with one more tool.
 async fn open_with_tool(place: &TestHome, model: Arc<dyn Model>, tool: Arc<dyn Tool>) -> Runtime {
-    let parts = Parts { model: Some(model), tools: vec![tool], ..Parts::default() };
-    Runtime::with_parts(place.config(), parts).await.unwrap()
+    RuntimeBuilder::new(place.config()).model(model).tools(vec![tool]).open().await.unwrap()
 }
 
 /// The records of a session, which break no rule.
@@ -146,8 +146,7 @@ fn sends(
 /// A runtime with a journal that can be made to fail.
 async fn open_faulty(place: &TestHome, model: Arc<dyn Model>) -> (Runtime, Arc<FaultyJournal>) {
     let journal = FaultyJournal::new(place.journal().await, None);
-    let parts = Parts { model: Some(model), journal: Some(journal.clone()), ..Parts::default() };
-    (Runtime::with_parts(place.config(), parts).await.unwrap(), journal)
+    (RuntimeBuilder::new(place.config()).model(model).journal(journal.clone()).open().await.unwrap(), journal)
 }
 
 /// A handle to a session without a runtime of its own.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use longhaul_agent::{Config, Parts, Runtime};
+use longhaul_agent::{Config, RuntimeBuilder};
 use longhaul_protocol::{Effect, Limit, Outcome, SessionRecord};
 use longhaul_testkit::{RecordingModel, TestHome};
 use longhaul_tools::{PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome};
@@ -184,8 +184,7 @@ async fn a_tool_that_panics_or_takes_too_long_is_an_error_result() {
         let config = Config { tool_time, ..usual };
         let model = RecordingModel::new(script(&json!([{"calls": [call("odd", &json!({}))]}, "Done."])));
         let tools: Vec<Arc<dyn Tool>> = vec![Odd::new("odd", Effect::Read, does)];
-        let parts = Parts { model: Some(model), tools, ..Parts::default() };
-        let runtime = Runtime::with_parts(config, parts).await.unwrap();
+        let runtime = RuntimeBuilder::new(config).model(model).tools(tools).open().await.unwrap();
         let session = runtime.session("a").await.unwrap();
 
         let ended = session.send("go").await.unwrap();
@@ -228,8 +227,7 @@ async fn a_turn_that_reaches_its_limit_of_steps_says_so_and_how_to_go_on() {
     let mut config = place.config();
     config.settings.limits.steps = 4;
     let tools: Vec<Arc<dyn Tool>> = vec![Odd::new("count", Effect::Read, Does::Count(count.clone()))];
-    let parts = Parts { model: Some(model), tools, ..Parts::default() };
-    let runtime = Runtime::with_parts(config, parts).await.unwrap();
+    let runtime = RuntimeBuilder::new(config).model(model).tools(tools).open().await.unwrap();
     let session = runtime.session("a").await.unwrap();
 
     let ended = session.send("go").await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::{Config, Parts, RetryMode, Runtime};
+use longhaul_agent::{Config, RetryMode, Runtime, RuntimeBuilder};
 use longhaul_model::Protocol;
 use longhaul_protocol::{Record, SessionRecord};
 use longhaul_testkit::TestHome;
@@ -27,8 +27,7 @@ pub(crate) fn config(place: &TestHome, protocol: Protocol) -> Config {
 /// A runtime of this config, and the wire that its models are behind.
 pub(crate) async fn open(config: Config, script: Script) -> (Runtime, Arc<MemoryTransport>) {
     let wire = Arc::new(MemoryTransport::new(script));
-    let parts = Parts { transport: Some(wire.clone()), ..Parts::default() };
-    (Runtime::with_parts(config, parts).await.unwrap(), wire)
+    (RuntimeBuilder::new(config).transport(wire.clone()).open().await.unwrap(), wire)
 }
 
 /// What the records say.

@@ -1,0 +1,184 @@
+//! Opening a runtime.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use longhaul_journal::{Home, Journal, SqliteJournal};
+use longhaul_keeper::{Launcher, Tasks};
+use longhaul_model::transport::Transport;
+use longhaul_model::{Model, Models};
+use longhaul_tools::{ApprovalAction, ApprovalPolicy, InvalidRule, Tool, ToolApprovalRule};
+use tokio::sync::watch;
+
+use super::{Inner, Runtime, preflight};
+use crate::housekeeping::activity::ActivityTracker;
+use crate::housekeeping::backoff::WorkerBackoff;
+use crate::housekeeping::idle::IdleWorker;
+use crate::memory::Memory;
+use crate::secrets::{hidden_variables, redactor_for};
+use crate::turn::budget::SpendLedger;
+use crate::turn::fallback::ModelChain;
+use crate::worker::task_monitor::TaskMonitor;
+use crate::worker::toolset::FolderToolsCache;
+use crate::{Approval, Config, Error, Result};
+
+/// Builds a [`Runtime`]. What is not set comes from the config.
+pub struct RuntimeBuilder {
+    source: ConfigSource,
+    work_dir: Option<PathBuf>,
+    model: Option<Arc<dyn Model>>,
+    transport: Option<Arc<dyn Transport>>,
+    journal: Option<Arc<dyn Journal>>,
+    tools: Vec<Arc<dyn Tool>>,
+}
+
+enum ConfigSource {
+    /// The config file in this home.
+    Home(PathBuf),
+    Given(Box<Config>),
+}
+
+impl RuntimeBuilder {
+    /// A runtime with this config.
+    pub fn new(config: Config) -> Self {
+        Self::from_source(ConfigSource::Given(Box::new(config)))
+    }
+
+    pub(super) fn in_home(home: PathBuf) -> Self {
+        Self::from_source(ConfigSource::Home(home))
+    }
+
+    fn from_source(source: ConfigSource) -> Self {
+        Self { source, work_dir: None, model: None, transport: None, journal: None, tools: Vec::new() }
+    }
+
+    /// The folder that new sessions work in; by default the current one. [`crate::Session::begin_in`] sets it for one session.
+    #[must_use]
+    pub fn work_dir(mut self, work_dir: impl Into<PathBuf>) -> Self {
+        self.work_dir = Some(work_dir.into());
+        self
+    }
+
+    /// The model that answers, instead of the one that the config names. It has no fallbacks.
+    #[must_use]
+    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
+        self.model = Some(model);
+        self
+    }
+
+    /// How the models of the config are reached, instead of HTTP.
+    #[must_use]
+    pub fn transport(mut self, transport: Arc<dyn Transport>) -> Self {
+        self.transport = Some(transport);
+        self
+    }
+
+    /// The journal, instead of the one in the home.
+    #[must_use]
+    pub fn journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// Tools in addition to the built-in ones. [`Runtime::add_tool`] adds more later.
+    #[must_use]
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// Opens the runtime. It starts no session by itself; see [`Runtime::start`].
+    pub async fn open(self) -> Result<Runtime> {
+        let mut config = match self.source {
+            ConfigSource::Home(home) => Config::of_home(home)?,
+            ConfigSource::Given(config) => *config,
+        };
+        if let Some(work_dir) = self.work_dir {
+            config = config.with_work_dir(&work_dir);
+        }
+        let models = Models::at(&config.home)?;
+        let models = match self.transport {
+            Some(transport) => models.through(transport),
+            None => models,
+        };
+        let model_chain = match self.model {
+            Some(model) => ModelChain::single(model),
+            None => ModelChain::from_config(&models, &config)?,
+        };
+        let redactor = redactor_for(&models, &config)?;
+        let hidden = hidden_variables(&models, &config);
+        let instructions = config.instructions()?;
+        if config.work_dir.to_str().is_none() {
+            let reason = "a work folder needs a name that is UTF-8".to_owned();
+            return Err(Error::Folder { path: config.work_dir, reason });
+        }
+        let home = Home::create(&config.home)?;
+        let journal = match self.journal {
+            Some(journal) => journal,
+            None => Arc::new(SqliteJournal::open(&home).await?),
+        };
+        let tasks = tasks(&config, home.folder())?;
+        let approvals = approvals(&config)?;
+        let idle = IdleWorker::new(Duration::from_secs(config.settings.memory.check_interval_s));
+        let config = Config { home: home.folder().to_owned(), ..config };
+        let inner = Arc::new_cyclic(|inner| Inner {
+            memory: Memory::new(&config, &journal, inner),
+            config,
+            instructions,
+            journal,
+            model_chain: Mutex::new(Arc::new(model_chain)),
+            models,
+            redactor: Arc::new(redactor),
+            hidden,
+            tools: Mutex::new(self.tools),
+            session_models: Mutex::default(),
+            tasks: Arc::new(tasks),
+            task_monitor: TaskMonitor::default(),
+            approvals,
+            folder_tools: FolderToolsCache::default(),
+            worker_backoff: WorkerBackoff::default(),
+            activity: ActivityTracker::default(),
+            idle,
+            ledger: SpendLedger::default(),
+            everybody: Arc::default(),
+            sessions: Mutex::default(),
+            workers: Mutex::default(),
+            hosting: AtomicBool::new(false),
+            suspend: watch::Sender::new(false),
+            ending: tokio::sync::Mutex::default(),
+            listening: Mutex::default(),
+        });
+        preflight::refuse_what_does_not_fit(&inner).await?;
+        inner.listen().await?;
+        Ok(Runtime(inner))
+    }
+}
+
+fn approvals(config: &Config) -> Result<ApprovalPolicy> {
+    let action = |approval: Approval| match approval {
+        Approval::Auto => ApprovalAction::Auto,
+        Approval::Ask => ApprovalAction::Ask,
+        Approval::Deny => ApprovalAction::Deny,
+    };
+    let settings = &config.settings.approval;
+    let rules = settings.rule.iter().map(|rule| ToolApprovalRule {
+        tool: rule.tool.clone(),
+        command: rule.command.clone(),
+        action: action(rule.action),
+    });
+    let wrong =
+        |error: InvalidRule| Error::Config { origin: "[approval]".to_owned(), reason: error.to_string() };
+    ApprovalPolicy::new(action(settings.default), rules.collect()).map_err(wrong)
+}
+
+fn tasks(config: &Config, home: &Path) -> Result<Tasks> {
+    let folder = home.join("tasks");
+    let said = |reason: String| Error::Folder { path: folder.clone(), reason };
+    let launcher = match &config.launcher {
+        Some(launcher) => launcher.clone(),
+        None => Launcher::this_program().map_err(|error| said(error.to_string()))?,
+    };
+    Tasks::at(&folder, launcher).map_err(|error| Error::Keeper(Arc::new(error)))
+}
