@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use longhaul_agent::{Config, Runtime, State};
+use longhaul_agent::session::State;
+use longhaul_agent::{Config, Runtime};
 use longhaul_context::{
     AnswerForm, ContextOutline, SummaryMaterial, TokenCalibration, WrittenSummary, build_summary_prompt,
     changed_files_pin, estimate, estimate_items, merge_summaries, render_summary, user_messages,

@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul_agent::{Config, Runtime, SandboxMode, Session, Wake};
+use longhaul_agent::config::{SandboxMode, Wake};
+use longhaul_agent::{Config, Runtime, Session};
 use longhaul_model::ScriptedModel;
 use longhaul_protocol::EventKind;
 use longhaul_testkit::{TestHome, collect_until};

@@ -100,7 +100,7 @@ fn continue_goes_on_from_a_killed_answer() {
 
     let state = desk.with_journal(|journal| async move {
         let id = longhaul_journal::Journal::session(&*journal, &key).await.unwrap().unwrap().id;
-        longhaul_agent::load(&*journal, &key, id).await.unwrap()
+        longhaul_agent::session::load(&*journal, &key, id).await.unwrap()
     });
     let sent: Vec<String> = state.items.iter().map(|item| format!("{item:?}")).collect();
     let kept = sent.iter().position(|item| item.contains("Assistant") && item.contains("marmalade"));

@@ -45,16 +45,16 @@
 mod client;
 mod clock;
 mod compaction;
-mod config;
+pub mod config;
 mod error;
-mod fork;
+pub mod fork;
 mod history;
-mod housekeeping;
+pub mod housekeeping;
 mod memory;
 mod replay;
 mod runtime;
 mod secrets;
-mod session;
+pub mod session;
 mod turn;
 mod worker;
 
@@ -65,36 +65,17 @@ pub use client::follow::{Followed, Follower};
 pub use client::request::{PendingRequest, Request, RequestOutcome};
 pub use client::session::{Accepted, Client, Session, SessionStart, Settled};
 pub use client::watch::{Watched, Watcher};
-pub use compaction::plan::{
-    Compaction, CompactionRequest, CompactionTrigger, ContextLimits, next_prompt_tokens,
-};
-pub use compaction::plan_compaction;
-pub use config::{
-    AgentSettings, Approval, ApprovalRule, ApprovalSettings, Config, ConfigFile, ContextSettings,
-    DisallowedKey, ExecSettings, JournalSettings, LimitSettings, MemoryScope, MemorySettings, ModelSettings,
-    Origins, ProjectFile, ProjectInstructions, ResolvedSetting, RetrySettings, SandboxMode, SandboxNetwork,
-    SandboxSettings, SecretSettings, ServerSettings, SessionSettings, Settings, Sources, Summary, TrustList,
-    TrustState, TrustedFile, Wake, WithoutSandbox, config_schema, distrust_project, hide_url_password,
-    load_trust_list, trust_project, trust_state,
-};
+pub use config::Config;
 pub use error::{Error, Result};
-pub use fork::{Forked, fork_session};
-pub use housekeeping::idle::IdleStatus;
-pub use housekeeping::retention::{Mode, Pruned, Pruning, Reason, prune};
-pub use longhaul_context::{CompactionThresholds, ContextBreakdown, ContextBudget};
-pub use longhaul_keeper as keeper;
-pub use longhaul_redact::{Redactor, StreamRedactor};
-pub use replay::{load, load_through};
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use secrets::redactor;
-pub use session::decide::{Action, Policy, TurnEnding, TurnLimits, decide};
-pub use session::events::event_of;
-pub use session::repeats::RepeatDetector;
-pub use session::state::{
-    Attempt, CallState, Epoch, PendingInput, ProviderCount, SessionCreation, State, TokenCounting,
-    TruncatedPrompt, Turn, TurnRequest,
-};
-pub use session::tasks::{EndNotice, SessionTasks, TaskStall, TaskState};
-pub use session::work::Work;
 pub use turn::fallback::model_facts;
 pub use turn::retry::RetryMode;
+
+pub use longhaul_redact::{Redactor, StreamRedactor};
+// What an embedding program needs of the other crates.
+pub use longhaul_journal as journal;
+pub use longhaul_keeper as keeper;
+pub use longhaul_model as model;
+pub use longhaul_protocol as protocol;
+pub use longhaul_tools as tools;

@@ -43,7 +43,7 @@ pub(crate) async fn agree_to_exposed_home(
     if let Some(name) = session
         && let Some(journal) = globals.open_journal().await?
         && let Some(entry) = journal.session(&key_or_new(&journal, name).await?).await?
-        && let Some(created) = longhaul_agent::load(&journal, &entry.key, entry.id).await?.created
+        && let Some(created) = longhaul_agent::session::load(&journal, &entry.key, entry.id).await?.created
         && let Some(folder) = created.work_dir
     {
         config.work_dir = PathBuf::from(folder);

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use longhaul_agent::State;
+use longhaul_agent::session::State;
 use longhaul_journal::{Journal, records};
 use longhaul_protocol::{CallId, Item, Record, Seq, SessionId, SessionRecord, StreamName};
 

@@ -6,10 +6,11 @@ use longhaul_model::{Capabilities, ContextWindow, WindowSource};
 use longhaul_protocol::{CompactDone, SessionId, SessionRecord, StreamName, ToolSchema};
 
 use crate::compaction::plan::ContextLimits;
+use crate::config::Settings;
 use crate::session::state::State;
 use crate::turn::fallback::{max_answer_tokens, model_facts};
 use crate::worker::toolset::Toolset;
-use crate::{Config, Result, Runtime, Settings};
+use crate::{Config, Result, Runtime};
 
 /// A compaction is one append: its last record is so near to its first.
 const WITHIN: usize = 8;

@@ -140,7 +140,7 @@ impl LocalSession {
     async fn resume(&self) -> Result<Option<TurnEnded>> {
         let Some(entry) = self.runtime.journal.session(self.key()).await? else { return Ok(None) };
         let before = self.state().await?;
-        if !crate::Work::of(&before, entry.inbox_head, self.runtime.wake()).is_unfinished() {
+        if !crate::session::Work::of(&before, entry.inbox_head, self.runtime.wake()).is_unfinished() {
             return Ok(None);
         }
         match self.order(OrderKind::Unknown).await? {

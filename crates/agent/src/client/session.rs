@@ -405,9 +405,9 @@ impl Session {
         let state = self.state().await?;
         let wake = match &self.link {
             Link::Local(local) => local.runtime.wake(),
-            Link::Detached { .. } => crate::Wake::Never,
+            Link::Detached { .. } => crate::config::Wake::Never,
         };
-        Ok(crate::Work::of(&state, entry.inbox_head, wake).is_unfinished())
+        Ok(crate::session::Work::of(&state, entry.inbox_head, wake).is_unfinished())
     }
 
     /// The other process that holds the session, if one does.

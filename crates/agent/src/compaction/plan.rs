@@ -10,9 +10,9 @@ use longhaul_context::{
 };
 use longhaul_protocol::{CallId, InputId, Item, JoinMode, Seq, SessionRecord};
 
+use crate::config::{ContextSettings, Summary};
 use crate::session::decide::Policy;
 use crate::session::state::{PendingInput, State, TurnRequest};
-use crate::{ContextSettings, Summary};
 
 /// Failures in a row that open the circuit breaker.
 const BREAKER_FAILURES: u32 = 3;

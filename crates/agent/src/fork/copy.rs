@@ -126,7 +126,7 @@ impl NotCopied {
         let since = if state.turn_request.is_some() { last("turn_ended") } else { last("epoch_started") };
         Self {
             inputs: state.pending_inputs.iter().map(|input| input.id).collect(),
-            tasks: state.tasks.running().map(crate::TaskState::id).collect(),
+            tasks: state.tasks.running().map(crate::session::TaskState::id).collect(),
             orders_from: waits.then_some(since),
             again: state.turn_request.is_some(),
         }

@@ -19,3 +19,6 @@ pub(crate) mod remove_tree;
 pub(crate) mod retention;
 pub(crate) mod scheduler;
 mod session_check;
+
+pub use idle::IdleStatus;
+pub use retention::{Mode, Pruned, Pruning, Reason, prune};

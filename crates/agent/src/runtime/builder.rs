@@ -13,6 +13,7 @@ use longhaul_tools::{ApprovalAction, ApprovalPolicy, InvalidRule, Tool, ToolAppr
 use tokio::sync::watch;
 
 use super::{Inner, Runtime, preflight};
+use crate::config::Approval;
 use crate::housekeeping::activity::ActivityTracker;
 use crate::housekeeping::backoff::WorkerBackoff;
 use crate::housekeeping::idle::IdleWorker;
@@ -22,7 +23,7 @@ use crate::turn::budget::SpendLedger;
 use crate::turn::fallback::ModelChain;
 use crate::worker::task_monitor::TaskMonitor;
 use crate::worker::toolset::FolderToolsCache;
-use crate::{Approval, Config, Error, Result};
+use crate::{Config, Error, Result};
 
 /// Builds a [`Runtime`]. What is not set comes from the config.
 pub struct RuntimeBuilder {

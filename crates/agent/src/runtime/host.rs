@@ -166,7 +166,7 @@ async fn look_at(runtime: &Inner, entry: &SessionEntry) -> Result<Look> {
         return Ok(Look { has_something_to_do: through < entry.inbox_head, ..Look::default() });
     }
     let state = load(&*runtime.journal, &entry.key, entry.id).await?;
-    let has_something_to_do = crate::Work::of(&state, entry.inbox_head, runtime.wake()).is_due();
+    let has_something_to_do = crate::session::Work::of(&state, entry.inbox_head, runtime.wake()).is_due();
     Ok(Look { has_something_to_do, running: state.tasks.running().map(TaskState::id).collect() })
 }
 

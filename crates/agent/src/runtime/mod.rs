@@ -272,7 +272,7 @@ impl Runtime {
 
 impl Inner {
     /// Which ends of tasks begin a turn by themselves.
-    pub(crate) fn wake(&self) -> crate::Wake {
+    pub(crate) fn wake(&self) -> crate::config::Wake {
         self.config.settings.exec.wake
     }
 

@@ -6,10 +6,10 @@
 use longhaul_model::FailureClass;
 use longhaul_protocol::{CallId, Hash, Limit, Outcome, QuestionId};
 
-use crate::Wake;
 use crate::compaction::plan::{
     CompactionChoice, CompactionTrigger, ContextLimits, SizeCheck, choose_compaction,
 };
+use crate::config::Wake;
 use crate::session::state::{CallState, State, Turn};
 use crate::session::work::Work;
 

@@ -6,7 +6,7 @@ use longhaul_protocol::{
     Role, SessionId, SessionRecord, StepStarted, StreamName, ToolFinished, ToolStarted, TurnStarted,
 };
 
-use crate::Wake;
+use crate::config::Wake;
 use crate::session::decide::{Policy, TurnLimits};
 use crate::session::state::State;
 

@@ -11,3 +11,19 @@ pub(crate) mod repeats;
 pub(crate) mod state;
 pub(crate) mod tasks;
 pub(crate) mod work;
+
+pub use crate::compaction::plan::{
+    Compaction, CompactionRequest, CompactionTrigger, ContextLimits, next_prompt_tokens,
+};
+pub use crate::compaction::plan_compaction;
+pub use crate::replay::{load, load_through};
+pub use decide::{Action, Policy, TurnEnding, TurnLimits, decide};
+pub use events::event_of;
+pub use longhaul_context::{CompactionThresholds, ContextBreakdown, ContextBudget};
+pub use repeats::RepeatDetector;
+pub use state::{
+    Attempt, CallState, Epoch, PendingInput, ProviderCount, SessionCreation, State, TokenCounting,
+    TruncatedPrompt, Turn, TurnRequest,
+};
+pub use tasks::{EndNotice, SessionTasks, TaskStall, TaskState};
+pub use work::Work;

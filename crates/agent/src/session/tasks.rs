@@ -7,7 +7,7 @@ use longhaul_protocol::{
 };
 use longhaul_tools::SessionTask;
 
-use crate::Wake;
+use crate::config::Wake;
 
 /// Ended and announced tasks that stay listed.
 const MAX_ENDED_TASKS: usize = 256;

@@ -2,7 +2,7 @@
 
 use longhaul_protocol::Seq;
 
-use crate::Wake;
+use crate::config::Wake;
 use crate::session::state::State;
 
 /// What a session has to do, by its records.

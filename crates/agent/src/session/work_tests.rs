@@ -3,7 +3,7 @@ use longhaul_protocol::{
 };
 
 use super::Work;
-use crate::Wake;
+use crate::config::Wake;
 use crate::session::fixtures::*;
 use crate::session::state::State;
 

@@ -6,7 +6,7 @@ use longhaul_protocol::{PrintablePath, Question, QuestionId};
 use longhaul_tools::{ApprovalAction, ApprovalVerdict};
 use serde_json::Value;
 
-use crate::WithoutSandbox;
+use crate::config::WithoutSandbox;
 use crate::session::state::CallState;
 use crate::worker::Worker;
 

@@ -9,8 +9,9 @@ use longhaul_model::{
     RetryPolicy, RetryState, SettingSources,
 };
 
+use crate::config::ModelSettings;
 use crate::session::state::State;
-use crate::{Config, ModelSettings, Result};
+use crate::{Config, Result};
 
 /// The maximum answer length in tokens, unless the config sets one.
 const DEFAULT_ANSWER_TOKENS: u64 = 8_192;

@@ -8,11 +8,12 @@ use longhaul_journal::Error as JournalError;
 use longhaul_model::{Capabilities, Model, Purpose, Request};
 use longhaul_protocol::{AttemptId, Hash, Item, ModelChanged, SessionRecord, ToolSchema};
 
+use crate::Error;
 use crate::compaction::plan::ContextLimits;
+use crate::config::ModelSettings;
 use crate::turn::epoch::is_current_epoch;
 use crate::worker::wait::WakeOn;
 use crate::worker::{Worker, WorkerResult, WorkerStop};
-use crate::{Error, ModelSettings};
 
 /// A model call before it is made.
 pub(crate) struct ModelCall {

@@ -152,7 +152,7 @@ impl SessionLog {
                 if self.state.compaction.requested.is_none() {
                     self.slot.compacted();
                 }
-                if !crate::Work::of_taken(&self.state, self.runtime.wake()).is_unfinished() {
+                if !crate::session::Work::of_taken(&self.state, self.runtime.wake()).is_unfinished() {
                     self.slot.settled(None, &self.state);
                 }
             }

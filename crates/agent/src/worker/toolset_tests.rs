@@ -32,7 +32,8 @@ fn the_config_in_use_can_not_be_written_where_it_lies_in_the_work_folder() {
     let work = folder.path().canonicalize().unwrap();
     std::fs::write(work.join("agent.toml"), "").unwrap();
     let file = Some(work.join("agent.toml"));
-    let sources = crate::Sources { config_file: file, work_dir: Some(work.clone()), ..Default::default() };
+    let sources =
+        crate::config::Sources { config_file: file, work_dir: Some(work.clone()), ..Default::default() };
     let config = Config::load(work.join("home"), &sources).unwrap();
 
     let scope = tool_scope(&config, &work);

@@ -1,6 +1,7 @@
 //! What is done only after asking: the question is a record, anybody can answer it, and nothing runs before.
 
-use longhaul_agent::{Approval, ApprovalRule, Config, Error, Runtime, Session, Settled, WithoutSandbox};
+use longhaul_agent::config::{Approval, ApprovalRule, WithoutSandbox};
+use longhaul_agent::{Config, Error, Runtime, Session, Settled};
 use longhaul_protocol::{EventKind, Outcome, Question, SessionRecord};
 use longhaul_testkit::{RecordingModel, TestHome, collect_until};
 use serde_json::{Value, json};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul_agent::{CallState, Config, Runtime, RuntimeBuilder};
+use longhaul_agent::session::CallState;
+use longhaul_agent::{Config, Runtime, RuntimeBuilder};
 use longhaul_journal::{name_session, put};
 use longhaul_model::Protocol;
 use longhaul_protocol::{

@@ -94,7 +94,7 @@ async fn a_command_goes_on_while_no_runtime_lives_and_the_next_one_waits_for_it(
     let told = sending.await.unwrap();
     let left_open = {
         let journal = place.journal().await;
-        let state = longhaul_agent::load(&*journal, "a", session.id().unwrap()).await.unwrap();
+        let state = longhaul_agent::session::load(&*journal, "a", session.id().unwrap()).await.unwrap();
         state.turn.unwrap().calls[0].is_open()
     };
     let second = open(&place, RecordingModel::new(script(&answers))).await;

@@ -306,7 +306,7 @@ async fn without_summaries_the_oldest_exchanges_go_by_rule() {
     let answers: Vec<Value> = (0..12).map(|number| json!(format!("{number} {}", text(700)))).collect();
     let model = RecordingModel::new(script(&json!(answers)));
     let mut config = config(&place, 8_000);
-    config.settings.context.summary = longhaul_agent::Summary::Off;
+    config.settings.context.summary = longhaul_agent::config::Summary::Off;
     let runtime = open(config, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     let mut watcher = session.watch();

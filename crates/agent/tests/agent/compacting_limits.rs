@@ -199,7 +199,7 @@ async fn a_second_compaction_without_an_answer_is_not_made_for_nothing() {
 /// C2: 0 turns a check off and leaves the others; a number of tokens takes the place of a share.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_check_can_be_set_in_tokens_and_turned_off_alone() {
-    type Set = fn(&mut longhaul_agent::ContextSettings);
+    type Set = fn(&mut longhaul_agent::config::ContextSettings);
     let table: [(&str, Set, &[&str]); 6] = [
         ("as it is", |_| {}, &["start before_turn", "done 2 Model"]),
         ("before a turn off", |context| context.compact_at = 0.0, &[]),

@@ -79,7 +79,7 @@ async fn by_rule_the_newest_exchange_stays_if_it_fits() {
     let answers: Vec<Value> = (0..8).map(|number| json!(format!("{number} {}", text(1_300)))).collect();
     let model = RecordingModel::new(script(&json!(answers)));
     let mut config = config(&place, 8_000);
-    config.settings.context.summary = longhaul_agent::Summary::Off;
+    config.settings.context.summary = longhaul_agent::config::Summary::Off;
     let runtime = open(config, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
 

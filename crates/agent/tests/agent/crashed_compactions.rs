@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use longhaul_agent::{Config, Runtime, RuntimeBuilder, Session, Settled, load};
+use longhaul_agent::session::load;
+use longhaul_agent::{Config, Runtime, RuntimeBuilder, Session, Settled};
 use longhaul_journal::Journal;
 use longhaul_model::{
     AnswerStream, Capabilities, FailureClass, Model, ModelFailure, Purpose, Request, ScriptedModel,
@@ -168,7 +169,7 @@ impl Scene {
             journal.close().await;
             assert_eq!(broken_rules(&records), Vec::<String>::new(), "{context}");
             assert_eq!(state.compaction.open_reason, None, "{context}");
-            let mut folded = longhaul_agent::State::default();
+            let mut folded = longhaul_agent::session::State::default();
             records.iter().for_each(|record| folded.apply(record).unwrap());
             assert_eq!(state, folded, "{context}");
             end(place, &records, state)
@@ -249,7 +250,7 @@ fn left_behind(place: &TestHome, context: &str) {
     assert_eq!(count("system_message"), 2 * count("compact_done"), "{context}");
 }
 
-fn end(place: &TestHome, records: &[Record], state: longhaul_agent::State) -> End {
+fn end(place: &TestHome, records: &[Record], state: longhaul_agent::session::State) -> End {
     let facts = facts(records);
     let texts = facts.iter().filter_map(|fact| match fact {
         SessionRecord::TurnEnded(ended) => {

@@ -12,7 +12,8 @@
 
 use std::time::Duration;
 
-use longhaul_agent::{Approval, ApprovalRule, Config, Runtime, RuntimeBuilder, Session, Settled};
+use longhaul_agent::config::{Approval, ApprovalRule};
+use longhaul_agent::{Config, Runtime, RuntimeBuilder, Session, Settled};
 use longhaul_journal::Journal;
 use longhaul_protocol::{Outcome, Record, SessionRecord, TaskStatus};
 use longhaul_testkit::{

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Followed, Follower, Watched, event_of};
+use longhaul_agent::session::event_of;
+use longhaul_agent::{Followed, Follower, Watched};
 use longhaul_journal::{Journal, SqliteJournal};
 use longhaul_protocol::{Event, EventKind, SessionRecord};
 use longhaul_testkit::{GatedModel, RecordingModel, TestHome};
@@ -49,7 +50,7 @@ fn words(events: &[Event]) -> String {
 
 /// What followers should have seen of these records.
 fn expected(records: &[longhaul_protocol::Record]) -> Vec<Event> {
-    let mut state = longhaul_agent::State::default();
+    let mut state = longhaul_agent::session::State::default();
     let event = |record| {
         let event = event_of(&state, "a", record);
         state.apply(record).unwrap();

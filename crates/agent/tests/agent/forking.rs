@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::{Error, State, fork_session, load};
+use longhaul_agent::Error;
+use longhaul_agent::fork::fork_session;
+use longhaul_agent::session::{State, load};
 use longhaul_journal::{
     Append, Error as JournalError, Journal, SqliteJournal, delete_session, name_session, resolve,
 };
@@ -100,7 +102,7 @@ async fn a_session_can_be_forked_at_any_of_its_records() {
         "Fourth."
     ])));
     let mut config = config(&place, 30_000);
-    config.settings.exec.wake = longhaul_agent::Wake::Always;
+    config.settings.exec.wake = longhaul_agent::config::Wake::Always;
     let runtime = open_with(config, model.clone()).await;
     let session = runtime.session("a").await.unwrap();
     session.send("first").await.unwrap();
@@ -218,7 +220,7 @@ async fn what_is_open_at_the_point_is_closed_in_the_fork_alone() {
     let sending = sends(&session, "second");
     eventually("the command runs", || async {
         let turn = session.state().await.unwrap().turn;
-        turn.is_some_and(|turn| turn.calls.iter().any(longhaul_agent::CallState::is_open))
+        turn.is_some_and(|turn| turn.calls.iter().any(longhaul_agent::session::CallState::is_open))
     })
     .await;
     let journal = place.journal().await;

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use longhaul_agent::{Error, IdleStatus, Runtime, Watched, Watcher};
+use longhaul_agent::housekeeping::IdleStatus;
+use longhaul_agent::{Error, Runtime, Watched, Watcher};
 use longhaul_journal::accept;
 use longhaul_protocol::{EventKind, InboxRecord};
 use longhaul_testkit::{RecordingModel, TestHome};

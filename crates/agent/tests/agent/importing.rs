@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use longhaul_agent::{Approval, ApprovalRule, Config, Runtime, Session, load};
+use longhaul_agent::config::{Approval, ApprovalRule};
+use longhaul_agent::session::load;
+use longhaul_agent::{Config, Runtime, Session};
 use longhaul_journal::{
     Append, Author, ImportOptions, Journal, Page, SqliteJournal, erase_record, export_session,
     import_session, newest_import, put, session_place,
@@ -233,7 +235,7 @@ async fn directives_of_an_imported_session_are_not_the_importers() {
         let pinned = state.pins.iter().any(|pin| pin.text.contains("touch planted"));
         assert_eq!(pinned, is_theirs, "{:?}", state.pins);
         let journal = runtime.journal();
-        let fork = longhaul_agent::fork_session(&*journal, "a", None, "b").await.unwrap();
+        let fork = longhaul_agent::fork::fork_session(&*journal, "a", None, "b").await.unwrap();
         let forked = load(&*journal, "b", fork.id).await.unwrap();
         assert_eq!(state.foreign_through > 0, !is_theirs);
         assert_eq!(forked.foreign_through > 0, !is_theirs, "a fork keeps the mark");
@@ -279,7 +281,7 @@ async fn words_that_a_file_places_after_its_import_are_not_the_importers() {
     session.send("And now?").await.unwrap();
     session.compact().await.unwrap().unwrap();
     session.send("And then?").await.unwrap();
-    let fork = longhaul_agent::fork_session(&*runtime.journal(), "a", None, "b").await.unwrap();
+    let fork = longhaul_agent::fork::fork_session(&*runtime.journal(), "a", None, "b").await.unwrap();
     runtime.session("b").await.unwrap().send("And here?").await.unwrap();
 
     let journal = runtime.journal();
@@ -315,7 +317,7 @@ async fn an_imported_session_works_in_the_importers_folder_if_its_first_record_i
     import(&here, file.path(), Author::Stranger).await;
 
     let journal = here.journal().await;
-    let fork = longhaul_agent::fork_session(&*journal, "a", None, "b").await.unwrap();
+    let fork = longhaul_agent::fork::fork_session(&*journal, "a", None, "b").await.unwrap();
     for (key, id) in [("a", id), ("b", fork.id)] {
         let created = load(&*journal, key, id).await.unwrap().created.unwrap();
         assert_eq!(created.work_dir.as_deref(), here.work().to_str(), "{key}");
@@ -364,7 +366,7 @@ async fn a_session_with_the_largest_numbers_goes_on_after_its_import() {
 
         assert_eq!((ended.outcome, ended.text.as_str()), (Outcome::Completed, "Hello."), "{name}");
         let journal = runtime.journal();
-        longhaul_agent::fork_session(&*journal, "a", None, "b").await.unwrap();
+        longhaul_agent::fork::fork_session(&*journal, "a", None, "b").await.unwrap();
         let state = session.state().await.unwrap();
         assert!(
             state.turn_count < u64::MAX && state.epoch.unwrap().number < u64::MAX,

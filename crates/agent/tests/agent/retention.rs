@@ -3,8 +3,9 @@
 use std::fs::{File, FileTimes};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use longhaul_agent::config::SessionSettings;
+use longhaul_agent::housekeeping::{Mode, Pruning, Reason, prune};
 use longhaul_agent::keeper::{Launcher, Tasks};
-use longhaul_agent::{Mode, Pruning, Reason, SessionSettings, prune};
 use longhaul_journal::{Journal, SqliteJournal, name_session, pin_session, put, resolve, trash_session};
 use longhaul_protocol::{At, InboxRecord, StreamName};
 use longhaul_testkit::{RecordingModel, TestHome};
@@ -118,7 +119,7 @@ async fn an_open_turn_and_a_running_task_keep_their_session() {
     let sending = crate::sends(&session, "go");
     eventually("the command runs", || async {
         let turn = session.state().await.unwrap().turn;
-        turn.is_some_and(|turn| turn.calls.iter().any(longhaul_agent::CallState::is_open))
+        turn.is_some_and(|turn| turn.calls.iter().any(longhaul_agent::session::CallState::is_open))
     })
     .await;
     second.shutdown().await.unwrap();

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use longhaul_agent::{Approval, ApprovalRule, Config, EndNotice, Runtime, Session};
+use longhaul_agent::config::{Approval, ApprovalRule};
+use longhaul_agent::session::EndNotice;
+use longhaul_agent::{Config, Runtime, Session};
 use longhaul_model::Protocol;
 use longhaul_protocol::{Input, InputId, JoinMode, Outcome, SessionRecord};
 use longhaul_testkit::TestHome;
@@ -95,7 +97,7 @@ async fn put(session: &Session, text: &str, mode: JoinMode) {
 async fn calls_are_open(session: &Session) {
     eventually("a command runs", || async {
         let turn = session.state().await.unwrap().turn;
-        turn.is_some_and(|turn| turn.calls.iter().any(longhaul_agent::CallState::is_open))
+        turn.is_some_and(|turn| turn.calls.iter().any(longhaul_agent::session::CallState::is_open))
     })
     .await;
 }

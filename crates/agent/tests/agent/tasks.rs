@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Config, Runtime, Session, Wake};
+use longhaul_agent::config::Wake;
+use longhaul_agent::{Config, Runtime, Session};
 use longhaul_model::Model;
 use longhaul_protocol::{Event, EventKind, Item, Outcome, Role, SessionRecord, TaskId, TaskStatus};
 use longhaul_testkit::{RecordingModel, TaskProcesses, TestHome, collect_until, ended_turn};

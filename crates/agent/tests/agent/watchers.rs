@@ -1,6 +1,7 @@
 //! Watchers see what is on disk, in its order, and hold up nobody.
 
-use longhaul_agent::{State, Watched, Watcher, event_of};
+use longhaul_agent::session::{State, event_of};
+use longhaul_agent::{Watched, Watcher};
 use longhaul_protocol::{Event, EventKind, Record, Role};
 use longhaul_testkit::{GatedModel, RecordingModel, TestHome, collect_until, ended_turn};
 use serde_json::json;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use longhaul_agent::Sources;
+use longhaul_agent::config::Sources;
 use longhaul_journal::{Home, SqliteJournal};
 use longhaul_protocol::PrintablePath;
 

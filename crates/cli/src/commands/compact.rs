@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::{Client, Request, State, redactor};
+use longhaul_agent::session::State;
+use longhaul_agent::{Client, Request, redactor};
 use longhaul_protocol::{CompactDone, CompactedBy, OrderKind};
 
 use crate::args::{CompactOptions, GlobalArgs};

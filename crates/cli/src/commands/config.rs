@@ -1,6 +1,7 @@
 //! `longhaul config`: shows the configuration and where it comes from.
 
-use longhaul_agent::{Config, ConfigFile, config_schema};
+use longhaul_agent::Config;
+use longhaul_agent::config::{ConfigFile, config_schema};
 use longhaul_protocol::PrintablePath;
 use serde_json::json;
 

@@ -1,6 +1,7 @@
 //! `longhaul context` and `/context`: how full the context of a session is, and of what.
 
-use longhaul_agent::{ContextReport, State, context_report, last_compaction, load};
+use longhaul_agent::session::{State, load};
+use longhaul_agent::{ContextReport, context_report, last_compaction};
 use longhaul_journal::Journal;
 use longhaul_protocol::CompactDone;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-use longhaul_agent::{CompactionThresholds, ContextBreakdown, ContextBudget};
+use longhaul_agent::session::{CompactionThresholds, ContextBreakdown, ContextBudget};
 use longhaul_model::{ContextWindow, WindowSource};
 use longhaul_protocol::CompactedBy;
 

@@ -1,6 +1,6 @@
 //! `longhaul fork` and `longhaul sessions fork`: a new session that starts with the history of another.
 
-use longhaul_agent::{Forked, fork_session};
+use longhaul_agent::fork::{Forked, fork_session};
 use longhaul_journal::Journal;
 
 use crate::args::{ForkOptions, ForkPoint, GlobalArgs};

@@ -2,7 +2,9 @@
 
 use std::io::IsTerminal;
 
-use longhaul_agent::{Request, Wake, load};
+use longhaul_agent::Request;
+use longhaul_agent::config::Wake;
+use longhaul_agent::session::load;
 use longhaul_journal::{SessionEntry, SqliteJournal, all_sessions};
 use serde_json::json;
 
@@ -106,7 +108,7 @@ pub(crate) async fn describe_unfinished(
     let state = load(journal, &entry.key, entry.id).await?;
     Ok(match &state.turn {
         Some(turn) => Some(format!("turn {}: {}", turn.number, state.describe_open_work())),
-        None if longhaul_agent::Work::of(&state, entry.inbox_head, Wake::Never).is_unfinished() => {
+        None if longhaul_agent::session::Work::of(&state, entry.inbox_head, Wake::Never).is_unfinished() => {
             Some("an input waits".to_owned())
         }
         None => None,

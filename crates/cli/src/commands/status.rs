@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::{Client, Config, ContextReport, Redactor, State, context_report, last_compaction};
+use longhaul_agent::session::State;
+use longhaul_agent::{Client, Config, ContextReport, Redactor, context_report, last_compaction};
 use longhaul_journal::{Holder, ImportMark, Journal, import_mark};
 use longhaul_memory::extracted_through;
 use longhaul_model::ContextWindow;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use longhaul_agent::{
+use longhaul_agent::config::{
     DisallowedKey, ProjectFile, Sources, TrustState, TrustedFile, distrust_project, load_trust_list,
     trust_project, trust_state,
 };

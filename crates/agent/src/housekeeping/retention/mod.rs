@@ -28,12 +28,14 @@ use longhaul_keeper::{Launcher, LeftBehind, Tasks};
 use longhaul_protocol::{At, SessionId, StreamName, TaskId};
 use tokio::task::spawn_blocking;
 
+use crate::Result;
 use crate::clock::now;
+use crate::config::{SessionSettings, Wake};
 use crate::housekeeping::cleanup::try_claim;
 use crate::replay::load;
 use crate::runtime::Inner;
+use crate::session::TaskState;
 use crate::session::work::Work;
-use crate::{Result, SessionSettings, TaskState, Wake};
 
 pub use selection::Reason;
 use selection::{Candidate, RetentionPolicy, expired_empty, expired_trash, sort_newest_first};

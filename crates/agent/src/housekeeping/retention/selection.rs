@@ -3,7 +3,7 @@
 use longhaul_journal::{SessionEntry, SessionTimes};
 use longhaul_protocol::At;
 
-use crate::SessionSettings;
+use crate::config::SessionSettings;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 /// Days that a session stays in the trash.

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use longhaul_agent::{
-    Action, CompactionTrigger, ContextLimits, ContextSettings, Policy, State, Summary as Summaries,
-    TurnLimits, Wake, decide, plan_compaction,
+use longhaul_agent::config::{ContextSettings, Summary as Summaries, Wake};
+use longhaul_agent::session::{
+    Action, CompactionTrigger, ContextLimits, Policy, State, TurnLimits, decide, plan_compaction,
 };
 use longhaul_context::{WrittenSummary, normalise};
 use longhaul_protocol::{
@@ -380,7 +380,8 @@ impl World {
             self.refusals -= 1;
             let mut refused = ended(attempt, 0, Some("too long"));
             if let SessionRecord::AttemptEnded(ended) = &mut refused {
-                ended.too_long = Some(longhaul_agent::next_prompt_tokens(&self.state, &self.space()));
+                ended.too_long =
+                    Some(longhaul_agent::session::next_prompt_tokens(&self.state, &self.space()));
             }
             steps.push(Step::Append(vec![refused]));
             return steps;
@@ -417,7 +418,7 @@ impl World {
     /// The second append of a compaction, as the worker makes it.
     fn switch(&mut self, trigger: CompactionTrigger) {
         let space = self.space();
-        let size = longhaul_agent::next_prompt_tokens(&self.state, &space);
+        let size = longhaul_agent::session::next_prompt_tokens(&self.state, &space);
         let failed = |reason: String, tokens, was_needed| {
             vec![SessionRecord::CompactFailed(CompactFailed { reason, tokens, was_needed })]
         };

@@ -1,7 +1,7 @@
 use std::path::Path;
 
+use longhaul_agent::config::{SandboxMode, SandboxSettings, WithoutSandbox};
 use longhaul_agent::keeper::{Enforcement, Network};
-use longhaul_agent::{SandboxMode, SandboxSettings, WithoutSandbox};
 
 use super::{MIN_FREE_BYTES, free_space_finding, sandbox_findings};
 

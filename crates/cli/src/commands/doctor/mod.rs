@@ -5,8 +5,9 @@ mod model;
 
 use std::path::Path;
 
+use longhaul_agent::Config;
+use longhaul_agent::config::{SandboxMode, SandboxSettings, WithoutSandbox};
 use longhaul_agent::keeper::{Enforcement, Found, Launcher, Network, Tasks, what_can_be_enforced};
-use longhaul_agent::{Config, SandboxMode, SandboxSettings, WithoutSandbox};
 use longhaul_protocol::PrintablePath;
 use rustix::fs::{Access, access, statvfs};
 use rustix::io::Errno;

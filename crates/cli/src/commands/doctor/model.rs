@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use longhaul_agent::{Config, hide_url_password};
+use longhaul_agent::Config;
+use longhaul_agent::config::hide_url_password;
 use longhaul_model::transport::is_loopback;
 use longhaul_model::{Error, ModelSpec, Models, SettingSources};
 use tokio::net::TcpStream;

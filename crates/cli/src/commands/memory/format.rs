@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use longhaul_agent::MemorySettings;
+use longhaul_agent::config::MemorySettings;
 use longhaul_memory::{CORE_PAGE, Page, PageLogEntry, RecallHit, RecallPlace};
 use longhaul_protocol::{ChangedBy, PrintablePath, Speaker};
 use serde_json::{Value, json};

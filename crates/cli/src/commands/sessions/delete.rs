@@ -1,7 +1,7 @@
 //! `longhaul sessions delete`: into the trash, or with `--now` for good.
 
 use longhaul_agent::keeper::{Launcher, Tasks};
-use longhaul_agent::load;
+use longhaul_agent::session::load;
 use longhaul_journal::{Journal, SessionEntry, all_sessions, delete_session, record_at, trash_session};
 use longhaul_protocol::{SessionId, SessionRecord, StreamName};
 use serde_json::json;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use longhaul_agent::load;
+use longhaul_agent::session::load;
 use longhaul_journal::{ExportReport, Journal, SessionEntry, export_session};
 use longhaul_protocol::PrintablePath;
 

@@ -19,7 +19,7 @@ pub(crate) mod report;
 pub(crate) mod restore;
 pub(crate) mod show;
 
-use longhaul_agent::Mode;
+use longhaul_agent::housekeeping::Mode;
 
 use longhaul_journal::SessionEntry;
 use longhaul_protocol::{Seq, SessionId, StreamName};

@@ -1,4 +1,5 @@
-use longhaul_agent::{CompactionThresholds, ContextBreakdown, ContextBudget, ContextReport, State};
+use longhaul_agent::ContextReport;
+use longhaul_agent::session::{CompactionThresholds, ContextBreakdown, ContextBudget, State};
 use longhaul_model::{ContextWindow, WindowSource};
 use longhaul_protocol::SessionId;
 

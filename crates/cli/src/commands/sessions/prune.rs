@@ -1,6 +1,6 @@
 //! `longhaul sessions prune`: applies retention, and deletes what was in the trash for two weeks.
 
-use longhaul_agent::{Mode, Pruned, Pruning, Reason, prune};
+use longhaul_agent::housekeeping::{Mode, Pruned, Pruning, Reason, prune};
 use longhaul_journal::Journal;
 use longhaul_protocol::PrintablePath;
 

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use longhaul_agent::keeper::{Found, Launcher, LeftBehind, Status, Tasks};
-use longhaul_agent::{TaskState, load};
+use longhaul_agent::session::{TaskState, load};
 use longhaul_journal::Journal;
 use longhaul_protocol::{At, SessionId, StreamName, TaskEnded, TaskId, TaskStarted, TaskStatus};
 use serde_json::{Value, json};

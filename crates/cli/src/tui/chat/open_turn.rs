@@ -1,6 +1,7 @@
 //! The open turn of a session, shown to a user who comes in its middle, and what other clients send meanwhile.
 
-use longhaul_agent::{State, Watched};
+use longhaul_agent::Watched;
+use longhaul_agent::session::State;
 use longhaul_protocol::{AttemptId, Event, EventKind};
 
 use super::Chat;

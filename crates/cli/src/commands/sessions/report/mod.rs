@@ -18,7 +18,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use figures::Figures;
-use longhaul_agent::load;
+use longhaul_agent::session::load;
 use longhaul_journal::{Error, Journal, SessionEntry, records};
 use longhaul_protocol::{PrintablePath, Seq, StreamName};
 use longhaul_transcript::{StoredTranscript, Update, page_text};

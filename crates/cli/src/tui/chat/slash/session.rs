@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use longhaul_agent::Mode;
+use longhaul_agent::housekeeping::Mode;
 use longhaul_journal::{pin_session, trash_session, unpin_session};
 use longhaul_protocol::PrintablePath;
 use tokio::sync::oneshot;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::SessionTasks;
+use longhaul_agent::session::SessionTasks;
 use tokio::task::spawn_blocking;
 
 use crate::commands::status::running_tasks;
