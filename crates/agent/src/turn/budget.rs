@@ -1,4 +1,5 @@
-//! The daily budget: what all sessions of a home have cost today, by their records.
+//! The daily budget: the cost of all sessions of a home today, by their records. `Spend` in the crate `transcript`
+//! sums the cost of one session.
 //!
 //! The records of all sessions are read now and then. In between, this process adds its own costs as they are recorded. So a turn
 //! sees what other processes spend while it runs, and a thousand turns don't read a thousand sessions each.
