@@ -1,4 +1,5 @@
-//! The signals that end or suspend a process.
+//! The signals that end or suspend a process. SIGTERM during a turn suspends it: the loop that waits for signals returns, and
+//! `Runtime::shutdown` leaves the turn open.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

@@ -1,4 +1,4 @@
-//! Tokens and money that a turn or a session spent.
+//! The cost of a session or a turn: the sum of its tokens and of its money.
 
 use longhaul_protocol::Usage;
 

@@ -1,4 +1,4 @@
-//! S4: a session that begins with the past of another, up to one of its records.
+//! S4: fork of a session: a new session that begins with the past of another, up to one of its records.
 //!
 //! The new session gets the records of the epoch that holds the point, chained anew, so that it needs nothing of its parent: blobs are
 //! shared by reference, and the last of the two to be deleted takes them along. It is at rest and has an empty inbox. What was open

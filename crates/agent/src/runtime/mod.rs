@@ -244,8 +244,8 @@ impl Runtime {
         self.0.everybody.watch(self.0.everybody.clone(), self.0.journal.clone())
     }
 
-    /// Stops at the next record, leaves open turns and their commands open, and lets go of everything; within five seconds,
-    /// whatever hangs. A runtime must be ended by this: what it has begun keeps it alive.
+    /// Suspends every session, as on SIGTERM: stops at the next record, leaves open turns and their commands open, and lets go of
+    /// everything; within five seconds, whatever hangs. A runtime must be ended by this: what it has begun keeps it alive.
     pub async fn shutdown(&self) -> Result<()> {
         self.0.suspend.send_replace(true);
         let _ending = self.0.ending.lock().await;

@@ -1,7 +1,8 @@
 //! `decide(state, policy)`: what to do next. No clock, no disk, no network.
 //!
 //! The worker finishes each action before it calls `decide` again. So an attempt or a call that is open here was left open by a
-//! process that is gone: that is all of crash recovery in the pure core.
+//! process that is gone. To resume after a kill, the worker replays the records and calls `decide`: that is all of crash recovery
+//! in the pure core.
 
 use longhaul_model::FailureClass;
 use longhaul_protocol::{CallId, Hash, Limit, Outcome, QuestionId};

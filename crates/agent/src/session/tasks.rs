@@ -103,7 +103,7 @@ impl SessionTasks {
         self.list.iter().filter_map(|task| Some((&task.started, task.unannounced_end()?)))
     }
 
-    /// Whether an unannounced end starts a turn.
+    /// Whether the end of a task wakes the session: by policy, an unannounced end starts a turn.
     pub fn should_wake(&self, wake: Wake) -> bool {
         self.unannounced_ends().any(|(_, end)| match wake {
             Wake::Always => true,

@@ -1,4 +1,5 @@
-//! After a failed attempt: retry with back-off, fall back to another model, or give up and end the turn.
+//! After a failed attempt: wait (back-off, or as long as Retry-After says) and retry, fall back to another model, or give
+//! up and end the turn.
 
 use std::pin::pin;
 use std::time::Duration;

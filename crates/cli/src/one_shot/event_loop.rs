@@ -88,6 +88,7 @@ impl<'a> EventLoop<'a> {
                         pending.cancel();
                         self.teller.note("ending the turn; Ctrl-C once more leaves at once");
                     }
+                    // SIGTERM and the like, or Ctrl-C without an open turn: what is open stays open.
                     number => return Ok(StageEnd::Suspended(number)),
                 },
                 watched = pending.next() => match watched {

@@ -1,4 +1,4 @@
-//! S3: what `/session` shows.
+//! S3: what `/session` shows, with the cost of the session.
 
 use longhaul_journal::{Error, Journal, SessionEntry, records};
 use longhaul_protocol::{At, Origin, SessionRecord, StreamName};

@@ -120,6 +120,7 @@ impl Chat<'_> {
                 biased;
                 number = signals.next() => match number {
                     SIGINT => self.interrupted(&mut pending, meanwhile).await,
+                    // SIGTERM and the like: the turn stays open.
                     number => return Ok(Err(ChatStep::Suspend(number))),
                 },
                 watched = pending.next() => match watched {

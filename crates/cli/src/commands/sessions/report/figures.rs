@@ -1,4 +1,4 @@
-//! The totals of a session, and how full its context was at each step.
+//! The totals of a session, its cost among them, and how full its context was at each step.
 
 use std::collections::VecDeque;
 
