@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::{Config, Runtime, Watched, keeper};
-use longhaul_model::ScriptedModel;
+use longhaul_agent::model::ScriptedModel;
+use longhaul_agent::{Runtime, Watched, keeper};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Commands run under keepers, and a keeper is this program again: this must come before anything else.
@@ -18,8 +18,8 @@ async fn talk() -> Result<(), Box<dyn std::error::Error>> {
         {"text": "I look at the clock.", "calls": [{"name": "exec", "arguments": {"command": "date"}}]},
         "That was the time."
     ]"#;
-    let config = Config::at(folder.join("home")).with_work_dir(&folder);
-    let runtime = Runtime::with_model(config, Arc::new(ScriptedModel::from_json(script)?)).await?;
+    let model = Arc::new(ScriptedModel::from_json(script)?);
+    let runtime = Runtime::builder(folder.join("home")).work_dir(&folder).model(model).open().await?;
     let session = runtime.session(&format!("app:{}", std::process::id())).await?;
     let mut events = session.watch();
 

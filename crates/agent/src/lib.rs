@@ -1,4 +1,4 @@
-//! The turn: an input comes, the agent works with tools, and whatever happens to the process in between, the work is finished
+//! Sessions and turns: an input comes, the agent works with tools, and whatever happens to the process in between, the work is finished
 //! or explained. This is also the library that other programs embed.
 //!
 //! # What this crate promises
@@ -6,37 +6,52 @@
 //! - **An input is on disk before it is acknowledged**, and before any model is asked. None is ever dropped.
 //! - **After `kill -9` at any point of a turn** the session opens, shows what was open, and goes on: nothing that finished is
 //!   done again, nothing that may have happened is done again blindly, and nothing is silently dropped.
-//! - **One loop for everything.** [`decide`] looks at the [`State`] and says what to do; the worker does it and appends what
-//!   happened. Streaming is how it is shown, not a second path.
-//! - **Watchers hold up nobody**, and what they see is what is on disk.
+//! - **One loop for everything.** [`session::decide`] looks at the [`session::State`] and says what to do; the worker does it and
+//!   appends what happened. Streaming is how it is shown, not a second path.
+//! - **A slow watcher delays no turn**, and what watchers see is what is on disk.
 //!
 //! # Where things are
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `client` | one handle to a session, wherever it runs: send, follow, cancel, answer |
-//! | `runtime` | many sessions in one process: opening, waking, the host lease, shutdown |
+//! | `client` | [`Session`], one handle wherever the session runs: send, follow, cancel, answer. [`Client`] makes handles without a runtime |
+//! | `runtime` | [`Runtime`]: many sessions in one process; opening, waking, the host lease, shutdown |
 //! | `worker` | one session: the loop `decide → act → commit`, its waits, its inbox, its tools |
-//! | `session` | pure: the state, `apply`, `decide`, what an epoch carries over, events |
-//! | `turn` | acting: the model request, attempts, fallback, the outcome, tool calls, approval, the budget |
+//! | [`session`] | pure: the state, `apply`, `decide`, what an epoch carries over, events |
+//! | `turn` | acting: the model request, attempts, retry, fallback, the outcome, tool calls, approval, the budget |
 //! | `compaction` | making a context smaller: the plan (pure), the summary, the new epoch |
-//! | `housekeeping` | what happens while no turn runs: idle work, retention, cleanup |
-//! | `memory`, `history`, `fork` | memory jobs and tools; reading the past; a session that begins with the past of another |
+//! | [`housekeeping`] | what happens while no turn runs: one scheduler for idle work, retention and cleanup |
+//! | `memory`, `history`, [`fork`] | memory jobs and tools; reading the past; a session that begins with the past of another |
+//! | [`config`], `secrets` | settings, their sources and the trust list; what is redacted |
 //! | `replay` | from records to a state |
-//! | `config`, `secrets` | what a runtime is told; the secrets that it keeps out of everything |
 //!
 //! # Example
 //!
-//! ```no_run
-//! use longhaul_agent::{Config, Runtime};
+//! Everything that an embedding program needs is re-exported here. `examples/embed.rs` runs a command and shows its events.
 //!
-//! # async fn example() -> longhaul_agent::Result<()> {
-//! let runtime = Runtime::open(Config::of_home("/home/me/.longhaul")?).await?;
-//! let session = runtime.session("app:alice").await?;
-//! let ended = session.send("hello").await?;
-//! println!("{}", ended.text);
-//! runtime.shutdown().await?;
-//! # Ok(()) }
+//! ```
+//! use std::sync::Arc;
+//!
+//! use longhaul_agent::model::ScriptedModel;
+//! use longhaul_agent::{Runtime, keeper};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     // Commands run under keepers, and a keeper is this program again: this call comes first.
+//!     keeper::main_if_asked();
+//!     tokio::runtime::Runtime::new()?.block_on(async {
+//!         let home = std::env::temp_dir().join(format!("longhaul-example-{}", std::process::id()));
+//!         let model = Arc::new(ScriptedModel::from_json(r#"["Hello, Alice."]"#)?);
+//!         let runtime = Runtime::builder(&home).model(model).open().await?;
+//!         let session = runtime.session("app:alice").await?;
+//!
+//!         let ended = session.send("Hello!").await?;
+//!
+//!         assert_eq!(ended.text, "Hello, Alice.");
+//!         runtime.shutdown().await?;
+//!         # std::fs::remove_dir_all(home)?;
+//!         Ok(())
+//!     })
+//! }
 //! ```
 
 // The public API of the library is documented; the other crates explain what needs it.
