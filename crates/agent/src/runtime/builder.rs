@@ -143,7 +143,7 @@ impl RuntimeBuilder {
             activity: ActivityTracker::default(),
             idle,
             ledger: SpendLedger::default(),
-            everybody: Arc::default(),
+            all_watchers: Arc::default(),
             sessions: Mutex::default(),
             workers: Mutex::default(),
             hosting: AtomicBool::new(false),

@@ -39,14 +39,14 @@ use crate::worker::toolset::FolderToolsCache;
 use crate::{Config, Error, Result};
 use longhaul_redact::Redactor;
 
-/// How many entries of sessions may be there before it is looked which of them nobody needs.
-const CROWDED: usize = 64;
-/// How long everything together may take to end; what is not done by then is done by whoever comes next.
-const ENDS_WITHIN: Duration = Duration::from_millis(3_500);
-/// How long the journal may take after that.
-const CLOSES_WITHIN: Duration = Duration::from_millis(500);
+/// Number of session entries below which unused ones are not collected.
+const MIN_ENTRIES_TO_COLLECT: usize = 64;
+/// How long all workers together may take to stop. The next runtime does what is left.
+const SHUTDOWN_GRACE: Duration = Duration::from_millis(3_500);
+/// How long the journal may take to close after that.
+const CLOSE_GRACE: Duration = Duration::from_millis(500);
 
-/// Many sessions in one process. It begins nothing by itself until it is started.
+/// Many sessions in one process. It runs only sessions that the program uses, until [`Runtime::start`] makes it the host of all.
 #[derive(Clone)]
 pub struct Runtime(pub(crate) Arc<Inner>);
 
@@ -55,10 +55,10 @@ pub(crate) struct Inner {
     pub(crate) instructions: String,
     pub(crate) journal: Arc<dyn Journal>,
     models: Models,
-    /// Who is asked.
+    /// The model that answers, and its fallbacks.
     model_chain: Mutex<Arc<ModelChain>>,
     pub(crate) redactor: Arc<Redactor>,
-    /// The variables that no command sees.
+    /// Environment variables that commands don't get.
     pub(crate) hidden: Vec<String>,
     /// Tools of the embedding program.
     pub(crate) tools: Mutex<Vec<Arc<dyn Tool>>>,
@@ -66,7 +66,7 @@ pub(crate) struct Inner {
     session_models: Mutex<HashMap<String, Arc<ModelChain>>>,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) task_monitor: TaskMonitor,
-    /// What is done only after asking.
+    /// Which calls need the user's approval.
     pub(crate) approvals: ApprovalPolicy,
     pub(crate) folder_tools: FolderToolsCache,
     pub(crate) worker_backoff: WorkerBackoff,
@@ -74,35 +74,36 @@ pub(crate) struct Inner {
     pub(crate) idle: IdleWorker,
     pub(crate) ledger: SpendLedger,
     pub(crate) memory: Memory,
-    pub(crate) everybody: Arc<Hub>,
+    /// Watchers of all sessions.
+    pub(crate) all_watchers: Arc<Hub>,
     sessions: Mutex<Sessions>,
     workers: Mutex<JoinSet<()>>,
-    /// Whether it looks after sessions that nobody holds.
+    /// Whether this runtime runs sessions that no process holds.
     hosting: AtomicBool,
-    /// Says that everybody should stop at the next record.
+    /// True once the workers should stop at their next record.
     suspend: watch::Sender<bool>,
-    /// Held by whoever ends the runtime, so that it is ended once.
+    /// Held during shutdown, so that it happens once.
     ending: tokio::sync::Mutex<()>,
     listening: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Those that somebody holds, or that a worker is at. The others cost nothing.
+/// Sessions that a handle or a worker uses. The others take no memory.
 #[derive(Default)]
 struct Sessions {
     by_key: HashMap<String, Weak<Shared>>,
     by_id: HashMap<SessionId, Weak<Shared>>,
-    /// When there are so many entries, those that nobody holds any more are dropped.
-    crowded_at: usize,
+    /// Unused entries are collected once there are this many.
+    collect_at: usize,
 }
 
 impl Sessions {
-    fn clear_out(&mut self) {
-        if self.by_key.len().max(self.by_id.len()) < self.crowded_at {
+    fn collect_unused(&mut self) {
+        if self.by_key.len().max(self.by_id.len()) < self.collect_at {
             return;
         }
         self.by_key.retain(|_, shared| shared.strong_count() > 0);
         self.by_id.retain(|_, shared| shared.strong_count() > 0);
-        self.crowded_at = CROWDED.max(2 * self.by_key.len());
+        self.collect_at = MIN_ENTRIES_TO_COLLECT.max(2 * self.by_key.len());
     }
 }
 
@@ -145,8 +146,8 @@ impl Runtime {
         is_removed
     }
 
-    /// Begins to look after the sessions that nobody holds: resumes what was open, takes what is put into their inboxes, and does
-    /// what is done while sessions are idle. Once is enough.
+    /// Hosts the home: resumes open turns, runs what arrives in the inboxes of sessions that no process holds, and starts the idle
+    /// jobs. Calling it again does nothing.
     pub async fn start(&self) -> Result<()> {
         if !self.0.hosting.swap(true, Ordering::SeqCst) && !self.0.spawn(host::run(self.0.clone())) {
             return Err(Error::Suspended);
@@ -154,44 +155,43 @@ impl Runtime {
         self.start_idle().await
     }
 
-    /// Begins to do what is done while sessions are idle, and nothing else: for whoever has a session of their own and leaves the
-    /// turns of others to others. Once is enough.
+    /// Starts the idle jobs (compaction, memory, retention, cleanup) without hosting the home. Calling it again does nothing.
     pub async fn start_idle(&self) -> Result<()> {
         self.0.idle.start(&self.0, &scheduler::session_jobs()).await
     }
 
-    /// Stops that at once, also in the middle of a job, until it is started again.
+    /// Stops the idle jobs at once, also in the middle of one, until they are started again.
     pub async fn stop_idle(&self) {
         self.0.idle.stop().await;
     }
 
-    /// How that is doing.
+    /// The status of the idle jobs.
     pub fn idle_status(&self) -> IdleStatus {
         self.0.idle.status()
     }
 
-    /// How often it is looked which sessions are idle: those that were not active for more than twice as long. It holds for the wait
-    /// that is under way, too.
+    /// Sets how often sessions are checked for idleness. A session is idle after twice this time without activity. The change applies
+    /// to the current wait, too.
     pub fn set_check_interval(&self, interval: Duration) {
         self.0.idle.set_interval(interval);
     }
 
-    /// Removes what commands have left behind and nobody needs any more, unless somebody has just done so. A runtime that looks
-    /// after sessions does this by itself.
+    /// Removes what commands have left behind, unless a process did so recently. A host does this by itself.
     pub async fn tidy(&self) {
         cleanup::remove_leftovers(&self.0).await;
     }
 
-    /// Puts away what is beyond the limits of the config, and removes what goes for good; never a session that is open here.
+    /// Moves sessions over the limits of the config to the trash, and deletes what has been there long enough; never a session that
+    /// is open here.
     pub async fn prune(&self, mode: Mode) -> Result<Pruning> {
         retention::prune_closed(&self.0, mode).await
     }
 
-    /// Asks another model from the next request on, in all sessions.
+    /// Uses another model from the next request on, in all sessions. [`Session::use_model`] sets it for one.
     pub fn use_model(&self, name: &str) -> Result<()> {
         let chain = ModelChain::named(&self.0.models, &self.0.config, name)?;
         *lock(&self.0.model_chain) = Arc::new(chain);
-        // Those that wait before a retry ask it now; the others find it when they ask next.
+        // A worker that waits before a retry calls the new model now.
         self.0
             .all_sessions()
             .iter()
@@ -200,18 +200,17 @@ impl Runtime {
         Ok(())
     }
 
-    /// Why commands can't be held to the scope here, if the config wants that and the system can't. Takes a few milliseconds the
-    /// first time.
+    /// Why the sandbox that the config asks for can't be enforced here, if it can't. Takes a few milliseconds the first time.
     pub async fn not_enforced(&self) -> Option<String> {
         self.0.not_enforced().await
     }
 
-    /// What takes secrets out of whatever is written or shown.
+    /// Removes secrets from text that is written or shown.
     pub fn redactor(&self) -> &Redactor {
         &self.0.redactor
     }
 
-    /// The model that is set, and what is known about it.
+    /// The name of the current model, and its capabilities.
     pub async fn model(&self) -> (String, Capabilities) {
         let model = self.0.model_chain().primary();
         (model.name().to_owned(), model.capabilities().await)
@@ -220,28 +219,27 @@ impl Runtime {
     /// The session with this key. Looking at it stores nothing; it begins with its first input.
     pub async fn session(&self, key: &str) -> Result<Session> {
         let mut known = self.0.journal.session(key).await?.map(|entry| entry.id);
-        // One that was named meanwhile is no other one.
+        // The session may have got its name meanwhile.
         if self.0.in_memory_as(key).is_some_and(|id| Some(id) != known) {
             known = self.0.journal.session(key).await?.map(|entry| entry.id);
         }
         Ok(Session::local(LocalSession { runtime: self.0.clone(), shared: self.0.shared(key, known) }))
     }
 
-    /// Where everything is kept: for whoever follows a session that another process runs.
+    /// The journal of the home.
     pub fn journal(&self) -> Arc<dyn Journal> {
         self.0.journal.clone()
     }
 
-    /// The other process that looks after the sessions of this home, if there is one: a runtime that is started stands by
-    /// until that one has gone.
+    /// The other process that hosts this home, if there is one. A runtime that is started stands by until that one has ended.
     pub async fn other_host(&self) -> Result<Option<Holder>> {
         let holder = self.0.journal.holder(&StreamName::host()).await?;
         Ok(holder.filter(Holder::is_another))
     }
 
-    /// Sees what happens in all sessions from now on.
+    /// Events of all sessions that this process runs, from now on.
     pub fn watch(&self) -> Watcher {
-        self.0.everybody.watch(self.0.everybody.clone(), self.0.journal.clone())
+        self.0.all_watchers.watch(self.0.all_watchers.clone(), self.0.journal.clone())
     }
 
     /// Suspends every session, as on SIGTERM: stops at the next record, leaves open turns and their commands open, and lets go of
@@ -249,43 +247,43 @@ impl Runtime {
     pub async fn shutdown(&self) -> Result<()> {
         self.0.suspend.send_replace(true);
         let _ending = self.0.ending.lock().await;
-        // They stay where they are until they have ended: whoever gives up on this can ask again.
+        // A caller that stops waiting can call shutdown again.
         let all_ended = || poll_fn(|context| lock(&self.0.workers).poll_join_next(context));
         let ended = async { while all_ended().await.is_some() {} };
-        if tokio::time::timeout(ENDS_WITHIN, ended).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_GRACE, ended).await.is_err() {
             lock(&self.0.workers).abort_all();
         }
         for listening in lock(&self.0.listening).drain(..) {
             listening.abort();
         }
         for shared in self.0.all_sessions() {
-            // Whoever waits for one that was cut short is told, too.
+            // Callers that wait for an aborted worker get an error.
             shared.left(&Error::Suspended);
             shared.hub.close();
         }
-        self.0.everybody.close();
-        // A journal that another process has locked can't be tidied up now; the next one to open it does.
-        let _ = tokio::time::timeout(CLOSES_WITHIN, self.0.journal.close()).await;
+        self.0.all_watchers.close();
+        // If another process has locked the journal, the next process to open it cleans up.
+        let _ = tokio::time::timeout(CLOSE_GRACE, self.0.journal.close()).await;
         Ok(())
     }
 }
 
 impl Inner {
-    /// Which ends of tasks begin a turn by themselves.
+    /// Which task ends start a turn.
     pub(crate) fn wake(&self) -> crate::config::Wake {
         self.config.settings.exec.wake
     }
 
-    /// Passes rings on to the sessions that they are for, and tells whoever calls what happens in theirs.
+    /// Passes wake signals on to their sessions, and serves followers in other processes.
     async fn listen(self: &Arc<Self>) -> Result<()> {
-        let mut rings = self.journal.wake_signals().await?;
+        let mut signals = self.journal.wake_signals().await?;
         let inner = Arc::downgrade(self);
         let listening = tokio::spawn(async move {
             loop {
-                let ring = rings.next().await;
+                let signal = signals.next().await;
                 let Some(inner) = inner.upgrade() else { return };
-                match ring {
-                    WakeSignal::Stream(stream) => inner.rung(stream.session_id()),
+                match signal {
+                    WakeSignal::Stream(stream) => inner.wake_session(stream.session_id()),
                     WakeSignal::Lagged => inner.wake_all(),
                     WakeSignal::Closed => return,
                 }
@@ -296,7 +294,7 @@ impl Inner {
         Ok(())
     }
 
-    fn rung(self: &Arc<Self>, id: Option<SessionId>) {
+    fn wake_session(self: &Arc<Self>, id: Option<SessionId>) {
         let Some(id) = id else { return };
         match self.session_in_memory(id) {
             Some(shared) => shared.wake(self),
@@ -319,18 +317,18 @@ impl Inner {
         lock(&self.sessions).by_id.get(&id).and_then(Weak::upgrade)
     }
 
-    /// The one thing that all holders of a session share.
+    /// The slot that all handles of a session share with its worker.
     pub(crate) fn shared(self: &Arc<Self>, key: &str, id: Option<SessionId>) -> Arc<Shared> {
         let mut sessions = lock(&self.sessions);
-        sessions.clear_out();
-        // A key may lead elsewhere by now, and a session may have another one; while a worker is at it, it keeps the one that it had.
+        sessions.collect_unused();
+        // The key may belong to another session by now, and the session may have another key. A worker keeps the key it started with.
         let is_meant = |shared: &Arc<Shared>| shared.id.get().is_none_or(|known| Some(*known) == id);
         let by_id = id.and_then(|id| sessions.by_id.get(&id)).and_then(Weak::upgrade);
         let by_key = sessions.by_key.get(key).and_then(Weak::upgrade).filter(is_meant);
         let shared = match by_key.or(by_id.filter(|shared| shared.has_worker())) {
             Some(shared) => shared,
             None => {
-                let made = Arc::new(Shared::new(key, id, self.everybody.clone()));
+                let made = Arc::new(Shared::new(key, id, self.all_watchers.clone()));
                 sessions.by_key.insert(key.to_owned(), Arc::downgrade(&made));
                 made
             }
@@ -341,7 +339,7 @@ impl Inner {
         shared
     }
 
-    /// The session that this key led to when it was last opened here.
+    /// The session that this key meant when it was last opened here.
     fn in_memory_as(&self, key: &str) -> Option<SessionId> {
         let shared = lock(&self.sessions).by_key.get(key).and_then(Weak::upgrade)?;
         shared.id.get().copied()
@@ -351,12 +349,12 @@ impl Inner {
         lock(&self.sessions).by_id.insert(id, Arc::downgrade(shared));
     }
 
-    /// Whether a worker is at a session.
+    /// Whether a worker of this process runs a session.
     pub(crate) fn works_at(&self, id: SessionId) -> bool {
         self.session_in_memory(id).is_some_and(|shared| shared.has_worker())
     }
 
-    /// Starts a task that is waited for at the end; not any more, once the end has begun.
+    /// Spawns a task that shutdown waits for. False once shutdown has begun.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
         let mut workers = lock(&self.workers);
         if *self.suspend.borrow() {
@@ -379,23 +377,23 @@ impl Inner {
         Ok(())
     }
 
-    /// Who is asked, as things are now.
+    /// The models of sessions that have none of their own.
     pub(crate) fn model_chain(&self) -> Arc<ModelChain> {
         lock(&self.model_chain).clone()
     }
 
-    /// Whether it looks after sessions that nobody holds.
+    /// Whether this runtime runs sessions that no process holds.
     pub(crate) fn is_hosting(&self) -> bool {
         self.hosting.load(Ordering::SeqCst)
     }
 
-    /// The model that is set for summaries, if one is.
+    /// The model for summaries, if the config names one.
     pub(crate) fn summary_model(&self) -> Option<Result<Arc<dyn Model>>> {
         let name = self.config.settings.context.summary_model.as_deref()?;
         Some(open_model(&self.models, &self.config, name))
     }
 
-    /// Why commands can't be held to the scope here, if they can't.
+    /// Why the sandbox can't be enforced, if it can't.
     pub(crate) async fn not_enforced(&self) -> Option<String> {
         let sandbox = self.config.settings.sandbox.clone();
         sandbox.network()?;
@@ -404,25 +402,25 @@ impl Inner {
         looking.await.unwrap_or_else(|error| Some(error.to_string()))
     }
 
-    /// What takes secrets out of what commands print.
+    /// Removes secrets from command output.
     pub(crate) fn redact(&self) -> Redact {
         let redactor = self.redactor.clone();
         Arc::new(move |text| redactor.redact(text).into_owned())
     }
 
-    /// Tells everybody who watches all sessions of trouble with one; under no key, with all of them.
+    /// Warns watchers of all sessions about one session; about all of them, if the key is empty.
     pub(crate) fn warn(&self, key: &str, code: &str, text: &str) {
         let text = self.redactor.redact(text).into_owned();
         self.tell(key, EventKind::Warning { code: code.to_owned(), text });
     }
 
-    /// Tells everybody who watches all sessions of something that concerns one; under no key, all of them.
+    /// Shows watchers of all sessions an event of one session; of all of them, if the key is empty.
     pub(crate) fn tell(&self, key: &str, kind: EventKind) {
         let event = Event { seq: None, at: now(), session: key.to_owned(), turn: None, kind };
-        self.everybody.show(&event, None);
+        self.all_watchers.show(&event, None);
     }
 
-    /// Becomes true when everybody should stop.
+    /// Becomes true when workers should stop.
     pub(crate) fn suspension(&self) -> watch::Receiver<bool> {
         self.suspend.subscribe()
     }

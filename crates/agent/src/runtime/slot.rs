@@ -18,7 +18,7 @@ pub(crate) struct Shared {
     pub(crate) id: OnceCell<SessionId>,
     pub(crate) hub: Hub,
     /// Those who watch all sessions.
-    everybody: Arc<Hub>,
+    all_watchers: Arc<Hub>,
     /// Something may be in the inbox.
     pub(crate) came: Notify,
     /// Held while something is put into the inbox, and while it is looked at.
@@ -70,12 +70,12 @@ pub(crate) enum Awaited {
 }
 
 impl Shared {
-    pub(crate) fn new(key: &str, id: Option<SessionId>, everybody: Arc<Hub>) -> Self {
+    pub(crate) fn new(key: &str, id: Option<SessionId>, all_watchers: Arc<Hub>) -> Self {
         Self {
             key: key.to_owned(),
             id: OnceCell::new_with(id),
             hub: Hub::default(),
-            everybody,
+            all_watchers,
             came: Notify::new(),
             accepting: tokio::sync::Mutex::default(),
             slot: Mutex::default(),
@@ -86,7 +86,7 @@ impl Shared {
     pub(crate) fn show(&self, event: &Event) {
         let id = self.id.get().copied();
         self.hub.show(event, id);
-        self.everybody.show(event, id);
+        self.all_watchers.show(event, id);
     }
 
     /// An event that is only shown.
@@ -288,7 +288,7 @@ impl Shared {
         self.tell(|waiter| waiter.taken && matches!(waiter.what, Awaited::Compaction(_)), || Ok(None));
     }
 
-    /// Tells everybody who waits that something is wrong.
+    /// Tells all_watchers who waits that something is wrong.
     pub(crate) fn trouble(&self, error: &Error) {
         self.tell(|_| true, || Err(error.clone()));
     }

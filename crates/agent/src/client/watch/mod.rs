@@ -328,7 +328,7 @@ impl Hub {
         inner.watchers.iter().filter_map(Weak::upgrade).for_each(|queue| queue.push_head(head));
     }
 
-    /// Shows an event to everybody, with the session that it is of. Only an event without a seq may be of none.
+    /// Shows an event to all_watchers, with the session that it is of. Only an event without a seq may be of none.
     pub(crate) fn show(&self, event: &Event, id: Option<SessionId>) {
         let mut inner = lock(&self.inner);
         inner.head = event.seq.unwrap_or(inner.head);
