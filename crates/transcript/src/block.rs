@@ -6,7 +6,7 @@ use longhaul_protocol::{
     At, CallId, CompactedBy, Effect, Limit, OrderKind, Outcome, QuestionId, Role, Seq, TaskId, TaskStatus,
 };
 
-use crate::spend::Spend;
+use crate::cost::SessionCost;
 
 /// Counts the blocks of one transcript from 1. It is not stored: another transcript of the same session may count differently.
 pub type BlockId = u64;
@@ -209,7 +209,7 @@ pub struct TurnEnd {
     pub took_ms: Option<u64>,
     /// Only records tell; 0 and nothing spent otherwise.
     pub steps: u64,
-    pub spend: Spend,
+    pub spend: SessionCost,
 }
 
 /// What [`apply`](crate::Transcript::apply) changed, in order.

@@ -6,7 +6,7 @@ use crate::block::{
     Block, BlockContent, BlockId, BlockState, Call, CallResult, CompactionOutcome, Retry, TextTarget,
     TurnEnd, Update, milliseconds_between,
 };
-use crate::spend::Spend;
+use crate::cost::SessionCost;
 
 /// Folds the events of one session into blocks. It keeps only what is open; a finished block is handed over with its
 /// [`Update::Ended`], and the caller decides how long to keep it.
@@ -98,7 +98,7 @@ impl Transcript {
                     code: code.clone(),
                     took_ms,
                     steps: 0,
-                    spend: Spend::default(),
+                    spend: SessionCost::default(),
                 };
                 let mut block = self.finished_block(BlockContent::TurnEnd(end), origin);
                 if *outcome == Outcome::Failed {

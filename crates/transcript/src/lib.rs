@@ -24,7 +24,7 @@
 //! | `record_line` | a record as one line |
 //! | `call`, `reasoning`, `diff` | tool calls, reasoning and edits as styled lines |
 //! | `markdown`, `highlight`, `wrap`, `style` | streaming Markdown, syntax highlighting, wrapping, styled text |
-//! | `text`, `spend` | sanitizing and truncating, numbers and durations; tokens and cost |
+//! | `text`, `cost` | sanitizing and truncating, numbers and durations; tokens and cost |
 //!
 //! # Example
 //!
@@ -43,6 +43,7 @@
 
 mod block;
 mod call;
+mod cost;
 mod diff;
 mod fold;
 mod highlight;
@@ -54,7 +55,6 @@ mod page;
 mod plain;
 mod reasoning;
 mod record_line;
-mod spend;
 mod stored;
 mod style;
 mod terminal;
@@ -66,6 +66,7 @@ pub use block::{
     TurnEnd, Update,
 };
 pub use call::{call_detail_lines, finished_call_lines, running_call_line};
+pub use cost::{SessionCost, format_money};
 pub use fold::Transcript;
 pub use log::log_line;
 pub use notice::{Verbosity, compacted_by_text, notice_text, question_text, task_text, turn_failure_text};
@@ -73,7 +74,6 @@ pub use page::page_text;
 pub use plain::{PlainForm, PlainOutput, PlainRenderer};
 pub use reasoning::{reasoning_lines, reasoning_summary};
 pub use record_line::record_line;
-pub use spend::{Spend, format_money};
 pub use stored::StoredTranscript;
 pub use style::{Color, Span, Style, StyledLine};
 pub use terminal::{ReasoningDisplay, TerminalRenderer};

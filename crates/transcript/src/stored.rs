@@ -6,8 +6,8 @@ use longhaul_protocol::{
 };
 
 use crate::block::{Block, BlockContent, BlockState, Update};
+use crate::cost::SessionCost;
 use crate::fold::{BlockOrigin, Transcript};
-use crate::spend::Spend;
 
 /// Folds the records of a session into the same updates as [`Transcript`] does with events. Records tell more: the text of inputs
 /// and answers, orders, what a turn spent. A message is one update here, since its deltas are not on record.
@@ -25,7 +25,7 @@ pub struct StoredTranscript {
 struct TurnTotals {
     number: u64,
     steps: u64,
-    spend: Spend,
+    spend: SessionCost,
 }
 
 #[derive(Debug)]

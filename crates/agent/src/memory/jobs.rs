@@ -6,7 +6,7 @@ use longhaul_memory::{BackgroundModel, Consolidation, Extraction, consolidate, m
 use longhaul_model::Model as _;
 use longhaul_protocol::{EventKind, Seq, SessionId, StreamName};
 
-use super::cost::BudgetedModel;
+use super::call_cost::BudgetedModel;
 use crate::runtime::slot::Shared;
 use crate::runtime::{Inner, lock};
 use crate::{Error, Result};

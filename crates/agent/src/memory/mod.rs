@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | `single_flight` | one job at a time for each key; concurrent callers share its result |
 //! | `jobs` | extraction and consolidation: which model, within which budget, who gets the events |
-//! | `cost` | the budget for background calls, and the cost of calls that failed |
+//! | `call_cost` | the budget for background calls, and the cost of calls that failed |
 //! | `scopes` | which sessions share a memory |
 //! | `opening` | the pages that a context begins with |
 //! | `tools` | the memory tools of the model |
@@ -21,7 +21,7 @@
 //! Never: a record that two extracts cover or none does, an item that is read twice, a page of which only a half is written, a turn
 //! that waits for any of this.
 
-mod cost;
+mod call_cost;
 mod jobs;
 mod opening;
 mod scopes;
@@ -38,7 +38,7 @@ use longhaul_memory::{Extraction, PageEdited, PageSet, ScopeKind, UnextractedCou
 use longhaul_protocol::{Seq, SessionId, Speaker};
 use tokio::sync::oneshot;
 
-use cost::UnrecordedCosts;
+use call_cost::UnrecordedCosts;
 pub(crate) use jobs::{check_after_turn, consolidate_if_due, extract_if_idle};
 pub(crate) use opening::memory_for_context;
 pub(crate) use scopes::Scopes;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use longhaul_protocol::{
     At, AttemptEnded, CompactDone, CompactedBy, Record, Seq, StepStarted, TurnStarted, Usage,
 };
-use longhaul_transcript::{Spend, format_count};
+use longhaul_transcript::{SessionCost, format_count};
 
 /// Points of a chart. In a longer session a point stands for several steps.
 const MAX_CHART_POINTS: usize = 800;
@@ -40,7 +40,7 @@ pub(super) struct Figures {
     pub(super) broken: u64,
     pub(super) gone: u64,
     pub(super) damaged: u64,
-    pub(super) spend: Spend,
+    pub(super) spend: SessionCost,
     pub(super) points: Vec<ChartPoint>,
     /// Steps for which a point stands.
     pub(super) steps_per_point: u64,

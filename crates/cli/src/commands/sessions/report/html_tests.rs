@@ -1,5 +1,5 @@
 use longhaul_protocol::{At, Outcome, Role};
-use longhaul_transcript::{Block, BlockContent, BlockState, Spend, TurnEnd, Update};
+use longhaul_transcript::{Block, BlockContent, BlockState, SessionCost, TurnEnd, Update};
 
 use super::super::figures::Figures;
 use super::HtmlPage;
@@ -51,7 +51,7 @@ fn whatever_a_session_says_is_text_in_the_page() {
         code: None,
         took_ms: Some(1),
         steps: 1,
-        spend: Spend::default(),
+        spend: SessionCost::default(),
     };
     let finished = |content| block(BlockState::Finished, content);
     let message = || BlockContent::Message { role: Role::Assistant, text: said() };

@@ -9,7 +9,7 @@ const MAX_COST: f64 = 1e15;
 
 /// Tokens and cost of several attempts. Unknown amounts are not counted, and the text says so.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Spend {
+pub struct SessionCost {
     input: u64,
     output: u64,
     cached: u64,
@@ -21,7 +21,7 @@ pub struct Spend {
     is_reported: bool,
 }
 
-impl Spend {
+impl SessionCost {
     pub fn add(&mut self, usage: &Usage) {
         self.input = self.input.saturating_add(usage.input.unwrap_or(0));
         self.output = self.output.saturating_add(usage.output.unwrap_or(0));
@@ -35,7 +35,7 @@ impl Spend {
 }
 
 /// `1,234 tokens in (1,000 of them cached), 56 out, $0.0123`.
-impl std::fmt::Display for Spend {
+impl std::fmt::Display for SessionCost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.is_reported {
             return f.write_str("tokens not told");
@@ -59,5 +59,5 @@ pub fn format_money(dollars: f64) -> String {
 }
 
 #[cfg(test)]
-#[path = "spend_tests.rs"]
+#[path = "cost_tests.rs"]
 mod tests;

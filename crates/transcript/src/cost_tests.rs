@@ -10,7 +10,7 @@ fn what_is_not_known_is_not_counted_and_that_is_said() {
         cost,
         ..Usage::of(AttemptId::from_bits(1))
     };
-    let mut spend = Spend::default();
+    let mut spend = SessionCost::default();
     assert_eq!(spend.to_string(), "tokens not told");
 
     spend.add(&usage(1_000, Some(0.01)));

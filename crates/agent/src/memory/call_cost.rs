@@ -82,5 +82,5 @@ impl Model for BudgetedModel {
 }
 
 #[cfg(test)]
-#[path = "cost_tests.rs"]
+#[path = "call_cost_tests.rs"]
 mod tests;
