@@ -47,7 +47,7 @@ impl Form {
 }
 
 /// Prints events, and what the program itself has to say between them.
-pub(crate) struct Teller {
+pub(crate) struct EventPrinter {
     printer: Printer,
     transcript: Transcript,
     /// None if events are printed as JSON.
@@ -62,7 +62,7 @@ pub(crate) struct Teller {
     line_is_open: bool,
 }
 
-impl Teller {
+impl EventPrinter {
     pub(crate) fn new(form: Form, verbosity: Verbosity) -> Self {
         let renderer = match form {
             Form::Json => None,

@@ -3,7 +3,7 @@
 use longhaul_agent::{PendingRequest, Request, RequestOutcome, SessionEvents, Watched};
 use longhaul_protocol::{EventKind, Outcome};
 
-use crate::event_printer::Teller;
+use crate::event_printer::EventPrinter;
 use crate::questions::{OpenQuestion, has_terminal, is_settled, yes_or_no};
 use crate::signals::{ExitSignals, SIGINT};
 use crate::tui::chat::{LineEvent, TerminalLines};
@@ -23,7 +23,7 @@ pub(crate) enum StageEnd {
 
 /// Shows the events of a request, and reacts to signals and to what the user types.
 pub(crate) struct EventLoop<'a> {
-    pub(crate) teller: &'a mut Teller,
+    pub(crate) printer: &'a mut EventPrinter,
     pub(crate) signals: &'a mut ExitSignals,
     /// How often the user pressed Ctrl-C.
     pub(crate) interrupts: u32,
@@ -47,8 +47,8 @@ struct RequestView {
 }
 
 impl<'a> EventLoop<'a> {
-    pub(crate) fn new(teller: &'a mut Teller, signals: &'a mut ExitSignals) -> Self {
-        Self { teller, signals, interrupts: 0, ended: Vec::new(), typed: TerminalLines::default() }
+    pub(crate) fn new(printer: &'a mut EventPrinter, signals: &'a mut ExitSignals) -> Self {
+        Self { printer, signals, interrupts: 0, ended: Vec::new(), typed: TerminalLines::default() }
     }
 
     /// Shows what happens until the request is over. The first Ctrl-C cancels the turn, a second one ends this process.
@@ -67,7 +67,7 @@ impl<'a> EventLoop<'a> {
             prompted: None,
             only_settles: matches!(request, Request::Settle),
         };
-        view.asked.iter().for_each(|open| self.teller.aside(&open.shown()));
+        view.asked.iter().for_each(|open| self.printer.aside(&open.shown()));
         loop {
             let can_ask = has_terminal();
             if !view.asked.is_empty() && !can_ask && view.is_accepted {
@@ -86,7 +86,7 @@ impl<'a> EventLoop<'a> {
                     SIGINT if view.turn_is_open => {
                         self.interrupts += 1;
                         pending.cancel();
-                        self.teller.note("ending the turn; Ctrl-C once more leaves at once");
+                        self.printer.note("ending the turn; Ctrl-C once more leaves at once");
                     }
                     // SIGTERM and the like, or Ctrl-C without an open turn: what is open stays open.
                     number => return Ok(StageEnd::Suspended(number)),
@@ -94,7 +94,7 @@ impl<'a> EventLoop<'a> {
                 watched = pending.next() => match watched {
                     Some(watched) => {
                         panics::panic_for_tests(&watched);
-                        self.teller.watched(&watched);
+                        self.printer.watched(&watched);
                         self.note_event(&watched, &mut view);
                         // A user who cancelled the turn does not wait for the tasks.
                         if view.only_settles && self.interrupts > 0 && !view.turn_is_open {
@@ -117,7 +117,7 @@ impl<'a> EventLoop<'a> {
         let first = view.asked.first();
         if first != view.prompted.as_ref() {
             view.prompted = first.cloned();
-            self.teller.raw_aside(ASK);
+            self.printer.raw_aside(ASK);
         }
     }
 
@@ -131,7 +131,7 @@ impl<'a> EventLoop<'a> {
         }
         if let Err(error) = answered {
             // Another client answered first; or the answer was not saved, and the question is asked again.
-            self.teller.note(error);
+            self.printer.note(error);
         }
     }
 

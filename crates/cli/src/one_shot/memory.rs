@@ -14,18 +14,18 @@ pub(super) async fn extract(session: &Session, watch: &mut EventLoop<'_>) -> Opt
         tokio::select! {
             biased;
             number = watch.signals.next() => {
-                watch.teller.note("stopped; what is worth remembering of it is looked for later");
+                watch.printer.note("stopped; what is worth remembering of it is looked for later");
                 return Some(exit::SIGNAL + number);
             }
-            Some(watched) = watcher.next() => watch.teller.watched(&watched),
+            Some(watched) = watcher.next() => watch.printer.watched(&watched),
             extracted = &mut work => break extracted,
         }
     };
     while let Some(watched) = watcher.next_waiting().await {
-        watch.teller.watched(&watched);
+        watch.printer.watched(&watched);
     }
     if let Err(error) = extracted {
-        watch.teller.note(extraction_failed(&error));
+        watch.printer.note(extraction_failed(&error));
     }
     None
 }
@@ -49,7 +49,7 @@ pub(super) async fn extract_in_own_runtime(one_shot: &OneShot<'_>, watch: &mut E
         }
         Ok(None) => None,
         Err(error) => {
-            watch.teller.note(extraction_failed(format_args!("{error:#}")));
+            watch.printer.note(extraction_failed(format_args!("{error:#}")));
             None
         }
     }

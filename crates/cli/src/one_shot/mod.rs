@@ -17,7 +17,7 @@ use crate::args::GlobalArgs;
 use crate::commands::compact::{made_smaller, not_smaller, nothing_to_compact};
 use crate::commands::tasks::registry;
 use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
-use crate::event_printer::{Form, Teller};
+use crate::event_printer::{EventPrinter, Form};
 use crate::one_shot::event_loop::{EventLoop, StageEnd};
 use crate::output::{in_words, note, shortened};
 use crate::questions::{OpenQuestion, has_terminal};
@@ -67,9 +67,9 @@ impl OneShot<'_> {
         }
         // From here on a signal is ours: one that comes while the journal is opened must not be lost.
         let mut signals = ExitSignals::new()?;
-        let mut teller = Teller::new(self.form, Verbosity::from_count(self.globals.verbose));
-        let code = self.see_through(request, &mut EventLoop::new(&mut teller, &mut signals)).await;
-        match teller.finish(&mut signals, *code.as_ref().unwrap_or(&exit::FAILED)).await {
+        let mut printer = EventPrinter::new(self.form, Verbosity::from_count(self.globals.verbose));
+        let code = self.see_through(request, &mut EventLoop::new(&mut printer, &mut signals)).await;
+        match printer.finish(&mut signals, *code.as_ref().unwrap_or(&exit::FAILED)).await {
             Ok(None) => code,
             Ok(Some(error)) => {
                 let show = suggested_command::command(self.globals, &["sessions", "show", &self.key]);
@@ -91,7 +91,7 @@ impl OneShot<'_> {
     async fn see_through(&self, mut request: Request, watch: &mut EventLoop<'_>) -> anyhow::Result<u8> {
         let mut code = exit::DONE;
         if let Some(session) = self.session_elsewhere().await? {
-            self.name_session(&request, watch.teller);
+            self.name_session(&request, watch.printer);
             match self.run_stages(&session, request.clone(), watch).await? {
                 StageOutcome::Abandoned(left, so_far) => (request, code) = (left, so_far),
                 outcome => return self.report_elsewhere(outcome, &request, watch).await,
@@ -106,7 +106,7 @@ impl OneShot<'_> {
         panics::register_runtime(&runtime, suggested_command::resume(self.globals, &self.key));
         let session = runtime.session(&self.key).await?;
         refuse_trashed(&*runtime.journal(), &self.key).await?;
-        self.name_session(&request, watch.teller);
+        self.name_session(&request, watch.printer);
         let mut outcome = self.run_stages(&session, request.clone(), watch).await;
         if let (Stay::ForTasks, Ok(StageOutcome::Done(..exit::SIGNAL))) = (self.stay, &outcome)
             && let Some(by_signal) = memory::extract(&session, watch).await
@@ -123,25 +123,25 @@ impl OneShot<'_> {
         Ok(match outcome? {
             StageOutcome::Done(by_signal) if by_signal > exit::SIGNAL => by_signal,
             StageOutcome::Done(then) => first_failure(code, then),
-            outcome => self.report_suspension(outcome, &request, watch.teller),
+            outcome => self.report_suspension(outcome, &request, watch.printer),
         })
     }
 
     /// Says how the user goes on with what this process leaves open, and returns the exit code.
-    fn report_suspension(&self, outcome: StageOutcome, request: &Request, teller: &mut Teller) -> u8 {
+    fn report_suspension(&self, outcome: StageOutcome, request: &Request, printer: &mut EventPrinter) -> u8 {
         let resume = suggested_command::resume(self.globals, &self.key);
         match outcome {
             StageOutcome::Suspended(number) if matches!(request, Request::Compact(_)) => {
-                teller.note("stopped; the session is as it was");
+                printer.note("stopped; the session is as it was");
                 exit::SIGNAL + number
             }
             StageOutcome::Suspended(number) => {
-                teller.note(format!("suspended; to go on: {resume}"));
+                printer.note(format!("suspended; to go on: {resume}"));
                 exit::SIGNAL + number
             }
             StageOutcome::Asked(open) => {
-                self.say_how_to_answer(&open, teller);
-                teller.note(format!("suspended; then, to go on: {resume}"));
+                self.say_how_to_answer(&open, printer);
+                printer.note(format!("suspended; then, to go on: {resume}"));
                 exit::ASKED
             }
             StageOutcome::Done(code) => code,
@@ -162,7 +162,7 @@ impl OneShot<'_> {
             }
             StageOutcome::Done(code) => code,
             StageOutcome::Suspended(number) => {
-                watch.teller.note(match request {
+                watch.printer.note(match request {
                     Request::Compact(_) => {
                         "the process that runs the session makes it smaller without anybody waiting"
                     }
@@ -171,7 +171,7 @@ impl OneShot<'_> {
                 exit::SIGNAL + number
             }
             StageOutcome::Asked(open) => {
-                self.say_how_to_answer(&open, watch.teller);
+                self.say_how_to_answer(&open, watch.printer);
                 exit::ASKED
             }
             StageOutcome::Abandoned(..) => exit::FAILED,
@@ -194,7 +194,7 @@ impl OneShot<'_> {
             let outcome = match watch.run(&mut events, &stage, open).await? {
                 StageEnd::Suspended(number) if settles => {
                     say_what_ended(watch);
-                    self.say_what_goes_on(session, watch.teller).await?;
+                    self.say_what_goes_on(session, watch.printer).await?;
                     return Ok(StageOutcome::Done(exit::SIGNAL + number));
                 }
                 StageEnd::Suspended(number) => return Ok(StageOutcome::Suspended(number)),
@@ -213,7 +213,7 @@ impl OneShot<'_> {
             let is_given_up = self.stay == Stay::ForTasks && watch.interrupts > 0;
             stage = match self.stay {
                 _ if is_given_up => {
-                    self.say_what_goes_on(session, watch.teller).await?;
+                    self.say_what_goes_on(session, watch.printer).await?;
                     return Ok(StageOutcome::Done(exit::SIGNAL + SIGINT));
                 }
                 Stay::ForTasks if !settles => Request::Settle,
@@ -221,7 +221,7 @@ impl OneShot<'_> {
                 Stay::ForTasks if session.state().await?.turn.is_some() => Request::Resume,
                 _ => {
                     if !matches!(stage, Request::Compact(_)) {
-                        self.say_what_goes_on(session, watch.teller).await?;
+                        self.say_what_goes_on(session, watch.printer).await?;
                     }
                     return Ok(StageOutcome::Done(code));
                 }
@@ -230,9 +230,9 @@ impl OneShot<'_> {
     }
 
     /// Names the session, so that the user can go on with it.
-    fn name_session(&self, request: &Request, teller: &mut Teller) {
+    fn name_session(&self, request: &Request, printer: &mut EventPrinter) {
         if matches!(request, Request::Send(_)) {
-            teller.note(format!("session {}", self.key));
+            printer.note(format!("session {}", self.key));
         }
     }
 
@@ -258,7 +258,7 @@ impl OneShot<'_> {
     ) -> anyhow::Result<u8> {
         Ok(match outcome {
             RequestOutcome::Ended(ended) => {
-                self.say_how_it_ended(ended, session, watch.teller).await?;
+                self.say_how_it_ended(ended, session, watch.printer).await?;
                 match ended.outcome {
                     Outcome::Cancelled if watch.interrupts > 0 => exit::SIGNAL + SIGINT,
                     _ => code_of(ended.outcome, ended.code.as_deref()),
@@ -267,20 +267,20 @@ impl OneShot<'_> {
             // The JSON events have it.
             RequestOutcome::Compacted(_) if self.form == Form::Json => exit::DONE,
             RequestOutcome::Compacted(done) => {
-                watch.teller.outcome(&made_smaller(done));
+                watch.printer.outcome(&made_smaller(done));
                 exit::DONE
             }
             RequestOutcome::NotCompacted(reason) => {
-                watch.teller.note(not_smaller(reason));
+                watch.printer.note(not_smaller(reason));
                 exit::FAILED
             }
             RequestOutcome::Nothing | RequestOutcome::Abandoned if matches!(request, Request::Compact(_)) => {
-                watch.teller.outcome(&nothing_to_compact(&session.state().await?));
+                watch.printer.outcome(&nothing_to_compact(&session.state().await?));
                 exit::DONE
             }
             _ => {
                 let last = session.state().await?.last_outcome;
-                watch.teller.note(nothing_to(request, last));
+                watch.printer.note(nothing_to(request, last));
                 if *request == Request::Resume { exit::DONE } else { exit::FAILED }
             }
         })
@@ -291,17 +291,17 @@ impl OneShot<'_> {
         &self,
         ended: &TurnEnded,
         session: &Session,
-        teller: &mut Teller,
+        printer: &mut EventPrinter,
     ) -> anyhow::Result<()> {
         let Some(what) = event_text::end_of_turn(ended.outcome, ended.error.as_deref()) else {
             return Ok(());
         };
-        teller.note(what);
+        printer.note(what);
         if ended.outcome != Outcome::Cancelled {
-            teller.note(format!("to run it again: {}", self.command("retry")));
+            printer.note(format!("to run it again: {}", self.command("retry")));
         }
         if session.state().await?.interrupted_answer.is_some() {
-            teller.note(format!("to go on from what there was: {}", self.command("continue")));
+            printer.note(format!("to go on from what there was: {}", self.command("continue")));
         }
         Ok(())
     }
@@ -312,14 +312,14 @@ impl OneShot<'_> {
     }
 
     /// Says how the user can answer the open questions.
-    fn say_how_to_answer(&self, open: &[OpenQuestion], teller: &mut Teller) {
+    fn say_how_to_answer(&self, open: &[OpenQuestion], printer: &mut EventPrinter) {
         for open in open {
-            teller.note(format!("to answer: {}  (or no, or why not)", open.command(&self.key)));
+            printer.note(format!("to answer: {}  (or no, or why not)", open.command(&self.key)));
         }
     }
 
     /// K6: says which tasks go on without this process.
-    async fn say_what_goes_on(&self, session: &Session, teller: &mut Teller) -> anyhow::Result<()> {
+    async fn say_what_goes_on(&self, session: &Session, printer: &mut EventPrinter) -> anyhow::Result<()> {
         let state = session.state().await?;
         if state.tasks.running().next().is_none() {
             return Ok(());
@@ -327,7 +327,7 @@ impl OneShot<'_> {
         let Some(id) = session.id() else { return Ok(()) };
         let board = TaskRegistry::new(session.journal().clone(), &self.globals.home_dir()?)?;
         for task in board.of_session(&self.key, id).await?.iter().filter(|task| task.is_running()) {
-            teller.note(goes_on(task));
+            printer.note(goes_on(task));
         }
         Ok(())
     }
@@ -344,7 +344,7 @@ fn say_what_ended(watch: &mut EventLoop<'_>) -> u8 {
     let mut code = exit::DONE;
     for (outcome, reason, error) in std::mem::take(&mut watch.ended) {
         if let Some(what) = event_text::end_of_turn(outcome, error.as_deref()) {
-            watch.teller.note(what);
+            watch.printer.note(what);
         }
         let by_signal = outcome == Outcome::Cancelled && watch.interrupts > 0;
         let next = match by_signal {

@@ -38,7 +38,7 @@ use crate::args::{ChatOptions, GlobalArgs};
 use crate::commands::compact::focus_of;
 use crate::commands::memory::with_canonical_home;
 use crate::commands::tasks::registry::TaskRegistry;
-use crate::event_printer::{Form, Teller};
+use crate::event_printer::{EventPrinter, Form};
 use crate::output::{count, note};
 use crate::questions::OpenQuestion;
 use crate::session_lookup::{key_or_new, refuse_trashed};
@@ -61,7 +61,7 @@ struct Chat<'a> {
     session: Session,
     events: SessionEvents,
     lines: LineSource,
-    teller: Teller,
+    printer: EventPrinter,
     signals: ExitSignals,
     terminal: Terminal,
     board: TaskRegistry,
@@ -123,10 +123,10 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
         let transcript = Transcript::new(size.0, Verbosity::from_count(globals.verbose));
         View::new(size, transcript, InputField::new(history, sources))
     });
-    let teller = match &lines {
-        LineSource::Screen(screen) => Teller::on(screen.handle()),
+    let printer = match &lines {
+        LineSource::Screen(screen) => EventPrinter::on(screen.handle()),
         LineSource::Plain(_) | LineSource::Piped(_) => {
-            Teller::new(Form::of_conversation(), Verbosity::from_count(globals.verbose))
+            EventPrinter::new(Form::of_conversation(), Verbosity::from_count(globals.verbose))
         }
     };
     let mut talk = Chat {
@@ -141,7 +141,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
         lines,
         runtime,
         session,
-        teller,
+        printer,
         signals,
         terminal,
         code: exit::DONE,
@@ -164,7 +164,7 @@ impl Chat<'_> {
 
     /// Waits for the next line, and shows events meanwhile. The error says why there is no line.
     async fn typed(&mut self) -> anyhow::Result<Result<String, ChatStep>> {
-        self.teller.activity(Activity::Idle);
+        self.printer.activity(Activity::Idle);
         let typed = loop {
             if let Some(number) = self.suspended.take() {
                 break Err(ChatStep::Suspend(number));
@@ -190,23 +190,23 @@ impl Chat<'_> {
             };
             self.see_others(&watched).await?;
         };
-        self.teller.prompt_is_over();
+        self.printer.prompt_is_over();
         Ok(typed)
     }
 
     /// Shows the prompt after all output. Does not wait for it: the terminal may be stopped.
     fn show_prompt(&mut self) {
-        if matches!(self.lines, LineSource::Plain(_)) && !self.teller.prompt_stands() {
-            self.teller.raw_aside(PROMPT);
-            self.teller.plain_prompt();
+        if matches!(self.lines, LineSource::Plain(_)) && !self.printer.prompt_stands() {
+            self.printer.raw_aside(PROMPT);
+            self.printer.plain_prompt();
         }
     }
 
     /// Asks a question. Its answer stays out of the history.
     fn ask(&mut self, question: String) {
         match &self.lines {
-            LineSource::Screen(_) => self.teller.tell(ScreenUpdate::Ask(Some(question))),
-            LineSource::Plain(_) | LineSource::Piped(_) => self.teller.raw_aside(&question),
+            LineSource::Screen(_) => self.printer.tell(ScreenUpdate::Ask(Some(question))),
+            LineSource::Plain(_) | LineSource::Piped(_) => self.printer.raw_aside(&question),
         }
     }
 
@@ -214,10 +214,11 @@ impl Chat<'_> {
     async fn begin(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
         match &self.lines {
             LineSource::Screen(_) => {
-                self.teller.aside("Enter sends · Alt-Enter new line · @ file · / command · Esc ends a turn");
+                self.printer.aside("Enter sends · Alt-Enter new line · @ file · / command · Esc ends a turn");
             }
             LineSource::Plain(_) => {
-                self.teller.note("/help lists the commands; Ctrl-C ends a turn, and at the prompt it leaves");
+                self.printer
+                    .note("/help lists the commands; Ctrl-C ends a turn, and at the prompt it leaves");
             }
             LineSource::Piped(_) => {}
         }
@@ -225,7 +226,7 @@ impl Chat<'_> {
         let runtime = self.runtime.clone();
         tokio::spawn(async move { runtime.tidy().await });
         if let Some(why) = self.runtime.not_enforced().await {
-            self.teller.note(event_text::not_enforced(&why));
+            self.printer.note(event_text::not_enforced(&why));
         }
         self.runtime.start_idle().await?;
         self.open(options).await
@@ -239,11 +240,11 @@ impl Chat<'_> {
             turns => format!("{} so far", count(turns, "turn")),
         };
         let (model, _) = self.runtime.model().await;
-        self.teller.note(format!("session {} ({so_far}), with {model}", self.session.key()));
+        self.printer.note(format!("session {} ({so_far}), with {model}", self.session.key()));
         if let Some(id) = self.session.id()
             && let Some(imported) = event_text::imported(&import_mark(&*self.runtime.journal(), id).await?)
         {
-            self.teller.note(format!("this session was imported {imported}"));
+            self.printer.note(format!("this session was imported {imported}"));
         }
         Ok(())
     }
@@ -271,7 +272,7 @@ impl Chat<'_> {
             None => "An input waits for its answer".to_owned(),
         };
         if let Some(holder) = holder {
-            self.teller.note(format!("a turn is run by {holder} just now; what you say joins it"));
+            self.printer.note(format!("a turn is run by {holder} just now; what you say joins it"));
             self.attach().await;
             return Ok(ChatStep::Line);
         }
@@ -285,7 +286,7 @@ impl Chat<'_> {
 
     /// T12: asks the user whether to resume the open turn.
     async fn ask_about(&mut self, open: &str, has_kept_text: bool) -> anyhow::Result<ChatStep> {
-        self.teller.tell(ScreenUpdate::Interrupted);
+        self.printer.tell(ScreenUpdate::Interrupted);
         loop {
             self.ask(format!("{open}. Go on with it? [Y/n] "));
             let Self { lines, signals, .. } = self;
@@ -294,7 +295,7 @@ impl Chat<'_> {
                 number = signals.next() => Err(number),
                 typed = lines.next() => match typed {
                     LineEvent::Escape => {
-                        self.teller.note(RESUME_HELP);
+                        self.printer.note(RESUME_HELP);
                         continue;
                     }
                     typed => Ok(line_of(typed)),
@@ -308,12 +309,12 @@ impl Chat<'_> {
             match answer.trim().to_lowercase().as_str() {
                 "" | "y" | "yes" => {
                     if has_kept_text {
-                        self.teller.aside("[the answer is asked for again]");
+                        self.printer.aside("[the answer is asked for again]");
                     }
                     return self.turn(Request::Resume).await;
                 }
                 "n" | "no" => return self.discard().await,
-                _ => self.teller.note(RESUME_HELP),
+                _ => self.printer.note(RESUME_HELP),
             }
         }
     }
@@ -330,12 +331,12 @@ impl Chat<'_> {
     async fn join_or_leave(&mut self, open: &str) -> anyhow::Result<ChatStep> {
         match self.typed().await? {
             Ok(line) => {
-                self.teller.note(format!("{open}; what is entered joins it"));
+                self.printer.note(format!("{open}; what is entered joins it"));
                 self.entered(&line).await
             }
             Err(ChatStep::Leave) if !self.questions.is_empty() => Ok(self.leave_asked()),
             Err(ChatStep::Leave) => {
-                self.teller.note(format!("{open}; to go on: {}", self.resume()));
+                self.printer.note(format!("{open}; to go on: {}", self.resume()));
                 self.code = exit::BAD_USAGE;
                 Ok(ChatStep::Leave)
             }
@@ -358,7 +359,7 @@ impl Chat<'_> {
                 }
             }
             SlashInput::Mistake(words) => {
-                self.teller.note(words);
+                self.printer.note(words);
                 Ok(ChatStep::Line)
             }
             SlashInput::Command(row, arguments) => match row.action {
@@ -367,7 +368,7 @@ impl Chat<'_> {
                 SlashAction::Exit => Ok(ChatStep::Leave),
                 SlashAction::Cancel => {
                     if !self.end_turn().await? {
-                        self.teller.note("no turn is running");
+                        self.printer.note("no turn is running");
                     }
                     Ok(ChatStep::Line)
                 }
@@ -418,7 +419,7 @@ impl Chat<'_> {
     /// Notes the error of a command. It does not end the chat.
     fn or_note(&mut self, next: anyhow::Result<ChatStep>) -> anyhow::Result<ChatStep> {
         next.or_else(|error| {
-            self.teller.note(format!("{error:#}"));
+            self.printer.note(format!("{error:#}"));
             Ok(ChatStep::Line)
         })
     }
@@ -427,7 +428,7 @@ impl Chat<'_> {
     async fn end_turn(&mut self) -> anyhow::Result<bool> {
         let has_ended = self.session.cancel().await?.is_some();
         if has_ended {
-            self.teller.note("the turn is cancelled");
+            self.printer.note("the turn is cancelled");
         }
         Ok(has_ended)
     }
@@ -514,7 +515,7 @@ impl Chat<'_> {
             }
             Err(error) => (exit::FAILED, String::new(), Some(error)),
         };
-        let finished = self.teller.finish(&mut self.signals, code).await;
+        let finished = self.printer.finish(&mut self.signals, code).await;
         self.terminal.restore();
         // After the screen, and so in one piece: a command that is broken into rows can't be copied.
         if is_stored && !last.is_empty() {
@@ -545,7 +546,7 @@ impl Chat<'_> {
 
     /// Ends the process at once after a second signal. What is committed stays.
     async fn leave_at_once(&mut self, number: u8) -> ! {
-        let _ = tokio::time::timeout(RESTORE_TIMEOUT, self.teller.give_back()).await;
+        let _ = tokio::time::timeout(RESTORE_TIMEOUT, self.printer.give_back()).await;
         self.terminal.restore();
         if self.session.id().is_some() {
             let last = format!("what was under way is left as it is; to see it through: {}", self.resume());

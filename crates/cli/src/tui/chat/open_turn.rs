@@ -43,12 +43,12 @@ impl Chat<'_> {
             let kind = EventKind::Partial { attempt, text };
             self.see(&Watched::Event(self.live(turn.number, kind)));
             // The text is whole now, and what is said next stands below it.
-            self.teller.tell(ScreenUpdate::Interrupted);
-            self.teller.aside("[interrupted here]");
+            self.printer.tell(ScreenUpdate::Interrupted);
+            self.printer.aside("[interrupted here]");
         }
         for call in turn.calls.iter().filter(|call| call.is_open()) {
             let (name, arguments) = (shortened(&call.name, 60), shortened(&call.arguments, 200));
-            self.teller.aside(&format!("· {name} {arguments} [had started]"));
+            self.printer.aside(&format!("· {name} {arguments} [had started]"));
         }
         has_text
     }
@@ -64,7 +64,7 @@ impl Chat<'_> {
             && let EventKind::InputTaken { .. } = event.kind
             && let Some(text) = self.events.new_input(event.seq).await?
         {
-            self.teller.tell(ScreenUpdate::Entered(text));
+            self.printer.tell(ScreenUpdate::Entered(text));
         }
         self.see(watched);
         Ok(())

@@ -25,32 +25,32 @@ impl Chat<'_> {
         if self.questions.is_empty() {
             return;
         }
-        self.questions.iter().for_each(|open| self.teller.aside(&open.shown()));
+        self.questions.iter().for_each(|open| self.printer.aside(&open.shown()));
         self.say_how();
     }
 
     /// Says how to answer. The screen shows it as long as a question is open.
     fn say_how(&mut self) {
         match self.lines {
-            LineSource::Screen(_) => self.teller.tell(ScreenUpdate::Questions(self.questions.clone())),
-            LineSource::Plain(_) | LineSource::Piped(_) => self.teller.note(HOW),
+            LineSource::Screen(_) => self.printer.tell(ScreenUpdate::Questions(self.questions.clone())),
+            LineSource::Plain(_) | LineSource::Piped(_) => self.printer.note(HOW),
         }
     }
 
     /// Shows an event, and keeps track of the open questions.
     pub(super) fn see(&mut self, watched: &Watched) {
-        let Watched::Event(event) = watched else { return self.teller.watched(watched) };
+        let Watched::Event(event) = watched else { return self.printer.watched(watched) };
         if !self.events.is_new(event) {
             return;
         }
-        self.teller.watched(watched);
+        self.printer.watched(watched);
         match &event.kind {
             EventKind::Question { id, text } if self.questions.iter().all(|open| open.id != *id) => {
                 self.questions.push(OpenQuestion { id: *id, text: text.clone() });
                 self.say_how();
             }
             EventKind::Warning { code, .. } if code == "abandoned" => {
-                self.teller.note("/continue goes on with it, and so does what you say");
+                self.printer.note("/continue goes on with it, and so does what you say");
             }
             EventKind::Answered { id } => self.questions.retain(|open| open.id != *id),
             EventKind::TurnEnded { .. } => self.questions.clear(),
@@ -72,14 +72,16 @@ impl Chat<'_> {
         let named = find(self.questions.iter().map(|open| open.id), first);
         let (question, words) = match (named, &self.questions[..]) {
             _ if arguments.is_empty() => {
-                return self.teller.note("what is the answer? /answer [ID] yes|no|TEXT");
+                return self.printer.note("what is the answer? /answer [ID] yes|no|TEXT");
             }
             (IdMatch::One(id), _) if !rest.trim().is_empty() => (id, rest.trim()),
-            (_, []) => return self.teller.note("no question is open"),
+            (_, []) => return self.printer.note("no question is open"),
             (_, [only]) => (only.id, arguments),
             (_, several) => {
                 let ids: Vec<String> = several.iter().map(|open| open.id.to_string()).collect();
-                return self.teller.note(format!("several questions are open; name one: {}", ids.join(", ")));
+                return self
+                    .printer
+                    .note(format!("several questions are open; name one: {}", ids.join(", ")));
             }
         };
         self.reply(question, yes_or_no(words).unwrap_or(words)).await;
@@ -91,8 +93,8 @@ impl Chat<'_> {
             self.questions.retain(|open| open.id != question);
         }
         match answered {
-            Ok(()) => self.teller.note(format!("answered: {}", shortened(words, 80))),
-            Err(error) => self.teller.note(error),
+            Ok(()) => self.printer.note(format!("answered: {}", shortened(words, 80))),
+            Err(error) => self.printer.note(error),
         }
     }
 
@@ -100,9 +102,9 @@ impl Chat<'_> {
     pub(super) fn leave_asked(&mut self) -> ChatStep {
         let key = self.session.key().to_owned();
         for open in &self.questions {
-            self.teller.note(format!("to answer: {}  (or no, or why not)", open.command(&key)));
+            self.printer.note(format!("to answer: {}  (or no, or why not)", open.command(&key)));
         }
-        self.teller.note(format!("then, to go on: {}", self.resume()));
+        self.printer.note(format!("then, to go on: {}", self.resume()));
         self.code = exit::ASKED;
         ChatStep::Leave
     }

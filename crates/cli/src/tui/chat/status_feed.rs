@@ -39,7 +39,7 @@ impl Chat<'_> {
         let saved = if state.head > 0 { SaveState::All } else { SaveState::Nothing };
         let used = (state.head > 0).then(|| report.tokens());
         let window = report.window.map(|window| window.tokens);
-        self.teller.facts(StatusFacts { model: report.model, window, used, cost: 0.0, saved });
+        self.printer.facts(StatusFacts { model: report.model, window, used, cost: 0.0, saved });
         let feed = TaskFeed {
             board: self.board.clone(),
             redactor: self.runtime.redactor().clone(),

@@ -56,7 +56,7 @@ impl Chat<'_> {
     /// Sees a turn through, and what was said while it ran.
     pub(super) async fn turn(&mut self, request: Request) -> anyhow::Result<ChatStep> {
         if let Err(error) = refuse_trashed(&*self.runtime.journal(), self.session.key()).await {
-            self.teller.note(format!("{error:#}"));
+            self.printer.note(format!("{error:#}"));
             self.code = exit::BAD_USAGE;
             return Ok(ChatStep::Line);
         }
@@ -77,11 +77,11 @@ impl Chat<'_> {
                     if matches!(request, Request::Compact(_)) =>
                 {
                     let state = self.session.state().await?;
-                    self.teller.note(nothing_to_compact(&state));
+                    self.printer.note(nothing_to_compact(&state));
                 }
                 RequestOutcome::Nothing | RequestOutcome::Abandoned if is_first => {
                     let last = self.session.state().await?.last_outcome;
-                    self.teller.note(nothing_to(&request, last));
+                    self.printer.note(nothing_to(&request, last));
                 }
                 RequestOutcome::Nothing | RequestOutcome::Abandoned | RequestOutcome::Settled(_) => {}
             }
@@ -101,7 +101,7 @@ impl Chat<'_> {
     ) -> anyhow::Result<Result<RequestOutcome, ChatStep>> {
         let mut pending = self.events.begin(request.clone());
         meanwhile.is_accepted = !matches!(request, Request::Send(_));
-        self.teller.activity(Activity::Turn);
+        self.printer.activity(Activity::Turn);
         let accepted_by = Instant::now() + ACCEPTED_WITHIN;
         if let Request::Send(_) = request {
             self.show_questions();
@@ -135,13 +135,13 @@ impl Chat<'_> {
                     meanwhile.is_accepted = true;
                 }
                 typed = typing, if meanwhile.is_accepted && heeds_keys => match typed {
-                    LineEvent::Line(_) if meanwhile.leaves => self.teller.note(LEAVING),
+                    LineEvent::Line(_) if meanwhile.leaves => self.printer.note(LEAVING),
                     LineEvent::Line(line) => self.heed(&line, &mut pending, meanwhile).await?,
                     // It leaves when the turn has ended by itself.
                     LineEvent::End => {
                         meanwhile.leaves = true;
                         if let LineSource::Screen(_) = self.lines {
-                            self.teller.note("this leaves when the turn has ended; Ctrl-C ends it now");
+                            self.printer.note("this leaves when the turn has ended; Ctrl-C ends it now");
                         }
                     }
                     LineEvent::Interrupt => self.interrupted(&mut pending, meanwhile).await,
@@ -155,11 +155,11 @@ impl Chat<'_> {
             }
         }
         self.end_countdown(meanwhile);
-        self.teller.activity(Activity::Idle);
+        self.printer.activity(Activity::Idle);
         Ok(Ok(match self.events.finish(pending).await {
             Ok(outcome) => outcome,
             Err(error) => {
-                self.teller.note(error);
+                self.printer.note(error);
                 self.code = exit::FAILED;
                 return Ok(Err(if meanwhile.leaves { ChatStep::Leave } else { ChatStep::Line }));
             }
@@ -209,12 +209,12 @@ impl Chat<'_> {
         // One that is longer than the terminal is wide could not be written over.
         let line = format!("\r{}\x1b[K", shortened(&text, Terminal::width().saturating_sub(2)));
         countdown.next = now + Duration::from_secs(1);
-        self.teller.raw_aside(&line);
+        self.printer.raw_aside(&line);
     }
 
     fn end_countdown(&mut self, meanwhile: &mut Meanwhile) {
         if meanwhile.countdown.take().is_some() {
-            self.teller.raw_aside("\r\x1b[K");
+            self.printer.raw_aside("\r\x1b[K");
         }
     }
 
@@ -231,18 +231,18 @@ impl Chat<'_> {
         }
         match entry {
             SlashInput::Nothing => {}
-            SlashInput::Mistake(words) => self.teller.note(words),
+            SlashInput::Mistake(words) => self.printer.note(words),
             SlashInput::Say(text) if self.takes_for_answer(&text).await => {}
             SlashInput::Say(text) => {
                 let input = Input { id: InputId::generate(), text, images: vec![], mode: JoinMode::Join };
                 match self.session.put(input, None).await {
                     Ok(_) => meanwhile.said_more = true,
-                    Err(error) => self.teller.note(error),
+                    Err(error) => self.printer.note(error),
                 }
                 self.show_questions();
             }
             SlashInput::Command(SlashCommand { name, when: Availability::BetweenTurns, .. }, _) => {
-                self.teller.note(format!("{name} is for between turns; Ctrl-C ends this one"));
+                self.printer.note(format!("{name} is for between turns; Ctrl-C ends this one"));
             }
             SlashInput::Command(row, arguments) => match row.action {
                 SlashAction::Cancel => {
@@ -286,9 +286,9 @@ impl Chat<'_> {
         if self.session.state().await?.interrupted_answer.is_some() {
             ways.push("/continue goes on from what there was");
         }
-        self.teller.note(what);
+        self.printer.note(what);
         if !ways.is_empty() {
-            self.teller.note(ways.join(", "));
+            self.printer.note(ways.join(", "));
         }
         Ok(())
     }

@@ -12,14 +12,14 @@ impl Chat<'_> {
     /// `/clear`: a new session for the folder.
     pub(crate) async fn clear(&mut self) -> anyhow::Result<ChatStep> {
         if self.session.id().is_none() {
-            self.teller.note("this session is new already");
+            self.printer.note("this session is new already");
             return Ok(ChatStep::Line);
         }
         let before = self.session.key().to_owned();
         let key =
             folder_session::free_key(&*self.runtime.journal(), folder_session::key_of(&self.config.work_dir))
                 .await?;
-        self.teller.note(format!("{before} is saved; /session resume {before} goes back to it"));
+        self.printer.note(format!("{before} is saved; /session resume {before} goes back to it"));
         self.switch_to(&key).await
     }
 
@@ -31,7 +31,7 @@ impl Chat<'_> {
         self.session = session;
         panics::register_runtime(&self.runtime, self.resume());
         self.questions.clear();
-        self.teller.tell(ScreenUpdate::SessionChanged);
+        self.printer.tell(ScreenUpdate::SessionChanged);
         self.note_session().await?;
         // Boxed, since opening may switch again.
         Box::pin(self.open(&ChatOptions::default())).await

@@ -18,20 +18,20 @@ impl Chat<'_> {
     /// Runs the command and notes its error.
     pub(crate) async fn info_command(&mut self, action: SlashAction, arguments: &str) {
         if let Err(error) = self.show_or_do(action, arguments).await {
-            self.teller.note(format!("{error:#}"));
+            self.printer.note(format!("{error:#}"));
         }
     }
 
     async fn show_or_do(&mut self, action: SlashAction, arguments: &str) -> anyhow::Result<()> {
         match action {
-            SlashAction::Help => self.teller.page(&help()),
+            SlashAction::Help => self.printer.page(&help()),
             SlashAction::Status => {
                 let status = self.status().await?;
-                self.teller.page(&status.lines().join("\n"));
+                self.printer.page(&status.lines().join("\n"));
             }
             SlashAction::Context => {
                 let context = self.context().await?;
-                self.teller.page(&context.lines().join("\n"));
+                self.printer.page(&context.lines().join("\n"));
             }
             SlashAction::Compact => self.compact_later(arguments).await?,
             SlashAction::Model if arguments.is_empty() => {
@@ -39,14 +39,14 @@ impl Chat<'_> {
                 let window = facts.window.map(|window| {
                     format!(": {} tokens of context, {}", grouped(window.tokens), window.source)
                 });
-                self.teller.note(format!("{name}{}", window.unwrap_or_default()));
+                self.printer.note(format!("{name}{}", window.unwrap_or_default()));
             }
             SlashAction::Model => match self.runtime.use_model(arguments) {
                 Ok(()) => {
                     let name = shortened(arguments, 100);
-                    self.teller.note(format!("{name} answers from the next request on"));
+                    self.printer.note(format!("{name} answers from the next request on"));
                 }
-                Err(error) => self.teller.note(error),
+                Err(error) => self.printer.note(error),
             },
             SlashAction::Retry
             | SlashAction::Continue
@@ -71,7 +71,7 @@ impl Chat<'_> {
         let order = Order { id: OrderId::generate(), kind: OrderKind::Compact { focus: focus_of(focus) } };
         let record = self.runtime.redactor().redact_record(InboxRecord::Order(order).encode());
         put(&*self.runtime.journal(), id, record).await?;
-        self.teller.note("the context will be made smaller before the next step");
+        self.printer.note("the context will be made smaller before the next step");
         Ok(())
     }
 
@@ -79,7 +79,7 @@ impl Chat<'_> {
     async fn doctor(&mut self) -> anyhow::Result<()> {
         let findings = doctor::run_checks(self.globals).await?;
         let lines: Vec<String> = findings.iter().map(doctor::Finding::line).collect();
-        self.teller.page(&lines.join("\n"));
+        self.printer.page(&lines.join("\n"));
         Ok(())
     }
 

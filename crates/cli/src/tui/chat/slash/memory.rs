@@ -32,8 +32,8 @@ pub(crate) async fn finish_extraction(work: &mut Option<ExtractionTask>) -> Extr
 impl Chat<'_> {
     pub(crate) async fn memory_command(&mut self, arguments: &str) {
         match self.memory_lines(arguments).await {
-            Ok(lines) => self.teller.page(&safe(&lines.join("\n"))),
-            Err(error) => self.teller.note(format!("{error:#}")),
+            Ok(lines) => self.printer.page(&safe(&lines.join("\n"))),
+            Err(error) => self.printer.note(format!("{error:#}")),
         }
     }
 
@@ -76,21 +76,21 @@ impl Chat<'_> {
             return self.remember(text).await;
         }
         if self.config.settings.memory.extract_at_tokens == 0 {
-            return self.teller.note(EXTRACTION_OFF);
+            return self.printer.note(EXTRACTION_OFF);
         }
         let mut going = self.remembering.take().unwrap_or_else(|| {
             let session = self.session.clone();
             tokio::spawn(async move { session.extract().await })
         });
         if moment == TurnPhase::DuringTurn {
-            self.teller.note("what is new in this session is gone through; the turn goes on meanwhile");
+            self.printer.note("what is new in this session is gone through; the turn goes on meanwhile");
             self.remembering = Some(going);
             return;
         }
         tokio::select! {
             biased;
             number = self.signals.next() => {
-                self.teller.note("it goes on while you do");
+                self.printer.note("it goes on while you do");
                 self.remembering = Some(going);
                 // Any other signal suspends the chat; the prompt loop sees it next.
                 self.suspended = (number != SIGINT).then_some(number);
@@ -102,25 +102,25 @@ impl Chat<'_> {
     async fn remember(&mut self, text: &str) {
         let changed = match self.session.remember(text).await {
             Ok(changed) => changed,
-            Err(error) => return self.teller.note(error),
+            Err(error) => return self.printer.note(error),
         };
         match self.memory().await {
             Ok(memory) => {
-                self.teller.note(remember::remembered(&changed, &memory.flag()));
-                memory.write_files().await.iter().for_each(|left| self.teller.note(left));
+                self.printer.note(remember::remembered(&changed, &memory.flag()));
+                memory.write_files().await.iter().for_each(|left| self.printer.note(left));
             }
-            Err(error) => self.teller.note(format!("{error:#}")),
+            Err(error) => self.printer.note(format!("{error:#}")),
         }
     }
 
     pub(crate) fn note_extraction(&mut self, done: ExtractionResult) {
         match done {
             // Refused items were noted as events.
-            Ok(Ok(extracted)) => self.teller.note(remember::describe_extraction(extracted.as_ref())),
+            Ok(Ok(extracted)) => self.printer.note(remember::describe_extraction(extracted.as_ref())),
             Ok(Err(error)) => {
-                self.teller.note(format!("{error}; the session is as it was, and is gone through later"));
+                self.printer.note(format!("{error}; the session is as it was, and is gone through later"));
             }
-            Err(error) => self.teller.note(error),
+            Err(error) => self.printer.note(error),
         }
     }
 }

@@ -36,7 +36,7 @@ impl Chat<'_> {
         let rest = rest.trim();
         let is_for_later = matches!(command, "resume" | "fork" | "delete" | "rename" | "prune");
         if is_for_later && moment == TurnPhase::DuringTurn {
-            self.teller.note(format!("/session {command} is for between turns; Ctrl-C ends this one"));
+            self.printer.note(format!("/session {command} is for between turns; Ctrl-C ends this one"));
             return Ok(ChatStep::Line);
         }
         let next = match (command, rest) {
@@ -53,33 +53,33 @@ impl Chat<'_> {
     async fn session_subcommand(&mut self, command: &str, rest: &str) -> anyhow::Result<()> {
         let (journal, key) = (self.runtime.journal(), self.session.key().to_owned());
         match (command, rest) {
-            ("pin" | "unpin", "") if self.session.id().is_none() => self.teller.note(NEW),
+            ("pin" | "unpin", "") if self.session.id().is_none() => self.printer.note(NEW),
             ("pin", "") => {
                 pin_session(&*journal, &key).await?;
-                self.teller.note(format!("{key} is pinned: no retention touches it"));
+                self.printer.note(format!("{key} is pinned: no retention touches it"));
             }
             ("unpin", "") => {
                 unpin_session(&*journal, &key).await?;
-                self.teller.note(format!("{key} is not pinned any more"));
+                self.printer.note(format!("{key} is not pinned any more"));
             }
             ("", "") => self.show_session().await?,
             ("list", words) => match list(&*journal, words, SessionFilter::Usual).await? {
-                listed if listed.is_empty() => self.teller.note("no session has that"),
-                listed => self.teller.page(&table(&listed, now()).join("\n")),
+                listed if listed.is_empty() => self.printer.note("no session has that"),
+                listed => self.printer.page(&table(&listed, now()).join("\n")),
             },
-            ("export", _) if self.session.id().is_none() => self.teller.note(NEW),
+            ("export", _) if self.session.id().is_none() => self.printer.note(NEW),
             ("export", file) if !file.is_empty() => {
                 let work_dir = self.session.state().await?.created.and_then(|created| created.work_dir);
                 let path = destination(&self.globals.home_dir()?, work_dir.as_deref(), Path::new(file))?;
                 let exported = export_to(&*journal, &key, &path).await?;
-                self.teller.note(format!("exported {} to {}", describe_export(&exported), path.printable()));
+                self.printer.note(format!("exported {} to {}", describe_export(&exported), path.printable()));
             }
             ("prune", "" | "--dry-run") => {
                 let mode = if rest.is_empty() { Mode::ForReal } else { Mode::DryRun };
                 let pruning = self.runtime.prune(mode).await?;
-                self.teller.page(&pruned_lines(&pruning, mode).join("\n"));
+                self.printer.page(&pruned_lines(&pruning, mode).join("\n"));
             }
-            _ => self.teller.note(format!("that is not how it is used: {USAGE}")),
+            _ => self.printer.note(format!("that is not how it is used: {USAGE}")),
         }
         Ok(())
     }
@@ -92,7 +92,7 @@ impl Chat<'_> {
             None => None,
         };
         let status = self.status().await?;
-        self.teller.page(&session_lines(&status, about.as_ref()).join("\n"));
+        self.printer.page(&session_lines(&status, about.as_ref()).join("\n"));
         Ok(())
     }
 
@@ -102,9 +102,9 @@ impl Chat<'_> {
         match journal.session(self.session.key()).await? {
             Some(entry) => {
                 let saved = check_saved(&*journal, &entry).await?;
-                self.teller.page(&saved.lines().join("\n"));
+                self.printer.page(&saved.lines().join("\n"));
             }
-            None => self.teller.note(NEW),
+            None => self.printer.note(NEW),
         }
         Ok(())
     }
@@ -119,7 +119,7 @@ impl Chat<'_> {
             key => find_session(&*self.runtime.journal(), key).await?.key,
         };
         if key == self.session.key() {
-            self.teller.note(format!("this is {key} already"));
+            self.printer.note(format!("this is {key} already"));
             return Ok(ChatStep::Line);
         }
         self.switch_to(&key).await
@@ -129,8 +129,8 @@ impl Chat<'_> {
     async fn pick_session(&mut self) -> anyhow::Result<Option<String>> {
         let listed = list(&*self.runtime.journal(), "", SessionFilter::Usual).await?;
         let LineSource::Screen(screen) = &self.lines else {
-            self.teller.page(&table(&listed, now()).join("\n"));
-            self.teller.note("which one? /session resume KEY");
+            self.printer.page(&table(&listed, now()).join("\n"));
+            self.printer.note("which one? /session resume KEY");
             return Ok(None);
         };
         let item = |listed: &SessionSummary| {
@@ -163,14 +163,14 @@ impl Chat<'_> {
     /// `/fork [SEQ]`: the conversation goes on in the copy.
     pub(crate) async fn fork(&mut self, at: &str) -> anyhow::Result<ChatStep> {
         if self.session.id().is_none() {
-            self.teller.note(NEW);
+            self.printer.note(NEW);
             return Ok(ChatStep::Line);
         }
         let at = match at.parse() {
             Ok(seq) => Some(seq),
             Err(_) if at.is_empty() => None,
             Err(_) => {
-                self.teller.note(
+                self.printer.note(
                     "a session is forked at a record: /fork SEQ, as longhaul sessions show numbers them",
                 );
                 return Ok(ChatStep::Line);
@@ -180,18 +180,18 @@ impl Chat<'_> {
         let forked = match fork_as(&*self.runtime.journal(), &before, at, None).await {
             Ok(forked) => forked,
             Err(error) => {
-                self.teller.note(format!("{error:#}"));
+                self.printer.note(format!("{error:#}"));
                 return Ok(ChatStep::Line);
             }
         };
         let lines = forked_lines(&before, &forked, &self.come_back_to(&forked.key));
-        self.teller.page(&lines.join("\n"));
+        self.printer.page(&lines.join("\n"));
         self.switch_to(&forked.key).await
     }
 
     async fn rename(&mut self, to: &str) -> anyhow::Result<ChatStep> {
         if self.session.id().is_none() {
-            self.teller.note(NEW);
+            self.printer.note(NEW);
             return Ok(ChatStep::Line);
         }
         // The session is opened again under its new key.
@@ -203,14 +203,14 @@ impl Chat<'_> {
     /// `/session delete`: into the trash; the conversation goes on in a new one.
     async fn delete(&mut self) -> anyhow::Result<ChatStep> {
         if self.session.id().is_none() {
-            self.teller.note(NEW);
+            self.printer.note(NEW);
             return Ok(ChatStep::Line);
         }
         let key = self.session.key().to_owned();
         self.session.release().await;
         trash_session(&*self.runtime.journal(), &key).await?;
         let restore = suggested_command::command(self.globals, &["sessions", "restore", &key]);
-        self.teller.note(format!("{key} is in the trash for 14 days: {restore}"));
+        self.printer.note(format!("{key} is in the trash for 14 days: {restore}"));
         let key =
             folder_session::free_key(&*self.runtime.journal(), folder_session::key_of(&self.config.work_dir))
                 .await?;

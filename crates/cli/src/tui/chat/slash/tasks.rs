@@ -39,16 +39,16 @@ impl Chat<'_> {
             (["follow", name], TurnPhase::DuringTurn) => {
                 let hint =
                     format!("a task is followed between turns; /tasks output {name} shows what is there");
-                self.teller.note(hint);
+                self.printer.note(hint);
                 Ok(())
             }
             _ => {
-                self.teller.note(format!("that is not how it is used: {USAGE}"));
+                self.printer.note(format!("that is not how it is used: {USAGE}"));
                 Ok(())
             }
         };
         if let Err(error) = done {
-            self.teller.note(format!("{error:#}"));
+            self.printer.note(format!("{error:#}"));
         }
         Ok(())
     }
@@ -59,8 +59,8 @@ impl Chat<'_> {
             None => vec![],
         };
         match listed.is_empty() {
-            true => self.teller.note("this session has no tasks"),
-            false => self.teller.page(&table(&listed).join("\n")),
+            true => self.printer.note("this session has no tasks"),
+            false => self.printer.page(&table(&listed).join("\n")),
         }
         Ok(())
     }
@@ -75,7 +75,7 @@ impl Chat<'_> {
         let printed = output.printed()?;
         let from = printed.saturating_sub(MAX_OUTPUT_BYTES);
         let id = short(task.id());
-        self.teller.note(match from {
+        self.printer.note(match from {
             0 => format!("task {id} has printed {} bytes", grouped(printed)),
             _ => format!(
                 "the last of {} bytes of task {id}; longhaul tasks output {id} has all",
@@ -83,15 +83,15 @@ impl Chat<'_> {
             ),
         });
         let filter = OutputFilter::new(self.runtime.redactor(), Audience::Person);
-        let teller = &mut self.teller;
+        let printer = &mut self.printer;
         let mut write = |chunk| {
-            show(teller, chunk);
+            show(printer, chunk);
             Ok(())
         };
         let mut reader = OutputReader::new(output, from, filter, &mut write)?;
         reader.read_until(printed)?;
         reader.finish()?;
-        self.teller.close_line();
+        self.printer.close_line();
         Ok(())
     }
 
@@ -101,7 +101,7 @@ impl Chat<'_> {
         let (tasks, id) = (Arc::clone(self.board.tasks()?), task.id());
         spawn_blocking(move || tasks.kill(id)).await??;
         task.now = self.board.condition(&task).await?;
-        self.teller.note(describe_killed(&task, was_running, had_left));
+        self.printer.note(describe_killed(&task, was_running, had_left));
         Ok(())
     }
 
@@ -109,11 +109,11 @@ impl Chat<'_> {
     async fn follow_task(&mut self, name: &str) -> anyhow::Result<()> {
         let task = self.task(name).await?;
         let output = self.board.tasks()?.output(task.id())?;
-        self.teller.note("Ctrl-C stops following; the task goes on");
+        self.printer.note("Ctrl-C stops following; the task goes on");
         let filter = OutputFilter::new(self.runtime.redactor(), Audience::Person);
-        let Self { teller, board, signals, .. } = self;
+        let Self { printer, board, signals, .. } = self;
         let mut write = |chunk| {
-            show(teller, chunk);
+            show(printer, chunk);
             Ok(())
         };
         let mut reader = OutputReader::new(output, 0, filter, &mut write)?;
@@ -127,11 +127,11 @@ impl Chat<'_> {
                 followed?;
                 reader.finish()?;
                 let now = board.condition(&task).await?;
-                self.teller.close_line();
-                self.teller.note(event_text::task(task.id(), now.status, now.exit_code));
+                self.printer.close_line();
+                self.printer.note(event_text::task(task.id(), now.status, now.exit_code));
             }
         }
-        self.teller.close_line();
+        self.printer.close_line();
         Ok(())
     }
 
@@ -147,13 +147,13 @@ impl Chat<'_> {
     pub(crate) async fn note_running_tasks(&mut self) {
         let Some(id) = self.session.id() else { return };
         let tasks = running_tasks(&self.board, self.session.key(), id).await.unwrap_or_default();
-        tasks.iter().for_each(|task| self.teller.note(goes_on(task)));
+        tasks.iter().for_each(|task| self.printer.note(goes_on(task)));
     }
 }
 
-fn show(teller: &mut crate::event_printer::Teller, chunk: OutputChunk) {
+fn show(printer: &mut crate::event_printer::EventPrinter, chunk: OutputChunk) {
     match chunk {
-        OutputChunk::Bytes(bytes) => teller.printed(&String::from_utf8_lossy(&bytes)),
-        OutputChunk::Dropped(range) => teller.note(event_text::dropped(&range)),
+        OutputChunk::Bytes(bytes) => printer.printed(&String::from_utf8_lossy(&bytes)),
+        OutputChunk::Dropped(range) => printer.note(event_text::dropped(&range)),
     }
 }
