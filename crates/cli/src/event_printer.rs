@@ -8,7 +8,7 @@ use longhaul_protocol::Event;
 use longhaul_transcript::{PlainForm, PlainOutput, PlainRenderer, Transcript, Verbosity};
 
 use crate::exit;
-use crate::output::safe;
+use crate::output::sanitize;
 use crate::printer::Printer;
 use crate::signals::ExitSignals;
 use crate::tui::{Activity, ScreenHandle, ScreenUpdate, StatusFacts};
@@ -210,7 +210,7 @@ impl EventPrinter {
         match self.renderer {
             _ if self.screen.is_some() => self.tell(ScreenUpdate::Printed(text.to_owned())),
             None => self.note(text),
-            Some(_) => self.line_out(&safe(text)),
+            Some(_) => self.line_out(&sanitize(text)),
         }
     }
 
@@ -237,7 +237,7 @@ impl EventPrinter {
         if self.screen.is_some() {
             return self.tell(ScreenUpdate::Note(text.to_string()));
         }
-        self.aside(&safe(&format!("longhaul: {text}")));
+        self.aside(&sanitize(&format!("longhaul: {text}")));
     }
 
     /// Prints text beside the answer that is no whole line.

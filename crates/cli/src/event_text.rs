@@ -8,20 +8,22 @@ pub(crate) use longhaul_transcript::{
     turn_failure_text as end_of_turn,
 };
 
-use crate::output::grouped;
+use crate::output::format_number;
 
 /// Where an imported session came from, and how much of it belongs to another user. None for a session that began here.
 pub(crate) fn imported(mark: &ImportMark) -> Option<String> {
     match (mark.seq, mark.foreign_through) {
         (0, _) => None,
         (_, 0) => Some("from a file, as a session of your own".to_owned()),
-        (_, last) => Some(format!("from a file: up to record {}, its user is somebody else", grouped(last))),
+        (_, last) => {
+            Some(format!("from a file: up to record {}, its user is somebody else", format_number(last)))
+        }
     }
 }
 
 /// A part of a task's output that was not kept.
 pub(crate) fn dropped(range: &Range<u64>) -> String {
-    let (bytes, from) = (grouped(range.end - range.start), grouped(range.start));
+    let (bytes, from) = (format_number(range.end - range.start), format_number(range.start));
     format!("[{bytes} bytes, from byte {from} on, were printed here and not kept]")
 }
 

@@ -3,21 +3,20 @@
 use std::io::Write;
 
 pub(crate) use longhaul_transcript::{
-    format_count as count, format_number as grouped, outcome_text as in_words, record_line as record,
-    sanitize as safe, truncate as shortened,
+    format_count, format_number, outcome_text, record_line, sanitize, truncate,
 };
 use serde::Serialize;
 
 /// Prints a line to standard output, without characters that could control a terminal. Unlike `println!` it does not panic when the
 /// reader has gone.
 pub(crate) fn line(text: impl std::fmt::Display) -> anyhow::Result<()> {
-    writeln!(std::io::stdout().lock(), "{}", safe(&text.to_string()))?;
+    writeln!(std::io::stdout().lock(), "{}", sanitize(&text.to_string()))?;
     Ok(())
 }
 
 /// Prints a line to standard error. Unlike `eprintln!` it does not panic when the terminal is gone: the shutdown has to go on.
 pub(crate) fn note(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr().lock(), "longhaul: {}", safe(&text.to_string()));
+    let _ = writeln!(std::io::stderr().lock(), "longhaul: {}", sanitize(&text.to_string()));
 }
 
 /// Prints a value as one line of JSON.

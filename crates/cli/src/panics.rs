@@ -16,7 +16,7 @@ use longhaul_agent::{Runtime, Watched};
 use longhaul_protocol::PrintablePath;
 
 use crate::exit;
-use crate::output::{note, shortened};
+use crate::output::{note, truncate};
 
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Reports kept in the folder `log`; older ones are deleted.
@@ -92,7 +92,7 @@ fn report_panic(panic: &PanicHookInfo<'_>) {
         Some(Err(error)) => format!("; no details could be kept: {error}"),
         None => String::new(),
     };
-    let what = format!("a mistake in longhaul itself: {}{place}{details}", shortened(message, 200));
+    let what = format!("a mistake in longhaul itself: {}{place}{details}", truncate(message, 200));
     if let Some(context) = &mut *panic_context() {
         context.messages.push(what);
     }

@@ -6,7 +6,7 @@ use longhaul_agent::{Error, Result, Session};
 use longhaul_protocol::{Question, QuestionId};
 pub(crate) use longhaul_transcript::question_text as question;
 
-use crate::output::safe;
+use crate::output::sanitize;
 use crate::suggested_command::quoted;
 
 /// The longest line that is read as an answer to `[y/N]`.
@@ -37,7 +37,7 @@ impl OpenQuestion {
 
 /// The command that answers a question from anywhere.
 pub(crate) fn answer_command(key: &str, id: QuestionId) -> String {
-    format!("longhaul answer -s {} {id} yes", quoted(&safe(key)))
+    format!("longhaul answer -s {} {id} yes", quoted(&sanitize(key)))
 }
 
 /// The questions of a session that wait for an answer.

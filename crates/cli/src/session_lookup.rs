@@ -9,7 +9,7 @@ use longhaul_protocol::SessionId;
 use crate::BadUsage;
 use crate::args::GlobalArgs;
 use crate::nearest::nearest;
-use crate::output::shortened;
+use crate::output::truncate;
 use crate::short_id::{IdMatch, find};
 use crate::suggested_command::quoted;
 
@@ -36,8 +36,7 @@ pub(crate) async fn find_session(journal: &dyn Journal, name: &str) -> anyhow::R
         NameMatch::Several(keys) => {
             let more = keys.len().saturating_sub(MAX_NAMED_SESSIONS);
             let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
-            let lines =
-                keys.iter().take(MAX_NAMED_SESSIONS).map(|key| format!("\n  {}", shortened(key, 200)));
+            let lines = keys.iter().take(MAX_NAMED_SESSIONS).map(|key| format!("\n  {}", truncate(key, 200)));
             let lines: String = lines.collect();
             Err(BadUsage(format!("{name:?} fits several sessions:{lines}{more}")).into())
         }
@@ -45,7 +44,7 @@ pub(crate) async fn find_session(journal: &dyn Journal, name: &str) -> anyhow::R
             Err(Error::NoSuchSession { key: name.to_owned() }.into())
         }
         NameMatch::Nothing(near) => {
-            let near: Vec<String> = near.iter().map(|key| shortened(key, 200)).collect();
+            let near: Vec<String> = near.iter().map(|key| truncate(key, 200)).collect();
             Err(BadUsage(format!("there is no session {name:?}; did you mean {}?", near.join(" or "))).into())
         }
     }
@@ -72,7 +71,7 @@ pub(crate) async fn find_session_exactly(journal: &dyn Journal, name: &str) -> a
     {
         return Ok(entry);
     }
-    let key = shortened(&find_session(journal, name).await?.key, 200);
+    let key = truncate(&find_session(journal, name).await?.key, 200);
     Err(BadUsage(format!("this can't be undone, so name the session in full: {key}")).into())
 }
 

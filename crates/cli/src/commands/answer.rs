@@ -5,7 +5,7 @@ use longhaul_protocol::QuestionId;
 use serde_json::json;
 
 use crate::args::{AnswerOptions, GlobalArgs};
-use crate::output::{note, print, safe, shortened};
+use crate::output::{note, print, sanitize, truncate};
 use crate::questions::{OpenQuestion, open_questions, yes_or_no};
 use crate::session_lookup::open_live_session;
 use crate::short_id::{IdMatch, find};
@@ -34,7 +34,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &AnswerOptions) -> anyhow
     print(
         options.json,
         || json!({"session": key, "id": question, "answer": words}),
-        || vec![format!("answered {question}: {}", shortened(&words, 80))],
+        || vec![format!("answered {question}: {}", truncate(&words, 80))],
     )?;
     if !session.is_running().await? {
         let resume = suggested_command::resume(globals, key);
@@ -60,7 +60,7 @@ fn find_question(open: &[OpenQuestion], name: &str) -> anyhow::Result<QuestionId
 fn only_question(open: &[OpenQuestion], key: &str) -> anyhow::Result<QuestionId> {
     match open {
         [one] => Ok(one.id),
-        [] => Err(BadUsage(format!("no question of {} is open", shortened(key, 80))).into()),
+        [] => Err(BadUsage(format!("no question of {} is open", truncate(key, 80))).into()),
         _ => {
             let hint = "several questions are open; name one: longhaul answer -s KEY ID yes|no|TEXT";
             Err(BadUsage(format!("{hint}{}", list_questions(open))).into())
@@ -72,6 +72,6 @@ fn list_questions(open: &[OpenQuestion]) -> String {
     if open.is_empty() {
         return "; none is open".to_owned();
     }
-    let lines = open.iter().map(|open| format!("\n  {}  {}", open.id, safe(open.text.trim_end())));
+    let lines = open.iter().map(|open| format!("\n  {}  {}", open.id, sanitize(open.text.trim_end())));
     format!(":{}", lines.collect::<String>())
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::args::{CancelOptions, GlobalArgs};
 use crate::exit;
-use crate::output::{in_words, json, line, note, shortened};
+use crate::output::{json, line, note, outcome_text, truncate};
 use crate::session_lookup::open_live_session;
 
 /// How long `cancel` waits for the end of the turn. A command gets two seconds of it before it is killed.
@@ -19,7 +19,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &CancelOptions) -> anyhow
     let session = open_live_session(globals, &options.session, Redactor::default()).await?;
     let key = session.key();
     let served = session.is_running().await?;
-    let shown = shortened(key, 80);
+    let shown = truncate(key, 80);
     // An order without a turn would stay in the inbox and count as unfinished work.
     let is_idle = !served && !session.is_unfinished().await?;
     let cancelled = match is_idle {
@@ -53,7 +53,11 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &CancelOptions) -> anyhow
             line(format!("turn {} of {shown} is cancelled", ended.turn))?;
         }
         (CancelOutcome::Ended(ended), _) => {
-            line(format!("turn {} of {shown} had ended by itself: {}", ended.turn, in_words(ended.outcome)))?;
+            line(format!(
+                "turn {} of {shown} had ended by itself: {}",
+                ended.turn,
+                outcome_text(ended.outcome)
+            ))?;
         }
     }
     Ok(exit::DONE)

@@ -10,7 +10,7 @@ use crate::args::{CompactOptions, GlobalArgs};
 use crate::commands::resume::describe_unfinished;
 use crate::event_printer::Form;
 use crate::one_shot::{OneShot, Stay};
-use crate::output::{grouped, note, safe, shortened};
+use crate::output::{format_number, note, sanitize, truncate};
 use crate::session_lookup::open_live_entry;
 use crate::{config, exit, suggested_command};
 
@@ -28,7 +28,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: CompactOptions) -> anyhow
     {
         session.order(OrderKind::Compact { focus }).await?;
         session.journal().close().await;
-        let (open, resume) = (shortened(&open, 200), suggested_command::resume(globals, &key));
+        let (open, resume) = (truncate(&open, 200), suggested_command::resume(globals, &key));
         note(format!("{open}, and nobody runs it; the context is made smaller when it goes on: {resume}"));
         return Ok(exit::DONE);
     }
@@ -53,13 +53,13 @@ pub(crate) fn made_smaller(done: &CompactDone) -> String {
     let what = if after < before { "made smaller" } else { "compacted, but not smaller" };
     format!(
         "{what}: {} → {} tokens, {how} records {from}–{through} (epoch {epoch})",
-        grouped(before),
-        grouped(after)
+        format_number(before),
+        format_number(after)
     )
 }
 
 pub(crate) fn not_smaller(reason: &str) -> String {
-    format!("could not be made smaller: {}; the session is as it was", safe(reason))
+    format!("could not be made smaller: {}; the session is as it was", sanitize(reason))
 }
 
 pub(crate) fn nothing_to_compact(state: &State) -> String {

@@ -7,7 +7,7 @@ use longhaul_protocol::CompactDone;
 use serde_json::{Value, json};
 
 use crate::args::{GlobalArgs, SessionOptions};
-use crate::output::{count, grouped, print, shortened};
+use crate::output::{format_count, format_number, print, truncate};
 use crate::session_lookup::open_live_entry;
 use crate::{config, event_text, exit};
 
@@ -40,16 +40,16 @@ pub(crate) fn epoch(state: &State, last: Option<&CompactDone>) -> String {
 
 pub(crate) fn compactions(number: u64, last: Option<&CompactDone>) -> String {
     let last = last.map(|last| format!(", the last {}", event_text::made_by(last.by)));
-    format!("{}{}", count(number, "compaction"), last.unwrap_or_default())
+    format!("{}{}", format_count(number, "compaction"), last.unwrap_or_default())
 }
 
 impl ContextUsage {
     pub(crate) fn lines(&self) -> Vec<String> {
         let report = &self.report;
         let named = |name: &str, value: String| format!("{name:<13} {value}");
-        let model = Some(shortened(&report.model, 200)).filter(|model| !model.is_empty());
+        let model = Some(truncate(&report.model, 200)).filter(|model| !model.is_empty());
         let mut lines = vec![
-            named("session", shortened(&self.key, 200)),
+            named("session", truncate(&self.key, 200)),
             named("model", model.unwrap_or_else(|| "none yet".to_owned())),
             named("window", self.window()),
             named("context", self.total()),
@@ -63,7 +63,7 @@ impl ContextUsage {
         let last = self.last.as_ref();
         lines.push(named("compactions", compactions(report.compactions, last)));
         lines.extend(last.map(|last| {
-            let (before, after) = (grouped(last.before), grouped(last.after));
+            let (before, after) = (format_number(last.before), format_number(last.after));
             named("", format!("{before} → {after} tokens, records {}–{}", last.from, last.through))
         }));
         lines
@@ -74,18 +74,20 @@ impl ContextUsage {
             return "not known; set model.context_window".to_owned();
         };
         let taken = match room.window < window.tokens {
-            true => format!("; taken as {}, since the model did not take more", grouped(room.window)),
+            true => format!("; taken as {}, since the model did not take more", format_number(room.window)),
             false => String::new(),
         };
-        format!("{} tokens, {}{taken}", grouped(window.tokens), window.source)
+        format!("{} tokens, {}{taken}", format_number(window.tokens), window.source)
     }
 
     fn total(&self) -> String {
         let source = match self.report.reported {
-            Some(reported) => format!("{} as the provider counted, the rest estimated", grouped(reported)),
+            Some(reported) => {
+                format!("{} as the provider counted, the rest estimated", format_number(reported))
+            }
             None => "estimated".to_owned(),
         };
-        format!("{} tokens: {source}", grouped(self.report.tokens()))
+        format!("{} tokens: {source}", format_number(self.report.tokens()))
     }
 
     fn checks(&self) -> String {
@@ -94,7 +96,7 @@ impl ContextUsage {
             return "only when asked, since the window is not known".to_owned();
         }
         let said = |moment: &str, at: Option<u64>| match at {
-            Some(at) => format!("{moment} from {}", grouped(at)),
+            Some(at) => format!("{moment} from {}", format_number(at)),
             None => format!("{moment} off"),
         };
         let before = said("before a turn", checks.before_turn);
@@ -122,7 +124,7 @@ impl ContextUsage {
     /// A part with its share of the window, as a percentage and as a bar.
     fn part(&self, (name, tokens): (&str, Option<u64>)) -> Option<String> {
         let tokens = tokens?;
-        let figure = format!("  {name:<11} {:>12}", grouped(tokens));
+        let figure = format!("  {name:<11} {:>12}", format_number(tokens));
         let window = self.report.room.map(|room| room.window).filter(|window| *window > 0);
         Some(match window {
             Some(window) => format!("{figure} {:>6}  {}", share(tokens, window), bar(tokens, window))

@@ -17,7 +17,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::args::DemoOptions;
 use crate::exit;
-use crate::output::{line, shortened};
+use crate::output::{line, truncate};
 use crate::signals::ExitSignals;
 
 const KEY: &str = "demo:turn";
@@ -253,9 +253,9 @@ fn show(event: &Event) -> anyhow::Result<()> {
     match &event.kind {
         EventKind::Message { content, .. } => line(format!("model    {content}")),
         EventKind::ToolStarted { name, arguments, .. } => {
-            line(format!("tool     {name} {}", shortened(arguments, 70)))
+            line(format!("tool     {name} {}", truncate(arguments, 70)))
         }
-        EventKind::ToolFinished { content, .. } => line(format!("         → {}", shortened(content, 80))),
+        EventKind::ToolFinished { content, .. } => line(format!("         → {}", truncate(content, 80))),
         EventKind::TurnEnded { outcome, .. } => line(format!(
             "turn     {}",
             if *outcome == Outcome::Completed { "completed" } else { "not completed" }

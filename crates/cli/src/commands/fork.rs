@@ -4,7 +4,7 @@ use longhaul_agent::fork::{Forked, fork_session};
 use longhaul_journal::Journal;
 
 use crate::args::{ForkOptions, ForkPoint, GlobalArgs};
-use crate::output::{count, print, safe, shortened};
+use crate::output::{format_count, print, sanitize, truncate};
 use crate::session_lookup::open_session;
 use crate::tui::chat::free_key;
 use crate::{exit, suggested_command};
@@ -40,13 +40,13 @@ pub(crate) async fn fork_as(
 
 /// What the user is told about a fork. `open_chat` is the command that opens it.
 pub(crate) fn forked_lines(parent: &str, forked: &Forked, open_chat: &str) -> Vec<String> {
-    let (parent, key) = (shortened(parent, 200), shortened(&forked.key, 200));
-    let records = count(forked.records, "record");
+    let (parent, key) = (truncate(parent, 200), truncate(&forked.key, 200));
+    let records = format_count(forked.records, "record");
     let mut lines =
         vec![format!("Forked {parent} at record {} as {key} ({}): {records}", forked.origin.seq, forked.id)];
     for text in &forked.unsent {
-        lines.push(format!("Not taken along, since the model had not seen it: {}", shortened(text, 200)));
+        lines.push(format!("Not taken along, since the model had not seen it: {}", truncate(text, 200)));
     }
-    lines.push(format!("To go on with it: {}", safe(open_chat)));
+    lines.push(format!("To go on with it: {}", sanitize(open_chat)));
     lines
 }

@@ -5,7 +5,7 @@ use longhaul_model::{CatalogueEntry, Models, Prices, Protocol, Provider};
 use serde_json::{Value, json};
 
 use crate::args::{GlobalArgs, ModelsOptions};
-use crate::output::{grouped, json, line};
+use crate::output::{format_number, json, line};
 use crate::{BadUsage, config, exit};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: ModelsOptions) -> anyhow::Result<u8> {
@@ -104,7 +104,7 @@ fn patterns_of<'a>(entry: &'a CatalogueEntry, provider: &str) -> Vec<&'a str> {
 }
 
 fn facts(entry: &CatalogueEntry) -> String {
-    let tokens = |tokens: u64, what: &str| format!("{} tokens of {what}", grouped(tokens));
+    let tokens = |tokens: u64, what: &str| format!("{} tokens of {what}", format_number(tokens));
     let mut facts: Vec<String> = Vec::new();
     facts.extend(entry.window.map(|window| tokens(window, "context")));
     facts.extend(entry.max_output.map(|output| tokens(output, "answer")));

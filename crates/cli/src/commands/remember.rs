@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::args::{GlobalArgs, RememberOptions};
 use crate::commands::memory::{MemoryHandle, scope_of_session, with_canonical_home};
 use crate::input_text::read_text;
-use crate::output::{count, json, line, note, shortened};
+use crate::output::{format_count, json, line, note, truncate};
 use crate::session_lookup::open_live_entry;
 use crate::signals::ExitSignals;
 use crate::{BadUsage, config, exit};
@@ -99,14 +99,14 @@ async fn extract(globals: &GlobalArgs, key: &str, as_json: bool) -> anyhow::Resu
     }
     if !as_json {
         extracted.iter().flat_map(|extracted| &extracted.refused).for_each(|why| {
-            note(format!("not taken: {}", shortened(why, 300)));
+            note(format!("not taken: {}", truncate(why, 300)));
         });
     }
     Ok(exit::DONE)
 }
 
 pub(crate) fn remembered(changed: &PageEdited, flag: &str) -> String {
-    let (pages, seq) = (shortened(&changed.pages.join(", "), 200), changed.seq);
+    let (pages, seq) = (truncate(&changed.pages.join(", "), 200), changed.seq);
     format!("remembered in {pages} (change {seq}; longhaul memory undo {seq}{flag} takes it back)")
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn describe_extraction(extracted: Option<&Extraction>) -> String {
             format!("nothing worth remembering was found (extracted through {through})")
         }
         Some(Extraction { items, through, .. }) => {
-            let items = count(*items as u64, "item");
+            let items = format_count(*items as u64, "item");
             format!("{items} found (extracted through {through}); longhaul memory shows what becomes of them")
         }
     }

@@ -12,7 +12,7 @@ use crate::args::{GlobalArgs, ResumeOptions};
 use crate::event_printer::Form;
 use crate::exit;
 use crate::one_shot::{OneShot, Stay};
-use crate::output::{note, print, shortened};
+use crate::output::{note, print, truncate};
 use crate::session_lookup::open_session;
 use crate::signals::ExitSignals;
 use crate::tui::terminal::Terminal;
@@ -43,7 +43,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: ResumeOptions) -> anyhow:
             several => {
                 note("several sessions have something unfinished; name one: longhaul resume KEY");
                 let form = |one: &UnfinishedSession| json!({"session": one.key, "unfinished": one.what});
-                let line = |one: &UnfinishedSession| format!("{}  # {}", shortened(&one.key, 200), one.what);
+                let line = |one: &UnfinishedSession| format!("{}  # {}", truncate(&one.key, 200), one.what);
                 print(
                     json,
                     || several.iter().map(form).collect::<Vec<_>>(),
@@ -68,7 +68,7 @@ async fn pick_session(several: &[UnfinishedSession]) -> anyhow::Result<PickOutco
     let mut signals = ExitSignals::new()?;
     let item = |one: &UnfinishedSession| PickerItem {
         key: one.key.clone(),
-        line: shortened(&one.key, 200),
+        line: truncate(&one.key, 200),
         detail: one.what.clone(),
     };
     Ok(pick("Go on with which session?", several.iter().map(item).collect(), &mut signals).await?)

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::args::{GlobalArgs, SessionOptions};
 use crate::exit;
-use crate::output::{count, print, safe, shortened};
+use crate::output::{format_count, print, sanitize, truncate};
 use crate::session_lookup::open_session;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -78,13 +78,16 @@ async fn read_back(journal: &dyn Journal, entry: &SessionEntry) -> Result<(), Er
 
 impl SaveReport {
     pub(crate) fn lines(&self) -> Vec<String> {
-        let (key, records, bytes) =
-            (shortened(&self.key, 200), count(self.records, "record"), count(self.bytes, "byte"));
+        let (key, records, bytes) = (
+            truncate(&self.key, 200),
+            format_count(self.records, "record"),
+            format_count(self.bytes, "byte"),
+        );
         let verdict = match &self.reason {
             None => {
                 "safe: all of it is on disk, and its newest records read back as they were written".to_owned()
             }
-            Some(reason) => format!("not safe: {}", safe(reason)),
+            Some(reason) => format!("not safe: {}", sanitize(reason)),
         };
         vec![format!("{key} ({}): {records}, {bytes}", self.id), verdict]
     }

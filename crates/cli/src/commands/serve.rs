@@ -9,7 +9,7 @@ use longhaul_transcript::{Transcript, log_line};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::args::{GlobalArgs, ServeOptions};
-use crate::output::{note, shortened};
+use crate::output::{note, truncate};
 use crate::questions::answer_command;
 use crate::signals::ExitSignals;
 use crate::{BadUsage, config, event_text, exit, panics, suggested_command};
@@ -66,7 +66,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow:
             let resume = suggested_command::resume(globals, &session);
             note(format!(
                 "{} is suspended{what}; the next `longhaul serve` goes on with it; or, to go on: {resume}",
-                shortened(&session, 60)
+                truncate(&session, 60)
             ));
         }
     }
@@ -83,7 +83,7 @@ impl OpenTurns {
         match &event.kind {
             EventKind::TurnEnded { .. } => drop(self.0.remove(&session)),
             EventKind::ToolStarted { effect: Effect::Command, arguments, .. } => {
-                let command = format!("; meanwhile its command goes on: {}", shortened(arguments, 60));
+                let command = format!("; meanwhile its command goes on: {}", truncate(arguments, 60));
                 self.0.insert(session, command);
             }
             EventKind::ToolFinished { .. } => drop(self.0.insert(session, String::new())),

@@ -14,7 +14,7 @@ use crate::args::{GlobalArgs, SessionOptions};
 use crate::commands::context;
 use crate::commands::memory::scope_of_session;
 use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
-use crate::output::{count, grouped, in_words, print, safe, shortened};
+use crate::output::{format_count, format_number, outcome_text, print, sanitize, truncate};
 use crate::questions::{OpenQuestion, open_questions};
 use crate::session_lookup::open_live_entry;
 use crate::short_id::short;
@@ -122,32 +122,32 @@ impl SessionStatus {
         let named = |name: &str, value: String| format!("{name:<13} {value}");
         let id = self.id.map_or_else(|| "not stored yet".to_owned(), |id| id.to_string());
         let mut lines = vec![
-            named("session", shortened(&self.key, 200)),
+            named("session", truncate(&self.key, 200)),
             named("id", id),
             named(
                 "model",
-                if self.model.is_empty() { "none yet".to_owned() } else { shortened(&self.model, 200) },
+                if self.model.is_empty() { "none yet".to_owned() } else { truncate(&self.model, 200) },
             ),
             named("turn", self.turn()),
-            named("turns", count(state.turn_count, "turn")),
+            named("turns", format_count(state.turn_count, "turn")),
             named("context", self.context()),
             named("epoch", context::epoch(state, self.last_compaction.as_ref())),
             named("memory", self.memory()),
-            named("last outcome", state.last_outcome.map_or("none yet", in_words).to_owned()),
+            named("last outcome", state.last_outcome.map_or("none yet", outcome_text).to_owned()),
         ];
         if let Some(imported) = event_text::imported(&self.import) {
             lines.push(named("imported", imported));
         }
         if let Some(text) = &state.interrupted_answer {
-            let text = shortened(text, 60);
+            let text = truncate(text, 60);
             lines.push(named("interrupted", format!("{text:?}; /continue goes on from there")));
         }
         if self.waiting > 0 {
-            lines.push(named("waiting", count(self.waiting, "input")));
+            lines.push(named("waiting", format_count(self.waiting, "input")));
         }
         for open in &self.questions {
             // Not shortened: the user approves it on the strength of this text.
-            let text = safe(open.text.trim_end()).replace('\n', "\n              ");
+            let text = sanitize(open.text.trim_end()).replace('\n', "\n              ");
             lines.push(named("question", format!("{}: {text}", open.id)));
             lines.push(named("", format!("to answer: {}  (or no, or why not)", open.command(&self.key))));
         }
@@ -157,14 +157,14 @@ impl SessionStatus {
             lines.push(named("task", what));
         }
         if let Some(folder) = state.created.as_ref().and_then(|created| created.work_dir.as_deref()) {
-            lines.push(named("work folder", shortened(folder, 300)));
+            lines.push(named("work folder", truncate(folder, 300)));
         }
         if let Some(holder) = &self.holder {
             lines.push(named("run by", holder.to_string()));
         }
         let limits = state.rate_limits.iter();
         lines.extend(limits.map(|(name, value)| {
-            named("rate limit", format!("{}: {}", shortened(name, 60), shortened(value, 60)))
+            named("rate limit", format!("{}: {}", truncate(name, 60), truncate(value, 60)))
         }));
         lines
     }
@@ -172,7 +172,7 @@ impl SessionStatus {
     fn memory(&self) -> String {
         let MemoryProgress { scope, through, is_on } = &self.memory;
         let off = if *is_on { "" } else { "; off, since memory.extract_at_tokens is 0" };
-        let (through, head) = (grouped(*through), grouped(self.state.head));
+        let (through, head) = (format_number(*through), format_number(self.state.head));
         format!("extracted through {through} of {head}, for {scope}{off}")
     }
 
@@ -210,11 +210,14 @@ impl SessionStatus {
     pub(crate) fn context(&self) -> String {
         let (tokens, reported) = self.tokens();
         let source = match reported {
-            Some(reported) => format!("{} as the provider counted, the rest estimated", grouped(reported)),
+            Some(reported) => {
+                format!("{} as the provider counted, the rest estimated", format_number(reported))
+            }
             None => "estimated".to_owned(),
         };
-        let of = self.window().map(|window| format!(" of {} ({})", grouped(window.tokens), window.source));
-        format!("{} tokens{}: {source}", grouped(tokens), of.unwrap_or_default())
+        let of =
+            self.window().map(|window| format!(" of {} ({})", format_number(window.tokens), window.source));
+        format!("{} tokens{}: {source}", format_number(tokens), of.unwrap_or_default())
     }
 
     fn as_json(&self) -> Value {

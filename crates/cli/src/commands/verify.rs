@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::args::{GlobalArgs, VerifyOptions};
 use crate::exit;
-use crate::output::{count, grouped, is_closed_pipe, print};
+use crate::output::{format_count, format_number, is_closed_pipe, print};
 use crate::suggested_command::home_command;
 
 /// Findings printed for people; `--json` has all of them.
@@ -112,13 +112,17 @@ fn verify_home(home: &Home) -> anyhow::Result<VerifyReport> {
 /// What a journal holds: `2 streams, 10 records, 0 blobs`.
 pub(crate) fn contents(report: &VerifyReport) -> String {
     let VerifyReport { streams, records, blobs, erased, lost, .. } = report;
-    let mut contents =
-        format!("{}, {}, {}", count(*streams, "stream"), count(*records, "record"), count(*blobs, "blob"));
+    let mut contents = format!(
+        "{}, {}, {}",
+        format_count(*streams, "stream"),
+        format_count(*records, "record"),
+        format_count(*blobs, "blob")
+    );
     if *erased > 0 {
-        contents.push_str(&format!("; {} erased", grouped(*erased)));
+        contents.push_str(&format!("; {} erased", format_number(*erased)));
     }
     if *lost > 0 {
-        contents.push_str(&format!("; {} lost to damage earlier", grouped(*lost)));
+        contents.push_str(&format!("; {} lost to damage earlier", format_number(*lost)));
     }
     contents
 }

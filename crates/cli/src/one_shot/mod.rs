@@ -19,7 +19,7 @@ use crate::commands::tasks::registry;
 use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
 use crate::event_printer::{EventPrinter, Form};
 use crate::one_shot::event_loop::{EventLoop, StageEnd};
-use crate::output::{in_words, note, shortened};
+use crate::output::{note, outcome_text, truncate};
 use crate::questions::{OpenQuestion, has_terminal};
 use crate::session_lookup::refuse_trashed;
 use crate::short_id::short;
@@ -378,7 +378,7 @@ pub(crate) fn nothing_to(request: &Request, last: Option<Outcome>) -> String {
     let last = match last {
         None => "there was no turn yet".to_owned(),
         Some(Outcome::Limit) => "the last turn reached a limit".to_owned(),
-        Some(outcome) => shortened(&format!("the last turn {}", in_words(outcome)), 80),
+        Some(outcome) => truncate(&format!("the last turn {}", outcome_text(outcome)), 80),
     };
     match request {
         Request::Retry => {

@@ -5,7 +5,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use crate::output::shortened;
+use crate::output::truncate;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct StatusFacts {
@@ -55,7 +55,7 @@ impl StatusFacts {
         let dim = Style::new().add_modifier(Modifier::DIM);
         let plain = |text: String| Span::styled(text, dim);
         // Each part with its rank: the highest number is left out first.
-        let mut parts: Vec<(u8, Span<'static>)> = vec![(1, plain(shortened(&self.model, 40)))];
+        let mut parts: Vec<(u8, Span<'static>)> = vec![(1, plain(truncate(&self.model, 40)))];
         if let Some(used) = self.used {
             parts.push(self.context_part(used));
         }

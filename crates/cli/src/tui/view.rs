@@ -17,7 +17,7 @@ use super::status_line::{SaveState, StatusFacts};
 use super::styled_text::{truncate_line, wrap_line};
 use super::transcript::Transcript;
 use super::viewport::Frame;
-use crate::output::{safe, shortened};
+use crate::output::{sanitize, truncate};
 use crate::questions::{OpenQuestion, question, yes_or_no};
 use crate::short_id::short;
 use crate::tui::chat::LineEvent;
@@ -367,7 +367,7 @@ impl View {
             return (lines, (0, last.min(1)));
         }
         let (question, prompt) = match &self.asked {
-            Some(question) => (wrap_line(&Line::raw(safe(question)), width, ""), "? "),
+            Some(question) => (wrap_line(&Line::raw(sanitize(question)), width, ""), "? "),
             None => (vec![], "> "),
         };
         let rows = u16::try_from((room / 2).clamp(1, 10)).unwrap_or(1);
@@ -402,7 +402,7 @@ impl View {
     fn middle(&self, width: u16, room: usize) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         for queued in self.queued.iter().take(MAX_QUEUED_ROWS) {
-            let text = format!("+ {}  (joins the turn at its next step)", shortened(&queued.text, 60));
+            let text = format!("+ {}  (joins the turn at its next step)", truncate(&queued.text, 60));
             lines.push(Line::styled(text, DIM));
         }
         if self.queued.len() > MAX_QUEUED_ROWS {
@@ -446,9 +446,9 @@ impl View {
 fn pill_line(pill: &TaskPill) -> Line<'static> {
     let style = Style::new().fg(Color::Blue);
     let mut spans =
-        vec![Span::styled(format!("◦ {} ", short(pill.id)), style), Span::raw(shortened(&pill.what, 40))];
+        vec![Span::styled(format!("◦ {} ", short(pill.id)), style), Span::raw(truncate(&pill.what, 40))];
     if !pill.last.is_empty() {
-        spans.push(Span::styled(format!("  {}", shortened(&pill.last, 200)), DIM));
+        spans.push(Span::styled(format!("  {}", truncate(&pill.last, 200)), DIM));
     }
     Line::from(spans)
 }

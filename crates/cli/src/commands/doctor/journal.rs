@@ -10,7 +10,7 @@ use longhaul_protocol::{At, PrintablePath};
 use super::{Finding, size};
 use crate::args::GlobalArgs;
 use crate::event_text::duration;
-use crate::output::{count, shortened};
+use crate::output::{format_count, truncate};
 use crate::suggested_command::quoted;
 
 /// How far the newest record may be ahead of the clock: machines that share a home differ a little.
@@ -103,7 +103,7 @@ fn program_of(pid: u32) -> Option<String> {
     let mut words = line.split('\0').filter(|word| !word.is_empty());
     let program = Path::new(words.next()?).file_name()?.to_str()?;
     let first = words.find(|word| !word.starts_with('-')).unwrap_or_default();
-    program.contains("longhaul").then(|| shortened(format!("{program} {first}").trim(), 40))
+    program.contains("longhaul").then(|| truncate(format!("{program} {first}").trim(), 40))
 }
 
 /// Reports journals that a restore replaced long ago.
@@ -113,7 +113,7 @@ fn check_replaced_journals(home: &Home) -> Option<Finding> {
     old.retain(|path| age(path).is_some_and(|age| age > TRASH_WARNING_AGE));
     let bytes = old.iter().filter_map(|path| Some(path.metadata().ok()?.len())).sum();
     let first = quoted_path(old.first()?);
-    let many = count(old.len() as u64, "journal");
+    let many = format_count(old.len() as u64, "journal");
     let found = format!("{many} that a restore has replaced over two weeks ago, {} in all", size(bytes));
     let rest = if old.len() > 1 { " and the others beside it" } else { "" };
     Some(Finding::wrong("trash", found, format!("if all is well since: rm {first}{rest}")))
@@ -123,8 +123,11 @@ fn check_replaced_journals(home: &Home) -> Option<Finding> {
 async fn check_journal(home: &Home) -> Vec<Finding> {
     match count_sessions(home).await {
         Ok((sessions, newest)) => {
-            let opens =
-                format!("{} opens, with {}", home.journal_file().printable(), count(sessions, "session"));
+            let opens = format!(
+                "{} opens, with {}",
+                home.journal_file().printable(),
+                format_count(sessions, "session")
+            );
             std::iter::once(Finding::fine("journal", opens))
                 .chain(newest.and_then(|newest| check_clock(newest, since_1970())))
                 .collect()

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::args::{DoctorOptions, GlobalArgs};
 use crate::exit;
-use crate::output::{count, print, safe};
+use crate::output::{format_count, print, sanitize};
 use crate::short_id::short;
 
 /// Less free disk space than this is reported.
@@ -41,7 +41,7 @@ impl Finding {
     pub(crate) fn line(&self) -> String {
         let mark = if self.to_do.is_some() { "✗" } else { "✓" };
         let to_do = self.to_do.as_ref().map(|to_do| format!("\n{:11}→ {to_do}", "")).unwrap_or_default();
-        safe(&format!("{mark} {:<8} {}{to_do}", self.check, self.found))
+        sanitize(&format!("{mark} {:<8} {}{to_do}", self.check, self.found))
     }
 }
 
@@ -133,7 +133,7 @@ fn check_keepers(folder: &Path) -> Vec<Finding> {
             findings.push(Finding::wrong("keepers", format!("task {} runs, but {error}", short(id)), to_do));
         }
     }
-    findings.insert(0, Finding::fine("keepers", format!("{} kept now", count(running, "command"))));
+    findings.insert(0, Finding::fine("keepers", format!("{} kept now", format_count(running, "command"))));
     findings
 }
 

@@ -11,7 +11,7 @@ use super::draft::{EditorResult, PageDraft, editor, read};
 use super::{MemoryHandle, print_change};
 use crate::args::EditOptions;
 use crate::input_text::read_text;
-use crate::output::{note, shortened};
+use crate::output::{note, truncate};
 use crate::{BadUsage, exit};
 
 /// The reason in the log without `--reason`.
@@ -82,7 +82,7 @@ pub(super) async fn edit(memory: &MemoryHandle, options: EditOptions, as_json: b
     };
     let text = written.text();
     if text.trim_end() == before.trim_end() {
-        print_change(memory, None, as_json, &shortened(&name, 80))?;
+        print_change(memory, None, as_json, &truncate(&name, 80))?;
         return Ok(exit::DONE);
     }
     if text.trim().is_empty() {
@@ -119,7 +119,7 @@ fn note_removed_lines(before: &str, text: &str, seq: Seq) {
     if let Some(first) = gone.first() {
         let lines =
             if gone.len() == 1 { "1 line is".to_owned() } else { format!("{} lines are", gone.len()) };
-        let first = shortened(first, 80);
+        let first = truncate(first, 80);
         note(format!(
             "{lines} not in the file and gone: {first}; longhaul memory undo {seq} takes that back"
         ));
@@ -133,7 +133,7 @@ fn note_new_page(memory: &MemoryHandle, name: &str) {
         true => String::new(),
         false => format!(" (did you mean {}?)", near.join(" or ")),
     };
-    note(format!("there is no page {} yet{hint}; it is made with this text", shortened(name, 80)));
+    note(format!("there is no page {} yet{hint}; it is made with this text", truncate(name, 80)));
 }
 
 /// Keeps a changed draft when the editor failed.

@@ -8,7 +8,7 @@ use longhaul_protocol::PrintablePath;
 use serde_json::{Value, json};
 
 use super::{MemoryHandle, versions};
-use crate::output::{count, line, note};
+use crate::output::{format_count, line, note};
 use crate::output_file::{OutputFile, destination};
 use crate::{BadUsage, output};
 
@@ -36,7 +36,7 @@ pub(super) async fn export(memory: &MemoryHandle, to: Option<&Path>, as_json: bo
 }
 
 fn describe_pages(memory: &MemoryHandle) -> String {
-    format!("{} of {}", count(memory.book.pages.len() as u64, "page"), memory.book.scope)
+    format!("{} of {}", format_count(memory.book.pages.len() as u64, "page"), memory.book.scope)
 }
 
 /// Writes one Markdown file for each page into a new or empty folder.

@@ -9,7 +9,7 @@ use longhaul_protocol::{ChangedBy, PrintablePath, Speaker};
 use serde_json::{Value, json};
 
 use super::scope::in_words;
-use crate::output::{count, grouped, safe, shortened};
+use crate::output::{format_count, format_number, sanitize, truncate};
 
 /// Refused items listed for one change; JSON has all of them.
 const MAX_REFUSALS_SHOWN: usize = 5;
@@ -45,14 +45,14 @@ impl PageListing {
         if !self.pages.is_empty() {
             lines.push(format!("as files: {}", self.folder.printable()));
         }
-        lines.extend(self.left.iter().map(|left| format!("  {}", safe(left).replace('\n', "\n  "))));
+        lines.extend(self.left.iter().map(|left| format!("  {}", sanitize(left).replace('\n', "\n  "))));
         lines
     }
 
     fn table(&self) -> Vec<String> {
         let longest = self.pages.keys().map(|name| name.chars().count()).max().unwrap_or(0);
         let width = longest.clamp(4, 40);
-        let pages = count(self.pages.len() as u64, "page");
+        let pages = format_count(self.pages.len() as u64, "page");
         let mut lines = vec![
             format!("{}: {pages}", self.scope),
             format!(
@@ -64,9 +64,9 @@ impl PageListing {
             let last = page.versions.last();
             let at = last.map_or_else(|| "-".to_owned(), |version| version.at.to_string());
             let by = last.map_or("-", |version| author(version.by));
-            let (name, bytes) = (shortened(name, width), grouped(page.text.len() as u64));
-            let versions = grouped(page.versions.len() as u64);
-            let first = shortened(first_line(&page.text), 60);
+            let (name, bytes) = (truncate(name, width), format_number(page.text.len() as u64));
+            let versions = format_number(page.versions.len() as u64);
+            let first = truncate(first_line(&page.text), 60);
             let line = format!("{name:<width$}  {versions:>8}  {at:<24}  {by:<13}  {bytes:>9}  {first}");
             lines.push(line.trim_end().to_owned());
         }
@@ -79,12 +79,12 @@ impl PageListing {
         let waiting = match self.waiting {
             0 => "nothing waits to be put into pages".to_owned(),
             1 => "1 new item is not in pages yet".to_owned(),
-            many => format!("{} new items are not in pages yet", grouped(many)),
+            many => format!("{} new items are not in pages yet", format_number(many)),
         };
         let when = match (self.settings.extract_at_tokens, due) {
             (0, _) => "sessions are not gone through, since memory.extract_at_tokens is 0".to_owned(),
             (_, 0) => "pages are not put in order, since memory.consolidate_at_items is 0".to_owned(),
-            (_, due) => format!("pages are put in order from {} on", count(due, "item")),
+            (_, due) => format!("pages are put in order from {} on", format_count(due, "item")),
         };
         format!("{waiting}; {when}")
     }
@@ -142,29 +142,29 @@ pub(crate) fn log_lines(entries: &[PageLogEntry]) -> Vec<String> {
 fn change_lines(entry: &PageLogEntry) -> Vec<String> {
     let PageLogEntry { seq, at, by: who, reason, pages, refused, undoes, cost } = entry;
     let names: Vec<&str> = pages.iter().map(|(page, ..)| page.as_str()).collect();
-    let names = if names.is_empty() { "no page".to_owned() } else { shortened(&names.join(", "), 200) };
+    let names = if names.is_empty() { "no page".to_owned() } else { truncate(&names.join(", "), 200) };
     let undoes = undoes.map(|seq| format!(", undoes {seq}")).unwrap_or_default();
     let cost = cost.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
     let mut lines = vec![format!("{seq:>6}  {at}  {}: {names}{undoes}{cost}", author(*who))];
     if !reason.is_empty() {
-        lines.push(format!("        {}", shortened(reason, 300)));
+        lines.push(format!("        {}", truncate(reason, 300)));
     }
     for (page, why, sources) in pages {
         let sources = match *sources {
             0 => String::new(),
-            many => format!(" (from {})", count(many as u64, "item")),
+            many => format!(" (from {})", format_count(many as u64, "item")),
         };
         if (why.is_empty() || why == reason) && sources.is_empty() {
             continue;
         }
-        let why = if why.is_empty() { String::new() } else { format!(": {}", shortened(why, 300)) };
-        lines.push(format!("        {}{why}{sources}", shortened(page, 80)));
+        let why = if why.is_empty() { String::new() } else { format!(": {}", truncate(why, 300)) };
+        lines.push(format!("        {}{why}{sources}", truncate(page, 80)));
     }
     lines.extend(
         refused
             .iter()
             .take(MAX_REFUSALS_SHOWN)
-            .map(|why| format!("        not taken: {}", shortened(why, 300))),
+            .map(|why| format!("        not taken: {}", truncate(why, 300))),
     );
     if refused.len() > MAX_REFUSALS_SHOWN {
         lines.push(format!("        and {} more not taken", refused.len() - MAX_REFUSALS_SHOWN));
@@ -198,9 +198,9 @@ pub(crate) fn hit_lines(hits: &[MemoryHit]) -> Vec<String> {
 
 fn lines_of_hit(hit: &MemoryHit) -> [String; 2] {
     let MemoryHit { found, key } = hit;
-    let key = shortened(key.as_deref().unwrap_or("a session"), 60);
+    let key = truncate(key.as_deref().unwrap_or("a session"), 60);
     let place = match &found.place {
-        RecallPlace::Page(name) => format!("page {}", shortened(name, 80)),
+        RecallPlace::Page(name) => format!("page {}", truncate(name, 80)),
         RecallPlace::Item { .. } => match &found.sources[..] {
             [] => format!("item of {key}"),
             sources => format!("item of {key}, from {}", records(sources)),
@@ -212,7 +212,7 @@ fn lines_of_hit(hit: &MemoryHit) -> [String; 2] {
         Speaker::Assistant => "assistant",
         Speaker::Untrusted => "untrusted",
     };
-    [format!("{place}  ({speaker}, {})", found.at), format!("    {}", shortened(found.excerpt.trim(), 400))]
+    [format!("{place}  ({speaker}, {})", found.at), format!("    {}", truncate(found.excerpt.trim(), 400))]
 }
 
 fn records(seqs: &[u64]) -> String {

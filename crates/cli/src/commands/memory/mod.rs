@@ -29,7 +29,7 @@ pub(crate) use self::format::{hit_lines, log_lines};
 pub(crate) use self::handle::MemoryHandle;
 pub(crate) use self::scope::scope_of_session;
 use crate::args::{EditOptions, GlobalArgs, MemoryCommand, MemoryOptions};
-use crate::output::{json, line, print, safe, shortened};
+use crate::output::{json, line, print, sanitize, truncate};
 use crate::{BadUsage, config, exit};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: MemoryOptions) -> anyhow::Result<u8> {
@@ -84,7 +84,7 @@ async fn run_command(memory: &MemoryHandle, command: MemoryCommand, as_json: boo
         MemoryCommand::Diff { seq } => {
             let diff = page_diff(journal, scope, seq).await?;
             let form = json!({"scope": scope, "seq": seq, "diff": diff});
-            print(as_json, || form, || vec![safe(diff.trim_end())])?;
+            print(as_json, || form, || vec![sanitize(diff.trim_end())])?;
         }
         MemoryCommand::Undo { seq } => {
             let changed = undo_change(journal, scope, seq).await?;
@@ -110,7 +110,7 @@ async fn show(memory: &MemoryHandle, name: &str, at: Option<Seq>, as_json: bool)
         }
     };
     let form = json!({"scope": memory.book.scope, "page": name, "version": version, "text": text});
-    print(as_json, || form, || vec![safe(text.trim_end())])
+    print(as_json, || form, || vec![sanitize(text.trim_end())])
 }
 
 /// Prints the change that was made, or that there was none.
@@ -127,7 +127,7 @@ fn print_change(
     }
     match changed {
         Some(PageEdited { seq, pages }) => {
-            let pages = shortened(&pages.join(", "), 200);
+            let pages = truncate(&pages.join(", "), 200);
             line(format!(
                 "{what}: {pages} (change {seq}; longhaul memory undo {seq}{} takes it back)",
                 memory.flag()

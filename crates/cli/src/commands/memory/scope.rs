@@ -9,7 +9,7 @@ use longhaul_protocol::{ExtractRecord, SessionId, StreamName};
 
 use crate::BadUsage;
 use crate::args::MemoryScopeArgs;
-use crate::output::shortened;
+use crate::output::truncate;
 use crate::session_lookup::find_session;
 use crate::tui::chat::key_of;
 
@@ -75,7 +75,7 @@ async fn find_scope(journal: &dyn Journal, name: &str) -> anyhow::Result<String>
     if known.contains(name) {
         return Ok(name.to_owned());
     }
-    let name = shortened(name, 100);
+    let name = truncate(name, 100);
     Err(BadUsage(match known.len() {
         0 => format!("there is no memory {name:?}: nothing is remembered in this home yet"),
         _ => format!("there is no memory {name:?}; there is {}", in_words(&known)),
@@ -116,7 +116,7 @@ fn is_plain(name: &str) -> bool {
 
 /// `a, b and 3 more`.
 pub(super) fn in_words(names: &BTreeSet<String>) -> String {
-    let shown: Vec<String> = names.iter().take(MAX_NAMED_SCOPES).map(|name| shortened(name, 100)).collect();
+    let shown: Vec<String> = names.iter().take(MAX_NAMED_SCOPES).map(|name| truncate(name, 100)).collect();
     let more = names.len().saturating_sub(MAX_NAMED_SCOPES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", shown.join(", "))

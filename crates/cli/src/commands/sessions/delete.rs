@@ -10,7 +10,7 @@ use super::print_session;
 use crate::args::GlobalArgs;
 use crate::commands::save::session_size;
 use crate::commands::tasks::registry::left_behind;
-use crate::output::{count, note, print, safe, shortened};
+use crate::output::{format_count, note, print, sanitize, truncate};
 use crate::session_lookup::{find_session, find_session_exactly, open_journal_with};
 use crate::{BadUsage, exit, suggested_command};
 
@@ -26,8 +26,8 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bo
         let restore = suggested_command::command(globals, &["sessions", "restore", &entry.key]);
         let text = format!(
             "Put into the trash: {}. It goes for good after two weeks; until then: {}",
-            shortened(&entry.key, 200),
-            safe(&restore)
+            truncate(&entry.key, 200),
+            sanitize(&restore)
         );
         return print_session(trashed?, as_json, text);
     }
@@ -43,10 +43,10 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bo
     let deleted = deleted?;
     kill_leftovers(globals, deleted.id)?;
     let (key, id, records) = (deleted.key, deleted.id, deleted.records);
-    let (size, bytes_text) = (count(records, "record"), count(bytes, "byte"));
-    let mut lines = vec![format!("Deleted {}: {size}, {bytes_text}", shortened(&key, 200))];
+    let (size, bytes_text) = (format_count(records, "record"), format_count(bytes, "byte"));
+    let mut lines = vec![format!("Deleted {}: {size}, {bytes_text}", truncate(&key, 200))];
     if !forks.is_empty() {
-        lines.push(format!("Forked from it, and whole without it: {}", shortened(&forks.join(", "), 400)));
+        lines.push(format!("Forked from it, and whole without it: {}", truncate(&forks.join(", "), 400)));
     }
     lines.push("Backups and exports that were made before still hold it.".to_owned());
     let form =
@@ -78,7 +78,8 @@ async fn describe_running_tasks(
     let is_kept = |id| tasks.as_ref().is_some_and(|tasks| tasks.is_kept(id).unwrap_or(true));
     let state = load(journal, &entry.key, entry.id).await;
     let running = state.map_or(0, |state| state.tasks.running().filter(|task| is_kept(task.id())).count());
-    let has = |number: u64| format!("{} has {} that run", shortened(&entry.key, 200), count(number, "task"));
+    let has =
+        |number: u64| format!("{} has {} that run", truncate(&entry.key, 200), format_count(number, "task"));
     Ok(Some(running as u64).filter(|number| *number > 0).map(has))
 }
 

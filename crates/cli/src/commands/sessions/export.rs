@@ -9,7 +9,7 @@ use longhaul_protocol::PrintablePath;
 
 use crate::args::GlobalArgs;
 use crate::exit;
-use crate::output::{count, json, line, note, shortened};
+use crate::output::{format_count, json, line, note, truncate};
 use crate::output_file::{OutputFile, destination};
 use crate::session_lookup::open_session;
 
@@ -78,5 +78,10 @@ impl Write for TrackedStdout {
 /// `KEY (id): 12 records, 1 blob`.
 pub(crate) fn describe_export(exported: &ExportReport) -> String {
     let ExportReport { key, id, records, blobs } = exported;
-    format!("{} ({id}): {}, {}", shortened(key, 100), count(*records, "record"), count(*blobs, "blob"))
+    format!(
+        "{} ({id}): {}, {}",
+        truncate(key, 100),
+        format_count(*records, "record"),
+        format_count(*blobs, "blob")
+    )
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::SessionForm;
 use crate::args::{GlobalArgs, ListOptions};
 use crate::exit;
-use crate::output::{grouped, print, shortened};
+use crate::output::{format_number, print, truncate};
 use crate::short_id::short;
 
 /// The first records of a session, in which its title is looked for.
@@ -138,7 +138,7 @@ async fn title_and_origin(journal: &dyn Journal, id: SessionId) -> (Option<Strin
         });
     }
     let in_one_line = |text: String| {
-        shortened(text.split_whitespace().collect::<Vec<_>>().join(" ").as_str(), MAX_TITLE_CHARS)
+        truncate(text.split_whitespace().collect::<Vec<_>>().join(" ").as_str(), MAX_TITLE_CHARS)
     };
     (title.map(in_one_line), origin)
 }
@@ -149,7 +149,7 @@ pub(crate) fn table(listed: &[SessionSummary], now: At) -> Vec<String> {
         format!("{:<width$}  {:>9}  {:<14}  {:<6}  BEGAN WITH", "KEY", "RECORDS", "LAST USED", "ID");
     let row = |listed: &SessionSummary| {
         let entry = &listed.entry;
-        let (key, id) = (shortened(&entry.key, width), short(entry.id));
+        let (key, id) = (truncate(&entry.key, width), short(entry.id));
         let used = listed.used.map_or_else(|| "-".to_owned(), |at| ago(now, at));
         let marks = [
             (entry.pinned, "[pinned] "),
@@ -158,7 +158,7 @@ pub(crate) fn table(listed: &[SessionSummary], now: At) -> Vec<String> {
             (listed.origin.is_some(), "[fork] "),
         ];
         let marks: String = marks.iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| *mark).collect();
-        let (records, title) = (grouped(entry.head.seq), listed.title());
+        let (records, title) = (format_number(entry.head.seq), listed.title());
         format!("{key:<width$}  {records:>9}  {used:<14}  {id:<6}  {marks}{title}").trim_end().to_owned()
     };
     std::iter::once(heading).chain(listed.iter().map(row)).collect()

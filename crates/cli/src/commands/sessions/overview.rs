@@ -8,7 +8,7 @@ use crate::commands::context;
 use crate::commands::save::session_size;
 use crate::commands::status::SessionStatus;
 use crate::event_text;
-use crate::output::{count, grouped, shortened};
+use crate::output::{format_count, format_number, truncate};
 
 /// Facts about a session that are not in its state.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,13 +60,15 @@ impl SessionOverview {
     fn cost(&self) -> String {
         match (self.cost > 0.0, self.unpriced) {
             (false, 0) => "nothing yet".to_owned(),
-            (false, unpriced) => format!("not known: nobody says what {} cost", count(unpriced, "call")),
+            (false, unpriced) => {
+                format!("not known: nobody says what {} cost", format_count(unpriced, "call"))
+            }
             (true, 0) => format!("${:.4}", self.cost),
             (true, unpriced) => {
                 format!(
                     "${:.4}, and {} of which nobody says what they cost",
                     self.cost,
-                    count(unpriced, "call")
+                    format_count(unpriced, "call")
                 )
             }
         }
@@ -81,20 +83,20 @@ pub(crate) fn session_lines(status: &SessionStatus, about: Option<&SessionOvervi
     let model = Some(&status.model).filter(|model| !model.is_empty());
     let free = status.report.free().filter(|_| status.window().is_some());
     let free = match free {
-        Some(free) => format!("{} tokens, besides room for an answer", grouped(free)),
+        Some(free) => format!("{} tokens, besides room for an answer", format_number(free)),
         None => "not known".to_owned(),
     };
     let mut lines = vec![
-        named("session", shortened(&status.key, 200)),
+        named("session", truncate(&status.key, 200)),
         named("id", id),
-        named("model", model.map_or_else(|| "none yet".to_owned(), |model| shortened(model, 200))),
-        named("turns", count(state.turn_count, "turn")),
+        named("model", model.map_or_else(|| "none yet".to_owned(), |model| truncate(model, 200))),
+        named("turns", format_count(state.turn_count, "turn")),
         named("used", status.context()),
         named("free", free),
         named("compactions", context::compactions(state.compaction.count, status.last_compaction.as_ref())),
     ];
     let Some(about) = about else { return lines };
-    let (records, bytes) = (count(about.records, "record"), count(about.bytes, "byte"));
+    let (records, bytes) = (format_count(about.records, "record"), format_count(about.bytes, "byte"));
     let saved = about.saved.map_or_else(|| "never".to_owned(), |at| format!("{} ({at})", ago(now(), at)));
     lines.push(named("last save", format!("{saved}; {records}, {bytes}")));
     lines.push(named("cost", about.cost()));

@@ -4,7 +4,7 @@ use longhaul_journal::{Journal, pin_session, unpin_session};
 
 use super::print_session;
 use crate::args::GlobalArgs;
-use crate::output::shortened;
+use crate::output::truncate;
 use crate::session_lookup::open_session;
 
 pub(crate) async fn run(globals: &GlobalArgs, name: &str, off: bool, as_json: bool) -> anyhow::Result<u8> {
@@ -15,5 +15,5 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, off: bool, as_json: bo
     };
     journal.close().await;
     let what = if off { "Not pinned any more" } else { "Pinned" };
-    print_session(pinned?, as_json, format!("{what}: {}", shortened(&entry.key, 200)))
+    print_session(pinned?, as_json, format!("{what}: {}", truncate(&entry.key, 200)))
 }

@@ -6,7 +6,7 @@ use longhaul_protocol::PrintablePath;
 
 use super::list::now;
 use crate::args::GlobalArgs;
-use crate::output::{count, note, print, shortened};
+use crate::output::{format_count, note, print, truncate};
 use crate::{config, exit};
 
 pub(crate) async fn run(globals: &GlobalArgs, mode: Mode, as_json: bool) -> anyhow::Result<u8> {
@@ -43,8 +43,8 @@ pub(crate) fn pruned_lines(pruning: &Pruning, mode: Mode) -> Vec<String> {
             Reason::InTrash => "it was in the trash for two weeks",
             Reason::Empty => "there is nothing in it",
         };
-        let bytes = count(session.bytes, "byte");
-        format!("{}: {would}{what}, {bytes}: {why}", shortened(&session.key, 200))
+        let bytes = format_count(session.bytes, "byte");
+        format!("{}: {would}{what}, {bytes}: {why}", truncate(&session.key, 200))
     };
     let mut lines: Vec<String> = pruning.sessions.iter().map(session).collect();
     lines.extend(
@@ -54,7 +54,10 @@ pub(crate) fn pruned_lines(pruning: &Pruning, mode: Mode) -> Vec<String> {
             .map(|file| format!("{}: {would}removed, a file that was left half written", file.printable())),
     );
     if pruning.blobs > 0 {
-        lines.push(format!("{} that nothing referred to: {would}removed", count(pruning.blobs, "blob")));
+        lines.push(format!(
+            "{} that nothing referred to: {would}removed",
+            format_count(pruning.blobs, "blob")
+        ));
     }
     if lines.is_empty() {
         lines.push("nothing has to go".to_owned());

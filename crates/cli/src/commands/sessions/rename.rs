@@ -5,14 +5,14 @@ use longhaul_journal::{Error, Journal, SessionEntry, rename_session};
 use super::print_session;
 use crate::BadUsage;
 use crate::args::GlobalArgs;
-use crate::output::shortened;
+use crate::output::truncate;
 use crate::session_lookup::open_session;
 
 pub(crate) async fn run(globals: &GlobalArgs, name: &str, new: &str, as_json: bool) -> anyhow::Result<u8> {
     let (journal, entry) = open_session(globals, name).await?;
     let renamed = rename_to(&journal, &entry.key, new).await;
     journal.close().await;
-    let text = format!("Renamed {} to {}", shortened(&entry.key, 200), shortened(new, 200));
+    let text = format!("Renamed {} to {}", truncate(&entry.key, 200), truncate(new, 200));
     print_session(renamed?, as_json, text)
 }
 

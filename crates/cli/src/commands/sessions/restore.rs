@@ -4,14 +4,14 @@ use longhaul_journal::{Journal, restore_session};
 
 use super::print_session;
 use crate::args::GlobalArgs;
-use crate::output::shortened;
+use crate::output::truncate;
 use crate::session_lookup::open_session;
 
 pub(crate) async fn run(globals: &GlobalArgs, name: &str, as_json: bool) -> anyhow::Result<u8> {
     let (journal, entry) = open_session(globals, name).await?;
     let restored = restore_session(&journal, &entry.key).await;
     journal.close().await;
-    let key = shortened(&entry.key, 200);
+    let key = truncate(&entry.key, 200);
     let text = match entry.trashed {
         true => format!("Brought back: {key}"),
         false => format!("{key} was not in the trash"),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{SessionForm, epochs, report};
 use crate::args::{Family, GlobalArgs, ShowOptions};
 use crate::exit;
-use crate::output::{count, grouped, print, record, shortened};
+use crate::output::{format_count, format_number, print, record_line, truncate};
 use crate::session_lookup::open_session;
 
 /// Records listed without `--limit`.
@@ -56,15 +56,15 @@ pub(crate) async fn run(globals: &GlobalArgs, options: ShowOptions) -> anyhow::R
         None => format!("shown from seq {from}"),
     };
     let mut lines = vec![
-        format!("{}  {}", shortened(&session.key, 100), session.id),
-        format!("{stream}: {}, {range}", count(head, "record")),
+        format!("{}  {}", truncate(&session.key, 100), session.id),
+        format!("{stream}: {}, {range}", format_count(head, "record")),
     ];
     lines.extend(shown.iter().map(|shown| match shown {
-        ShownRecord::Record(shown) => record(shown),
+        ShownRecord::Record(shown) => record_line(shown),
         ShownRecord::Damaged { seq, damaged } => format!("{seq:>6}  damaged: {damaged}"),
     }));
     if through < end {
-        lines.push(format!("{} more: --from {} shows them", grouped(end - through), through + 1));
+        lines.push(format!("{} more: --from {} shows them", format_number(end - through), through + 1));
     }
     let form = ShownForm { session: session.into(), stream, epoch, records_shown: shown };
     print(as_json, || form, || lines)?;

@@ -25,7 +25,7 @@ use serde_json::Value;
 use crate::args::{
     GlobalArgs, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions, TasksCommand,
 };
-use crate::output::{json, line, note, shortened};
+use crate::output::{json, line, note, truncate};
 use crate::short_id::short;
 use crate::signals::ExitSignals;
 use crate::{BadUsage, config, event_text, exit};
@@ -104,8 +104,8 @@ pub(crate) fn table(listed: &[TaskEntry]) -> Vec<String> {
         let since = task.started.started_at.map_or_else(|| "-".to_owned(), |at| at.to_string());
         let lasted = now.duration_ms.map_or_else(|| "-".to_owned(), event_text::duration);
         let code = now.exit_code.map_or_else(|| "-".to_owned(), |code| code.to_string());
-        let (session, what) = (shortened(&task.session, width), task.description());
-        let message = now.message.as_ref().map(|message| format!("  ({})", shortened(message, 200)));
+        let (session, what) = (truncate(&task.session, width), task.description());
+        let message = now.message.as_ref().map(|message| format!("  ({})", truncate(message, 200)));
         lines.push(format!(
             "{:<6}  {:<9}  {since:<24}  {lasted:<11}  {code:>4}  {session:<width$}  {what}{}",
             short(task.id()),

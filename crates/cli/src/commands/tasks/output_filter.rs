@@ -4,7 +4,7 @@ use std::io::Write;
 
 use longhaul_agent::{Redactor, StreamRedactor};
 
-use crate::output::safe;
+use crate::output::sanitize;
 
 const REDACTED: &[u8] = b"[redacted]";
 /// Replaces bytes that are not UTF-8.
@@ -122,7 +122,7 @@ impl OutputFilter {
             }
         }
         match self.audience {
-            Audience::Person => shown.extend_from_slice(safe(&text).as_bytes()),
+            Audience::Person => shown.extend_from_slice(sanitize(&text).as_bytes()),
             Audience::Program => shown.extend_from_slice(text.as_bytes()),
         }
     }

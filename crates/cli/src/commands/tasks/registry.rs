@@ -12,7 +12,7 @@ use longhaul_protocol::{At, SessionId, StreamName, TaskEnded, TaskId, TaskStarte
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use crate::output::shortened;
+use crate::output::truncate;
 use crate::session_lookup::find_session;
 use crate::short_id::{IdMatch, short};
 use crate::{BadUsage, short_id};
@@ -153,7 +153,7 @@ impl TaskRegistry {
         if let IdMatch::One(id) = short_id::find(all.iter().map(TaskEntry::id), name)
             && let Some(task) = all.iter().find(|task| task.id() == id)
         {
-            let (owner, key) = (shortened(&task.session, 80), shortened(key, 80));
+            let (owner, key) = (truncate(&task.session, 80), truncate(key, 80));
             return Err(BadUsage(format!("task {} belongs to {owner}, not to {key}", short(id))).into());
         }
         Ok(())
@@ -254,7 +254,7 @@ impl TaskEntry {
 /// The description of a task, or its command where the model gave none.
 pub(crate) fn description(started: &TaskStarted) -> String {
     let words = if started.description.is_empty() { &started.command } else { &started.description };
-    shortened(words, 90)
+    truncate(words, 90)
 }
 
 pub(crate) fn status_word(status: TaskStatus) -> &'static str {

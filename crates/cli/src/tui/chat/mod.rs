@@ -39,7 +39,7 @@ use crate::commands::compact::focus_of;
 use crate::commands::memory::with_canonical_home;
 use crate::commands::tasks::registry::TaskRegistry;
 use crate::event_printer::{EventPrinter, Form};
-use crate::output::{count, note};
+use crate::output::{format_count, note};
 use crate::questions::OpenQuestion;
 use crate::session_lookup::{key_or_new, refuse_trashed};
 use crate::signals::{ExitSignals, SIGINT};
@@ -237,7 +237,7 @@ impl Chat<'_> {
         let state = self.session.state().await?;
         let so_far = match state.turn_count {
             0 => "new".to_owned(),
-            turns => format!("{} so far", count(turns, "turn")),
+            turns => format!("{} so far", format_count(turns, "turn")),
         };
         let (model, _) = self.runtime.model().await;
         self.printer.note(format!("session {} ({so_far}), with {model}", self.session.key()));

@@ -7,7 +7,7 @@ use longhaul_protocol::{AttemptId, Event, EventKind};
 use super::Chat;
 use super::line_source::LineSource;
 use crate::commands::sessions::list::now;
-use crate::output::shortened;
+use crate::output::truncate;
 use crate::tui::ScreenUpdate;
 
 /// How many records of a long turn are shown again at most.
@@ -47,7 +47,7 @@ impl Chat<'_> {
             self.printer.aside("[interrupted here]");
         }
         for call in turn.calls.iter().filter(|call| call.is_open()) {
-            let (name, arguments) = (shortened(&call.name, 60), shortened(&call.arguments, 200));
+            let (name, arguments) = (truncate(&call.name, 60), truncate(&call.arguments, 200));
             self.printer.aside(&format!("· {name} {arguments} [had started]"));
         }
         has_text

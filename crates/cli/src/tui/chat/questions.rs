@@ -6,7 +6,7 @@ use longhaul_protocol::{EventKind, QuestionId};
 use super::line_source::LineSource;
 use super::{Chat, ChatStep};
 use crate::exit;
-use crate::output::shortened;
+use crate::output::truncate;
 use crate::questions::{OpenQuestion, is_settled, open_questions, yes_or_no};
 use crate::short_id::{IdMatch, find};
 use crate::tui::ScreenUpdate;
@@ -93,7 +93,7 @@ impl Chat<'_> {
             self.questions.retain(|open| open.id != question);
         }
         match answered {
-            Ok(()) => self.printer.note(format!("answered: {}", shortened(words, 80))),
+            Ok(()) => self.printer.note(format!("answered: {}", truncate(words, 80))),
             Err(error) => self.printer.note(error),
         }
     }

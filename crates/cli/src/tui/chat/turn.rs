@@ -13,7 +13,7 @@ use super::slash::tasks::TurnPhase;
 use super::{Chat, ChatStep};
 use crate::commands::compact::nothing_to_compact;
 use crate::one_shot::{code_of, nothing_to};
-use crate::output::shortened;
+use crate::output::truncate;
 use crate::session_lookup::refuse_trashed;
 use crate::signals::SIGINT;
 use crate::tui::Activity;
@@ -207,7 +207,7 @@ impl Chat<'_> {
         let text =
             format!("{}: next try in {left}; /retry, /model NAME or Ctrl-C end the wait", countdown.class);
         // One that is longer than the terminal is wide could not be written over.
-        let line = format!("\r{}\x1b[K", shortened(&text, Terminal::width().saturating_sub(2)));
+        let line = format!("\r{}\x1b[K", truncate(&text, Terminal::width().saturating_sub(2)));
         countdown.next = now + Duration::from_secs(1);
         self.printer.raw_aside(&line);
     }

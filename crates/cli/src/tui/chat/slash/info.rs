@@ -8,7 +8,7 @@ use crate::commands::compact::focus_of;
 use crate::commands::context::ContextUsage;
 use crate::commands::doctor;
 use crate::commands::status::{MemoryProgress, SessionStatus, running_tasks};
-use crate::output::{grouped, shortened};
+use crate::output::{format_number, truncate};
 use crate::questions::open_questions;
 use crate::tui::chat::slash::{SlashAction, help};
 
@@ -37,13 +37,13 @@ impl Chat<'_> {
             SlashAction::Model if arguments.is_empty() => {
                 let (name, facts) = self.runtime.model().await;
                 let window = facts.window.map(|window| {
-                    format!(": {} tokens of context, {}", grouped(window.tokens), window.source)
+                    format!(": {} tokens of context, {}", format_number(window.tokens), window.source)
                 });
                 self.printer.note(format!("{name}{}", window.unwrap_or_default()));
             }
             SlashAction::Model => match self.runtime.use_model(arguments) {
                 Ok(()) => {
-                    let name = shortened(arguments, 100);
+                    let name = truncate(arguments, 100);
                     self.printer.note(format!("{name} answers from the next request on"));
                 }
                 Err(error) => self.printer.note(error),

@@ -8,7 +8,7 @@ use super::tasks::TurnPhase;
 use crate::commands::memory::{MemoryHandle, hit_lines, log_lines, scope_of_session};
 use crate::commands::remember;
 use crate::commands::remember::EXTRACTION_OFF;
-use crate::output::safe;
+use crate::output::sanitize;
 use crate::signals::SIGINT;
 use crate::tui::chat::Chat;
 
@@ -32,7 +32,7 @@ pub(crate) async fn finish_extraction(work: &mut Option<ExtractionTask>) -> Extr
 impl Chat<'_> {
     pub(crate) async fn memory_command(&mut self, arguments: &str) {
         match self.memory_lines(arguments).await {
-            Ok(lines) => self.printer.page(&safe(&lines.join("\n"))),
+            Ok(lines) => self.printer.page(&sanitize(&lines.join("\n"))),
             Err(error) => self.printer.note(format!("{error:#}")),
         }
     }

@@ -12,7 +12,7 @@ use crate::commands::tasks::registry::TaskEntry;
 use crate::commands::tasks::{describe_killed, table};
 use crate::event_text;
 use crate::one_shot::goes_on;
-use crate::output::grouped;
+use crate::output::format_number;
 use crate::short_id::short;
 use crate::signals::SIGINT;
 use crate::tui::chat::Chat;
@@ -76,10 +76,10 @@ impl Chat<'_> {
         let from = printed.saturating_sub(MAX_OUTPUT_BYTES);
         let id = short(task.id());
         self.printer.note(match from {
-            0 => format!("task {id} has printed {} bytes", grouped(printed)),
+            0 => format!("task {id} has printed {} bytes", format_number(printed)),
             _ => format!(
                 "the last of {} bytes of task {id}; longhaul tasks output {id} has all",
-                grouped(printed)
+                format_number(printed)
             ),
         });
         let filter = OutputFilter::new(self.runtime.redactor(), Audience::Person);
