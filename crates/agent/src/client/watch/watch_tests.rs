@@ -7,7 +7,7 @@ fn event(seq: Option<u64>) -> Event {
 }
 
 fn watch(hub: &Arc<Hub>) -> Watcher {
-    hub.join(hub.clone(), Sees::Events, None).0
+    hub.join(hub.clone(), WatchScope::Events, None).0
 }
 
 fn delta(session: &str, text: &str) -> Event {
@@ -42,7 +42,7 @@ fn deltas_of_one_answer_are_merged_in_a_long_queue() {
     };
     assert_eq!(text("a"), "x".repeat(10_000) + "|z");
     assert_eq!(text("b"), "y".repeat(10_000));
-    assert_eq!(seen.len(), MERGES_FROM + 2);
+    assert_eq!(seen.len(), MERGE_DELTAS_FROM + 2);
     assert_eq!(seen[0], delta("a", "x"), "as long as few wait, each stands alone");
 }
 
@@ -51,16 +51,16 @@ fn deltas_of_one_answer_are_merged_in_a_long_queue() {
 fn what_a_slow_watcher_misses_is_one_stretch_and_nothing_overtakes_it() {
     let hub = Arc::new(Hub::default());
     let mut slow = watch(&hub);
-    for seq in 1..=WAITING as u64 + 3 {
+    for seq in 1..=MAX_QUEUED_EVENTS as u64 + 3 {
         hub.show(&event(Some(seq)), None);
     }
 
-    for seq in 1..=WAITING as u64 {
+    for seq in 1..=MAX_QUEUED_EVENTS as u64 {
         assert_eq!(slow.try_next(), Some(Watched::Event(event(Some(seq)))));
     }
     hub.show(&event(Some(5_000)), None);
 
-    let first_missed = WAITING as u64 + 1;
+    let first_missed = MAX_QUEUED_EVENTS as u64 + 1;
     assert_eq!(slow.try_next(), Some(Watched::Missed { events: 4, from: Some(first_missed) }));
     assert_eq!(slow.try_next(), None);
     hub.show(&event(None), None);
@@ -80,7 +80,7 @@ async fn a_watcher_of_a_runtime_that_has_ended_sees_what_was_left_and_then_the_e
     assert_eq!(watch(&hub).next().await, None);
 }
 
-/// Whoever reads the records learns where among them the words stand.
+/// A reader of the records learns where the live events stand among them.
 #[test]
 fn heads_stand_in_their_place_among_events_and_one_is_enough_for_many_records() {
     let hub = Arc::new(Hub::default());
@@ -92,18 +92,19 @@ fn heads_stand_in_their_place_among_events_and_one_is_enough_for_many_records() 
     hub.recorded(3);
     hub.show(&event(None), None);
     hub.recorded(4);
-    let seen: Vec<Next> = (0..4).map(|_| watcher.take()).collect();
-    for seq in 5..=WAITING as u64 + 6 {
+    let seen: Vec<NextItem> = (0..4).map(|_| watcher.take()).collect();
+    for seq in 5..=MAX_QUEUED_EVENTS as u64 + 6 {
         hub.show(&event(Some(seq)), None);
     }
     hub.recorded(5_000);
-    let last: Vec<Next> = (0..WAITING + 3).map(|_| watcher.take()).skip(WAITING).collect();
+    let last: Vec<NextItem> =
+        (0..MAX_QUEUED_EVENTS + 3).map(|_| watcher.take()).skip(MAX_QUEUED_EVENTS).collect();
 
     assert_eq!(head, 1);
-    let shown = Next::Event(event(None));
-    assert_eq!(seen, [Next::Head(3), shown, Next::Head(4), Next::Nothing]);
-    let [Next::Missed(missed), rest @ ..] = &last[..] else { panic!("{last:?}") };
-    assert_eq!(missed.told(), Watched::Missed { events: 2, from: Some(WAITING as u64 + 5) });
-    assert_eq!(rest, [Next::Head(5_000), Next::Nothing]);
+    let shown = NextItem::Event(event(None));
+    assert_eq!(seen, [NextItem::Head(3), shown, NextItem::Head(4), NextItem::Nothing]);
+    let [NextItem::Missed(missed), rest @ ..] = &last[..] else { panic!("{last:?}") };
+    assert_eq!(missed.to_watched(), Watched::Missed { events: 2, from: Some(MAX_QUEUED_EVENTS as u64 + 5) });
+    assert_eq!(rest, [NextItem::Head(5_000), NextItem::Nothing]);
     assert_eq!(plain.try_next(), Some(Watched::Event(event(None))), "others see only events");
 }
