@@ -117,7 +117,9 @@ impl Shared {
                     self.left(&Error::Suspended);
                 }
             }
-            WorkerState::Starting | WorkerState::Running | WorkerState::Leaving => self.came.notify_one(),
+            WorkerState::Starting | WorkerState::Running | WorkerState::Leaving => {
+                self.came.notify_one();
+            }
         }
     }
 
