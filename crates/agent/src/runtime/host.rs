@@ -131,7 +131,7 @@ async fn scan_sessions(runtime: &Arc<Inner>, last: &ScanResult) -> JournalResult
             };
             if !work.running_tasks.is_empty() {
                 // Another process should record the ends of these tasks. If it doesn't, the monitor here does.
-                let slot = runtime.shared(&entry.key, Some(entry.id));
+                let slot = runtime.session_slot(&entry.key, Some(entry.id));
                 work.running_tasks.iter().for_each(|task| task_monitor::monitor_task(runtime, &slot, *task));
                 found.running_tasks.insert(entry.id, work.running_tasks);
             }
@@ -141,7 +141,7 @@ async fn scan_sessions(runtime: &Arc<Inner>, last: &ScanResult) -> JournalResult
             }
             found.unfinished.insert(entry.id);
             if !runtime.worker_backoff.is_backing_off(entry.id) {
-                runtime.shared(&entry.key, Some(entry.id)).wake(runtime);
+                runtime.session_slot(&entry.key, Some(entry.id)).wake(runtime);
             }
         }
     }
@@ -180,10 +180,10 @@ async fn read_at_rest(runtime: &Inner, entry: &SessionEntry) -> Result<Option<Se
 }
 
 /// Wakes a session that is not in memory, after a wake signal for it.
-pub(crate) async fn take_in(runtime: Arc<Inner>, id: SessionId) {
+pub(crate) async fn wake_stored_session(runtime: Arc<Inner>, id: SessionId) {
     if let Ok(Some(entry)) = runtime.journal.session_with_id(id).await
         && !entry.trashed
     {
-        runtime.shared(&entry.key, Some(id)).wake(&runtime);
+        runtime.session_slot(&entry.key, Some(id)).wake(&runtime);
     }
 }

@@ -20,10 +20,10 @@ use longhaul_tools::{ApprovalAction, ApprovalPolicy, InvalidRule, Redact, Tool, 
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::client::follow::tell_callers;
+use crate::client::follow::serve_followers;
 use crate::client::local::LocalSession;
 use crate::client::session::Session;
-use crate::client::watch::{Hub, Watcher};
+use crate::client::watch::{EventHub, Watcher};
 use crate::clock::now;
 use crate::housekeeping::activity::ActivityTracker;
 use crate::housekeeping::backoff::WorkerBackoff;
@@ -31,7 +31,7 @@ use crate::housekeeping::idle::{IdleStatus, IdleWorker};
 use crate::housekeeping::retention::{self, Mode, Pruning};
 use crate::housekeeping::{cleanup, scheduler};
 use crate::memory::Memory;
-use crate::runtime::slot::Shared;
+use crate::runtime::slot::SessionSlot;
 use crate::secrets::{hidden_variables, redactor_for};
 use crate::turn::budget::SpendLedger;
 use crate::turn::fallback::{ModelChain, open_model};
@@ -85,7 +85,7 @@ pub(crate) struct Inner {
     pub(crate) idle: IdleWorker,
     pub(crate) ledger: SpendLedger,
     pub(crate) memory: Memory,
-    pub(crate) everybody: Arc<Hub>,
+    pub(crate) all_sessions_hub: Arc<EventHub>,
     sessions: Mutex<Sessions>,
     workers: Mutex<JoinSet<()>>,
     /// Whether it looks after sessions that nobody holds.
@@ -100,8 +100,8 @@ pub(crate) struct Inner {
 /// Those that somebody holds, or that a worker is at. The others cost nothing.
 #[derive(Default)]
 struct Sessions {
-    by_key: HashMap<String, Weak<Shared>>,
-    by_id: HashMap<SessionId, Weak<Shared>>,
+    by_key: HashMap<String, Weak<SessionSlot>>,
+    by_id: HashMap<SessionId, Weak<SessionSlot>>,
     /// When there are so many entries, those that nobody holds any more are dropped.
     crowded_at: usize,
 }
@@ -111,8 +111,8 @@ impl Sessions {
         if self.by_key.len().max(self.by_id.len()) < self.crowded_at {
             return;
         }
-        self.by_key.retain(|_, shared| shared.strong_count() > 0);
-        self.by_id.retain(|_, shared| shared.strong_count() > 0);
+        self.by_key.retain(|_, slot| slot.strong_count() > 0);
+        self.by_id.retain(|_, slot| slot.strong_count() > 0);
         self.crowded_at = CROWDED.max(2 * self.by_key.len());
     }
 }
@@ -173,7 +173,7 @@ impl Runtime {
             activity: ActivityTracker::default(),
             idle,
             ledger: SpendLedger::default(),
-            everybody: Arc::default(),
+            all_sessions_hub: Arc::default(),
             sessions: Mutex::default(),
             workers: Mutex::default(),
             hosting: AtomicBool::new(false),
@@ -181,7 +181,7 @@ impl Runtime {
             ending: tokio::sync::Mutex::default(),
             listening: Mutex::default(),
         });
-        preflight::refuse_what_does_not_fit(&inner).await?;
+        preflight::check_prompt_fits(&inner).await?;
         inner.listen().await?;
         Ok(Self(inner))
     }
@@ -236,8 +236,8 @@ impl Runtime {
         self.0
             .all_sessions()
             .iter()
-            .filter(|shared| shared.has_worker())
-            .for_each(|shared| shared.came.notify_one());
+            .filter(|slot| slot.has_worker())
+            .for_each(|slot| slot.wake_notify.notify_one());
         Ok(())
     }
 
@@ -265,7 +265,7 @@ impl Runtime {
         if self.0.in_memory_as(key).is_some_and(|id| Some(id) != known) {
             known = self.0.journal.session(key).await?.map(|entry| entry.id);
         }
-        Ok(Session::local(LocalSession { runtime: self.0.clone(), shared: self.0.shared(key, known) }))
+        Ok(Session::local(LocalSession { runtime: self.0.clone(), slot: self.0.session_slot(key, known) }))
     }
 
     /// Where everything is kept: for whoever follows a session that another process runs.
@@ -282,7 +282,7 @@ impl Runtime {
 
     /// Sees what happens in all sessions from now on.
     pub fn watch(&self) -> Watcher {
-        self.0.everybody.watch(self.0.everybody.clone(), self.0.journal.clone())
+        self.0.all_sessions_hub.watch(self.0.all_sessions_hub.clone(), self.0.journal.clone())
     }
 
     /// Stops at the next record, leaves open turns and their commands open, and lets go of everything; within five seconds,
@@ -299,12 +299,12 @@ impl Runtime {
         for listening in lock(&self.0.listening).drain(..) {
             listening.abort();
         }
-        for shared in self.0.all_sessions() {
+        for slot in self.0.all_sessions() {
             // Whoever waits for one that was cut short is told, too.
-            shared.left(&Error::Suspended);
-            shared.hub.close();
+            slot.remove_worker(&Error::Suspended);
+            slot.hub.close();
         }
-        self.0.everybody.close();
+        self.0.all_sessions_hub.close();
         // A journal that another process has locked can't be tidied up now; the next one to open it does.
         let _ = tokio::time::timeout(CLOSES_WITHIN, self.0.journal.close()).await;
         Ok(())
@@ -359,7 +359,7 @@ impl Inner {
                 }
             }
         });
-        let telling = tokio::spawn(tell_callers(self.journal.subscribers().await?, Arc::downgrade(self)));
+        let telling = tokio::spawn(serve_followers(self.journal.subscribers().await?, Arc::downgrade(self)));
         *lock(&self.listening) = [listening, telling].into();
         Ok(())
     }
@@ -367,61 +367,63 @@ impl Inner {
     fn rung(self: &Arc<Self>, id: Option<SessionId>) {
         let Some(id) = id else { return };
         match self.session_in_memory(id) {
-            Some(shared) => shared.wake(self),
-            None if self.hosting.load(Ordering::SeqCst) => drop(self.spawn(host::take_in(self.clone(), id))),
+            Some(slot) => slot.wake(self),
+            None if self.hosting.load(Ordering::SeqCst) => {
+                self.spawn(host::wake_stored_session(self.clone(), id));
+            }
             None => {}
         }
     }
 
     fn wake_all(self: &Arc<Self>) {
-        for shared in self.all_sessions() {
-            shared.wake(self);
+        for slot in self.all_sessions() {
+            slot.wake(self);
         }
     }
 
-    pub(crate) fn all_sessions(&self) -> Vec<Arc<Shared>> {
+    pub(crate) fn all_sessions(&self) -> Vec<Arc<SessionSlot>> {
         lock(&self.sessions).by_key.values().filter_map(Weak::upgrade).collect()
     }
 
-    pub(crate) fn session_in_memory(&self, id: SessionId) -> Option<Arc<Shared>> {
+    pub(crate) fn session_in_memory(&self, id: SessionId) -> Option<Arc<SessionSlot>> {
         lock(&self.sessions).by_id.get(&id).and_then(Weak::upgrade)
     }
 
     /// The one thing that all holders of a session share.
-    pub(crate) fn shared(self: &Arc<Self>, key: &str, id: Option<SessionId>) -> Arc<Shared> {
+    pub(crate) fn session_slot(self: &Arc<Self>, key: &str, id: Option<SessionId>) -> Arc<SessionSlot> {
         let mut sessions = lock(&self.sessions);
         sessions.clear_out();
         // A key may lead elsewhere by now, and a session may have another one; while a worker is at it, it keeps the one that it had.
-        let is_meant = |shared: &Arc<Shared>| shared.id.get().is_none_or(|known| Some(*known) == id);
+        let is_meant = |slot: &Arc<SessionSlot>| slot.id.get().is_none_or(|known| Some(*known) == id);
         let by_id = id.and_then(|id| sessions.by_id.get(&id)).and_then(Weak::upgrade);
         let by_key = sessions.by_key.get(key).and_then(Weak::upgrade).filter(is_meant);
-        let shared = match by_key.or(by_id.filter(|shared| shared.has_worker())) {
-            Some(shared) => shared,
+        let slot = match by_key.or(by_id.filter(|slot| slot.has_worker())) {
+            Some(slot) => slot,
             None => {
-                let made = Arc::new(Shared::new(key, id, self.everybody.clone()));
+                let made = Arc::new(SessionSlot::new(key, id, self.all_sessions_hub.clone()));
                 sessions.by_key.insert(key.to_owned(), Arc::downgrade(&made));
                 made
             }
         };
         if let Some(id) = id {
-            sessions.by_id.insert(id, Arc::downgrade(&shared));
+            sessions.by_id.insert(id, Arc::downgrade(&slot));
         }
-        shared
+        slot
     }
 
     /// The session that this key led to when it was last opened here.
     fn in_memory_as(&self, key: &str) -> Option<SessionId> {
-        let shared = lock(&self.sessions).by_key.get(key).and_then(Weak::upgrade)?;
-        shared.id.get().copied()
+        let slot = lock(&self.sessions).by_key.get(key).and_then(Weak::upgrade)?;
+        slot.id.get().copied()
     }
 
-    pub(crate) fn remember(&self, id: SessionId, shared: &Arc<Shared>) {
-        lock(&self.sessions).by_id.insert(id, Arc::downgrade(shared));
+    pub(crate) fn remember(&self, id: SessionId, slot: &Arc<SessionSlot>) {
+        lock(&self.sessions).by_id.insert(id, Arc::downgrade(slot));
     }
 
     /// Whether a worker is at a session.
     pub(crate) fn works_at(&self, id: SessionId) -> bool {
-        self.session_in_memory(id).is_some_and(|shared| shared.has_worker())
+        self.session_in_memory(id).is_some_and(|slot| slot.has_worker())
     }
 
     /// Starts a task that is waited for at the end; not any more, once the end has begun.
@@ -475,7 +477,7 @@ impl Inner {
     /// Tells everybody who watches all sessions of something that concerns one; under no key, all of them.
     pub(crate) fn tell(&self, key: &str, kind: EventKind) {
         let event = Event { seq: None, at: now(), session: key.to_owned(), turn: None, kind };
-        self.everybody.show(&event, None);
+        self.all_sessions_hub.show(&event, None);
     }
 
     /// Becomes true when everybody should stop.

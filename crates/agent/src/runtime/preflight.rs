@@ -11,7 +11,7 @@ use crate::{Error, Result};
 
 /// Fails if system prompt and tools don't fit into the configured window. Without a configured window the server would have to be
 /// asked, which would delay the start; then the first turn reports the problem.
-pub(crate) async fn refuse_what_does_not_fit(runtime: &Inner) -> Result<()> {
+pub(crate) async fn check_prompt_fits(runtime: &Inner) -> Result<()> {
     let settings = &runtime.config.settings.model;
     let Some(set) = settings.context_window else { return Ok(()) };
     let facts = runtime.model_chain().primary().capabilities().await;

@@ -7,24 +7,24 @@ use longhaul_journal::{Lease, name_session};
 use longhaul_protocol::{Event, EventKind, InputId, OrderId, SessionId, TaskId, TaskNews, TurnEnded};
 use tokio::sync::{Notify, OnceCell, oneshot};
 
-use crate::client::watch::Hub;
+use crate::client::watch::EventHub;
 use crate::clock::now;
 use crate::runtime::{Inner, lock};
 use crate::session::state::State;
 use crate::{Error, Result, worker};
 
 /// One session in memory.
-pub(crate) struct Shared {
+pub(crate) struct SessionSlot {
     pub(crate) key: String,
     /// Set at the first use: opening a key stores nothing.
     pub(crate) id: OnceCell<SessionId>,
-    pub(crate) hub: Hub,
+    pub(crate) hub: EventHub,
     /// The watchers of all sessions.
-    everybody: Arc<Hub>,
+    all_sessions_hub: Arc<EventHub>,
     /// Wakes a worker that waits: the inbox may have something new.
-    pub(crate) came: Notify,
+    pub(crate) wake_notify: Notify,
     /// Held while a client appends to the inbox and while the worker reads it.
-    pub(crate) accepting: tokio::sync::Mutex<()>,
+    pub(crate) inbox_lock: tokio::sync::Mutex<()>,
     state: Mutex<SlotState>,
 }
 
@@ -58,7 +58,7 @@ enum WorkerState {
 }
 
 struct OutcomeWaiter {
-    request: Awaited,
+    request: AwaitedRequest,
     /// The worker has taken the request from the inbox.
     is_taken: bool,
     sender: oneshot::Sender<Result<Option<TurnEnded>>>,
@@ -66,22 +66,22 @@ struct OutcomeWaiter {
 
 /// A request whose outcome a caller waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Awaited {
+pub(crate) enum AwaitedRequest {
     Input(InputId),
     Order(OrderId),
     /// The compaction that an order requests.
     Compaction(OrderId),
 }
 
-impl Shared {
-    pub(crate) fn new(key: &str, id: Option<SessionId>, everybody: Arc<Hub>) -> Self {
+impl SessionSlot {
+    pub(crate) fn new(key: &str, id: Option<SessionId>, all_sessions_hub: Arc<EventHub>) -> Self {
         Self {
             key: key.to_owned(),
             id: OnceCell::new_with(id),
-            hub: Hub::default(),
-            everybody,
-            came: Notify::new(),
-            accepting: tokio::sync::Mutex::default(),
+            hub: EventHub::default(),
+            all_sessions_hub,
+            wake_notify: Notify::new(),
+            inbox_lock: tokio::sync::Mutex::default(),
             state: Mutex::default(),
         }
     }
@@ -90,16 +90,16 @@ impl Shared {
     pub(crate) fn show(&self, event: &Event) {
         let id = self.id.get().copied();
         self.hub.show(event, id);
-        self.everybody.show(event, id);
+        self.all_sessions_hub.show(event, id);
     }
 
     /// An event that is not recorded.
-    pub(crate) fn live(&self, turn: Option<u64>, kind: EventKind) -> Event {
+    pub(crate) fn live_event(&self, turn: Option<u64>, kind: EventKind) -> Event {
         Event { seq: None, at: now(), session: self.key.clone(), turn, kind }
     }
 
     /// The session's id. Creates the session if its key is new.
-    pub(crate) async fn named(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<SessionId> {
+    pub(crate) async fn ensure_id(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<SessionId> {
         let id = self.id.get_or_try_init(|| name_session(&*runtime.journal, &self.key)).await?;
         runtime.remember(*id, self);
         Ok(*id)
@@ -114,18 +114,18 @@ impl Shared {
                 state.worker = WorkerState::Starting;
                 drop(state);
                 if !runtime.spawn(worker::run(runtime.clone(), self.clone())) {
-                    self.left(&Error::Suspended);
+                    self.remove_worker(&Error::Suspended);
                 }
             }
             WorkerState::Starting | WorkerState::Running | WorkerState::Leaving => {
-                self.came.notify_one();
+                self.wake_notify.notify_one();
             }
         }
     }
 
     /// Wakes the worker and waits until it holds the session's lease.
-    pub(crate) async fn awake(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<()> {
-        self.named(runtime).await?;
+    pub(crate) async fn wake_and_wait(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<()> {
+        self.ensure_id(runtime).await?;
         let (sender, receiver) = oneshot::channel();
         {
             let mut state = self.state();
@@ -143,7 +143,7 @@ impl Shared {
     }
 
     /// The worker holds the lease and has loaded the session.
-    pub(crate) fn arrived(&self) {
+    pub(crate) fn mark_worker_running(&self) {
         let mut state = self.state();
         state.worker = WorkerState::Running;
         for sender in state.awaiting_worker.drain(..) {
@@ -152,27 +152,27 @@ impl Shared {
     }
 
     /// The worker is about to read the inbox. A wake after this makes it read again.
-    pub(crate) fn looking(&self) {
+    pub(crate) fn clear_wake_request(&self) {
         self.state().wake_requested = false;
     }
 
     /// The worker is done and about to release its lease.
-    pub(crate) fn leaving(&self) {
+    pub(crate) fn mark_worker_leaving(&self) {
         self.state().worker = WorkerState::Leaving;
     }
 
     /// Keeps a lease that could not be released, for the next worker.
-    pub(crate) fn keep(&self, lease: Lease) {
+    pub(crate) fn keep_lease(&self, lease: Lease) {
         self.state().unreleased_lease = Some(lease);
     }
 
-    pub(crate) fn kept(&self) -> Option<Lease> {
+    pub(crate) fn take_kept_lease(&self) -> Option<Lease> {
         self.state().unreleased_lease.take()
     }
 
     /// Marks the worker as gone, unless it was woken after it last read the inbox: then it returns `false`, and the worker starts
     /// again.
-    pub(crate) fn may_leave(&self) -> bool {
+    pub(crate) fn try_remove_worker(&self) -> bool {
         let mut state = self.state();
         state.worker = if state.wake_requested { WorkerState::Starting } else { WorkerState::Absent };
         if !state.wake_requested {
@@ -182,7 +182,7 @@ impl Shared {
     }
 
     /// Has the worker leave as soon as the session is at rest, and waits until it has released the lease.
-    pub(crate) async fn part(&self) {
+    pub(crate) async fn release(&self) {
         let (sender, receiver) = oneshot::channel();
         {
             let mut state = self.state();
@@ -191,20 +191,20 @@ impl Shared {
             }
             state.release_waiters.push(sender);
         }
-        self.came.notify_one();
+        self.wake_notify.notify_one();
         // The sender is dropped without a message.
         let _ = receiver.await;
     }
 
     /// Whether a caller waits for the worker to leave.
-    pub(crate) fn is_to_part(&self) -> bool {
+    pub(crate) fn is_release_requested(&self) -> bool {
         let mut state = self.state();
         state.release_waiters.retain(|sender| !sender.is_closed());
         !state.release_waiters.is_empty()
     }
 
     /// The worker has stopped with an error: every waiting caller gets it.
-    pub(crate) fn left(&self, error: &Error) {
+    pub(crate) fn remove_worker(&self, error: &Error) {
         let (awaiting_worker, outcomes, idle_work) = {
             let mut state = self.state();
             state.worker = WorkerState::Absent;
@@ -225,7 +225,10 @@ impl Shared {
     }
 
     /// Subscribes to the outcome of a request. Call this before the request is appended to the inbox.
-    pub(crate) fn wait_for(&self, request: Awaited) -> oneshot::Receiver<Result<Option<TurnEnded>>> {
+    pub(crate) fn subscribe_outcome(
+        &self,
+        request: AwaitedRequest,
+    ) -> oneshot::Receiver<Result<Option<TurnEnded>>> {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
         state.outcome_waiters.retain(|waiter| !waiter.sender.is_closed());
@@ -234,7 +237,7 @@ impl Shared {
     }
 
     /// The worker has taken a request from the inbox.
-    pub(crate) fn taken(&self, request: Awaited) {
+    pub(crate) fn mark_taken(&self, request: AwaitedRequest) {
         for waiter in self.state().outcome_waiters.iter_mut().filter(|waiter| waiter.request == request) {
             waiter.is_taken = true;
         }
@@ -242,16 +245,18 @@ impl Shared {
 
     /// A turn has ended, or none was needed: reports this to the callers whose input or order was taken, except inputs that wait for a
     /// later turn.
-    pub(crate) fn settled(&self, ended: Option<&TurnEnded>, state: &State) {
-        let is_pending =
-            |request: Awaited| state.pending_inputs.iter().any(|input| request == Awaited::Input(input.id));
-        let is_settled =
-            |request: Awaited| !matches!(request, Awaited::Compaction(_)) && !is_pending(request);
+    pub(crate) fn report_outcome(&self, ended: Option<&TurnEnded>, state: &State) {
+        let is_pending = |request: AwaitedRequest| {
+            state.pending_inputs.iter().any(|input| request == AwaitedRequest::Input(input.id))
+        };
+        let is_settled = |request: AwaitedRequest| {
+            !matches!(request, AwaitedRequest::Compaction(_)) && !is_pending(request)
+        };
         self.notify_waiters(|waiter| waiter.is_taken && is_settled(waiter.request), || Ok(ended.cloned()));
     }
 
     /// Has the worker check whether a task has ended.
-    pub(crate) fn task_is_over(&self, id: TaskId) {
+    pub(crate) fn queue_task_check(&self, id: TaskId) {
         let mut state = self.state();
         if !state.ended_tasks.contains(&id) {
             state.ended_tasks.push(id);
@@ -259,33 +264,33 @@ impl Shared {
     }
 
     /// Tells the worker that a task seems to wait for input. `line` is the last line of its output.
-    pub(crate) fn task_waits(&self, news: TaskNews, line: String) {
+    pub(crate) fn queue_stalled_task(&self, news: TaskNews, line: String) {
         self.state().stalled_tasks.push((news, line));
     }
 
     /// The ended and the stalled tasks since the last call.
-    pub(crate) fn news_of_tasks(&self) -> (Vec<TaskId>, Vec<(TaskNews, String)>) {
+    pub(crate) fn take_task_reports(&self) -> (Vec<TaskId>, Vec<(TaskNews, String)>) {
         let mut state = self.state();
         (std::mem::take(&mut state.ended_tasks), std::mem::take(&mut state.stalled_tasks))
     }
 
     /// Has the worker do what is due while the session is idle. `false` if nothing was.
-    pub(crate) async fn ask_as_idle(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<bool> {
-        self.awake(runtime).await?;
+    pub(crate) async fn run_idle_work(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<bool> {
+        self.wake_and_wait(runtime).await?;
         let (sender, receiver) = oneshot::channel();
         self.state().idle_work_waiters.push(sender);
         self.wake(runtime);
         receiver.await.unwrap_or(Err(Error::Suspended))
     }
 
-    pub(crate) fn is_asked_as_idle(&self) -> bool {
+    pub(crate) fn is_idle_work_requested(&self) -> bool {
         let mut state = self.state();
         state.idle_work_waiters.retain(|sender| !sender.is_closed());
         !state.idle_work_waiters.is_empty()
     }
 
     /// Reports the result of idle work: whether there was any.
-    pub(crate) fn was_idle(&self, result: &Result<bool>) {
+    pub(crate) fn report_idle_work(&self, result: &Result<bool>) {
         let waiters = std::mem::take(&mut self.state().idle_work_waiters);
         for sender in waiters {
             let _ = sender.send(result.clone());
@@ -293,13 +298,13 @@ impl Shared {
     }
 
     /// Tells the callers that requested a compaction that it has ended.
-    pub(crate) fn compacted(&self) {
-        let is_compaction = |waiter: &OutcomeWaiter| matches!(waiter.request, Awaited::Compaction(_));
+    pub(crate) fn report_compaction(&self) {
+        let is_compaction = |waiter: &OutcomeWaiter| matches!(waiter.request, AwaitedRequest::Compaction(_));
         self.notify_waiters(|waiter| waiter.is_taken && is_compaction(waiter), || Ok(None));
     }
 
     /// Reports an error to every caller that waits for an outcome.
-    pub(crate) fn trouble(&self, error: &Error) {
+    pub(crate) fn fail_waiters(&self, error: &Error) {
         self.notify_waiters(|_| true, || Err(error.clone()));
     }
 

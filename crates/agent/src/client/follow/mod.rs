@@ -27,7 +27,7 @@ use crate::Result;
 use crate::client::watch::Watched;
 use crate::session::state::State;
 
-pub(crate) use server::tell_callers;
+pub(crate) use server::serve_followers;
 
 /// Items that may wait for a follower that doesn't read. Then its reader stops taking lines until the server gives up the
 /// connection. No record is lost by that.

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use crate::client::follow::wire;
 use crate::client::watch::{NextItem, Watched, Watcher};
 use crate::runtime::Inner;
-use crate::runtime::slot::Shared;
+use crate::runtime::slot::SessionSlot;
 
 /// Followers that are served at once. The connection of a further one is closed, and it polls the records.
 const MAX_FOLLOWERS: usize = 64;
@@ -17,7 +17,7 @@ const MAX_FOLLOWERS: usize = 64;
 const SEND_BATCH_BYTES: usize = 64 << 10;
 
 /// Serves followers until the runtime ends.
-pub(crate) async fn tell_callers(mut subscribers: Subscribers, runtime: Weak<Inner>) {
+pub(crate) async fn serve_followers(mut subscribers: Subscribers, runtime: Weak<Inner>) {
     let room = Arc::new(Semaphore::new(MAX_FOLLOWERS));
     while let Some(subscriber) = subscribers.next().await {
         let Some(runtime) = runtime.upgrade() else { return };
@@ -35,13 +35,13 @@ pub(crate) async fn tell_callers(mut subscribers: Subscribers, runtime: Weak<Inn
 }
 
 /// The session that a subscriber asks for, if this process runs it or would run it.
-async fn find_session(runtime: &Arc<Inner>, subscriber: &Subscriber) -> Option<Arc<Shared>> {
+async fn find_session(runtime: &Arc<Inner>, subscriber: &Subscriber) -> Option<Arc<SessionSlot>> {
     let id = subscriber.stream().session_id()?;
     match runtime.session_in_memory(id) {
         Some(slot) if slot.has_worker() || runtime.is_hosting() => Some(slot),
         None if runtime.is_hosting() => {
             let entry = runtime.journal.session_with_id(id).await.ok()??;
-            Some(runtime.shared(&entry.key, Some(id)))
+            Some(runtime.session_slot(&entry.key, Some(id)))
         }
         _ => None,
     }

@@ -130,7 +130,7 @@ pub(crate) enum NextItem {
 impl Watcher {
     /// A watcher that never sees anything.
     pub(crate) fn closed() -> Self {
-        let hub = Hub::default();
+        let hub = EventHub::default();
         hub.close();
         hub.join(Arc::new(()), WatchScope::Events, None).0
     }
@@ -278,7 +278,7 @@ impl WatchQueue {
 
 /// The watchers of one session, or of all sessions of a runtime.
 #[derive(Debug, Default)]
-pub(crate) struct Hub {
+pub(crate) struct EventHub {
     state: Mutex<HubState>,
 }
 
@@ -292,7 +292,7 @@ struct HubState {
     closed: bool,
 }
 
-impl Hub {
+impl EventHub {
     /// Adds a watcher. It keeps `watched` in memory and reads missed records from `journal`.
     pub(crate) fn watch(&self, watched: Arc<dyn Send + Sync>, journal: Arc<dyn Journal>) -> Watcher {
         self.join(watched, WatchScope::Events, Some(journal)).0
@@ -321,7 +321,7 @@ impl Hub {
     }
 
     /// The newest record has no event: only heads are sent.
-    pub(crate) fn recorded(&self, head: Seq) {
+    pub(crate) fn advance_head(&self, head: Seq) {
         let mut state = lock(&self.state);
         state.head = head;
         state.watchers.iter().filter_map(Weak::upgrade).for_each(|queue| queue.push_head(head));
@@ -345,13 +345,13 @@ impl Hub {
     }
 
     /// An attempt begins: a watcher that joins from now on first gets its text so far.
-    pub(crate) fn begin(&self, attempt: AttemptId, like: &Event) {
+    pub(crate) fn begin_partial(&self, attempt: AttemptId, like: &Event) {
         let kind = EventKind::Partial { attempt, text: String::new() };
         lock(&self.state).partial = Some(Event { seq: None, kind, ..like.clone() });
     }
 
     /// The attempt is over: if its text counts, it is a message now.
-    pub(crate) fn end(&self) {
+    pub(crate) fn end_partial(&self) {
         lock(&self.state).partial = None;
     }
 

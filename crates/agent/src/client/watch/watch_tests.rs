@@ -6,7 +6,7 @@ fn event(seq: Option<u64>) -> Event {
     Event { seq, at: At(0), session: "a".to_owned(), turn: None, kind: EventKind::TurnStarted }
 }
 
-fn watch(hub: &Arc<Hub>) -> Watcher {
+fn watch(hub: &Arc<EventHub>) -> Watcher {
     hub.join(hub.clone(), WatchScope::Events, None).0
 }
 
@@ -18,7 +18,7 @@ fn delta(session: &str, text: &str) -> Event {
 /// T14: deltas are merged only where many events wait, never across another event of their session.
 #[test]
 fn deltas_of_one_answer_are_merged_in_a_long_queue() {
-    let hub = Arc::new(Hub::default());
+    let hub = Arc::new(EventHub::default());
     let mut slow = watch(&hub);
     for _ in 0..10_000 {
         hub.show(&delta("a", "x"), None);
@@ -49,7 +49,7 @@ fn deltas_of_one_answer_are_merged_in_a_long_queue() {
 /// T14
 #[test]
 fn what_a_slow_watcher_misses_is_one_stretch_and_nothing_overtakes_it() {
-    let hub = Arc::new(Hub::default());
+    let hub = Arc::new(EventHub::default());
     let mut slow = watch(&hub);
     for seq in 1..=MAX_QUEUED_EVENTS as u64 + 3 {
         hub.show(&event(Some(seq)), None);
@@ -69,7 +69,7 @@ fn what_a_slow_watcher_misses_is_one_stretch_and_nothing_overtakes_it() {
 
 #[tokio::test]
 async fn a_watcher_of_a_runtime_that_has_ended_sees_what_was_left_and_then_the_end() {
-    let hub = Arc::new(Hub::default());
+    let hub = Arc::new(EventHub::default());
     let mut early = watch(&hub);
     hub.show(&event(Some(1)), None);
 
@@ -83,20 +83,20 @@ async fn a_watcher_of_a_runtime_that_has_ended_sees_what_was_left_and_then_the_e
 /// A reader of the records learns where the live events stand among them.
 #[test]
 fn heads_stand_in_their_place_among_events_and_one_is_enough_for_many_records() {
-    let hub = Arc::new(Hub::default());
+    let hub = Arc::new(EventHub::default());
     hub.show(&event(Some(1)), None);
     let (watcher, head) = hub.watch_with_heads(hub.clone());
     let mut plain = watch(&hub);
 
-    hub.recorded(2);
-    hub.recorded(3);
+    hub.advance_head(2);
+    hub.advance_head(3);
     hub.show(&event(None), None);
-    hub.recorded(4);
+    hub.advance_head(4);
     let seen: Vec<NextItem> = (0..4).map(|_| watcher.take()).collect();
     for seq in 5..=MAX_QUEUED_EVENTS as u64 + 6 {
         hub.show(&event(Some(seq)), None);
     }
-    hub.recorded(5_000);
+    hub.advance_head(5_000);
     let last: Vec<NextItem> =
         (0..MAX_QUEUED_EVENTS + 3).map(|_| watcher.take()).skip(MAX_QUEUED_EVENTS).collect();
 
