@@ -104,7 +104,7 @@ pub enum Error {
     /// Memory refused.
     #[error(transparent)]
     Memory(#[from] longhaul_memory::Error),
-    /// Nothing that nobody waits for is paid for any more today.
+    /// The daily budget is spent: background calls are off until tomorrow.
     #[error("limits.cost_per_day is reached")]
     OutOfMoney,
     /// The runtime is about to end; the turn is open and the next one goes on with it.

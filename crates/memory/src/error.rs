@@ -72,7 +72,7 @@ pub enum Error {
         /// Both changes, for people.
         both: String,
     },
-    /// Somebody else changed the page meanwhile.
+    /// The page was changed between reading and writing.
     #[error("{page} was changed meanwhile (by change {newer}); nothing was written")]
     Changed {
         /// The page.

@@ -1,4 +1,4 @@
-//! How full a context is, and of what, for people. The figures are those by which it is decided when it is made smaller.
+//! How full a context is, and of what. Compaction decides by the same figures.
 
 use longhaul_context::{CompactionThresholds, ContextBreakdown, ContextBudget, estimate, estimate_bytes};
 use longhaul_journal::{Journal, Page};
@@ -12,41 +12,41 @@ use crate::turn::fallback::{max_answer_tokens, model_facts};
 use crate::worker::toolset::Toolset;
 use crate::{Config, Result, Runtime};
 
-/// A compaction is one append: its last record is so near to its first.
-const WITHIN: usize = 8;
+/// Records from the first of a compaction, within which its last one is: a compaction is one append.
+const MAX_COMPACTION_RECORDS: usize = 8;
 
-/// How full a context is, and of what.
+/// How full a context is, and of what. All sizes are in tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextReport {
-    /// The model that is asked next.
+    /// The model that the next request goes to.
     pub model: String,
     /// What the context is made of.
     pub parts: ContextBreakdown,
-    /// What has come and is seen with the next step.
+    /// Inputs and task notices that the next request adds.
     pub incoming: u64,
-    /// What the provider counted last, where the rest is an estimate of what came since; nothing, where all of it is estimated.
+    /// The provider's last count. Only what came since is estimated; without a count everything is.
     pub reported: Option<u64>,
-    /// How large the context may be, and who says so.
+    /// The size of the model's context window, and where that figure comes from.
     pub window: Option<ContextWindow>,
-    /// What there is room for. Where the model has refused or cut less than its window, that is less.
+    /// The space in the window. Smaller than the window if the model has refused or truncated prompts below it.
     pub room: Option<ContextBudget>,
-    /// From where on it is made smaller.
+    /// The sizes from which on the context is compacted.
     pub checks: CompactionThresholds,
-    /// The number of its epoch; nothing before the first.
+    /// The number of the current epoch; `None` before the first.
     pub epoch: Option<u64>,
-    /// How often it was made smaller.
+    /// How many compactions the session has had.
     pub compactions: u64,
 }
 
-/// What system prompt and tools take, before anything is learnt.
+/// The tokens of system prompt and tools, which every request begins with, by estimate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Beginning {
+pub(crate) struct PromptOverhead {
     pub(crate) system: u64,
     pub(crate) tools: u64,
 }
 
-impl Beginning {
-    /// Those of the epoch; nothing, where none has begun. What can't be read any more is estimated by its size.
+impl PromptOverhead {
+    /// Those of the current epoch; `None` before the first. Schemas that can't be read are estimated by their size.
     async fn of_epoch(journal: &dyn Journal, state: &State) -> Option<Self> {
         let epoch = state.epoch.as_ref()?;
         let schemas = journal.blob(epoch.tools.hash).await.ok();
@@ -63,12 +63,12 @@ impl Beginning {
 }
 
 impl ContextReport {
-    /// How many tokens it has, before what has come.
+    /// The size of the context without [`Self::incoming`].
     pub fn tokens(&self) -> u64 {
         self.parts.total()
     }
 
-    /// What is free besides the room for the answer; nothing, where nobody says how much there is.
+    /// Free space, not counting the space reserved for the answer; `None` if the window is unknown.
     pub fn free(&self) -> Option<u64> {
         let taken = self.tokens().saturating_add(self.incoming);
         self.room.map(|room| room.usable().saturating_sub(taken))
@@ -78,10 +78,10 @@ impl ContextReport {
         state: &State,
         model: &str,
         facts: &Capabilities,
-        beginning: Beginning,
+        overhead: PromptOverhead,
         settings: &Settings,
     ) -> Self {
-        let Beginning { system, tools } = beginning;
+        let PromptOverhead { system, tools } = overhead;
         let tools = if facts.tools { tools } else { 0 };
         let set = settings.model.context_window;
         let set = set.map(|tokens| ContextWindow { tokens, source: WindowSource::Config });
@@ -107,35 +107,35 @@ impl ContextReport {
     }
 }
 
-/// How full the context of a session is for the model that the config names; where there is none, for the one that was asked last.
-/// Its server may be asked how much it has room for.
+/// How full the context of a session is for the configured model; if that can't be opened, for the last model of the session. May
+/// ask the model's server for the window.
 pub async fn context_report(config: &Config, journal: &dyn Journal, state: &State) -> ContextReport {
     let (model, facts) = model_facts(config).await.unwrap_or_else(|_| {
         (state.model.clone().unwrap_or_else(|| config.settings.model.name.clone()), Capabilities::default())
     });
-    let beginning = Beginning::of_epoch(journal, state).await.unwrap_or_default();
-    ContextReport::new(state, &model, &facts, beginning, &config.settings)
+    let overhead = PromptOverhead::of_epoch(journal, state).await.unwrap_or_default();
+    ContextReport::new(state, &model, &facts, overhead, &config.settings)
 }
 
 impl Runtime {
-    /// How full a context is for the model that is set.
+    /// How full a context is for the current model.
     pub async fn context_report(&self, state: &State) -> ContextReport {
         let (model, facts) = self.model().await;
-        let beginning = Beginning::of_epoch(&*self.0.journal, state)
+        let overhead = PromptOverhead::of_epoch(&*self.0.journal, state)
             .await
-            .unwrap_or_else(|| Beginning::of_toolset(&Toolset::new(&self.0, state)));
-        ContextReport::new(state, &model, &facts, beginning, &self.0.config.settings)
+            .unwrap_or_else(|| PromptOverhead::of_toolset(&Toolset::new(&self.0, state)));
+        ContextReport::new(state, &model, &facts, overhead, &self.0.config.settings)
     }
 }
 
-/// What the last compaction of a session did, if there was one.
+/// The last compaction of a session, if there was one.
 pub async fn last_compaction(
     journal: &dyn Journal,
     session: SessionId,
     state: &State,
 ) -> Result<Option<CompactDone>> {
     let Some(epoch) = state.epoch.as_ref().filter(|_| state.compaction.count > 0) else { return Ok(None) };
-    let page = Page { records: WITHIN, ..Page::default() };
+    let page = Page { records: MAX_COMPACTION_RECORDS, ..Page::default() };
     let records = journal.read(&StreamName::session(session), epoch.folds_from, page).await?;
     Ok(records.iter().find_map(|record| match SessionRecord::decode(record) {
         Ok(SessionRecord::CompactDone(done)) => Some(done),

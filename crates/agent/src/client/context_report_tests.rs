@@ -4,7 +4,7 @@ use super::*;
 use crate::session::fixtures::*;
 
 const MODEL: &str = "scripted/model";
-const BEGINNING: Beginning = Beginning { system: 1_000, tools: 2_000 };
+const OVERHEAD: PromptOverhead = PromptOverhead { system: 1_000, tools: 2_000 };
 
 fn settings(window: Option<u64>) -> Settings {
     let mut settings = Settings::default();
@@ -13,7 +13,7 @@ fn settings(window: Option<u64>) -> Settings {
 }
 
 fn report(state: &State, facts: &Capabilities, window: Option<u64>) -> ContextReport {
-    ContextReport::new(state, MODEL, facts, BEGINNING, &settings(window))
+    ContextReport::new(state, MODEL, facts, OVERHEAD, &settings(window))
 }
 
 /// C1
@@ -58,7 +58,7 @@ fn what_the_provider_counted_is_the_total_and_is_named() {
     let state = after(&[input(JoinMode::Join), turn(), step(1), attempt(), text(), answered(1), usage]);
     let model = state.provider_count.as_ref().unwrap().model.clone();
 
-    let report = ContextReport::new(&state, &model, &Capabilities::default(), BEGINNING, &settings(None));
+    let report = ContextReport::new(&state, &model, &Capabilities::default(), OVERHEAD, &settings(None));
 
     assert_eq!((report.tokens(), report.reported), (5_500, Some(5_500)));
     assert_eq!((report.window, report.room, report.free()), (None, None, None));
@@ -71,7 +71,7 @@ fn the_checks_are_those_that_decide_and_what_waits_is_counted_apart() {
     let mut settings = settings(Some(40_000));
     settings.context.compact_idle_at = 0.0;
 
-    let report = ContextReport::new(&state, MODEL, &Capabilities::default(), BEGINNING, &settings);
+    let report = ContextReport::new(&state, MODEL, &Capabilities::default(), OVERHEAD, &settings);
 
     let usable = report.room.unwrap().usable();
     assert_eq!(report.checks.before_turn, Some(usable * 85 / 100));

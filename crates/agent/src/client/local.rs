@@ -15,7 +15,7 @@ use super::watch::{Watched, Watcher};
 use crate::error::Elsewhere;
 use crate::replay::load;
 use crate::runtime::Inner;
-use crate::runtime::slot::{Awaited, Shared};
+use crate::runtime::slot::{AwaitedRequest, SessionSlot};
 use crate::session::state::State;
 use crate::{Error, Result};
 
@@ -27,32 +27,32 @@ const SETTLE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub(crate) struct LocalSession {
     pub(crate) runtime: Arc<Inner>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) slot: Arc<SessionSlot>,
 }
 
 impl LocalSession {
     fn key(&self) -> &str {
-        &self.shared.key
+        &self.slot.key
     }
 
     /// The session's id, if the session was ever used.
     pub(super) async fn known_id(&self) -> Result<Option<SessionId>> {
-        if let Some(id) = self.shared.id.get() {
+        if let Some(id) = self.slot.id.get() {
             return Ok(Some(*id));
         }
         match self.runtime.journal.session(self.key()).await? {
-            Some(_) => Ok(Some(self.shared.named(&self.runtime).await?)),
+            Some(_) => Ok(Some(self.slot.ensure_id(&self.runtime).await?)),
             None => Ok(None),
         }
     }
 
     pub(super) fn watch(&self) -> Watcher {
-        self.shared.hub.watch(self.shared.clone(), self.runtime.journal.clone())
+        self.slot.hub.watch(self.slot.clone(), self.runtime.journal.clone())
     }
 
     /// Wakes the worker and waits until it holds the session's lease.
     pub(super) async fn wake(&self) -> Result<()> {
-        self.shared.awake(&self.runtime).await
+        self.slot.wake_and_wait(&self.runtime).await
     }
 
     /// Has this process's worker carry out a request.
@@ -75,7 +75,7 @@ impl LocalSession {
         self.refuse_deleted().await?;
         // The worker that reports the outcome has to be here before the input is.
         self.wake().await?;
-        let outcome = self.shared.wait_for(Awaited::Input(input.id));
+        let outcome = self.slot.subscribe_outcome(AwaitedRequest::Input(input.id));
         self.put(input, None).await?;
         match outcome.await.unwrap_or(Err(Error::Suspended)) {
             Ok(ended) => ended.ok_or(Error::Suspended),
@@ -93,18 +93,18 @@ impl LocalSession {
         if let Some(key) = key {
             record = record.with_key(key);
         }
-        let session = self.shared.named(&self.runtime).await?;
+        let session = self.slot.ensure_id(&self.runtime).await?;
         self.refuse_deleted().await?;
         let journal = &*self.runtime.journal;
         let accepted = {
             // The worker takes the input only after watchers have seen that it was accepted.
-            let _accepting = self.shared.accepting.lock().await;
+            let _inbox_lock = self.slot.inbox_lock.lock().await;
             let seq = accept(journal, session, record).await?;
             let id = match key {
                 Some(_) => input_at(journal, session, seq).await?.unwrap_or(new_id),
                 None => new_id,
             };
-            self.shared.show(&self.shared.live(None, EventKind::InputAccepted { input_seq: seq, id }));
+            self.slot.show(&self.slot.live_event(None, EventKind::InputAccepted { input_seq: seq, id }));
             Accepted { seq, id }
         };
         self.runtime.activity.record_activity(session);
@@ -114,9 +114,9 @@ impl LocalSession {
 
     /// A session that was deleted since this handle was made accepts no input: no key leads to it any more.
     async fn refuse_deleted(&self) -> Result<()> {
-        match self.shared.id.get() {
+        match self.slot.id.get() {
             Some(id) if self.runtime.journal.session_with_id(*id).await?.is_none() => {
-                Err(longhaul_journal::Error::NoSuchSession { key: self.shared.key.clone() }.into())
+                Err(longhaul_journal::Error::NoSuchSession { key: self.slot.key.clone() }.into())
             }
             _ => Ok(()),
         }
@@ -130,7 +130,7 @@ impl LocalSession {
         }
         // After a crash the order has to be on disk before a worker opens the session: it would repeat the request.
         let order = Order { id: OrderId::generate(), kind: OrderKind::Continue };
-        let outcome = self.shared.wait_for(Awaited::Order(order.id));
+        let outcome = self.slot.subscribe_outcome(AwaitedRequest::Order(order.id));
         accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
         self.wake().await?;
         self.ring(id).await;
@@ -172,7 +172,7 @@ impl LocalSession {
         let Some(id) = self.known_id().await? else { return Ok(None) };
         self.wake().await?;
         let order = Order { id: OrderId::generate(), kind };
-        let outcome = self.shared.wait_for(Awaited::Order(order.id));
+        let outcome = self.slot.subscribe_outcome(AwaitedRequest::Order(order.id));
         accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
         self.ring(id).await;
         outcome.await.unwrap_or(Err(Error::Suspended))
@@ -183,7 +183,7 @@ impl LocalSession {
         self.wake().await?;
         let after = self.runtime.journal.head(&StreamName::session(id)).await?.seq;
         let order = Order { id: OrderId::generate(), kind: OrderKind::Compact { focus } };
-        let ended = self.shared.wait_for(Awaited::Compaction(order.id));
+        let ended = self.slot.subscribe_outcome(AwaitedRequest::Compaction(order.id));
         let record = self.runtime.redactor.redact_record(InboxRecord::Order(order.clone()).encode());
         accept(&*self.runtime.journal, id, record).await?;
         self.ring(id).await;
@@ -259,7 +259,7 @@ impl LocalSession {
 
     /// Wakes the worker here, and rings the process that holds the session if it is another one.
     pub(super) async fn ring(&self, id: SessionId) {
-        self.shared.wake(&self.runtime);
+        self.slot.wake(&self.runtime);
         // The input is on disk, and the holder's next check finds it without a ring.
         let _ = self.runtime.journal.wake_holder(&StreamName::session(id)).await;
     }

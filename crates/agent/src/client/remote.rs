@@ -35,7 +35,7 @@ pub(super) struct RemoteSession {
 
 /// What the client waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Awaited {
+enum WaitTarget {
     Input(InputId),
     Order(OrderId),
     Compaction(OrderId),
@@ -46,7 +46,7 @@ enum Awaited {
 /// How far a request has come, by the records so far.
 struct RequestProgress {
     state: State,
-    awaited: Awaited,
+    awaited: WaitTarget,
     is_taken: bool,
     last_record_at: Instant,
 }
@@ -68,12 +68,12 @@ impl RemoteSession {
         let follower = Follower::from_state(self.journal.clone(), &self.key, self.id, state.clone());
         let awaited = match request {
             Request::Send(text) => self.send(text).await?,
-            Request::Resume => Awaited::Order(self.order(OrderKind::Unknown).await?),
-            Request::Retry => Awaited::Order(self.order(OrderKind::Retry).await?),
-            Request::Continue => Awaited::Order(self.order(OrderKind::Continue).await?),
-            Request::Settle => Awaited::Rest,
+            Request::Resume => WaitTarget::Order(self.order(OrderKind::Unknown).await?),
+            Request::Retry => WaitTarget::Order(self.order(OrderKind::Retry).await?),
+            Request::Continue => WaitTarget::Order(self.order(OrderKind::Continue).await?),
+            Request::Settle => WaitTarget::Rest,
             Request::Compact(focus) => {
-                Awaited::Compaction(self.order(OrderKind::Compact { focus: focus.clone() }).await?)
+                WaitTarget::Compaction(self.order(OrderKind::Compact { focus: focus.clone() }).await?)
             }
         };
         let progress = RequestProgress { state, awaited, is_taken: false, last_record_at: Instant::now() };
@@ -124,11 +124,11 @@ impl RemoteSession {
         }
     }
 
-    async fn send(&self, text: &str) -> Result<Awaited> {
+    async fn send(&self, text: &str) -> Result<WaitTarget> {
         let id = InputId::generate();
         let input = Input { id, text: text.to_owned(), images: vec![], mode: JoinMode::Join };
         self.put(InboxRecord::Input(input)).await?;
-        Ok(Awaited::Input(id))
+        Ok(WaitTarget::Input(id))
     }
 
     /// Puts an order into the inbox.
@@ -150,19 +150,19 @@ impl RequestProgress {
         *last_record_at = Instant::now();
         let unreadable = |reason| Error::Unreadable { key: key.to_owned(), reason };
         state.apply(record).map_err(unreadable)?;
-        let compacts = matches!(awaited, Awaited::Compaction(_));
+        let compacts = matches!(awaited, WaitTarget::Compaction(_));
         Ok(match SessionRecord::decode(record) {
             Ok(SessionRecord::InputTaken(input)) => {
-                *is_taken |= *awaited == Awaited::Input(input.id);
+                *is_taken |= *awaited == WaitTarget::Input(input.id);
                 None
             }
-            Ok(SessionRecord::OrderTaken(taken)) if *awaited == Awaited::Order(taken.order.id) => {
+            Ok(SessionRecord::OrderTaken(taken)) if *awaited == WaitTarget::Order(taken.order.id) => {
                 *is_taken = true;
                 let is_idle =
                     state.turn.is_none() && state.pending_inputs.is_empty() && state.turn_request.is_none();
                 is_idle.then_some(RequestOutcome::Nothing)
             }
-            Ok(SessionRecord::OrderTaken(taken)) if *awaited == Awaited::Compaction(taken.order.id) => {
+            Ok(SessionRecord::OrderTaken(taken)) if *awaited == WaitTarget::Compaction(taken.order.id) => {
                 *is_taken = true;
                 state.compaction.requested.is_none().then_some(RequestOutcome::Nothing)
             }
@@ -173,7 +173,7 @@ impl RequestProgress {
                 Some(RequestOutcome::NotCompacted(failed.reason))
             }
             Ok(SessionRecord::TurnEnded(ended)) => {
-                let waits = state.pending_inputs.iter().any(|input| *awaited == Awaited::Input(input.id));
+                let waits = state.pending_inputs.iter().any(|input| *awaited == WaitTarget::Input(input.id));
                 (*is_taken && !waits && !compacts).then_some(RequestOutcome::Ended(ended))
             }
             _ => None,
@@ -184,7 +184,7 @@ impl RequestProgress {
     /// process that runs the session; if none has begun within the grace period, none will.
     fn settled(&self) -> Option<Settled> {
         let Self { state, last_record_at, .. } = self;
-        if self.awaited != Awaited::Rest {
+        if self.awaited != WaitTarget::Rest {
             return None;
         }
         if !state.questions.is_empty() {

@@ -109,7 +109,7 @@ impl Session {
     /// The key by which people find the session.
     pub fn key(&self) -> &str {
         match &self.link {
-            Link::Local(local) => &local.shared.key,
+            Link::Local(local) => &local.slot.key,
             Link::Detached { key, .. } => key,
         }
     }
@@ -117,7 +117,7 @@ impl Session {
     /// The session's id, if the session was ever used.
     pub fn id(&self) -> Option<SessionId> {
         match &self.link {
-            Link::Local(local) => local.shared.id.get().copied(),
+            Link::Local(local) => local.slot.id.get().copied(),
             Link::Detached { id, .. } => id.get().copied(),
         }
     }
@@ -263,7 +263,7 @@ impl Session {
     /// The session's id. From here on the key leads to it.
     async fn named(&self) -> Result<SessionId> {
         match &self.link {
-            Link::Local(local) => local.shared.named(&local.runtime).await,
+            Link::Local(local) => local.slot.ensure_id(&local.runtime).await,
             Link::Detached { key, id } => {
                 let named = name_session(&*self.journal, key).await?;
                 let _ = id.set(named);
@@ -451,7 +451,7 @@ impl Session {
     pub fn use_model(&self, name: &str) -> Result<()> {
         let local = self.runtime_handle()?;
         local.runtime.set_session_model(self.key(), name)?;
-        local.shared.came.notify_one();
+        local.slot.wake_notify.notify_one();
         Ok(())
     }
 
@@ -459,7 +459,7 @@ impl Session {
     /// input takes it again.
     pub async fn release(&self) {
         if let Link::Local(local) = &self.link {
-            local.shared.part().await;
+            local.slot.release().await;
         }
     }
 
@@ -495,7 +495,7 @@ impl Session {
     pub async fn extract(&self) -> Result<Option<Extraction>> {
         let Some(id) = self.known_id().await? else { return Ok(None) };
         let local = self.runtime_handle()?;
-        memory::extract_session(&local.runtime, &local.shared, id).await
+        memory::extract_session(&local.runtime, &local.slot, id).await
     }
 
     /// The last record that memory has read; 0 if none.

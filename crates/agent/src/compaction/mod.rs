@@ -27,7 +27,7 @@ use summarise::{SummaryOutcome, summarise};
 use crate::compaction::plan::{CompactionChoice, CompactionTrigger, ContextLimits, SizeCheck};
 use crate::memory::memory_for_context;
 use crate::runtime::Inner;
-use crate::runtime::slot::Shared;
+use crate::runtime::slot::SessionSlot;
 use crate::session::decide::Policy;
 use crate::session::state::State;
 use crate::turn::epoch::epoch_facts;
@@ -131,7 +131,7 @@ async fn switch_epoch(worker: &mut Worker, draft: EpochDraft, after: Vec<Session
     let mut facts = draft.into_facts();
     facts.extend(after);
     worker.commit(facts, blobs).await?;
-    worker.slot().was_idle(&Ok(true));
+    worker.slot().report_idle_work(&Ok(true));
     Ok(())
 }
 
@@ -147,7 +147,7 @@ async fn record_compact_failed(
     let mut facts = vec![SessionRecord::CompactFailed(failed)];
     facts.extend(after);
     worker.commit(facts, vec![]).await?;
-    worker.slot().was_idle(&result);
+    worker.slot().report_idle_work(&result);
     Ok(())
 }
 
@@ -170,7 +170,7 @@ pub(crate) async fn stub_tool_output(worker: &mut Worker, calls: Vec<CallId>) ->
     }
     facts.push(SessionRecord::Stubbed(Stubbed { calls }));
     worker.commit(facts, blobs).await?;
-    worker.slot().was_idle(&Ok(true));
+    worker.slot().report_idle_work(&Ok(true));
     Ok(())
 }
 
@@ -210,7 +210,11 @@ fn is_needed(state: &State, space: &ContextLimits, trigger: CompactionTrigger) -
 
 /// A job of the idle worker: compacts the context of an idle session if it is due, so that the next turn need not wait for that.
 /// Returns whether it did.
-pub(crate) async fn compact_if_idle(runtime: &Arc<Inner>, slot: &Arc<Shared>, state: &State) -> Result<bool> {
+pub(crate) async fn compact_if_idle(
+    runtime: &Arc<Inner>,
+    slot: &Arc<SessionSlot>,
+    state: &State,
+) -> Result<bool> {
     // The session's worker takes its lease for this, and its inbox. Only a hosting runtime may do that to a session that no client
     // has opened here.
     let was_opened_here = slot.id.get().is_some_and(|id| runtime.activity.was_used_here(*id));
@@ -231,7 +235,7 @@ pub(crate) async fn compact_if_idle(runtime: &Arc<Inner>, slot: &Arc<Shared>, st
     let policy = Policy { context: ContextLimits { is_idle: true, ..space }, ..toolset.policy(runtime) };
     match plan::choose_compaction(state, &policy, SizeCheck::AtRest) {
         CompactionChoice::Nothing | CompactionChoice::Impossible(_) => Ok(false),
-        CompactionChoice::Stub(_) | CompactionChoice::Compact(_) => slot.ask_as_idle(runtime).await,
+        CompactionChoice::Stub(_) | CompactionChoice::Compact(_) => slot.run_idle_work(runtime).await,
     }
 }
 

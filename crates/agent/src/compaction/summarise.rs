@@ -281,7 +281,8 @@ async fn wait_without_taking_inbox<T>(
 
 /// Whether the compaction should stop: for a cancel or an interrupting input, or, in an idle session, for anything.
 fn should_stop(worker: &Worker, trigger: CompactionTrigger, waiting: &[InboxRecord]) -> bool {
-    if trigger == CompactionTrigger::Idle && (!waiting.is_empty() || !worker.slot().is_asked_as_idle()) {
+    if trigger == CompactionTrigger::Idle && (!waiting.is_empty() || !worker.slot().is_idle_work_requested())
+    {
         return true;
     }
     let has_turn = worker.state().turn.is_some();

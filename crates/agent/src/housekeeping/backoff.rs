@@ -10,7 +10,7 @@ use longhaul_protocol::SessionId;
 use tokio::time::Instant;
 
 use crate::runtime::lock;
-use crate::runtime::slot::Shared;
+use crate::runtime::slot::SessionSlot;
 
 /// The keys that have failed, and until when each of them backs off.
 #[derive(Debug)]
@@ -93,14 +93,14 @@ impl Default for WorkerBackoff {
 
 impl WorkerBackoff {
     /// Returns the number of failures in a row.
-    pub(crate) fn record_failure(&self, shared: &Shared) -> u32 {
-        let Some(id) = shared.id.get() else { return 0 };
+    pub(crate) fn record_failure(&self, slot: &SessionSlot) -> u32 {
+        let Some(id) = slot.id.get() else { return 0 };
         lock(&self.0).record_failure(*id, String::new(), Instant::now(), FIRST_WORKER_DELAY).failures
     }
 
     /// The session came to rest.
-    pub(crate) fn clear(&self, shared: &Shared) {
-        if let Some(id) = shared.id.get() {
+    pub(crate) fn clear(&self, slot: &SessionSlot) {
+        if let Some(id) = slot.id.get() {
             lock(&self.0).clear(id);
         }
     }

@@ -76,9 +76,9 @@ fn job(
     does: impl Fn(&str) -> SessionJobFuture<'static> + Send + Sync + 'static,
 ) -> (Arc<[SessionJob]>, Calls) {
     let (called, calls) = mpsc::unbounded_channel();
-    let act: SessionJobFn = Box::new(move |_, shared, _| {
-        let _ = called.send(shared.key.clone());
-        does(&shared.key)
+    let act: SessionJobFn = Box::new(move |_, slot, _| {
+        let _ = called.send(slot.key.clone());
+        does(&slot.key)
     });
     (Arc::new([SessionJob { within: EXTRACT_WITHIN, run: act }]), Calls(calls))
 }

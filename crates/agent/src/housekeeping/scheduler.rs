@@ -28,7 +28,7 @@ use super::{cleanup, retention};
 use crate::Result as AgentResult;
 use crate::compaction::compact_if_idle;
 use crate::memory::{consolidate_if_due, extract_if_idle};
-use crate::runtime::slot::Shared;
+use crate::runtime::slot::SessionSlot;
 use crate::runtime::{Inner, lock};
 use crate::session::state::State;
 
@@ -52,17 +52,17 @@ pub(crate) struct SessionJob {
     pub(super) run: SessionJobFn,
 }
 
-pub(super) type SessionJobFn =
-    Box<dyn for<'a> Fn(&'a Arc<Inner>, &'a Arc<Shared>, &'a State) -> SessionJobFuture<'a> + Send + Sync>;
+pub(super) type SessionJobFn = Box<
+    dyn for<'a> Fn(&'a Arc<Inner>, &'a Arc<SessionSlot>, &'a State) -> SessionJobFuture<'a> + Send + Sync,
+>;
 pub(super) type SessionJobFuture<'a> = Pin<Box<dyn Future<Output = AgentResult<bool>> + Send + 'a>>;
 
 /// The jobs of idle sessions, in this order. Each gets the state from before the first of them.
 pub(crate) fn session_jobs() -> Arc<[SessionJob]> {
     let compact: SessionJobFn =
-        Box::new(|runtime, shared, state| Box::pin(compact_if_idle(runtime, shared, state)));
-    let extract: SessionJobFn = Box::new(|runtime, shared, _| Box::pin(extract_if_idle(runtime, shared)));
-    let consolidate: SessionJobFn =
-        Box::new(|runtime, shared, _| Box::pin(consolidate_if_due(runtime, shared)));
+        Box::new(|runtime, slot, state| Box::pin(compact_if_idle(runtime, slot, state)));
+    let extract: SessionJobFn = Box::new(|runtime, slot, _| Box::pin(extract_if_idle(runtime, slot)));
+    let consolidate: SessionJobFn = Box::new(|runtime, slot, _| Box::pin(consolidate_if_due(runtime, slot)));
     Arc::new([
         SessionJob { within: COMPACT_WITHIN, run: compact },
         SessionJob { within: EXTRACT_WITHIN, run: extract },

@@ -81,8 +81,8 @@ pub(super) async fn run_session_jobs(
 
 /// A turn has ended in this session: extracts it, if enough is new.
 pub(super) async fn run_after_turn(runtime: Arc<Inner>, id: SessionId, key: String) -> CheckResult {
-    let shared = runtime.shared(&key, Some(id));
-    match check_after_turn(&runtime, &shared, id).await {
+    let slot = runtime.session_slot(&key, Some(id));
+    match check_after_turn(&runtime, &slot, id).await {
         // There may be more to do once the session is idle.
         Ok(()) => CheckResult::Busy,
         Err(error) => error.into(),
@@ -103,11 +103,11 @@ async fn run_jobs(runtime: &Arc<Inner>, jobs: &[SessionJob], id: SessionId) -> R
     let state = load(&*runtime.journal, &entry.key, id).await?;
     // By the records alone, so that the answer can't change before the heads do.
     if !Work::of(&state, entry.inbox_head, runtime.wake()).is_due() {
-        let shared = runtime.shared(&entry.key, Some(id));
+        let slot = runtime.session_slot(&entry.key, Some(id));
         let mut failure = None;
         for job in jobs.iter().filter(|job| idle_time <= job.within) {
             // A job that fails does not stop the others.
-            if let Err(error) = (job.run)(runtime, &shared, &state).await {
+            if let Err(error) = (job.run)(runtime, &slot, &state).await {
                 failure.get_or_insert(error);
             }
         }

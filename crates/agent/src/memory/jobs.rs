@@ -7,7 +7,7 @@ use longhaul_model::Model as _;
 use longhaul_protocol::{EventKind, Seq, SessionId, StreamName};
 
 use super::call_cost::BudgetedModel;
-use crate::runtime::slot::Shared;
+use crate::runtime::slot::SessionSlot;
 use crate::runtime::{Inner, lock};
 use crate::{Error, Result};
 
@@ -15,18 +15,18 @@ use crate::{Error, Result};
 const MAX_CONSOLIDATION_ROUNDS: usize = 10;
 
 /// Idle extraction: extracts what is new in an idle session; true if there was something.
-pub(crate) async fn extract_if_idle(runtime: &Arc<Inner>, shared: &Arc<Shared>) -> Result<bool> {
-    let Some(id) = shared.id.get().copied() else { return Ok(false) };
+pub(crate) async fn extract_if_idle(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>) -> Result<bool> {
+    let Some(id) = slot.id.get().copied() else { return Ok(false) };
     if runtime.config.settings.memory.extract_at_tokens == 0 || !is_relevant(runtime, id).await? {
         return Ok(false);
     }
-    let extraction = extract(runtime, shared, id).await?;
+    let extraction = extract(runtime, slot, id).await?;
     Ok(extraction.parts > 0)
 }
 
 /// Consolidation: updates the pages of the session's scope if enough extracts are new; true if pages changed.
-pub(crate) async fn consolidate_if_due(runtime: &Arc<Inner>, shared: &Arc<Shared>) -> Result<bool> {
-    let Some(id) = shared.id.get().copied() else { return Ok(false) };
+pub(crate) async fn consolidate_if_due(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>) -> Result<bool> {
+    let Some(id) = slot.id.get().copied() else { return Ok(false) };
     if runtime.config.settings.memory.consolidate_at_items == 0 || !is_relevant(runtime, id).await? {
         return Ok(false);
     }
@@ -37,7 +37,7 @@ pub(crate) async fn consolidate_if_due(runtime: &Arc<Inner>, shared: &Arc<Shared
             return Ok(false);
         }
         let heads = extract_heads(runtime, &scope).await?;
-        let done = consolidate_alone(runtime, shared, &scope).await;
+        let done = consolidate_alone(runtime, slot, &scope).await;
         // After a failure only this session tries again, with backoff; if all of the scope did, each try would cost.
         let is_looked_at = |(session, _): &(SessionId, Seq)| done.is_ok() || *session != id;
         lock(&runtime.memory.consolidated_through).extend(heads.into_iter().filter(is_looked_at));
@@ -65,7 +65,7 @@ async fn extract_heads(runtime: &Inner, scope: &str) -> Result<Vec<(SessionId, S
 /// Extraction after a turn, if enough tokens are new.
 pub(crate) async fn check_after_turn(
     runtime: &Arc<Inner>,
-    shared: &Arc<Shared>,
+    slot: &Arc<SessionSlot>,
     id: SessionId,
 ) -> Result<()> {
     let at_tokens = runtime.config.settings.memory.extract_at_tokens;
@@ -76,7 +76,7 @@ pub(crate) async fn check_after_turn(
     let looked = unread.count_tokens(&*runtime.journal, id).await;
     lock(&runtime.memory.unread).insert(id, unread);
     if looked? >= at_tokens {
-        extract(runtime, shared, id).await?;
+        extract(runtime, slot, id).await?;
     }
     Ok(())
 }
@@ -94,11 +94,15 @@ async fn is_relevant(runtime: &Inner, id: SessionId) -> Result<bool> {
 }
 
 /// Extracts what is new in a session, or joins the running extraction.
-pub(super) async fn extract(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: SessionId) -> Result<Extraction> {
-    runtime.memory.extractions.run_shared(id, extract_alone(runtime, shared, id)).await
+pub(super) async fn extract(
+    runtime: &Arc<Inner>,
+    slot: &Arc<SessionSlot>,
+    id: SessionId,
+) -> Result<Extraction> {
+    runtime.memory.extractions.run_shared(id, extract_alone(runtime, slot, id)).await
 }
 
-async fn extract_alone(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: SessionId) -> Result<Extraction> {
+async fn extract_alone(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>, id: SessionId) -> Result<Extraction> {
     let memory = &runtime.memory;
     let Some(scope) = memory.scopes.of(id).await? else {
         return Ok(Extraction { through: 0, parts: 0, items: 0, refused: vec![] });
@@ -111,13 +115,13 @@ async fn extract_alone(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: SessionId
     lock(&memory.unread).remove(&id);
     if extraction.parts > 0 {
         let through = extraction.through;
-        shared.show(&shared.live(None, EventKind::ExtractDone { through }));
+        slot.show(&slot.live_event(None, EventKind::ExtractDone { through }));
     }
-    warn_refused(runtime, &shared.key, &extraction.refused);
+    warn_refused(runtime, &slot.key, &extraction.refused);
     Ok(extraction)
 }
 
-async fn consolidate_alone(runtime: &Arc<Inner>, shared: &Arc<Shared>, scope: &str) -> Result<bool> {
+async fn consolidate_alone(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>, scope: &str) -> Result<bool> {
     let memory = &runtime.memory;
     let at_items = runtime.config.settings.memory.consolidate_at_items;
     let mut pending = memory.unrecorded_costs.take_pending(format!("memory/{scope}"));
@@ -130,7 +134,7 @@ async fn consolidate_alone(runtime: &Arc<Inner>, shared: &Arc<Shared>, scope: &s
         match done {
             Consolidation::NotDue(_) => break,
             Consolidation::Done { pages, refused, .. } => {
-                warn_refused(runtime, &shared.key, &refused);
+                warn_refused(runtime, &slot.key, &refused);
                 is_different |= !pages.is_empty();
                 pages_changed(runtime, scope, &pages).await;
             }
@@ -161,10 +165,10 @@ pub(crate) async fn pages_changed(runtime: &Arc<Inner>, scope: &str, pages: &[St
     }
     let kind = EventKind::MemoryChanged { pages: pages.to_vec() };
     let mut is_sent = false;
-    for shared in runtime.all_sessions() {
-        let Some(id) = shared.id.get() else { continue };
+    for slot in runtime.all_sessions() {
+        let Some(id) = slot.id.get() else { continue };
         if matches!(runtime.memory.scopes.of(*id).await, Ok(Some(theirs)) if theirs == scope) {
-            shared.show(&shared.live(None, kind.clone()));
+            slot.show(&slot.live_event(None, kind.clone()));
             is_sent = true;
         }
     }

@@ -49,7 +49,7 @@ pub(crate) use tools::{NoteHooks, PagesChangedFn, memory_tools};
 
 use crate::config::MemoryScope;
 use crate::runtime::Inner;
-use crate::runtime::slot::Shared;
+use crate::runtime::slot::SessionSlot;
 use crate::{Config, Error, Result};
 
 /// How often to check whether another process has finished with the session.
@@ -121,20 +121,20 @@ impl Config {
 /// one of another process is waited for. `None` if memory is off.
 pub(crate) async fn extract_session(
     runtime: &Arc<Inner>,
-    shared: &Arc<Shared>,
+    slot: &Arc<SessionSlot>,
     id: SessionId,
 ) -> Result<Option<Extraction>> {
     if runtime.config.settings.memory.extract_at_tokens == 0 {
         return Ok(None);
     }
     let (sender, done) = oneshot::channel();
-    let (inner, shared) = (runtime.clone(), shared.clone());
+    let (inner, slot) = (runtime.clone(), slot.clone());
     let job = async move {
         let mut suspension = inner.suspension();
         tokio::select! {
             biased;
             _ = suspension.wait_for(|suspended| *suspended) => {}
-            extracted = extract_when_free(&inner, &shared, id) => drop(sender.send(extracted)),
+            extracted = extract_when_free(&inner, &slot, id) => drop(sender.send(extracted)),
         }
     };
     if !runtime.spawn(job) {
@@ -170,9 +170,13 @@ async fn scope_of_session(runtime: &Inner, key: &str, id: Option<SessionId>) -> 
 }
 
 /// Extracts a session, once no other process does.
-async fn extract_when_free(runtime: &Arc<Inner>, shared: &Arc<Shared>, id: SessionId) -> Result<Extraction> {
+async fn extract_when_free(
+    runtime: &Arc<Inner>,
+    slot: &Arc<SessionSlot>,
+    id: SessionId,
+) -> Result<Extraction> {
     loop {
-        match jobs::extract(runtime, shared, id).await {
+        match jobs::extract(runtime, slot, id).await {
             Err(Error::Memory(longhaul_memory::Error::Held { .. })) => {
                 tokio::time::sleep(HELD_RETRY_INTERVAL).await;
             }

@@ -143,7 +143,7 @@ impl RuntimeBuilder {
             activity: ActivityTracker::default(),
             idle,
             ledger: SpendLedger::default(),
-            all_watchers: Arc::default(),
+            all_sessions_hub: Arc::default(),
             sessions: Mutex::default(),
             workers: Mutex::default(),
             hosting: AtomicBool::new(false),
@@ -151,7 +151,7 @@ impl RuntimeBuilder {
             ending: tokio::sync::Mutex::default(),
             listening: Mutex::default(),
         });
-        preflight::refuse_what_does_not_fit(&inner).await?;
+        preflight::check_prompt_fits(&inner).await?;
         inner.listen().await?;
         Ok(Runtime(inner))
     }

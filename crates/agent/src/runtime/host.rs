@@ -1,7 +1,7 @@
-//! Looking after the sessions that nobody holds.
+//! The host: the process that runs the sessions that no other process holds.
 //!
-//! Whoever holds the lease on `host` is rung for them. A look at all sessions, once a second and never more than a small share
-//! of the time, finds what no ring told of: a session whose process died in the middle of a turn.
+//! The process with the lease on `host` gets the wake signals for them. A scan of all sessions finds what no signal announced, such as a
+//! session whose process died during a turn. It runs once a second, but takes at most a fiftieth of the time.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -18,56 +18,55 @@ use crate::runtime::Inner;
 use crate::session::tasks::TaskState;
 use crate::worker::task_monitor;
 
-/// How often all sessions are looked at.
-const SWEEP: Duration = Duration::from_secs(1);
-/// The time between two looks is at least so many times the time that one takes.
-const SHARE: u32 = 50;
-/// How many sessions are listed at once.
-const PAGE: usize = 500;
+/// The shortest time between two scans of all sessions.
+const SCAN_INTERVAL: Duration = Duration::from_secs(1);
+/// The time between two scans is at least this many times the duration of one.
+const SCAN_PAUSE_FACTOR: u32 = 50;
+/// Sessions per page of the list.
+const SCAN_PAGE_LEN: usize = 500;
 
-/// What is known of the sessions from the look before.
+/// What one scan found. The next scan skips sessions that have not changed since.
 #[derive(Default)]
-struct Known {
-    /// How long their streams were, of those that nobody here was at.
-    ends: HashMap<SessionId, (Seq, Seq)>,
-    /// They had something to do: another process has them, or they failed.
+struct ScanResult {
+    /// The heads of stream and inbox of the sessions that had nothing to do.
+    heads: HashMap<SessionId, (Seq, Seq)>,
+    /// Sessions that had something to do: another process holds them, or they failed.
     unfinished: HashSet<SessionId>,
-    /// Their tasks that run.
-    running: HashMap<SessionId, Vec<TaskId>>,
-    /// They can't be read, and for this reason; under no key, the list of them.
+    running_tasks: HashMap<SessionId, Vec<TaskId>>,
+    /// The keys of sessions that can't be read, with the reason. The empty key stands for the list of sessions.
     unreadable: BTreeMap<String, String>,
 }
 
-/// Looks after sessions until the runtime ends.
+/// Runs sessions that no other process holds until the runtime ends.
 pub(crate) async fn run(runtime: Arc<Inner>) {
     let mut suspension = runtime.suspension();
-    let mut known = Known::default();
+    let mut last = ScanResult::default();
     let mut lease = None;
     let mut unreadable = Backoff::new(Duration::ZERO);
     loop {
         let began = Instant::now();
-        // Carried to its end: a lease that was taken and then forgotten would keep others waiting until it expires.
-        lease = keep(&runtime, lease).await;
-        let look = async {
-            match sweep(&runtime, &known).await {
-                Ok(seen) => seen,
-                // What can't be listed now is listed later.
+        // Not cancelled by the suspension: a lease that was taken and then dropped would block other processes until it expires.
+        lease = renew_or_acquire_lease(&runtime, lease).await;
+        let scan = async {
+            match scan_sessions(&runtime, &last).await {
+                Ok(found) => found,
                 Err(error) => {
-                    Known { unreadable: [(String::new(), error.to_string())].into(), ..Known::default() }
+                    let unreadable = [(String::new(), error.to_string())].into();
+                    ScanResult { unreadable, ..ScanResult::default() }
                 }
             }
         };
         tokio::select! {
             biased;
             _ = suspension.wait_for(|suspended| *suspended) => break,
-            seen = look => {
-                report_unreadable(&runtime, &mut unreadable, &seen.unreadable);
-                known = seen;
+            found = scan => {
+                report_unreadable(&runtime, &mut unreadable, &found.unreadable);
+                last = found;
             }
         }
         tokio::select! {
             _ = suspension.wait_for(|suspended| *suspended) => break,
-            () = tokio::time::sleep(SWEEP.max(began.elapsed() * SHARE)) => {}
+            () = tokio::time::sleep(SCAN_INTERVAL.max(began.elapsed() * SCAN_PAUSE_FACTOR)) => {}
         }
     }
     if let Some(lease) = lease {
@@ -91,8 +90,8 @@ fn report_unreadable(runtime: &Inner, backoff: &mut Backoff<String>, unreadable:
     }
 }
 
-/// Stays the host, or becomes it when there is none.
-async fn keep(runtime: &Inner, lease: Option<Lease>) -> Option<Lease> {
+/// Keeps the lease on `host`, or takes it if it is free.
+async fn renew_or_acquire_lease(runtime: &Inner, lease: Option<Lease>) -> Option<Lease> {
     if let Some(lease) = lease {
         match runtime.journal.renew_lease(&lease).await {
             Ok(()) => return Some(lease),
@@ -103,75 +102,73 @@ async fn keep(runtime: &Inner, lease: Option<Lease>) -> Option<Lease> {
     runtime.journal.acquire_lease(&StreamName::host()).await.ok()
 }
 
-/// Looks at every session that has changed since the last look, and at those that another process had then.
-async fn sweep(runtime: &Arc<Inner>, known: &Known) -> JournalResult<Known> {
-    let mut seen = Known::default();
+/// Checks every session that changed since the last scan, or had something to do then, and wakes those that have something to do.
+async fn scan_sessions(runtime: &Arc<Inner>, last: &ScanResult) -> JournalResult<ScanResult> {
+    let mut found = ScanResult::default();
     let mut after: Option<String> = None;
     loop {
-        let page = runtime.journal.sessions(after.as_deref(), PAGE).await?;
-        let Some(last) = page.last() else { return Ok(seen) };
-        after = Some(last.key.clone());
+        let page = runtime.journal.sessions(after.as_deref(), SCAN_PAGE_LEN).await?;
+        let Some(last_entry) = page.last() else { return Ok(found) };
+        after = Some(last_entry.key.clone());
         for entry in page.iter().filter(|entry| !entry.trashed) {
-            // What it comes to is looked at when nobody is at it any more.
+            // The worker here does everything. The session is checked after its worker has left.
             if runtime.works_at(entry.id) {
                 continue;
             }
-            let ends = (entry.head.seq, entry.inbox_head);
-            let changed = known.ends.get(&entry.id) != Some(&ends);
-            let running = known.running.get(&entry.id).cloned().unwrap_or_default();
-            let look = if !changed && !known.unfinished.contains(&entry.id) {
-                Look { has_something_to_do: false, running }
+            let heads = (entry.head.seq, entry.inbox_head);
+            let has_changed = last.heads.get(&entry.id) != Some(&heads);
+            let running_tasks = last.running_tasks.get(&entry.id).cloned().unwrap_or_default();
+            let work = if !has_changed && !last.unfinished.contains(&entry.id) {
+                SessionWork { is_due: false, running_tasks }
             } else {
-                match look_at(runtime, entry).await {
-                    Ok(look) => look,
-                    // It is looked at again the next time.
+                match find_work(runtime, entry).await {
+                    Ok(work) => work,
                     Err(error) => {
-                        seen.unreadable.insert(entry.key.clone(), error.to_string());
+                        found.unreadable.insert(entry.key.clone(), error.to_string());
                         continue;
                     }
                 }
             };
-            if !look.running.is_empty() {
-                // One whose end another process should have recorded, and has not, is watched again.
-                let shared = runtime.shared(&entry.key, Some(entry.id));
-                look.running.iter().for_each(|task| task_monitor::monitor_task(runtime, &shared, *task));
-                seen.running.insert(entry.id, look.running);
+            if !work.running_tasks.is_empty() {
+                // Another process should record the ends of these tasks. If it doesn't, the monitor here does.
+                let slot = runtime.session_slot(&entry.key, Some(entry.id));
+                work.running_tasks.iter().for_each(|task| task_monitor::monitor_task(runtime, &slot, *task));
+                found.running_tasks.insert(entry.id, work.running_tasks);
             }
-            if !look.has_something_to_do {
-                seen.ends.insert(entry.id, ends);
+            if !work.is_due {
+                found.heads.insert(entry.id, heads);
                 continue;
             }
-            seen.unfinished.insert(entry.id);
+            found.unfinished.insert(entry.id);
             if !runtime.worker_backoff.is_backing_off(entry.id) {
-                runtime.shared(&entry.key, Some(entry.id)).wake(runtime);
+                runtime.session_slot(&entry.key, Some(entry.id)).wake(runtime);
             }
         }
     }
 }
 
-/// What there is to do in a session.
 #[derive(Default)]
-struct Look {
-    /// A turn is open or something waits.
-    has_something_to_do: bool,
-    /// The tasks that run.
-    running: Vec<TaskId>,
+struct SessionWork {
+    /// A turn is open, or the inbox has something new.
+    is_due: bool,
+    running_tasks: Vec<TaskId>,
 }
 
-async fn look_at(runtime: &Inner, entry: &SessionEntry) -> Result<Look> {
+async fn find_work(runtime: &Inner, entry: &SessionEntry) -> Result<SessionWork> {
     if entry.inbox_head > 0 && entry.head.seq == 0 {
-        return Ok(Look { has_something_to_do: true, ..Look::default() });
+        return Ok(SessionWork { is_due: true, ..SessionWork::default() });
     }
-    if let Some(through) = rests_through(runtime, entry).await? {
-        return Ok(Look { has_something_to_do: through < entry.inbox_head, ..Look::default() });
+    if let Some(inbox_through) = read_at_rest(runtime, entry).await? {
+        return Ok(SessionWork { is_due: inbox_through < entry.inbox_head, ..SessionWork::default() });
     }
     let state = load(&*runtime.journal, &entry.key, entry.id).await?;
-    let has_something_to_do = crate::session::Work::of(&state, entry.inbox_head, runtime.wake()).is_due();
-    Ok(Look { has_something_to_do, running: state.tasks.running().map(TaskState::id).collect() })
+    let is_due = crate::session::Work::of(&state, entry.inbox_head, runtime.wake()).is_due();
+    Ok(SessionWork { is_due, running_tasks: state.tasks.running().map(TaskState::id).collect() })
 }
 
-/// Most sessions rest, and their last record says so: then nothing else of them needs to be read.
-async fn rests_through(runtime: &Inner, entry: &SessionEntry) -> Result<Option<Seq>> {
+/// The last inbox record that a session at rest has handled. Most sessions are at rest, and their last record says so; then nothing else
+/// needs to be read.
+async fn read_at_rest(runtime: &Inner, entry: &SessionEntry) -> Result<Option<Seq>> {
     let page = Page { records: 1, bytes: 0 };
     let stream = StreamName::session(entry.id);
     let last = runtime.journal.read(&stream, entry.head.seq, page).await?.pop();
@@ -182,11 +179,11 @@ async fn rests_through(runtime: &Inner, entry: &SessionEntry) -> Result<Option<S
     })
 }
 
-/// Takes in a session that this process was rung for and does not have.
-pub(crate) async fn take_in(runtime: Arc<Inner>, id: SessionId) {
+/// Wakes a session that is not in memory, after a wake signal for it.
+pub(crate) async fn wake_stored_session(runtime: Arc<Inner>, id: SessionId) {
     if let Ok(Some(entry)) = runtime.journal.session_with_id(id).await
         && !entry.trashed
     {
-        runtime.shared(&entry.key, Some(id)).wake(&runtime);
+        runtime.session_slot(&entry.key, Some(id)).wake(&runtime);
     }
 }

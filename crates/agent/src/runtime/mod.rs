@@ -20,10 +20,10 @@ use longhaul_tools::{ApprovalPolicy, Redact, Tool};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::client::follow::tell_callers;
+use crate::client::follow::serve_followers;
 use crate::client::local::LocalSession;
 use crate::client::session::Session;
-use crate::client::watch::{Hub, Watcher};
+use crate::client::watch::{EventHub, Watcher};
 use crate::clock::now;
 use crate::housekeeping::activity::ActivityTracker;
 use crate::housekeeping::backoff::WorkerBackoff;
@@ -31,7 +31,7 @@ use crate::housekeeping::idle::{IdleStatus, IdleWorker};
 use crate::housekeeping::retention::{self, Mode, Pruning};
 use crate::housekeeping::{cleanup, scheduler};
 use crate::memory::Memory;
-use crate::runtime::slot::Shared;
+use crate::runtime::slot::SessionSlot;
 use crate::turn::budget::SpendLedger;
 use crate::turn::fallback::{ModelChain, open_model};
 use crate::worker::task_monitor::TaskMonitor;
@@ -75,7 +75,7 @@ pub(crate) struct Inner {
     pub(crate) ledger: SpendLedger,
     pub(crate) memory: Memory,
     /// Watchers of all sessions.
-    pub(crate) all_watchers: Arc<Hub>,
+    pub(crate) all_sessions_hub: Arc<EventHub>,
     sessions: Mutex<Sessions>,
     workers: Mutex<JoinSet<()>>,
     /// Whether this runtime runs sessions that no process holds.
@@ -90,8 +90,8 @@ pub(crate) struct Inner {
 /// Sessions that a handle or a worker uses. The others take no memory.
 #[derive(Default)]
 struct Sessions {
-    by_key: HashMap<String, Weak<Shared>>,
-    by_id: HashMap<SessionId, Weak<Shared>>,
+    by_key: HashMap<String, Weak<SessionSlot>>,
+    by_id: HashMap<SessionId, Weak<SessionSlot>>,
     /// Unused entries are collected once there are this many.
     collect_at: usize,
 }
@@ -101,8 +101,8 @@ impl Sessions {
         if self.by_key.len().max(self.by_id.len()) < self.collect_at {
             return;
         }
-        self.by_key.retain(|_, shared| shared.strong_count() > 0);
-        self.by_id.retain(|_, shared| shared.strong_count() > 0);
+        self.by_key.retain(|_, slot| slot.strong_count() > 0);
+        self.by_id.retain(|_, slot| slot.strong_count() > 0);
         self.collect_at = MIN_ENTRIES_TO_COLLECT.max(2 * self.by_key.len());
     }
 }
@@ -195,8 +195,8 @@ impl Runtime {
         self.0
             .all_sessions()
             .iter()
-            .filter(|shared| shared.has_worker())
-            .for_each(|shared| shared.came.notify_one());
+            .filter(|slot| slot.has_worker())
+            .for_each(|slot| slot.wake_notify.notify_one());
         Ok(())
     }
 
@@ -223,7 +223,7 @@ impl Runtime {
         if self.0.in_memory_as(key).is_some_and(|id| Some(id) != known) {
             known = self.0.journal.session(key).await?.map(|entry| entry.id);
         }
-        Ok(Session::local(LocalSession { runtime: self.0.clone(), shared: self.0.shared(key, known) }))
+        Ok(Session::local(LocalSession { runtime: self.0.clone(), slot: self.0.session_slot(key, known) }))
     }
 
     /// The journal of the home.
@@ -239,7 +239,7 @@ impl Runtime {
 
     /// Events of all sessions that this process runs, from now on.
     pub fn watch(&self) -> Watcher {
-        self.0.all_watchers.watch(self.0.all_watchers.clone(), self.0.journal.clone())
+        self.0.all_sessions_hub.watch(self.0.all_sessions_hub.clone(), self.0.journal.clone())
     }
 
     /// Suspends every session, as on SIGTERM: stops at the next record, leaves open turns and their commands open, and lets go of
@@ -256,12 +256,12 @@ impl Runtime {
         for listening in lock(&self.0.listening).drain(..) {
             listening.abort();
         }
-        for shared in self.0.all_sessions() {
+        for slot in self.0.all_sessions() {
             // Callers that wait for an aborted worker get an error.
-            shared.left(&Error::Suspended);
-            shared.hub.close();
+            slot.remove_worker(&Error::Suspended);
+            slot.hub.close();
         }
-        self.0.all_watchers.close();
+        self.0.all_sessions_hub.close();
         // If another process has locked the journal, the next process to open it cleans up.
         let _ = tokio::time::timeout(CLOSE_GRACE, self.0.journal.close()).await;
         Ok(())
@@ -289,7 +289,7 @@ impl Inner {
                 }
             }
         });
-        let telling = tokio::spawn(tell_callers(self.journal.subscribers().await?, Arc::downgrade(self)));
+        let telling = tokio::spawn(serve_followers(self.journal.subscribers().await?, Arc::downgrade(self)));
         *lock(&self.listening) = [listening, telling].into();
         Ok(())
     }
@@ -297,61 +297,63 @@ impl Inner {
     fn wake_session(self: &Arc<Self>, id: Option<SessionId>) {
         let Some(id) = id else { return };
         match self.session_in_memory(id) {
-            Some(shared) => shared.wake(self),
-            None if self.hosting.load(Ordering::SeqCst) => drop(self.spawn(host::take_in(self.clone(), id))),
+            Some(slot) => slot.wake(self),
+            None if self.hosting.load(Ordering::SeqCst) => {
+                self.spawn(host::wake_stored_session(self.clone(), id));
+            }
             None => {}
         }
     }
 
     fn wake_all(self: &Arc<Self>) {
-        for shared in self.all_sessions() {
-            shared.wake(self);
+        for slot in self.all_sessions() {
+            slot.wake(self);
         }
     }
 
-    pub(crate) fn all_sessions(&self) -> Vec<Arc<Shared>> {
+    pub(crate) fn all_sessions(&self) -> Vec<Arc<SessionSlot>> {
         lock(&self.sessions).by_key.values().filter_map(Weak::upgrade).collect()
     }
 
-    pub(crate) fn session_in_memory(&self, id: SessionId) -> Option<Arc<Shared>> {
+    pub(crate) fn session_in_memory(&self, id: SessionId) -> Option<Arc<SessionSlot>> {
         lock(&self.sessions).by_id.get(&id).and_then(Weak::upgrade)
     }
 
     /// The slot that all handles of a session share with its worker.
-    pub(crate) fn shared(self: &Arc<Self>, key: &str, id: Option<SessionId>) -> Arc<Shared> {
+    pub(crate) fn session_slot(self: &Arc<Self>, key: &str, id: Option<SessionId>) -> Arc<SessionSlot> {
         let mut sessions = lock(&self.sessions);
         sessions.collect_unused();
         // The key may belong to another session by now, and the session may have another key. A worker keeps the key it started with.
-        let is_meant = |shared: &Arc<Shared>| shared.id.get().is_none_or(|known| Some(*known) == id);
+        let is_meant = |slot: &Arc<SessionSlot>| slot.id.get().is_none_or(|known| Some(*known) == id);
         let by_id = id.and_then(|id| sessions.by_id.get(&id)).and_then(Weak::upgrade);
         let by_key = sessions.by_key.get(key).and_then(Weak::upgrade).filter(is_meant);
-        let shared = match by_key.or(by_id.filter(|shared| shared.has_worker())) {
-            Some(shared) => shared,
+        let slot = match by_key.or(by_id.filter(|slot| slot.has_worker())) {
+            Some(slot) => slot,
             None => {
-                let made = Arc::new(Shared::new(key, id, self.all_watchers.clone()));
+                let made = Arc::new(SessionSlot::new(key, id, self.all_sessions_hub.clone()));
                 sessions.by_key.insert(key.to_owned(), Arc::downgrade(&made));
                 made
             }
         };
         if let Some(id) = id {
-            sessions.by_id.insert(id, Arc::downgrade(&shared));
+            sessions.by_id.insert(id, Arc::downgrade(&slot));
         }
-        shared
+        slot
     }
 
     /// The session that this key meant when it was last opened here.
     fn in_memory_as(&self, key: &str) -> Option<SessionId> {
-        let shared = lock(&self.sessions).by_key.get(key).and_then(Weak::upgrade)?;
-        shared.id.get().copied()
+        let slot = lock(&self.sessions).by_key.get(key).and_then(Weak::upgrade)?;
+        slot.id.get().copied()
     }
 
-    pub(crate) fn remember(&self, id: SessionId, shared: &Arc<Shared>) {
-        lock(&self.sessions).by_id.insert(id, Arc::downgrade(shared));
+    pub(crate) fn remember(&self, id: SessionId, slot: &Arc<SessionSlot>) {
+        lock(&self.sessions).by_id.insert(id, Arc::downgrade(slot));
     }
 
     /// Whether a worker of this process runs a session.
     pub(crate) fn works_at(&self, id: SessionId) -> bool {
-        self.session_in_memory(id).is_some_and(|shared| shared.has_worker())
+        self.session_in_memory(id).is_some_and(|slot| slot.has_worker())
     }
 
     /// Spawns a task that shutdown waits for. False once shutdown has begun.
@@ -417,7 +419,7 @@ impl Inner {
     /// Shows watchers of all sessions an event of one session; of all of them, if the key is empty.
     pub(crate) fn tell(&self, key: &str, kind: EventKind) {
         let event = Event { seq: None, at: now(), session: key.to_owned(), turn: None, kind };
-        self.all_watchers.show(&event, None);
+        self.all_sessions_hub.show(&event, None);
     }
 
     /// Becomes true when workers should stop.

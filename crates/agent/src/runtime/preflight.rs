@@ -1,39 +1,39 @@
-//! C13: what every request begins with has to leave room for the rest, or nothing is begun.
+//! C13: at start, checks that system prompt and tools leave room in the context window.
 
 use longhaul_model::WindowSource;
 
-use crate::client::context_report::Beginning;
+use crate::client::context_report::PromptOverhead;
 use crate::runtime::Inner;
 use crate::session::state::State;
 use crate::turn::fallback::max_answer_tokens;
 use crate::worker::toolset::Toolset;
 use crate::{Error, Result};
 
-/// Refuses a window that is set and in which system prompt and tools don't fit. Where none is set, the server may have to be asked,
-/// which nobody should wait for at the start: then the first turn says so.
-pub(crate) async fn refuse_what_does_not_fit(runtime: &Inner) -> Result<()> {
+/// Fails if system prompt and tools don't fit into the configured window. Without a configured window the server would have to be
+/// asked, which would delay the start; then the first turn reports the problem.
+pub(crate) async fn check_prompt_fits(runtime: &Inner) -> Result<()> {
     let settings = &runtime.config.settings.model;
     let Some(set) = settings.context_window else { return Ok(()) };
     let facts = runtime.model_chain().primary().capabilities().await;
-    // The config is not at fault for a window that only the server knows: the turn says what does not fit.
+    // A smaller window that a refusal revealed is no error in the config: the turn reports what doesn't fit.
     if facts.window.is_some_and(|window| window.source == WindowSource::Refusal) {
         return Ok(());
     }
     let window = facts.window.map_or(set, |window| window.tokens);
-    let mut beginning = Beginning::of_toolset(&Toolset::new(runtime, &State::default()));
+    let mut overhead = PromptOverhead::of_toolset(&Toolset::new(runtime, &State::default()));
     if !facts.tools || settings.tools == Some(false) {
-        beginning.tools = 0;
+        overhead.tools = 0;
     }
     let answer = max_answer_tokens(settings.max_output_tokens, &facts, Some(window));
-    match does_not_fit(beginning, window, answer) {
+    match misfit_reason(overhead, window, answer) {
         Some(reason) => Err(Error::Config { origin: runtime.config.set_by("model.context_window"), reason }),
         None => Ok(()),
     }
 }
 
-/// The arithmetic, if nothing is left.
-fn does_not_fit(beginning: Beginning, window: u64, answer: u64) -> Option<String> {
-    let Beginning { system, tools } = beginning;
+/// Why the prompt does not fit, with the figures; `None` if it does.
+fn misfit_reason(overhead: PromptOverhead, window: u64, answer: u64) -> Option<String> {
+    let PromptOverhead { system, tools } = overhead;
     let (fixed, usable) = (system.saturating_add(tools), window.saturating_sub(answer));
     if fixed < usable {
         return None;

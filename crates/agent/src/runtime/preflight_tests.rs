@@ -3,22 +3,22 @@ use super::*;
 /// C13
 #[test]
 fn a_beginning_that_leaves_nothing_is_refused_with_the_arithmetic() {
-    let beginning = Beginning { system: 300, tools: 450 };
+    let beginning = PromptOverhead { system: 300, tools: 450 };
 
-    let refused = does_not_fit(beginning, 1_000, 250).unwrap();
+    let refused = misfit_reason(beginning, 1_000, 250).unwrap();
 
     assert_eq!(
         refused,
         "system prompt (300 tokens) and tools (450) take 750, and 750 are usable (a window of 1000 less 250 for the answer); \
          set a larger model.context_window, or set model.tools = false"
     );
-    assert_eq!(does_not_fit(beginning, 1_002, 250), None);
+    assert_eq!(misfit_reason(beginning, 1_002, 250), None);
 }
 
 /// C13
 #[test]
 fn without_tools_only_the_system_prompt_is_in_the_way() {
-    let refused = does_not_fit(Beginning { system: 300, tools: 0 }, 200, 50).unwrap();
+    let refused = misfit_reason(PromptOverhead { system: 300, tools: 0 }, 200, 50).unwrap();
 
     assert!(refused.starts_with("the system prompt takes 300 tokens, and 150 are usable"), "{refused}");
     assert!(!refused.contains("tools"), "{refused}");
@@ -27,7 +27,7 @@ fn without_tools_only_the_system_prompt_is_in_the_way() {
 /// C13: to give up the tools would not help.
 #[test]
 fn a_system_prompt_that_is_too_long_by_itself_is_what_has_to_be_shortened() {
-    let refused = does_not_fit(Beginning { system: 300, tools: 20 }, 200, 50).unwrap();
+    let refused = misfit_reason(PromptOverhead { system: 300, tools: 20 }, 200, 50).unwrap();
 
     assert!(
         refused.ends_with("or shorten the AGENTS.md of the work folder or agent.instructions"),

@@ -1,4 +1,5 @@
-//! What the handles of a session, its worker and the runtime share: who waits for what, and whether a worker is there.
+//! What the handles of a session, its worker and the runtime share: the worker's state, the callers that wait for an outcome, and the
+//! session's watchers.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -6,301 +7,320 @@ use longhaul_journal::{Lease, name_session};
 use longhaul_protocol::{Event, EventKind, InputId, OrderId, SessionId, TaskId, TaskNews, TurnEnded};
 use tokio::sync::{Notify, OnceCell, oneshot};
 
-use crate::client::watch::Hub;
+use crate::client::watch::EventHub;
 use crate::clock::now;
 use crate::runtime::{Inner, lock};
 use crate::session::state::State;
 use crate::{Error, Result, worker};
 
-pub(crate) struct Shared {
+/// One session in memory.
+pub(crate) struct SessionSlot {
     pub(crate) key: String,
-    /// Known once the session was first used: looking at a key stores nothing.
+    /// Set at the first use: opening a key stores nothing.
     pub(crate) id: OnceCell<SessionId>,
-    pub(crate) hub: Hub,
-    /// Those who watch all sessions.
-    all_watchers: Arc<Hub>,
-    /// Something may be in the inbox.
-    pub(crate) came: Notify,
-    /// Held while something is put into the inbox, and while it is looked at.
-    pub(crate) accepting: tokio::sync::Mutex<()>,
-    slot: Mutex<Slot>,
+    pub(crate) hub: EventHub,
+    /// The watchers of all sessions.
+    all_sessions_hub: Arc<EventHub>,
+    /// Wakes a worker that waits: the inbox may have something new.
+    pub(crate) wake_notify: Notify,
+    /// Held while a client appends to the inbox and while the worker reads it.
+    pub(crate) inbox_lock: tokio::sync::Mutex<()>,
+    state: Mutex<SlotState>,
 }
 
 #[derive(Default)]
-struct Slot {
-    worker: Presence,
-    /// Something came that the worker has not looked for yet.
-    news: bool,
-    /// A lease that could not be given back.
-    lease: Option<Lease>,
+struct SlotState {
+    worker: WorkerState,
+    /// Set by a wake, cleared when the worker reads the inbox.
+    wake_requested: bool,
+    /// A lease that could not be released.
+    unreleased_lease: Option<Lease>,
     awaiting_worker: Vec<oneshot::Sender<Result<()>>>,
-    waiters: Vec<Waiter>,
-    /// Tasks that are said to be over, and that seem to wait for input, with their last line.
-    over: Vec<TaskId>,
-    waiting: Vec<(TaskNews, String)>,
-    /// Those who want the session to be nobody's as soon as it rests.
-    parting: Vec<oneshot::Sender<()>>,
-    /// Those who have found that the session is idle, and wait for what is done then.
-    idle: Vec<oneshot::Sender<Result<bool>>>,
+    outcome_waiters: Vec<OutcomeWaiter>,
+    /// Tasks that have ended, or whose end the worker should check.
+    ended_tasks: Vec<TaskId>,
+    /// Tasks that seem to wait for input, with the last line of their output.
+    stalled_tasks: Vec<(TaskNews, String)>,
+    /// Callers that wait until the session is released. Dropping a sender tells its caller.
+    release_waiters: Vec<oneshot::Sender<()>>,
+    /// Callers that wait for the work that is done while the session is idle.
+    idle_work_waiters: Vec<oneshot::Sender<Result<bool>>>,
 }
 
 #[derive(Default, PartialEq, Eq)]
-enum Presence {
+enum WorkerState {
     #[default]
     Absent,
-    Coming,
-    Here,
-    /// It gives its lease back; if something came meanwhile, it comes again.
+    Starting,
+    Running,
+    /// The worker releases its lease. If it is woken meanwhile, it starts again.
     Leaving,
 }
 
-struct Waiter {
-    what: Awaited,
-    taken: bool,
-    tell: oneshot::Sender<Result<Option<TurnEnded>>>,
+struct OutcomeWaiter {
+    request: AwaitedRequest,
+    /// The worker has taken the request from the inbox.
+    is_taken: bool,
+    sender: oneshot::Sender<Result<Option<TurnEnded>>>,
 }
 
-/// What somebody waits for the outcome of.
+/// A request whose outcome a caller waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Awaited {
+pub(crate) enum AwaitedRequest {
     Input(InputId),
     Order(OrderId),
-    /// A compaction that an order asked for.
+    /// The compaction that an order requests.
     Compaction(OrderId),
 }
 
-impl Shared {
-    pub(crate) fn new(key: &str, id: Option<SessionId>, all_watchers: Arc<Hub>) -> Self {
+impl SessionSlot {
+    pub(crate) fn new(key: &str, id: Option<SessionId>, all_sessions_hub: Arc<EventHub>) -> Self {
         Self {
             key: key.to_owned(),
             id: OnceCell::new_with(id),
-            hub: Hub::default(),
-            all_watchers,
-            came: Notify::new(),
-            accepting: tokio::sync::Mutex::default(),
-            slot: Mutex::default(),
+            hub: EventHub::default(),
+            all_sessions_hub,
+            wake_notify: Notify::new(),
+            inbox_lock: tokio::sync::Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
-    /// Shows an event to all who watch this session, and to those who watch all of them.
+    /// Shows an event to the watchers of this session and of all sessions.
     pub(crate) fn show(&self, event: &Event) {
         let id = self.id.get().copied();
         self.hub.show(event, id);
-        self.all_watchers.show(event, id);
+        self.all_sessions_hub.show(event, id);
     }
 
-    /// An event that is only shown.
-    pub(crate) fn live(&self, turn: Option<u64>, kind: EventKind) -> Event {
+    /// An event that is not recorded.
+    pub(crate) fn live_event(&self, turn: Option<u64>, kind: EventKind) -> Event {
         Event { seq: None, at: now(), session: self.key.clone(), turn, kind }
     }
 
-    /// The session's id; from here on the key leads to it.
-    pub(crate) async fn named(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<SessionId> {
+    /// The session's id. Creates the session if its key is new.
+    pub(crate) async fn ensure_id(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<SessionId> {
         let id = self.id.get_or_try_init(|| name_session(&*runtime.journal, &self.key)).await?;
         runtime.remember(*id, self);
         Ok(*id)
     }
 
-    /// Sees to it that a worker looks at the inbox.
+    /// Has a worker read the inbox. Starts one if there is none.
     pub(crate) fn wake(self: &Arc<Self>, runtime: &Arc<Inner>) {
-        let mut slot = self.slot();
-        slot.news = true;
-        match slot.worker {
-            Presence::Absent => {
-                slot.worker = Presence::Coming;
-                drop(slot);
+        let mut state = self.state();
+        state.wake_requested = true;
+        match state.worker {
+            WorkerState::Absent => {
+                state.worker = WorkerState::Starting;
+                drop(state);
                 if !runtime.spawn(worker::run(runtime.clone(), self.clone())) {
-                    self.left(&Error::Suspended);
+                    self.remove_worker(&Error::Suspended);
                 }
             }
-            Presence::Coming | Presence::Here | Presence::Leaving => self.came.notify_one(),
+            WorkerState::Starting | WorkerState::Running | WorkerState::Leaving => {
+                self.wake_notify.notify_one();
+            }
         }
     }
 
-    /// Wakes the worker and waits until it holds the session.
-    pub(crate) async fn awake(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<()> {
-        self.named(runtime).await?;
-        let (tell, told) = oneshot::channel();
+    /// Wakes the worker and waits until it holds the session's lease.
+    pub(crate) async fn wake_and_wait(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<()> {
+        self.ensure_id(runtime).await?;
+        let (sender, receiver) = oneshot::channel();
         {
-            let mut slot = self.slot();
-            if slot.worker == Presence::Here {
+            let mut state = self.state();
+            if state.worker == WorkerState::Running {
                 return Ok(());
             }
-            slot.awaiting_worker.push(tell);
+            state.awaiting_worker.push(sender);
         }
         self.wake(runtime);
-        told.await.unwrap_or(Err(Error::Suspended))
+        receiver.await.unwrap_or(Err(Error::Suspended))
     }
 
     pub(crate) fn has_worker(&self) -> bool {
-        self.slot().worker != Presence::Absent
+        self.state().worker != WorkerState::Absent
     }
 
-    /// The worker is here.
-    pub(crate) fn arrived(&self) {
-        let mut slot = self.slot();
-        slot.worker = Presence::Here;
-        for tell in slot.awaiting_worker.drain(..) {
-            let _ = tell.send(Ok(()));
+    /// The worker holds the lease and has loaded the session.
+    pub(crate) fn mark_worker_running(&self) {
+        let mut state = self.state();
+        state.worker = WorkerState::Running;
+        for sender in state.awaiting_worker.drain(..) {
+            let _ = sender.send(Ok(()));
         }
     }
 
-    /// The worker is about to look at the inbox.
-    pub(crate) fn looking(&self) {
-        self.slot().news = false;
+    /// The worker is about to read the inbox. A wake after this makes it read again.
+    pub(crate) fn clear_wake_request(&self) {
+        self.state().wake_requested = false;
     }
 
-    /// The worker is done, and about to give its lease back.
-    pub(crate) fn leaving(&self) {
-        self.slot().worker = Presence::Leaving;
+    /// The worker is done and about to release its lease.
+    pub(crate) fn mark_worker_leaving(&self) {
+        self.state().worker = WorkerState::Leaving;
     }
 
-    /// A lease that could not be given back, for the next time.
-    pub(crate) fn keep(&self, lease: Lease) {
-        self.slot().lease = Some(lease);
+    /// Keeps a lease that could not be released, for the next worker.
+    pub(crate) fn keep_lease(&self, lease: Lease) {
+        self.state().unreleased_lease = Some(lease);
     }
 
-    pub(crate) fn kept(&self) -> Option<Lease> {
-        self.slot().lease.take()
+    pub(crate) fn take_kept_lease(&self) -> Option<Lease> {
+        self.state().unreleased_lease.take()
     }
 
-    /// The worker would leave; it must not, if something came after it last looked.
-    pub(crate) fn may_leave(&self) -> bool {
-        let mut slot = self.slot();
-        slot.worker = if slot.news { Presence::Coming } else { Presence::Absent };
-        if !slot.news {
-            slot.parting.clear();
+    /// Marks the worker as gone, unless it was woken after it last read the inbox: then it returns `false`, and the worker starts
+    /// again.
+    pub(crate) fn try_remove_worker(&self) -> bool {
+        let mut state = self.state();
+        state.worker = if state.wake_requested { WorkerState::Starting } else { WorkerState::Absent };
+        if !state.wake_requested {
+            state.release_waiters.clear();
         }
-        !slot.news
+        !state.wake_requested
     }
 
-    /// Has the worker leave as soon as it rests, and waits until it has: then the session is nobody's.
-    pub(crate) async fn part(&self) {
-        let (tell, told) = oneshot::channel();
+    /// Has the worker leave as soon as the session is at rest, and waits until it has released the lease.
+    pub(crate) async fn release(&self) {
+        let (sender, receiver) = oneshot::channel();
         {
-            let mut slot = self.slot();
-            if slot.worker == Presence::Absent {
+            let mut state = self.state();
+            if state.worker == WorkerState::Absent {
                 return;
             }
-            slot.parting.push(tell);
+            state.release_waiters.push(sender);
         }
-        self.came.notify_one();
-        // It is dropped, not told.
-        let _ = told.await;
+        self.wake_notify.notify_one();
+        // The sender is dropped without a message.
+        let _ = receiver.await;
     }
 
-    /// Whether somebody waits for the worker to leave.
-    pub(crate) fn is_to_part(&self) -> bool {
-        let mut slot = self.slot();
-        slot.parting.retain(|tell| !tell.is_closed());
-        !slot.parting.is_empty()
+    /// Whether a caller waits for the worker to leave.
+    pub(crate) fn is_release_requested(&self) -> bool {
+        let mut state = self.state();
+        state.release_waiters.retain(|sender| !sender.is_closed());
+        !state.release_waiters.is_empty()
     }
 
-    /// The worker has left; whoever waits is told why.
-    pub(crate) fn left(&self, why: &Error) {
-        let (sleepers, waiters, idle) = {
-            let mut slot = self.slot();
-            slot.worker = Presence::Absent;
-            slot.parting.clear();
-            let (sleepers, waiters) =
-                (std::mem::take(&mut slot.awaiting_worker), std::mem::take(&mut slot.waiters));
-            (sleepers, waiters, std::mem::take(&mut slot.idle))
+    /// The worker has stopped with an error: every waiting caller gets it.
+    pub(crate) fn remove_worker(&self, error: &Error) {
+        let (awaiting_worker, outcomes, idle_work) = {
+            let mut state = self.state();
+            state.worker = WorkerState::Absent;
+            state.release_waiters.clear();
+            let awaiting_worker = std::mem::take(&mut state.awaiting_worker);
+            let outcomes = std::mem::take(&mut state.outcome_waiters);
+            (awaiting_worker, outcomes, std::mem::take(&mut state.idle_work_waiters))
         };
-        for tell in idle {
-            let _ = tell.send(Err(why.clone()));
+        for sender in idle_work {
+            let _ = sender.send(Err(error.clone()));
         }
-        for tell in sleepers {
-            let _ = tell.send(Err(why.clone()));
+        for sender in awaiting_worker {
+            let _ = sender.send(Err(error.clone()));
         }
-        for waiter in waiters {
-            let _ = waiter.tell.send(Err(why.clone()));
-        }
-    }
-
-    /// The outcome of what will be put into the inbox.
-    pub(crate) fn wait_for(&self, what: Awaited) -> oneshot::Receiver<Result<Option<TurnEnded>>> {
-        let (tell, told) = oneshot::channel();
-        let mut slot = self.slot();
-        slot.waiters.retain(|waiter| !waiter.tell.is_closed());
-        slot.waiters.push(Waiter { what, taken: false, tell });
-        told
-    }
-
-    /// What somebody waits for was taken from the inbox.
-    pub(crate) fn taken(&self, what: Awaited) {
-        for waiter in self.slot().waiters.iter_mut().filter(|waiter| waiter.what == what) {
-            waiter.taken = true;
+        for waiter in outcomes {
+            let _ = waiter.sender.send(Err(error.clone()));
         }
     }
 
-    /// Tells the outcome to those whose input or order was taken and does not wait for a later turn.
-    pub(crate) fn settled(&self, ended: Option<&TurnEnded>, state: &State) {
-        let later = |what: Awaited| state.pending_inputs.iter().any(|input| what == Awaited::Input(input.id));
-        let concerns = |what: Awaited| !matches!(what, Awaited::Compaction(_)) && !later(what);
-        self.tell(|waiter| waiter.taken && concerns(waiter.what), || Ok(ended.cloned()));
+    /// Subscribes to the outcome of a request. Call this before the request is appended to the inbox.
+    pub(crate) fn subscribe_outcome(
+        &self,
+        request: AwaitedRequest,
+    ) -> oneshot::Receiver<Result<Option<TurnEnded>>> {
+        let (sender, receiver) = oneshot::channel();
+        let mut state = self.state();
+        state.outcome_waiters.retain(|waiter| !waiter.sender.is_closed());
+        state.outcome_waiters.push(OutcomeWaiter { request, is_taken: false, sender });
+        receiver
     }
 
-    /// A task is over, or should be looked at.
-    pub(crate) fn task_is_over(&self, id: TaskId) {
-        let mut slot = self.slot();
-        if !slot.over.contains(&id) {
-            slot.over.push(id);
+    /// The worker has taken a request from the inbox.
+    pub(crate) fn mark_taken(&self, request: AwaitedRequest) {
+        for waiter in self.state().outcome_waiters.iter_mut().filter(|waiter| waiter.request == request) {
+            waiter.is_taken = true;
         }
     }
 
-    /// A task seems to wait for input.
-    pub(crate) fn task_waits(&self, news: TaskNews, line: String) {
-        self.slot().waiting.push((news, line));
+    /// A turn has ended, or none was needed: reports this to the callers whose input or order was taken, except inputs that wait for a
+    /// later turn.
+    pub(crate) fn report_outcome(&self, ended: Option<&TurnEnded>, state: &State) {
+        let is_pending = |request: AwaitedRequest| {
+            state.pending_inputs.iter().any(|input| request == AwaitedRequest::Input(input.id))
+        };
+        let is_settled = |request: AwaitedRequest| {
+            !matches!(request, AwaitedRequest::Compaction(_)) && !is_pending(request)
+        };
+        self.notify_waiters(|waiter| waiter.is_taken && is_settled(waiter.request), || Ok(ended.cloned()));
     }
 
-    /// What was said of tasks since the last time.
-    pub(crate) fn news_of_tasks(&self) -> (Vec<TaskId>, Vec<(TaskNews, String)>) {
-        let mut slot = self.slot();
-        (std::mem::take(&mut slot.over), std::mem::take(&mut slot.waiting))
+    /// Has the worker check whether a task has ended.
+    pub(crate) fn queue_task_check(&self, id: TaskId) {
+        let mut state = self.state();
+        if !state.ended_tasks.contains(&id) {
+            state.ended_tasks.push(id);
+        }
     }
 
-    /// Has the worker do what is done while a session is idle: whether something was.
-    pub(crate) async fn ask_as_idle(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<bool> {
-        self.awake(runtime).await?;
-        let (tell, told) = oneshot::channel();
-        self.slot().idle.push(tell);
+    /// Tells the worker that a task seems to wait for input. `line` is the last line of its output.
+    pub(crate) fn queue_stalled_task(&self, news: TaskNews, line: String) {
+        self.state().stalled_tasks.push((news, line));
+    }
+
+    /// The ended and the stalled tasks since the last call.
+    pub(crate) fn take_task_reports(&self) -> (Vec<TaskId>, Vec<(TaskNews, String)>) {
+        let mut state = self.state();
+        (std::mem::take(&mut state.ended_tasks), std::mem::take(&mut state.stalled_tasks))
+    }
+
+    /// Has the worker do what is due while the session is idle. `false` if nothing was.
+    pub(crate) async fn run_idle_work(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<bool> {
+        self.wake_and_wait(runtime).await?;
+        let (sender, receiver) = oneshot::channel();
+        self.state().idle_work_waiters.push(sender);
         self.wake(runtime);
-        told.await.unwrap_or(Err(Error::Suspended))
+        receiver.await.unwrap_or(Err(Error::Suspended))
     }
 
-    /// Whether somebody waits for what is done while the session is idle.
-    pub(crate) fn is_asked_as_idle(&self) -> bool {
-        let mut slot = self.slot();
-        slot.idle.retain(|tell| !tell.is_closed());
-        !slot.idle.is_empty()
+    pub(crate) fn is_idle_work_requested(&self) -> bool {
+        let mut state = self.state();
+        state.idle_work_waiters.retain(|sender| !sender.is_closed());
+        !state.idle_work_waiters.is_empty()
     }
 
-    /// What is done while the session is idle was done, or there was nothing to do.
-    pub(crate) fn was_idle(&self, what: &Result<bool>) {
-        let idle = std::mem::take(&mut self.slot().idle);
-        for tell in idle {
-            let _ = tell.send(what.clone());
+    /// Reports the result of idle work: whether there was any.
+    pub(crate) fn report_idle_work(&self, result: &Result<bool>) {
+        let waiters = std::mem::take(&mut self.state().idle_work_waiters);
+        for sender in waiters {
+            let _ = sender.send(result.clone());
         }
     }
 
-    /// A compaction has ended: tells those who asked for one.
-    pub(crate) fn compacted(&self) {
-        self.tell(|waiter| waiter.taken && matches!(waiter.what, Awaited::Compaction(_)), || Ok(None));
+    /// Tells the callers that requested a compaction that it has ended.
+    pub(crate) fn report_compaction(&self) {
+        let is_compaction = |waiter: &OutcomeWaiter| matches!(waiter.request, AwaitedRequest::Compaction(_));
+        self.notify_waiters(|waiter| waiter.is_taken && is_compaction(waiter), || Ok(None));
     }
 
-    /// Tells all_watchers who waits that something is wrong.
-    pub(crate) fn trouble(&self, error: &Error) {
-        self.tell(|_| true, || Err(error.clone()));
+    /// Reports an error to every caller that waits for an outcome.
+    pub(crate) fn fail_waiters(&self, error: &Error) {
+        self.notify_waiters(|_| true, || Err(error.clone()));
     }
 
-    fn tell(&self, whom: impl Fn(&Waiter) -> bool, what: impl Fn() -> Result<Option<TurnEnded>>) {
-        let told: Vec<Waiter> = self.slot().waiters.extract_if(.., |waiter| whom(waiter)).collect();
-        for waiter in told {
-            let _ = waiter.tell.send(what());
+    fn notify_waiters(
+        &self,
+        filter: impl Fn(&OutcomeWaiter) -> bool,
+        outcome: impl Fn() -> Result<Option<TurnEnded>>,
+    ) {
+        let waiters: Vec<OutcomeWaiter> =
+            self.state().outcome_waiters.extract_if(.., |waiter| filter(waiter)).collect();
+        for waiter in waiters {
+            let _ = waiter.sender.send(outcome());
         }
     }
 
-    fn slot(&self) -> MutexGuard<'_, Slot> {
-        lock(&self.slot)
+    fn state(&self) -> MutexGuard<'_, SlotState> {
+        lock(&self.state)
     }
 }

@@ -9,7 +9,7 @@ use longhaul_protocol::{EventKind, Record, SessionId, SessionRecord, StreamName}
 
 use crate::replay::load;
 use crate::runtime::Inner;
-use crate::runtime::slot::{Awaited, Shared};
+use crate::runtime::slot::{AwaitedRequest, SessionSlot};
 use crate::session::events::event_of;
 use crate::session::state::State;
 use crate::session::tasks::TaskState;
@@ -24,7 +24,7 @@ pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// The stream of one session, the state that its records give, and the lease that allows appending to it.
 pub(super) struct SessionLog {
     runtime: Arc<Inner>,
-    slot: Arc<Shared>,
+    slot: Arc<SessionSlot>,
     id: SessionId,
     lease: Lease,
     state: State,
@@ -36,7 +36,7 @@ impl SessionLog {
     /// Replays the session's records.
     pub(super) async fn open(
         runtime: &Arc<Inner>,
-        slot: &Arc<Shared>,
+        slot: &Arc<SessionSlot>,
         id: SessionId,
         lease: Lease,
     ) -> Result<Self> {
@@ -52,7 +52,7 @@ impl SessionLog {
         self.id
     }
 
-    pub(super) fn slot(&self) -> &Arc<Shared> {
+    pub(super) fn slot(&self) -> &Arc<SessionSlot> {
         &self.slot
     }
 
@@ -97,7 +97,7 @@ impl SessionLog {
         self.delay_reason = Some(format!("what happened could not be saved for a while: {reason}"));
         let (code, text) = ("not_saved".to_owned(), format!("not saved: {reason}"));
         self.show(EventKind::Warning { code, text });
-        self.slot.trouble(&Error::NotSaved { reason });
+        self.slot.fail_waiters(&Error::NotSaved { reason });
         let mut suspension = self.runtime.suspension();
         let mut delay = FIRST_RETRY_DELAY;
         loop {
@@ -127,39 +127,41 @@ impl SessionLog {
         let fact = SessionRecord::decode(record).map_err(unreadable)?;
         // A watcher that joins after this gets the whole message instead of the text so far.
         if matches!(fact, SessionRecord::AttemptEnded(_)) {
-            self.slot.hub.end();
+            self.slot.hub.end_partial();
         }
         self.state.apply(record).map_err(unreadable)?;
         self.runtime.activity.record_append(self.id, record.at, &fact, &self.state);
         match &event {
             Some(event) => self.slot.show(event),
-            None => self.slot.hub.recorded(record.seq),
+            None => self.slot.hub.advance_head(record.seq),
         }
         match &fact {
             SessionRecord::AttemptStarted(started) => {
                 let turn = self.state.turn.as_ref().map(|turn| turn.number);
-                self.slot.hub.begin(started.attempt, &self.slot.live(turn, EventKind::StepStarted));
+                self.slot
+                    .hub
+                    .begin_partial(started.attempt, &self.slot.live_event(turn, EventKind::StepStarted));
             }
             SessionRecord::Usage(usage) => self.runtime.ledger.add_usage(usage),
             SessionRecord::TaskStarted(task) => {
                 task_monitor::monitor_task(&self.runtime, &self.slot, task.task_id);
             }
             SessionRecord::TaskEnded(_) => self.stop_monitoring_ended_tasks(),
-            SessionRecord::InputTaken(input) => self.slot.taken(Awaited::Input(input.id)),
+            SessionRecord::InputTaken(input) => self.slot.mark_taken(AwaitedRequest::Input(input.id)),
             SessionRecord::OrderTaken(order) => {
-                self.slot.taken(Awaited::Order(order.order.id));
-                self.slot.taken(Awaited::Compaction(order.order.id));
+                self.slot.mark_taken(AwaitedRequest::Order(order.order.id));
+                self.slot.mark_taken(AwaitedRequest::Compaction(order.order.id));
                 if self.state.compaction.requested.is_none() {
-                    self.slot.compacted();
+                    self.slot.report_compaction();
                 }
                 if !crate::session::Work::of_taken(&self.state, self.runtime.wake()).is_unfinished() {
-                    self.slot.settled(None, &self.state);
+                    self.slot.report_outcome(None, &self.state);
                 }
             }
-            SessionRecord::CompactDone(_) | SessionRecord::CompactFailed(_) => self.slot.compacted(),
+            SessionRecord::CompactDone(_) | SessionRecord::CompactFailed(_) => self.slot.report_compaction(),
             SessionRecord::TurnEnded(ended) => {
                 self.runtime.idle.turn_ended(self.id, &self.slot.key);
-                self.slot.settled(Some(ended), &self.state);
+                self.slot.report_outcome(Some(ended), &self.state);
             }
             _ => {}
         }
@@ -170,7 +172,7 @@ impl SessionLog {
     pub(super) fn monitor_running_tasks(&self) {
         self.stop_monitoring_ended_tasks();
         for task in self.state.tasks.running() {
-            self.slot.task_is_over(task.id());
+            self.slot.queue_task_check(task.id());
             task_monitor::monitor_task(&self.runtime, &self.slot, task.id());
         }
     }
@@ -200,6 +202,6 @@ impl SessionLog {
     /// Shows watchers an event that is not recorded.
     pub(super) fn show(&self, kind: EventKind) {
         let turn = self.state.turn.as_ref().map(|turn| turn.number);
-        self.slot.show(&self.slot.live(turn, kind));
+        self.slot.show(&self.slot.live_event(turn, kind));
     }
 }

@@ -12,19 +12,19 @@ use longhaul_protocol::{EventKind, SessionId, StreamName};
 use crate::Error;
 use crate::error::Elsewhere;
 use crate::runtime::Inner;
-use crate::runtime::slot::Shared;
+use crate::runtime::slot::SessionSlot;
 use crate::worker::commit::{FIRST_RETRY_DELAY, MAX_RETRY_DELAY};
 use crate::worker::{Worker, WorkerResult, WorkerStop};
 
 /// Runs the worker of a session for as long as the session has something to do.
-pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<Shared>) {
+pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<SessionSlot>) {
     let mut suspension = runtime.suspension();
     let mut must_end = None;
     let mut delay = FIRST_RETRY_DELAY;
     loop {
         let error = match run_with_lease(&runtime, &slot, must_end.take()).await {
             // The lease is free only now: another process that sees no worker here can take it.
-            Ok(()) if slot.may_leave() => {
+            Ok(()) if slot.try_remove_worker() => {
                 runtime.worker_backoff.clear(&slot);
                 return;
             }
@@ -35,7 +35,7 @@ pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<Shared>) {
         // Watchers are told even if no caller waits for an outcome.
         if !matches!(error, Error::Suspended | Error::Elsewhere(Elsewhere::Held { .. })) {
             let warning = EventKind::Warning { code: "session_stopped".to_owned(), text: error.to_string() };
-            slot.show(&slot.live(None, warning));
+            slot.show(&slot.live_event(None, warning));
         }
         match &error {
             // A passing failure: retry with back-off, so that accepted inputs don't wait for the next wake.
@@ -55,7 +55,7 @@ pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<Shared>) {
             }
             _ => {}
         }
-        slot.left(&error);
+        slot.remove_worker(&error);
         return;
     }
 }
@@ -73,32 +73,32 @@ fn name_new_holder(error: Error, key: &str) -> Error {
 /// Takes the session's lease, works, and releases it. `must_end`: why the open turn may only be ended.
 async fn run_with_lease(
     runtime: &Arc<Inner>,
-    slot: &Arc<Shared>,
+    slot: &Arc<SessionSlot>,
     must_end: Option<String>,
 ) -> WorkerResult<()> {
-    let id = slot.named(runtime).await.map_err(WorkerStop::Failed)?;
+    let id = slot.ensure_id(runtime).await.map_err(WorkerStop::Failed)?;
     let lease = acquire_lease(runtime, slot, id).await?;
     let worked = catch_panic(&slot.key, async {
         let worker = Worker::open(runtime, slot, id, lease.clone()).await.map_err(WorkerStop::Failed)?;
         worker.run(must_end).await
     })
     .await;
-    slot.hub.end();
-    slot.leaving();
+    slot.hub.end_partial();
+    slot.mark_worker_leaving();
     // Releasing a lease that another process took over does nothing. One that can't be released now is used the next time.
     if runtime.journal.release_lease(&lease).await.is_err() {
-        slot.keep(lease);
+        slot.keep_lease(lease);
     }
     worked
 }
 
 /// Takes the session's lease, or the one that could not be released the last time.
-async fn acquire_lease(runtime: &Inner, slot: &Shared, id: SessionId) -> WorkerResult<Lease> {
-    if let Some(kept) = slot.kept() {
+async fn acquire_lease(runtime: &Inner, slot: &SessionSlot, id: SessionId) -> WorkerResult<Lease> {
+    if let Some(kept) = slot.take_kept_lease() {
         match runtime.journal.renew_lease(&kept).await {
             Ok(()) => return Ok(kept),
             Err(error) if error.may_pass() => {
-                slot.keep(kept);
+                slot.keep_lease(kept);
                 return Err(error.into());
             }
             Err(_) => {}

@@ -36,7 +36,7 @@ use crate::compaction::plan::ContextLimits;
 use crate::compaction::{close_compaction, compact, stub_tool_output};
 use crate::memory::memory_for_context;
 use crate::runtime::Inner;
-use crate::runtime::slot::Shared;
+use crate::runtime::slot::SessionSlot;
 use crate::session::decide::{Action, Policy, TurnEnding, decide};
 use crate::session::state::State;
 use crate::turn::attempt::{begin_turn, close_open_attempt, make_model_call};
@@ -83,7 +83,12 @@ pub(crate) type WorkerResult<T> = std::result::Result<T, WorkerStop>;
 
 /// The loop.
 impl Worker {
-    async fn open(runtime: &Arc<Inner>, slot: &Arc<Shared>, id: SessionId, lease: Lease) -> Result<Self> {
+    async fn open(
+        runtime: &Arc<Inner>,
+        slot: &Arc<SessionSlot>,
+        id: SessionId,
+        lease: Lease,
+    ) -> Result<Self> {
         let log = SessionLog::open(runtime, slot, id, lease).await?;
         let state = log.state();
         let toolset = Toolset::new(runtime, state);
@@ -102,8 +107,8 @@ impl Worker {
     /// be ended.
     async fn run(mut self, must_end: Option<String>) -> WorkerResult<()> {
         self.policy.forced_end = must_end.filter(|_| self.state().turn.is_some());
-        self.slot().hub.recorded(self.state().head);
-        self.slot().arrived();
+        self.slot().hub.advance_head(self.state().head);
+        self.slot().mark_worker_running();
         // An order to cancel may be waiting there, and then there is nothing to resume.
         self.take_inbox().await?;
         if let Some(turn) = self.state().turn.as_ref().filter(|turn| !turn.cancelled) {
@@ -139,16 +144,16 @@ impl Worker {
         }
         if self.state().turn.is_some() || self.wants_turn() {
             // A turn goes before idle work.
-            self.slot().was_idle(&Ok(false));
+            self.slot().report_idle_work(&Ok(false));
         }
-        self.policy.context.is_idle = self.slot().is_asked_as_idle();
+        self.policy.context.is_idle = self.slot().is_idle_work_requested();
         if self.state().turn.is_some() || self.has_work() {
             check_budget(self).await?;
             check_context_room(self).await?;
         }
         match decide(self.state(), &self.policy) {
             Action::Rest => {
-                self.slot().was_idle(&Ok(false));
+                self.slot().report_idle_work(&Ok(false));
                 return self.rest().await;
             }
             Action::StartEpoch => start_epoch(self).await?,
@@ -195,11 +200,11 @@ impl Worker {
 
     /// Takes everything that is in the inbox, in its order, with one commit for each page.
     async fn take_inbox(&mut self) -> WorkerResult<()> {
-        self.slot().looking();
+        self.slot().clear_wake_request();
         loop {
             let InboxBatch { mut facts, through } = {
                 // A client shows that its input was accepted before the worker can take it.
-                let _accepting = self.slot().accepting.lock().await;
+                let _inbox_lock = self.slot().inbox_lock.lock().await;
                 self.inbox.next_batch(&*self.runtime.journal, &self.state().questions).await?
             };
             if facts.is_empty() {
@@ -233,12 +238,14 @@ impl Worker {
 
     /// Whether there is something to do although no turn is open.
     fn has_work(&self) -> bool {
-        self.wants_turn() || self.state().compaction.requested.is_some() || self.slot().is_asked_as_idle()
+        self.wants_turn()
+            || self.state().compaction.requested.is_some()
+            || self.slot().is_idle_work_requested()
     }
 
     /// Whether a client waits for this worker to leave, and no task's end is about to begin a turn.
     fn should_leave(&self) -> bool {
-        !self.waiter.has_gathered() && self.slot().is_to_part()
+        !self.waiter.has_gathered() && self.slot().is_release_requested()
     }
 
     fn should_wake(&self, wake_on: WakeOn) -> bool {
@@ -261,7 +268,7 @@ impl Worker {
         &self.runtime
     }
 
-    pub(crate) fn slot(&self) -> &Shared {
+    pub(crate) fn slot(&self) -> &SessionSlot {
         self.log.slot()
     }
 
@@ -346,7 +353,7 @@ impl Worker {
         work: &mut (impl Future<Output = T> + Unpin),
         timer: Option<Instant>,
     ) -> WorkerResult<Wakeup<T>> {
-        let wakeup = self.waiter.next_wakeup(&self.log.slot().came, work, timer).await;
+        let wakeup = self.waiter.next_wakeup(&self.log.slot().wake_notify, work, timer).await;
         if matches!(wakeup, Wakeup::Heartbeat) {
             self.log.renew_lease().await?;
         }

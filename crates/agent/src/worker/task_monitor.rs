@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use crate::replay::load;
-use crate::runtime::slot::Shared;
+use crate::runtime::slot::SessionSlot;
 use crate::runtime::{Inner, lock};
 
 /// The first delay before a keeper or a session is checked again; it doubles up to the maximum.
@@ -76,7 +76,7 @@ impl TaskMonitor {
 }
 
 /// Monitors a task until its end is on record or the runtime is suspended, and wakes its session. A second call does nothing.
-pub(crate) fn monitor_task(runtime: &Arc<Inner>, slot: &Arc<Shared>, id: TaskId) {
+pub(crate) fn monitor_task(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>, id: TaskId) {
     let Some(task) = runtime.task_monitor.insert(id, &slot.key) else { return };
     let job = MonitorJob { runtime: runtime.clone(), slot: slot.clone(), id, task: task.clone() };
     let entry = task.clone();
@@ -97,7 +97,7 @@ pub(crate) fn monitor_task(runtime: &Arc<Inner>, slot: &Arc<Shared>, id: TaskId)
 
 struct MonitorJob {
     runtime: Arc<Inner>,
-    slot: Arc<Shared>,
+    slot: Arc<SessionSlot>,
     id: TaskId,
     task: Arc<MonitoredTask>,
 }
@@ -113,7 +113,7 @@ impl MonitorJob {
             if since.elapsed() > MAX_RETRY_DELAY {
                 delay = FIRST_RETRY_DELAY;
             }
-            self.slot.task_is_over(self.id);
+            self.slot.queue_task_check(self.id);
             self.slot.wake(&self.runtime);
             loop {
                 tokio::time::sleep(delay).await;
@@ -201,7 +201,7 @@ impl MonitorJob {
         if looks_like_a_prompt(&line) {
             self.task.printed_bytes.store(printed, Ordering::Relaxed);
             let line = self.runtime.redactor.redact(&line).into_owned();
-            self.slot.task_waits(TaskNews { task_id: self.id, printed, ended: false }, line);
+            self.slot.queue_stalled_task(TaskNews { task_id: self.id, printed, ended: false }, line);
             self.slot.wake(&self.runtime);
         }
     }

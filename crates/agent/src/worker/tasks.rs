@@ -28,7 +28,7 @@ use crate::worker::{Worker, WorkerResult};
 
 /// Records what the task monitor has reported: tasks that ended, tasks that wait for input. Kills those that the user wants to end.
 pub(super) async fn record_task_news(worker: &mut Worker) -> WorkerResult<()> {
-    let (ended, stalled) = worker.slot().news_of_tasks();
+    let (ended, stalled) = worker.slot().take_task_reports();
     record_task_ends(worker, ended).await?;
     record_stalled_tasks(worker, stalled).await?;
     for task in worker.state().tasks.running().filter(|task| task.kill_requested) {

@@ -16,7 +16,7 @@ use longhaul_protocol::{
 use longhaul_testkit::{RecordingModel, TestHome, collect_until};
 use plan::{FIRST_REQUEST, Kind, TURNS, Thing, WITHDRAWN};
 
-use crate::compacting::{config, is_summary, open, ranges, texts};
+use crate::compaction::{config, is_summary, open, ranges, texts};
 use crate::sound_records;
 
 /// So many tokens the model has room for.

@@ -22,8 +22,8 @@ use longhaul_protocol::{Input, InputId, JoinMode, Outcome, Record, SessionRecord
 use longhaul_testkit::{Crash, CrashMoment, FaultyJournal, TestHome, broken_rules, records_of};
 use serde_json::{Value, json};
 
-use crate::compacting::{config, summary, text};
-use crate::compacting_limits::fixed;
+use crate::compaction::{config, summary, text};
+use crate::compaction_limits::fixed;
 use crate::script;
 use crate::wire::facts;
 

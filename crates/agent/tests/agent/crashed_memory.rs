@@ -24,8 +24,8 @@ use longhaul_protocol::{Item, MemoryRecord, SessionId, StreamName};
 use longhaul_testkit::{Crash, CrashMoment, FaultyJournal, SeededRandom, TestHome, broken_rules, records_of};
 use serde_json::{Value, json};
 
-use crate::compacting::summary;
-use crate::remembering::extracts;
+use crate::compaction::summary;
+use crate::memory::extracts;
 use crate::{eventually, script};
 
 const DEADLINE: Duration = Duration::from_secs(120);

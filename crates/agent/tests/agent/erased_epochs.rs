@@ -5,7 +5,7 @@ use longhaul_protocol::{Outcome, Record, StreamName};
 use longhaul_testkit::{RecordingModel, TestHome, records_of};
 use serde_json::json;
 
-use crate::compacting::{config, open, summary, text};
+use crate::compaction::{config, open, summary, text};
 use crate::script;
 
 /// The epoch that is erased is not the newest one, which goes on with it: only the whole past can make up for it.
@@ -121,7 +121,7 @@ async fn an_old_summary_that_is_erased_takes_no_other_with_it() {
     )
     .await;
 
-    let last = crate::compacting::texts(requests.last().unwrap());
+    let last = crate::compaction::texts(requests.last().unwrap());
     assert!(last.iter().any(|text| text.contains("goal-two")), "{last:#?}");
 }
 
@@ -149,8 +149,8 @@ async fn the_summary_of_an_erased_epoch_goes_into_the_next() {
     )
     .await;
 
-    let asked = requests.iter().rev().find(|request| crate::compacting::is_summary(request)).unwrap();
-    let asked = crate::compacting::texts(asked);
+    let asked = requests.iter().rev().find(|request| crate::compaction::is_summary(request)).unwrap();
+    let asked = crate::compaction::texts(asked);
     assert!(asked.iter().any(|text| text.contains("goal-one")), "{asked:#?}");
 }
 
@@ -178,6 +178,6 @@ async fn a_focus_that_is_erased_with_its_epoch_brings_nothing_back() {
     )
     .await;
 
-    let last = crate::compacting::texts(requests.last().unwrap());
+    let last = crate::compaction::texts(requests.last().unwrap());
     assert!(last.iter().all(|text| text.len() < 4_000), "what was covered is back");
 }

@@ -30,7 +30,7 @@ pub(super) struct Part {
     pub(super) said: Vec<TimedUtterance>,
     /// The entries of the prompt, one for each utterance.
     pub(super) entries: Vec<String>,
-    /// The words of untrusted text before it, which somebody may repeat in it.
+    /// The vocabulary of untrusted text before this part. A speaker in it may repeat such words.
     pub(super) before: Vec<Vocabulary>,
 }
 

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
-mod changing;
-mod consolidating;
-mod diligent;
-mod mirroring;
+mod consolidation;
+mod edits;
+mod fixtures;
+mod mirror;
 mod mishaps;

@@ -16,7 +16,7 @@ use longhaul_protocol::{SessionId, Speaker, StreamName};
 use longhaul_testkit::{FaultyJournal, RecordingModel, TestHome};
 use serde_json::json;
 
-use crate::diligent::{
+use crate::fixtures::{
     Diligent, SCOPE, calling, changes, consolidated, extract, scope_here, text_of, writing,
 };
 

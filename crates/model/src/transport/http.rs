@@ -9,8 +9,8 @@ use reqwest::{Client, Response, redirect};
 
 use super::{ByteStream, HttpRequest, HttpResponse, Transport, TransportError};
 
-/// How long a connection that nobody uses is kept.
-const IDLE: Duration = Duration::from_secs(90);
+/// How long the pool keeps an unused connection.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// HTTP over TCP and TLS.
 ///
@@ -47,12 +47,12 @@ impl HttpTransport {
             Kind::Plain => Client::builder().tls_certs_only([]),
             Kind::Secure => Client::builder(),
         };
-        // Whoever was first has the same.
+        // An error means that a provider is installed already: every caller installs the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = builder
             .redirect(redirect::Policy::none())
             .connect_timeout(connect_within)
-            .pool_idle_timeout(IDLE)
+            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
             .tcp_nodelay(true)
             .http1_only()
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")))

@@ -64,7 +64,7 @@ pub enum TransportError {
     /// The network does not lead there.
     #[error("the host can't be reached: {0}")]
     Unreachable(String),
-    /// Nobody listens there.
+    /// No server listens at the address.
     #[error("the connection was refused")]
     Refused,
     /// Connecting took too long.

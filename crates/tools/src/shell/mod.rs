@@ -10,23 +10,23 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `grammar` | lists, pipelines, loops, conditions, functions, redirections |
-//! | `commands` | one simple command, and what it runs in turn |
+//! | `parser` | lists, pipelines, loops, conditions, functions, redirections |
+//! | `analysis` | one simple command, and what it runs in turn |
 //! | `word` | one word: quotes, escapes, patterns |
-//! | `continuation` | lines that a backslash joins |
+//! | `line_continuation` | lines that a backslash joins |
 //! | `expansion` | what stands behind `$` and in backquotes |
 //! | `here_document` | here documents |
-//! | `evaluation` | arithmetic and subscripts, in which the shell evaluates the values of variables |
-//! | `builtins` | builtins that take names of variables: `read`, `printf -v`, `declare` |
-//! | `variables` | variables that make programs run something: `PAGER`, `PS4` |
-//! | `options` | the options of a command, as `getopt` reads them |
-//! | `git` | what git runs, behind its options |
-//! | `wrappers` | commands that run other commands: `env`, `sudo`, `bash -c`, `xargs` |
-//! | `find` | what `find` runs |
-//! | `starters` | more of those, each with a syntax of its own: `ssh`, `flock`, `parallel` |
-//! | `command_options` | options whose value is a command: `tar --to-command`, `rsync -e` |
-//! | `languages` | code in other languages: `python -c`, `sed` |
-//! | `awk` | programs of `awk` |
+//! | `arithmetic` | arithmetic and subscripts, in which the shell evaluates the values of variables |
+//! | `analysis::builtins` | builtins that take names of variables: `read`, `printf -v`, `declare` |
+//! | `analysis::variables` | variables that make programs run something: `PAGER`, `PS4` |
+//! | `analysis::getopt` | the options of a command, as `getopt` reads them |
+//! | `analysis::git` | what git runs, behind its options |
+//! | `analysis::wrappers` | commands that run other commands: `env`, `sudo`, `bash -c`, `xargs` |
+//! | `analysis::find` | what `find` runs |
+//! | `analysis::launchers` | more of those, each with a syntax of its own: `ssh`, `flock`, `parallel` |
+//! | `analysis::command_options` | options whose value is a command: `tar --to-command`, `rsync -e` |
+//! | `analysis::interpreters` | code in other languages: `python -c`, `sed` |
+//! | `analysis::awk` | programs of `awk` |
 //! | `sleep` | K4: sleeps that are too long |
 
 mod analysis;

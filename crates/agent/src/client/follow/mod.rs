@@ -1,15 +1,15 @@
-//! Following a session that another process runs, and being followed.
+//! Following a session that another process runs, and serving the followers of the sessions here.
 //!
-//! The records are the truth: each comes once, in its order, and none is missing, whoever writes them. What is only shown (words as
-//! they come, waits) is told by the process that has the session, and so is that there are new records, so that nobody has to look
-//! for them. A look once a second is only the fallback.
+//! The records are the truth: a follower gets each of them once, in order, whichever process writes them. Live events (text deltas, waits)
+//! come from the process that holds the session, which also announces new records. Polling the journal once a second is only the
+//! fallback.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `course` | from records and lines to what a follower sees. Pure |
-//! | `reading` | the task behind a follower: whom it calls, and when it reads |
-//! | `telling` | the other end: what callers are told of the sessions here |
-//! | `line` | what is said on the connection between the two |
+//! | `progress` | how far a follower has come, and what a record or a line means for it; pure |
+//! | `reader` | the task behind a follower: which process it subscribes to, and when it reads the journal |
+//! | `server` | the other end: sends the events of the sessions here to subscribers |
+//! | `wire` | the lines between the two |
 
 mod progress;
 mod reader;
@@ -27,40 +27,40 @@ use crate::Result;
 use crate::client::watch::Watched;
 use crate::session::state::State;
 
-pub(crate) use server::tell_callers;
+pub(crate) use server::serve_followers;
 
-/// How much may wait for a follower that doesn't read. Then the connection stands still until whoever tells gives it up, and
-/// nothing of record is lost by that.
-const WAITING: usize = 256;
+/// Items that may wait for a follower that doesn't read. Then its reader stops taking lines until the server gives up the
+/// connection. No record is lost by that.
+const FOLLOWER_QUEUE_LEN: usize = 256;
 
-/// Sees what happens in a session, whoever runs it and whether anybody does, for as long as it lives.
+/// Sees everything that happens in a session until it is dropped, whether or not a process runs the session.
 pub struct Follower {
     followed: mpsc::Receiver<Result<Followed>>,
     holder: watch::Receiver<Option<Holder>>,
-    reading: JoinHandle<()>,
+    reader: JoinHandle<()>,
 }
 
-/// What a follower comes upon.
+/// One thing that a follower sees.
 #[derive(Debug, Clone)]
 pub enum Followed {
-    /// A record, and the event that it makes.
+    /// A record, and its event if it has one.
     Record(Box<Record>, Option<Box<Event>>),
-    /// Something that is only shown.
+    /// An event that is not recorded.
     Live(Box<Event>),
 }
 
 impl Follower {
     /// Follows a session from this state on.
     pub(crate) fn from_state(journal: Arc<dyn Journal>, key: &str, id: SessionId, state: State) -> Self {
-        let (tell, followed) = mpsc::channel(WAITING);
-        let (show, holder) = watch::channel(None);
-        let reading = tokio::spawn(reader::read(journal, key.to_owned(), id, state, tell, show));
-        Self { followed, holder, reading }
+        let (sender, followed) = mpsc::channel(FOLLOWER_QUEUE_LEN);
+        let (holder_sender, holder) = watch::channel(None);
+        let reader = tokio::spawn(reader::run(journal, key.to_owned(), id, state, sender, holder_sender));
+        Self { followed, holder, reader }
     }
 
-    /// What watchers see of what comes next; nothing, when the session can't be read any more. Giving up on this loses nothing.
+    /// The next event; `None` when the session can't be read any more. Cancel-safe.
     ///
-    /// Never that events were missed: what was is made good from the records.
+    /// Never [`Watched::Missed`]: the records fill every gap.
     pub async fn next(&mut self) -> Option<Watched> {
         loop {
             match self.step().await.ok()?? {
@@ -72,12 +72,12 @@ impl Follower {
         }
     }
 
-    /// What comes next, with every record; nothing, when the journal is closed. Giving up on this loses nothing.
+    /// The next record or live event; `None` when the journal is closed. Cancel-safe.
     pub async fn step(&mut self) -> Result<Option<Followed>> {
         self.followed.recv().await.transpose()
     }
 
-    /// The process that was last seen to run the session, or that would: up to a second ago.
+    /// The process that runs the session, or would run it, as of the last poll (at most a second ago).
     pub fn holder(&self) -> Option<Holder> {
         self.holder.borrow().clone()
     }
@@ -85,6 +85,6 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.reading.abort();
+        self.reader.abort();
     }
 }

@@ -1,4 +1,4 @@
-//! From records, and from what the process says that has the session, to what a follower sees.
+//! What records, and lines from the process that holds the session, mean for a follower.
 
 use longhaul_protocol::{AttemptId, DecodeError, Event, EventKind, Record, Seq};
 
@@ -9,124 +9,127 @@ use crate::session::events::event_of;
 use crate::session::state::State;
 
 /// How far a follower has come.
-pub(super) struct Course {
+pub(super) struct FollowProgress {
     key: String,
     state: State,
-    /// What was heard of the answer that is on its way.
-    heard: Option<Heard>,
-    /// Words of it were passed over.
+    /// The text of the open attempt that the follower has seen.
+    partial: Option<PartialAnswer>,
+    /// Deltas of that text were skipped.
     has_gap: bool,
 }
 
-struct Heard {
+struct PartialAnswer {
     attempt: AttemptId,
     text: String,
 }
 
-/// What follows from a line.
+/// What the reader does about a line.
 #[derive(Debug)]
-pub(super) enum Heed {
-    /// Everything up to this record is there to be read.
+pub(super) enum LineAction {
+    /// Read the journal up to this record.
     Read(Seq),
     Show(Followed),
-    /// Something was missed; whoever calls again is told what there is of it.
-    CallAgain,
+    /// Deltas were missed. A new subscription begins with the text so far.
+    Resubscribe,
     Nothing,
 }
 
-impl Course {
+impl FollowProgress {
     pub(super) fn new(key: &str, state: State) -> Self {
-        Self { key: key.to_owned(), state, heard: None, has_gap: false }
+        Self { key: key.to_owned(), state, partial: None, has_gap: false }
     }
 
-    /// That the turn which is open is run by nobody, if one is open.
-    pub(super) fn abandoned(&self) -> Option<Followed> {
+    /// The warning that the open turn has no process that runs it; `None` if no turn is open.
+    pub(super) fn abandoned_turn(&self) -> Option<Followed> {
         let turn = self.state.turn.as_ref()?.number;
         let text = format!("turn {turn} is open, and nobody runs it any more");
         let kind = EventKind::Warning { code: "abandoned".to_owned(), text };
         let event = Event { seq: None, at: now(), session: self.key.clone(), turn: Some(turn), kind };
-        Some(Followed::Live(Box::new(event)))
+        Some(live(event))
     }
 
-    /// The last record that was followed.
+    /// The last record that the follower has seen.
     pub(super) fn head(&self) -> Seq {
         self.state.head
     }
 
-    /// A line came from somebody who has told everything up to this record.
-    pub(super) fn line(&mut self, line: Line, told: Seq) -> Heed {
+    /// Handles a line from a process that has announced every record up to `announced`.
+    pub(super) fn apply_line(&mut self, line: Line, announced: Seq) -> LineAction {
         match line {
-            Line::Head(head) => Heed::Read(head),
-            Line::Odd(seq) => seq.map_or(Heed::Nothing, Heed::Read),
-            Line::Missed => Heed::CallAgain,
+            Line::Head(head) => LineAction::Read(head),
+            Line::Unknown(seq) => seq.map_or(LineAction::Nothing, LineAction::Read),
+            Line::Missed => LineAction::Resubscribe,
             Line::Event(event) => match (event.seq, &event.kind) {
-                (Some(seq), _) => Heed::Read(seq),
-                (None, EventKind::Partial { attempt, text }) => self.so_far(&event, *attempt, text),
-                // The records have come further than this: it may be of something that is over.
-                (None, kind) if told < self.state.head => {
+                (Some(seq), _) => LineAction::Read(seq),
+                (None, EventKind::Partial { attempt, text }) => self.apply_partial(&event, *attempt, text),
+                // The follower has read newer records than the sender had announced: the event may be about an attempt that is over.
+                (None, kind) if announced < self.state.head => {
                     self.has_gap |= matches!(kind, EventKind::TextDelta { .. });
-                    Heed::Nothing
+                    LineAction::Nothing
                 }
-                (None, EventKind::TextDelta { .. }) if self.has_gap => Heed::CallAgain,
+                (None, EventKind::TextDelta { .. }) if self.has_gap => LineAction::Resubscribe,
                 (None, EventKind::TextDelta { text }) => {
-                    if let Some(heard) = self.heard() {
-                        heard.push_str(text);
+                    if let Some(seen) = self.partial_text() {
+                        seen.push_str(text);
                     }
-                    Heed::Show(Followed::Live(event))
+                    LineAction::Show(Followed::Live(event))
                 }
-                (None, _) => Heed::Show(Followed::Live(event)),
+                (None, _) => LineAction::Show(Followed::Live(event)),
             },
         }
     }
 
-    /// Whoever calls during an answer is told its text so far. However often that is, no words are shown twice.
-    fn so_far(&mut self, event: &Event, attempt: AttemptId, text: &str) -> Heed {
-        if self.attempt() != Some(attempt) {
-            return Heed::Nothing;
+    /// A subscription during an answer begins with the text so far. Shows only what the follower has not seen of it.
+    fn apply_partial(&mut self, event: &Event, attempt: AttemptId, text: &str) -> LineAction {
+        if self.open_attempt() != Some(attempt) {
+            return LineAction::Nothing;
         }
         self.has_gap = false;
-        let Some(heard) = self.heard() else { return Heed::Nothing };
-        let more = text.strip_prefix(heard.as_str()).unwrap_or_default().to_owned();
-        let kind = match heard.is_empty() {
+        let Some(seen) = self.partial_text() else { return LineAction::Nothing };
+        let more = text.strip_prefix(seen.as_str()).unwrap_or_default().to_owned();
+        let kind = match seen.is_empty() {
             true => EventKind::Partial { attempt, text: more.clone() },
             false => EventKind::TextDelta { text: more.clone() },
         };
-        heard.push_str(&more);
-        if more.is_empty() { Heed::Nothing } else { Heed::Show(live(Event { kind, ..event.clone() })) }
+        seen.push_str(&more);
+        if more.is_empty() {
+            LineAction::Nothing
+        } else {
+            LineAction::Show(live(Event { kind, ..event.clone() }))
+        }
     }
 
-    /// The attempt that is open.
-    fn attempt(&self) -> Option<AttemptId> {
+    fn open_attempt(&self) -> Option<AttemptId> {
         Some(self.state.turn.as_ref()?.attempt.as_ref()?.id)
     }
 
-    /// What was heard of it.
-    fn heard(&mut self) -> Option<&mut String> {
-        let attempt = self.attempt()?;
-        if self.heard.as_ref().is_none_or(|heard| heard.attempt != attempt) {
-            self.heard = Some(Heard { attempt, text: String::new() });
+    /// The text of the open attempt that the follower has seen; `None` if no attempt is open.
+    fn partial_text(&mut self) -> Option<&mut String> {
+        let attempt = self.open_attempt()?;
+        if self.partial.as_ref().is_none_or(|partial| partial.attempt != attempt) {
+            self.partial = Some(PartialAnswer { attempt, text: String::new() });
         }
-        self.heard.as_mut().map(|heard| &mut heard.text)
+        self.partial.as_mut().map(|partial| &mut partial.text)
     }
 
-    /// The next record. Words of its answer that were missed come before it.
-    pub(super) fn record(&mut self, record: Record) -> Result<Vec<Followed>, DecodeError> {
+    /// Applies the next record. If the follower saw only the beginning of an answer, the rest comes before the answer's record.
+    pub(super) fn apply_record(&mut self, record: Record) -> Result<Vec<Followed>, DecodeError> {
         let event = event_of(&self.state, &self.key, &record);
         self.state.apply(&record)?;
-        let rest = event.as_ref().and_then(|event| self.rest_of(event));
-        if self.attempt().is_none() {
-            (self.heard, self.has_gap) = (None, false);
+        let rest = event.as_ref().and_then(|event| self.unseen_text(event));
+        if self.open_attempt().is_none() {
+            (self.partial, self.has_gap) = (None, false);
         }
         let mut followed: Vec<Followed> = rest.map(live).into_iter().collect();
         followed.push(Followed::Record(Box::new(record), event.map(Box::new)));
         Ok(followed)
     }
 
-    /// What was not heard of an answer of which something was.
-    fn rest_of(&mut self, event: &Event) -> Option<Event> {
+    /// The rest of an answer whose beginning the follower has seen, as a delta.
+    fn unseen_text(&mut self, event: &Event) -> Option<Event> {
         let EventKind::Message { content, .. } = &event.kind else { return None };
-        let heard = self.heard.take().filter(|heard| !heard.text.is_empty())?;
-        let rest = content.strip_prefix(heard.text.as_str()).filter(|rest| !rest.is_empty())?;
+        let seen = self.partial.take().filter(|partial| !partial.text.is_empty())?;
+        let rest = content.strip_prefix(seen.text.as_str()).filter(|rest| !rest.is_empty())?;
         let kind = EventKind::TextDelta { text: rest.to_owned() };
         Some(Event { seq: None, kind, ..event.clone() })
     }

@@ -5,9 +5,9 @@ use crate::session::fixtures::{
     after, answered, attempt, attempt_id, broke, input, record, step, text, turn,
 };
 
-/// A course in the middle of an answer: five records have been followed.
-fn during_an_answer() -> Course {
-    Course::new("a", after(&[input(JoinMode::Join), turn(), step(1), attempt()]))
+/// Progress in the middle of an answer, after five records.
+fn during_an_answer() -> FollowProgress {
+    FollowProgress::new("a", after(&[input(JoinMode::Join), turn(), step(1), attempt()]))
 }
 
 fn event(kind: EventKind) -> Line {
@@ -23,9 +23,9 @@ fn so_far(text: &str) -> Line {
 }
 
 /// What is shown, in short.
-fn shown(heed: Heed) -> String {
-    match heed {
-        Heed::Show(Followed::Live(event)) => words(&event.kind),
+fn shown(action: LineAction) -> String {
+    match action {
+        LineAction::Show(Followed::Live(event)) => words(&event.kind),
         other => format!("{other:?}"),
     }
 }
@@ -40,11 +40,11 @@ fn words(kind: &EventKind) -> String {
 }
 
 /// What is shown of records that come.
-fn of_records(course: &mut Course, facts: &[longhaul_protocol::SessionRecord]) -> Vec<String> {
+fn of_records(progress: &mut FollowProgress, facts: &[longhaul_protocol::SessionRecord]) -> Vec<String> {
     let mut said = Vec::new();
     for fact in facts {
-        let next = record(course.head() + 1, fact);
-        for followed in course.record(next).unwrap() {
+        let next = record(progress.head() + 1, fact);
+        for followed in progress.apply_record(next).unwrap() {
             match followed {
                 Followed::Live(event) | Followed::Record(_, Some(event)) => said.push(words(&event.kind)),
                 Followed::Record(_, None) => {}
@@ -57,32 +57,32 @@ fn of_records(course: &mut Course, facts: &[longhaul_protocol::SessionRecord]) -
 /// T14
 #[test]
 fn whoever_calls_twice_during_an_answer_is_shown_no_words_twice() {
-    let mut course = during_an_answer();
+    let mut progress = during_an_answer();
 
     let first = [so_far("On"), delta("ce "), so_far("Once upon"), so_far("Once upon"), delta(" a time")];
-    let said = first.map(|line| shown(course.line(line, 5)));
+    let said = first.map(|line| shown(progress.apply_line(line, 5)));
 
     assert_eq!(said, ["=On", "+ce ", "+upon", "Nothing", "+ a time"]);
 }
 
 #[test]
 fn what_was_said_before_records_that_were_read_already_is_passed_over_and_asked_for_again() {
-    let mut course = during_an_answer();
+    let mut progress = during_an_answer();
 
-    let late = shown(course.line(delta("On"), 4));
-    let with_a_gap = shown(course.line(delta("ce"), 5));
-    let mended = shown(course.line(so_far("Once"), 5));
-    let after = shown(course.line(delta(" more"), 5));
+    let late = shown(progress.apply_line(delta("On"), 4));
+    let with_a_gap = shown(progress.apply_line(delta("ce"), 5));
+    let mended = shown(progress.apply_line(so_far("Once"), 5));
+    let after = shown(progress.apply_line(delta(" more"), 5));
 
-    assert_eq!([late, with_a_gap, mended, after], ["Nothing", "CallAgain", "=Once", "+ more"]);
+    assert_eq!([late, with_a_gap, mended, after], ["Nothing", "Resubscribe", "=Once", "+ more"]);
 }
 
 #[test]
 fn words_of_an_answer_that_were_not_heard_come_before_its_message() {
-    let mut course = during_an_answer();
-    course.line(delta("s"), 5);
+    let mut progress = during_an_answer();
+    progress.apply_line(delta("s"), 5);
 
-    let heard_in_part = of_records(&mut course, &[text(), answered(1)]);
+    let heard_in_part = of_records(&mut progress, &[text(), answered(1)]);
     let not_heard = of_records(&mut during_an_answer(), &[text(), answered(1)]);
 
     assert_eq!(heard_in_part, ["+o", "message so"]);
@@ -91,18 +91,18 @@ fn words_of_an_answer_that_were_not_heard_come_before_its_message() {
 
 #[test]
 fn text_of_an_attempt_that_is_over_is_not_shown() {
-    let mut course = during_an_answer();
-    course.line(delta("s"), 5);
-    of_records(&mut course, &[broke(0)]);
+    let mut progress = during_an_answer();
+    progress.apply_line(delta("s"), 5);
+    of_records(&mut progress, &[broke(0)]);
 
-    let old = shown(course.line(so_far("so"), 5));
+    let old = shown(progress.apply_line(so_far("so"), 5));
 
     assert_eq!(old, "Nothing");
 }
 
 #[test]
 fn lines_say_how_far_the_records_go_also_those_of_a_newer_version() {
-    let mut course = during_an_answer();
+    let mut progress = during_an_answer();
     let lines = [
         r#"{"head":9}"#,
         r#"{"seq":8,"at":"2026-01-01T00:00:00Z","session":"a","type":"turn_started"}"#,
@@ -112,7 +112,7 @@ fn lines_say_how_far_the_records_go_also_those_of_a_newer_version() {
         "no JSON",
     ];
 
-    let said = lines.map(|line| shown(course.line(Line::read(line), 5)));
+    let said = lines.map(|line| shown(progress.apply_line(Line::parse(line), 5)));
 
-    assert_eq!(said, ["Read(9)", "Read(8)", "Read(7)", "Nothing", "CallAgain", "Nothing"]);
+    assert_eq!(said, ["Read(9)", "Read(8)", "Read(7)", "Nothing", "Resubscribe", "Nothing"]);
 }

@@ -9,128 +9,142 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::client::follow::Followed;
-use crate::client::follow::progress::{Course, Heed};
+use crate::client::follow::progress::{FollowProgress, LineAction};
 use crate::client::follow::wire::Line;
 use crate::session::state::State;
 use crate::{Error, Result};
 
-/// How often it is looked who has the session, and whether there are records that nobody told of.
-const LOOK: Duration = Duration::from_secs(1);
-/// How often the records are looked at while somebody has the session and tells nothing: an older version, or one on another
-/// machine.
-const LOOK_UNTOLD: Duration = Duration::from_millis(100);
+/// How often the reader checks which process holds the session, and whether there are records that were not announced.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the reader polls the records while a process holds the session and announces nothing: an older version, or one on
+/// another machine.
+const UNANNOUNCED_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A call that stands.
-struct Standing {
-    call: Subscription,
+/// An open connection to the process that holds the session.
+struct HolderConnection {
+    subscription: Subscription,
     holder: Holder,
-    /// What was told so far; nothing, before the first word.
-    told: Option<Seq>,
+    /// The newest record that the holder announced; `None` before its first line.
+    announced: Option<Seq>,
     since: Instant,
 }
 
-impl Standing {
-    /// How long nothing may be said before it is looked. Whoever is slow to say the first word is waited for: the records would
-    /// tell of more than the words that come with them.
-    fn patience(&self) -> Duration {
-        let says_nothing = self.told.is_none() && self.since.elapsed() >= LOOK;
-        if says_nothing { LOOK_UNTOLD } else { LOOK }
+impl HolderConnection {
+    /// How long to wait for a line before the next poll. A holder gets a full interval for its first line: records that are read
+    /// before it overtake the deltas that it sends.
+    fn wait_limit(&self) -> Duration {
+        let is_silent = self.announced.is_none() && self.since.elapsed() >= POLL_INTERVAL;
+        if is_silent { UNANNOUNCED_POLL_INTERVAL } else { POLL_INTERVAL }
     }
 }
 
-struct Reading {
+struct FollowReader {
     journal: Arc<dyn Journal>,
     key: String,
     stream: StreamName,
-    course: Course,
-    call: Option<Standing>,
-    /// The process that was last seen to have the session, or that would.
+    progress: FollowProgress,
+    connection: Option<HolderConnection>,
+    /// The process that held the session, or would take it, at the last poll.
     holder: Option<Holder>,
-    /// The journal was ahead of what had been told at the last look, and this is what had been told then.
-    untold_since: Option<Seq>,
-    tell: mpsc::Sender<Result<Followed>>,
-    show: watch::Sender<Option<Holder>>,
+    /// At the last poll the journal had records that were not announced. This is what had been announced then.
+    unannounced_since: Option<Seq>,
+    sender: mpsc::Sender<Result<Followed>>,
+    holder_sender: watch::Sender<Option<Holder>>,
 }
 
-/// Why it stops.
-enum Stopped {
-    /// Nobody follows any more.
-    Alone,
+/// Why the reader stops.
+enum ReaderStop {
+    FollowerDropped,
     Failed(Error),
 }
 
-impl From<JournalError> for Stopped {
+impl From<JournalError> for ReaderStop {
     fn from(error: JournalError) -> Self {
         Self::Failed(error.into())
     }
 }
 
-type Step<T> = std::result::Result<T, Stopped>;
+type ReaderResult<T> = std::result::Result<T, ReaderStop>;
 
-pub(super) async fn read(
+pub(super) async fn run(
     journal: Arc<dyn Journal>,
     key: String,
     id: SessionId,
     state: State,
-    tell: mpsc::Sender<Result<Followed>>,
-    show: watch::Sender<Option<Holder>>,
+    sender: mpsc::Sender<Result<Followed>>,
+    holder_sender: watch::Sender<Option<Holder>>,
 ) {
-    let (course, stream) = (Course::new(&key, state), StreamName::session(id));
-    let mut reading =
-        Reading { journal, key, stream, course, call: None, holder: None, untold_since: None, tell, show };
-    while let Err(Stopped::Failed(error)) = reading.go_on().await {
+    let (progress, stream) = (FollowProgress::new(&key, state), StreamName::session(id));
+    let mut reader = FollowReader {
+        journal,
+        key,
+        stream,
+        progress,
+        connection: None,
+        holder: None,
+        unannounced_since: None,
+        sender,
+        holder_sender,
+    };
+    while let Err(ReaderStop::Failed(error)) = reader.follow().await {
         match error {
-            // It may work in a moment.
-            Error::Journal(error) if error.may_pass() => tokio::time::sleep(LOOK).await,
+            Error::Journal(error) if error.may_pass() => tokio::time::sleep(POLL_INTERVAL).await,
             Error::Journal(JournalError::Closed) => return,
             error => {
-                let _ = reading.tell.send(Err(error)).await;
+                let _ = reader.sender.send(Err(error)).await;
                 return;
             }
         }
     }
 }
 
-impl Reading {
-    /// Follows until something is in the way.
-    async fn go_on(&mut self) -> Step<()> {
+impl FollowReader {
+    /// Follows until an error, or until the follower is dropped.
+    async fn follow(&mut self) -> ReaderResult<()> {
         loop {
-            self.look().await?;
-            let until = Instant::now() + LOOK;
-            while Instant::now() < until && self.attend(until).await? {}
+            self.poll().await?;
+            let until = Instant::now() + POLL_INTERVAL;
+            while Instant::now() < until && self.handle_next(until).await? {}
         }
     }
 
-    /// Sees who has the session, calls it, and reads what nobody tells of.
-    async fn look(&mut self) -> Step<()> {
-        let holder = self.who().await?;
+    /// Finds the holder, subscribes to it, and reads records that it didn't announce.
+    async fn poll(&mut self) -> ReaderResult<()> {
+        let holder = self.find_holder().await?;
         if holder != self.holder {
-            self.show.send_replace(holder.clone());
+            self.holder_sender.send_replace(holder.clone());
             let is_gone = holder.is_none();
             self.holder = holder;
             if is_gone {
                 self.read_all().await?;
-                if let Some(abandoned) = self.course.abandoned() {
-                    self.pass_on(abandoned).await?;
+                if let Some(warning) = self.progress.abandoned_turn() {
+                    self.send(warning).await?;
                 }
             }
         }
-        let is_called = |standing: &Standing| Some(&standing.holder) == self.holder.as_ref();
+        let is_current = |connection: &HolderConnection| Some(&connection.holder) == self.holder.as_ref();
         if let Some(holder) = self.holder.clone()
-            && !self.call.as_ref().is_some_and(is_called)
+            && !self.connection.as_ref().is_some_and(is_current)
         {
-            let call = self.journal.subscribe(&holder, &self.stream).await?;
-            self.call = call.map(|call| Standing { call, holder, told: None, since: Instant::now() });
+            let subscription = self.journal.subscribe(&holder, &self.stream).await?;
+            self.connection = subscription.map(|subscription| HolderConnection {
+                subscription,
+                holder,
+                announced: None,
+                since: Instant::now(),
+            });
         }
-        match &self.call {
-            Some(Standing { told: Some(told), .. }) => self.read_untold(*told).await,
-            Some(standing) if standing.since.elapsed() < LOOK => Ok(()),
+        match &self.connection {
+            Some(HolderConnection { announced: Some(announced), .. }) => {
+                self.read_unannounced(*announced).await
+            }
+            Some(connection) if connection.since.elapsed() < POLL_INTERVAL => Ok(()),
             _ => self.read_all().await,
         }
     }
 
-    /// Whoever has the session; if nobody has, whoever would.
-    async fn who(&self) -> longhaul_journal::Result<Option<Holder>> {
+    /// The process that holds the session; if there is none, the host, which would take it.
+    async fn find_holder(&self) -> longhaul_journal::Result<Option<Holder>> {
         for stream in [&self.stream, &StreamName::host()] {
             let holder = self.journal.holder(stream).await?;
             if let Some(holder) = holder.filter(|holder| !holder.is_gone()) {
@@ -140,91 +154,94 @@ impl Reading {
         Ok(None)
     }
 
-    /// Waits for the next thing, at most until then. Whether it goes on like this: not, when it must be looked at once.
-    async fn attend(&mut self, until: Instant) -> Step<bool> {
-        let Some(standing) = &mut self.call else {
-            self.wait(if self.holder.is_some() { LOOK_UNTOLD } else { LOOK }, until).await?;
+    /// Waits for the next line, at most until `until`, and handles it. `false` if the next poll is due at once.
+    async fn handle_next(&mut self, until: Instant) -> ReaderResult<bool> {
+        let Some(connection) = &mut self.connection else {
+            let interval = if self.holder.is_some() { UNANNOUNCED_POLL_INTERVAL } else { POLL_INTERVAL };
+            self.wait(interval, until).await?;
             self.read_all().await?;
             return Ok(true);
         };
-        let wait = standing.patience();
+        let wait = connection.wait_limit();
         let line = tokio::select! {
             biased;
-            () = self.tell.closed() => return Err(Stopped::Alone),
-            line = standing.call.next() => line,
+            () = self.sender.closed() => return Err(ReaderStop::FollowerDropped),
+            line = connection.subscription.next() => line,
             () = tokio::time::sleep_until(until.min(Instant::now() + wait)) => {
-                if wait == LOOK_UNTOLD {
+                if wait == UNANNOUNCED_POLL_INTERVAL {
                     self.read_all().await?;
                 }
                 return Ok(true);
             }
         };
-        let Some(line) = line else { return self.hung_up(until).await };
-        match self.course.line(Line::read(&line), standing.told.unwrap_or_default()) {
-            Heed::Nothing => {}
-            Heed::Show(followed) => self.pass_on(followed).await?,
-            Heed::Read(seq) => {
-                let told = standing.told.unwrap_or_default().max(seq);
-                standing.told = Some(told);
-                self.read_through(told).await?;
+        let Some(line) = line else { return self.handle_disconnect(until).await };
+        match self.progress.apply_line(Line::parse(&line), connection.announced.unwrap_or_default()) {
+            LineAction::Nothing => {}
+            LineAction::Show(followed) => self.send(followed).await?,
+            LineAction::Read(seq) => {
+                let announced = connection.announced.unwrap_or_default().max(seq);
+                connection.announced = Some(announced);
+                self.read_through(announced).await?;
             }
-            Heed::CallAgain => {
-                self.call = None;
-                self.wait(LOOK_UNTOLD, until).await?;
+            LineAction::Resubscribe => {
+                self.connection = None;
+                self.wait(UNANNOUNCED_POLL_INTERVAL, until).await?;
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Nobody tells any more: the records say what else there is. Whoever said something has ended, and who goes on is looked
-    /// for soon; one that had nothing to say is not called again in the same second.
-    async fn hung_up(&mut self, until: Instant) -> Step<bool> {
-        let said_something = self.call.take().is_some_and(|standing| standing.told.is_some());
+    /// The holder closed the connection: the journal has the rest. A holder that announced something has ended, so its successor is
+    /// looked for at once. One that announced nothing is not called again before the next poll.
+    async fn handle_disconnect(&mut self, until: Instant) -> ReaderResult<bool> {
+        let had_lines = self.connection.take().is_some_and(|connection| connection.announced.is_some());
         self.read_all().await?;
-        self.wait(LOOK_UNTOLD, until).await?;
-        Ok(!said_something)
+        self.wait(UNANNOUNCED_POLL_INTERVAL, until).await?;
+        Ok(!had_lines)
     }
 
-    async fn wait(&self, wait: Duration, until: Instant) -> Step<()> {
+    async fn wait(&self, wait: Duration, until: Instant) -> ReaderResult<()> {
         tokio::select! {
-            () = self.tell.closed() => Err(Stopped::Alone),
+            () = self.sender.closed() => Err(ReaderStop::FollowerDropped),
             () = tokio::time::sleep_until(until.min(Instant::now() + wait)) => Ok(()),
         }
     }
 
-    /// Reads on where there were records at two looks that nobody told of. At one they may just be on their way, and the words
-    /// before them, too.
-    async fn read_untold(&mut self, told: Seq) -> Step<()> {
+    /// Reads records that the holder has not announced at two polls in a row. After one poll they, and the deltas before them, may
+    /// still be on their way.
+    async fn read_unannounced(&mut self, announced: Seq) -> ReaderResult<()> {
         let head = self.journal.head(&self.stream).await?;
-        if head.seq <= self.course.head() {
-            self.untold_since = None;
-        } else if self.untold_since.replace(told) == Some(told) {
-            self.untold_since = None;
+        if head.seq <= self.progress.head() {
+            self.unannounced_since = None;
+        } else if self.unannounced_since.replace(announced) == Some(announced) {
+            self.unannounced_since = None;
             self.read_all().await?;
         }
         Ok(())
     }
 
-    async fn read_all(&mut self) -> Step<()> {
+    async fn read_all(&mut self) -> ReaderResult<()> {
         self.read_through(Seq::MAX).await
     }
 
-    /// Reads up to a record, or to the end.
-    async fn read_through(&mut self, last: Seq) -> Step<()> {
-        let mut cursor = records(&*self.journal, &self.stream, self.course.head() + 1).through(last);
+    /// Reads up to the record `last`, or to the end.
+    async fn read_through(&mut self, last: Seq) -> ReaderResult<()> {
+        let mut cursor = records(&*self.journal, &self.stream, self.progress.head() + 1).through(last);
         while let Some(record) = cursor.next().await? {
             let unreadable = |reason| Error::Unreadable { key: self.key.clone(), reason };
-            let followed =
-                self.course.record(record).map_err(|reason| Stopped::Failed(unreadable(reason)))?;
+            let followed = self
+                .progress
+                .apply_record(record)
+                .map_err(|reason| ReaderStop::Failed(unreadable(reason)))?;
             for followed in followed {
-                self.pass_on(followed).await?;
+                self.send(followed).await?;
             }
         }
         Ok(())
     }
 
-    async fn pass_on(&self, followed: Followed) -> Step<()> {
-        self.tell.send(Ok(followed)).await.map_err(|_| Stopped::Alone)
+    async fn send(&self, followed: Followed) -> ReaderResult<()> {
+        self.sender.send(Ok(followed)).await.map_err(|_| ReaderStop::FollowerDropped)
     }
 }

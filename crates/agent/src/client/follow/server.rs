@@ -1,4 +1,4 @@
-//! Telling other processes what happens in the sessions here.
+//! Sends the events of the sessions here to followers in other processes.
 
 use std::sync::{Arc, Weak};
 
@@ -7,68 +7,68 @@ use longhaul_protocol::Seq;
 use tokio::sync::Semaphore;
 
 use crate::client::follow::wire;
-use crate::client::watch::{Next, Watched, Watcher};
+use crate::client::watch::{NextItem, Watched, Watcher};
 use crate::runtime::Inner;
-use crate::runtime::slot::Shared;
+use crate::runtime::slot::SessionSlot;
 
-/// How many callers are told at once; the next one is hung up on, and reads the records.
-const CALLERS: usize = 64;
-/// How much is said in one go.
-const MOUTHFUL: usize = 64 << 10;
+/// Followers that are served at once. The connection of a further one is closed, and it polls the records.
+const MAX_FOLLOWERS: usize = 64;
+/// Bytes after which the lines gathered so far are sent.
+const SEND_BATCH_BYTES: usize = 64 << 10;
 
-/// Tells whoever calls, until the runtime ends.
-pub(crate) async fn tell_callers(mut callers: Subscribers, runtime: Weak<Inner>) {
-    let room = Arc::new(Semaphore::new(CALLERS));
-    while let Some(caller) = callers.next().await {
+/// Serves followers until the runtime ends.
+pub(crate) async fn serve_followers(mut subscribers: Subscribers, runtime: Weak<Inner>) {
+    let room = Arc::new(Semaphore::new(MAX_FOLLOWERS));
+    while let Some(subscriber) = subscribers.next().await {
         let Some(runtime) = runtime.upgrade() else { return };
-        let Ok(place) = room.clone().try_acquire_owned() else { continue };
+        let Ok(permit) = room.clone().try_acquire_owned() else { continue };
         tokio::spawn(async move {
-            if let Some(shared) = here(&runtime, &caller).await {
-                // What is told must not keep the runtime.
+            if let Some(slot) = find_session(&runtime, &subscriber).await {
+                // A follower must not keep the runtime alive.
                 drop(runtime);
-                let (watcher, head) = shared.hub.watch_with_heads(shared.clone());
-                tell(caller, &watcher, head).await;
+                let (watcher, head) = slot.hub.watch_with_heads(slot.clone());
+                send_events(subscriber, &watcher, head).await;
             }
-            drop(place);
+            drop(permit);
         });
     }
 }
 
-/// The session that somebody calls for, if it is run here, or would be.
-async fn here(runtime: &Arc<Inner>, caller: &Subscriber) -> Option<Arc<Shared>> {
-    let id = caller.stream().session_id()?;
+/// The session that a subscriber asks for, if this process runs it or would run it.
+async fn find_session(runtime: &Arc<Inner>, subscriber: &Subscriber) -> Option<Arc<SessionSlot>> {
+    let id = subscriber.stream().session_id()?;
     match runtime.session_in_memory(id) {
-        Some(shared) if shared.has_worker() || runtime.is_hosting() => Some(shared),
+        Some(slot) if slot.has_worker() || runtime.is_hosting() => Some(slot),
         None if runtime.is_hosting() => {
             let entry = runtime.journal.session_with_id(id).await.ok()??;
-            Some(runtime.shared(&entry.key, Some(id)))
+            Some(runtime.session_slot(&entry.key, Some(id)))
         }
         _ => None,
     }
 }
 
-/// Tells everything until one side has gone. A caller that doesn't read holds up nobody: its queue is bounded, and so is the time
-/// that it is given.
-async fn tell(mut caller: Subscriber, watcher: &Watcher, head: Seq) {
-    let mut lines = wire::head(head) + "\n";
+/// Sends every event until one side ends. A subscriber that doesn't read delays nothing else: its queue and its time to read are
+/// bounded.
+async fn send_events(mut subscriber: Subscriber, watcher: &Watcher, head: Seq) {
+    let mut lines = wire::encode_head(head) + "\n";
     loop {
-        if !caller.tell(&lines).await {
+        if !subscriber.tell(&lines).await {
             return;
         }
         lines.clear();
-        while lines.len() < MOUTHFUL {
+        while lines.len() < SEND_BATCH_BYTES {
             let line = match watcher.take() {
-                Next::Event(event) => wire::watched(&Watched::Event(event)),
-                Next::Missed(missed) => wire::watched(&missed.told()),
-                Next::Head(head) => Some(wire::head(head)),
-                Next::Nothing if lines.is_empty() => {
+                NextItem::Event(event) => wire::encode_watched(&Watched::Event(event)),
+                NextItem::Missed(missed) => wire::encode_watched(&missed.to_watched()),
+                NextItem::Head(head) => Some(wire::encode_head(head)),
+                NextItem::Nothing if lines.is_empty() => {
                     tokio::select! {
-                        () = watcher.came() => continue,
-                        () = caller.hung_up() => return,
+                        () = watcher.wait() => continue,
+                        () = subscriber.hung_up() => return,
                     }
                 }
-                Next::Over if lines.is_empty() => return,
-                Next::Nothing | Next::Over => break,
+                NextItem::End if lines.is_empty() => return,
+                NextItem::Nothing | NextItem::End => break,
             };
             if let Some(line) = line {
                 lines = lines + &line + "\n";

@@ -1,26 +1,25 @@
-//! What is said on the connection between whoever has a session and whoever follows it: one JSON object a line. Events are the
-//! same objects as everywhere. Newer versions may say more.
+//! The lines between a process that runs a session and a follower: one JSON object each. Events have the same form as everywhere. Newer
+//! versions may send more.
 
 use longhaul_protocol::{Event, Seq};
 use serde_json::{Value, json};
 
 use crate::client::watch::Watched;
 
-/// One line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Line {
-    /// Everything up to this record is on disk, and all that was shown before it has been told. The first line is one of these.
+    /// Every record up to this one is on disk, and every event before it has been sent. Always the first line.
     Head(Seq),
     Event(Box<Event>),
-    /// Whoever follows was too slow.
+    /// The follower was too slow.
     Missed,
-    /// A newer version said something of this record, if of any.
-    Odd(Option<Seq>),
+    /// A line of a newer version, with the record that it belongs to, if any.
+    Unknown(Option<Seq>),
 }
 
 impl Line {
-    pub(super) fn read(line: &str) -> Self {
-        let Ok(value) = serde_json::from_str::<Value>(line) else { return Self::Odd(None) };
+    pub(super) fn parse(line: &str) -> Self {
+        let Ok(value) = serde_json::from_str::<Value>(line) else { return Self::Unknown(None) };
         if let Some(head) = value["head"].as_u64() {
             return Self::Head(head);
         }
@@ -28,15 +27,15 @@ impl Line {
             return Self::Missed;
         }
         let seq = value["seq"].as_u64();
-        serde_json::from_value(value).map_or(Self::Odd(seq), |event| Self::Event(Box::new(event)))
+        serde_json::from_value(value).map_or(Self::Unknown(seq), |event| Self::Event(Box::new(event)))
     }
 }
 
-pub(super) fn head(head: Seq) -> String {
+pub(super) fn encode_head(head: Seq) -> String {
     json!({"head": head}).to_string()
 }
 
-pub(super) fn watched(watched: &Watched) -> Option<String> {
+pub(super) fn encode_watched(watched: &Watched) -> Option<String> {
     match watched {
         Watched::Event(event) => serde_json::to_string(event).ok(),
         Watched::Missed { events, from } => {

@@ -1,4 +1,4 @@
-//! Reading the records whose events had no room in a watcher's queue.
+//! Reads the records whose events had no room in a watcher's queue.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -6,22 +6,22 @@ use std::sync::Arc;
 use longhaul_journal::{Journal, Page};
 use longhaul_protocol::{Seq, SessionId, StreamName};
 
-use super::{Gap, Missed, Watched};
+use super::{MissedEvents, RecordGap, Watched};
 use crate::replay::load_through;
 use crate::session::events::event_of;
 use crate::session::state::State;
 
-/// What was missed and is made good from the journal, session by session and page by page. All progress is kept here, so a watcher
-/// that gives up in the middle of a read goes on from there.
+/// The missed records of a watcher, read session by session and page by page. All progress is kept here, so a read that is cancelled
+/// continues where it stopped.
 pub(super) struct CatchUp {
     journal: Option<Arc<dyn Journal>>,
-    gaps: BTreeMap<Option<SessionId>, Gap>,
-    reading: Option<SessionGap>,
+    gaps: BTreeMap<Option<SessionId>, RecordGap>,
+    open: Option<OpenGap>,
     ready: VecDeque<Watched>,
 }
 
 /// The gap that is being read.
-struct SessionGap {
+struct OpenGap {
     key: String,
     id: SessionId,
     /// The session up to the last record that was read.
@@ -30,14 +30,14 @@ struct SessionGap {
 }
 
 impl CatchUp {
-    /// Without a journal a watcher is told what it missed.
+    /// Without a journal, missed events are only reported.
     pub(super) fn new(journal: Option<Arc<dyn Journal>>) -> Self {
-        Self { journal, gaps: BTreeMap::new(), reading: None, ready: VecDeque::new() }
+        Self { journal, gaps: BTreeMap::new(), open: None, ready: VecDeque::new() }
     }
 
-    pub(super) fn begin(&mut self, missed: Missed) {
+    pub(super) fn begin(&mut self, missed: MissedEvents) {
         if self.journal.is_none() {
-            self.ready.push_back(missed.told());
+            self.ready.push_back(missed.to_watched());
             return;
         }
         if missed.live > 0 {
@@ -46,68 +46,68 @@ impl CatchUp {
         self.gaps = missed.gaps;
     }
 
-    /// The next event of what was missed; nothing when all of it was seen.
+    /// The next missed event; `None` when all were seen.
     pub(super) async fn next(&mut self) -> Option<Watched> {
         loop {
             if let Some(watched) = self.ready.pop_front() {
                 return Some(watched);
             }
-            if self.reading.is_none() && self.gaps.is_empty() {
+            if self.open.is_none() && self.gaps.is_empty() {
                 return None;
             }
-            if self.read().await.is_err() {
-                self.give_up();
+            if self.read_next().await.is_err() {
+                self.skip_gap();
             }
         }
     }
 
-    /// The same without reading the journal: what was not read yet is told as missed.
+    /// The same without reading the journal: gaps that are not read yet are reported.
     pub(super) fn next_without_reading(&mut self) -> Option<Watched> {
         if self.ready.is_empty() {
-            self.give_up();
+            self.skip_gap();
         }
         self.ready.pop_front()
     }
 
-    /// What can't be read is told as missed.
-    fn give_up(&mut self) {
-        let reading = self.reading.take().map(|reading| {
-            let from = reading.state.head + 1;
-            Watched::Missed { events: reading.through + 1 - from, from: Some(from) }
+    /// Reports a gap instead of reading it.
+    fn skip_gap(&mut self) {
+        let open = self.open.take().map(|open| {
+            let from = open.state.head + 1;
+            Watched::Missed { events: open.through + 1 - from, from: Some(from) }
         });
-        let waiting = || {
+        let unopened = || {
             let (_, gap) = self.gaps.pop_first()?;
             Some(Watched::Missed { events: gap.events, from: Some(gap.from) })
         };
-        self.ready.extend(reading.or_else(waiting));
+        self.ready.extend(open.or_else(unopened));
     }
 
-    /// Reads the next page, or finds the session that it is of.
-    async fn read(&mut self) -> crate::Result<()> {
+    /// Reads the next page of the open gap, or opens the next gap.
+    async fn read_next(&mut self) -> crate::Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
-        let Some(reading) = &mut self.reading else {
+        let Some(open) = &mut self.open else {
             let Some((id, gap)) = self.gaps.first_key_value() else { return Ok(()) };
             let missing = || longhaul_journal::Error::NoSuchSession { key: gap.key.clone() };
             let id = id.ok_or_else(missing)?;
             let state = load_through(&**journal, &gap.key, id, gap.from - 1).await?;
-            if let Some((_, Gap { key, through, .. })) = self.gaps.pop_first() {
-                self.reading = Some(SessionGap { key, id, state, through });
+            if let Some((_, RecordGap { key, through, .. })) = self.gaps.pop_first() {
+                self.open = Some(OpenGap { key, id, state, through });
             }
             return Ok(());
         };
-        let next = reading.state.head + 1;
-        let page = journal.read(&StreamName::session(reading.id), next, Page::default()).await?;
-        for record in page.iter().filter(|record| record.seq <= reading.through) {
-            let event = event_of(&reading.state, &reading.key, record);
-            let unreadable = |reason| crate::Error::Unreadable { key: reading.key.clone(), reason };
-            reading.state.apply(record).map_err(unreadable)?;
+        let next = open.state.head + 1;
+        let page = journal.read(&StreamName::session(open.id), next, Page::default()).await?;
+        for record in page.iter().filter(|record| record.seq <= open.through) {
+            let event = event_of(&open.state, &open.key, record);
+            let unreadable = |reason| crate::Error::Unreadable { key: open.key.clone(), reason };
+            open.state.apply(record).map_err(unreadable)?;
             self.ready.extend(event.map(Watched::Event));
         }
-        if reading.state.head >= reading.through {
-            self.reading = None;
+        if open.state.head >= open.through {
+            self.open = None;
         } else if page.is_empty() {
             // The session was deleted meanwhile.
-            return Err(longhaul_journal::Error::NoSuchSession { key: reading.key.clone() }.into());
+            return Err(longhaul_journal::Error::NoSuchSession { key: open.key.clone() }.into());
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! Watchers: whoever wants to see what happens in a session.
+//! Watchers: events of the sessions that this process runs.
 //!
-//! Events come in the order of their commits. A watcher has a queue of its own, and one that doesn't read holds up nobody. In a queue
-//! that gets long, the deltas of an answer are merged. What a full queue has no room for is read from the journal once the watcher reads
-//! on, so an event that has a seq is never lost.
+//! Events come in the order of their commits. Each watcher has its own bounded queue, so one that doesn't read delays nothing else. In a
+//! long queue the deltas of an answer are merged. Events that don't fit are read from the journal when the watcher continues, so an
+//! event that has a seq is never lost.
 
 mod catch_up;
 
@@ -16,52 +16,51 @@ use tokio::sync::Notify;
 use crate::runtime::lock;
 use catch_up::CatchUp;
 
-/// How many events may wait for a watcher.
-const WAITING: usize = 1024;
-/// In a queue that is longer than this, deltas are merged.
-const MERGES_FROM: usize = 256;
+/// Events that may wait for a watcher.
+const MAX_QUEUED_EVENTS: usize = 1024;
+/// Deltas are merged in a queue that has at least this many events.
+const MERGE_DELTAS_FROM: usize = 256;
 
 /// What a watcher sees.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Watched {
     /// Something happened.
     Event(Event),
-    /// The watcher was too slow for these.
+    /// The watcher was too slow for some events.
     Missed {
-        /// How many.
+        /// The number of missed events.
         events: u64,
-        /// The first record among them; absent if nothing of record was among them. [`Watcher::next`] reads records that were missed
-        /// from the journal, and names them here only if it can't.
+        /// The first record among them; `None` if none of them was recorded. [`Watcher::next`] reads missed records from the journal
+        /// and reports them here only if it can't.
         from: Option<Seq>,
     },
 }
 
 /// The records of one session whose events had no room in a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Gap {
-    /// The key of the session as its events name it; it may have another one by now.
+pub(crate) struct RecordGap {
+    /// The session's key as its events name it. The session may have been renamed since.
     key: String,
     from: Seq,
     through: Seq,
     events: u64,
 }
 
-/// What had no room in a queue.
+/// The events that had no room in a queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Missed {
-    /// Events without a record.
+pub(crate) struct MissedEvents {
+    /// The number of events without a record.
     live: u64,
-    /// By session.
-    gaps: BTreeMap<Option<SessionId>, Gap>,
+    gaps: BTreeMap<Option<SessionId>, RecordGap>,
 }
 
-impl Missed {
+impl MissedEvents {
     fn add(&mut self, event: &Event, id: Option<SessionId>) {
         let Some(seq) = event.seq else {
             self.live += 1;
             return;
         };
-        let new = || Gap { key: event.session.clone(), from: seq, through: seq, events: 0 };
+        let new = || RecordGap { key: event.session.clone(), from: seq, through: seq, events: 0 };
         let gap = self.gaps.entry(id).or_insert_with(new);
         gap.through = seq;
         gap.events += 1;
@@ -71,178 +70,178 @@ impl Missed {
         self.live == 0 && self.gaps.is_empty()
     }
 
-    /// What a watcher is told that does not read it from the journal.
-    pub(crate) fn told(&self) -> Watched {
+    /// The report for a watcher that doesn't read them from the journal.
+    pub(crate) fn to_watched(&self) -> Watched {
         let events = self.live + self.gaps.values().map(|gap| gap.events).sum::<u64>();
         Watched::Missed { events, from: self.gaps.values().map(|gap| gap.from).min() }
     }
 }
 
-/// Sees what happens from now on, for as long as it lives.
+/// Sees every event from its creation until it is dropped.
 pub struct Watcher {
-    queue: Arc<Queue>,
+    queue: Arc<WatchQueue>,
     catch_up: CatchUp,
-    /// What is watched stays the same as long as somebody watches it.
+    /// Keeps the session in memory: a new one would have another hub.
     _watched: Arc<dyn Send + Sync>,
 }
 
 #[derive(Debug)]
-struct Queue {
-    waiting: Mutex<Waiting>,
-    came: Notify,
-    sees: Sees,
+struct WatchQueue {
+    state: Mutex<QueueState>,
+    changed: Notify,
+    scope: WatchScope,
 }
 
-/// What a watcher is told of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sees {
+enum WatchScope {
     Events,
-    /// And of how far the records go, for somebody who reads them.
+    /// Also the newest record, for a watcher that reads the records itself.
     EventsAndHeads,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    queue: VecDeque<Queued>,
-    missed: Missed,
-    /// The newest record among what was missed.
+struct QueueState {
+    items: VecDeque<QueuedItem>,
+    missed: MissedEvents,
+    /// The newest record among the missed events.
     missed_head: Option<Seq>,
     closed: bool,
 }
 
 #[derive(Debug)]
-enum Queued {
+enum QueuedItem {
     Event(Event),
-    /// A record that makes no event.
+    /// A record that has no event.
     Head(Seq),
 }
 
-/// What there is for a watcher.
+/// The next item of a watcher's queue.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Next {
+pub(crate) enum NextItem {
     Event(Event),
-    Missed(Missed),
-    /// Everything up to this record is on disk, and all that was shown before it has been seen.
+    Missed(MissedEvents),
+    /// Every record up to this one is on disk, and every event before it has been taken.
     Head(Seq),
     Nothing,
-    Over,
+    /// The hub is closed, and everything was taken.
+    End,
 }
 
 impl Watcher {
     /// A watcher that never sees anything.
     pub(crate) fn closed() -> Self {
-        let hub = Hub::default();
+        let hub = EventHub::default();
         hub.close();
-        hub.join(Arc::new(()), Sees::Events, None).0
+        hub.join(Arc::new(()), WatchScope::Events, None).0
     }
 
-    /// What comes next; nothing when the runtime has ended. Events that have a seq all come, each once and in the order of their
-    /// session. Giving up on this loses nothing.
+    /// The next event; `None` when the runtime has ended. Every event that has a seq comes once, in the order of its session.
+    /// Cancel-safe.
     pub async fn next(&mut self) -> Option<Watched> {
         loop {
             if let Some(watched) = self.next_waiting().await {
                 return Some(watched);
             }
-            if lock(&self.queue.waiting).is_over() {
+            if lock(&self.queue.state).is_end() {
                 return None;
             }
-            self.came().await;
+            self.wait().await;
         }
     }
 
-    /// The next of what has happened so far, records that had no room included; nothing when all of it was seen.
+    /// The next event that has already happened, including those that had no room in the queue; `None` when all were seen.
     pub async fn next_waiting(&mut self) -> Option<Watched> {
         loop {
             if let Some(watched) = self.catch_up.next().await {
                 return Some(watched);
             }
             match self.take() {
-                Next::Event(event) => return Some(Watched::Event(event)),
-                Next::Missed(missed) => self.catch_up.begin(missed),
-                Next::Head(_) => {}
-                Next::Nothing | Next::Over => return None,
+                NextItem::Event(event) => return Some(Watched::Event(event)),
+                NextItem::Missed(missed) => self.catch_up.begin(missed),
+                NextItem::Head(_) => {}
+                NextItem::Nothing | NextItem::End => return None,
             }
         }
     }
 
-    /// What is there already. Records that were missed are not read: the watcher is told how many, and from where to read.
+    /// The next event in the queue, without reading the journal: missed records are reported as [`Watched::Missed`].
     pub fn try_next(&mut self) -> Option<Watched> {
         loop {
             if let Some(watched) = self.catch_up.next_without_reading() {
                 return Some(watched);
             }
             match self.take() {
-                Next::Event(event) => return Some(Watched::Event(event)),
-                Next::Missed(missed) => return Some(missed.told()),
-                Next::Head(_) => {}
-                Next::Nothing | Next::Over => return None,
+                NextItem::Event(event) => return Some(Watched::Event(event)),
+                NextItem::Missed(missed) => return Some(missed.to_watched()),
+                NextItem::Head(_) => {}
+                NextItem::Nothing | NextItem::End => return None,
             }
         }
     }
 
-    /// Waits until there may be something.
-    pub(crate) async fn came(&self) {
-        self.queue.came.notified().await;
+    /// Waits until the queue may have changed.
+    pub(crate) async fn wait(&self) {
+        self.queue.changed.notified().await;
     }
 
-    /// The first of what is there.
-    pub(crate) fn take(&self) -> Next {
-        let mut waiting = lock(&self.queue.waiting);
-        match waiting.queue.pop_front() {
-            Some(Queued::Event(event)) => return Next::Event(event),
-            Some(Queued::Head(head)) => return Next::Head(head),
+    /// Takes the first item of the queue.
+    pub(crate) fn take(&self) -> NextItem {
+        let mut state = lock(&self.queue.state);
+        match state.items.pop_front() {
+            Some(QueuedItem::Event(event)) => return NextItem::Event(event),
+            Some(QueuedItem::Head(head)) => return NextItem::Head(head),
             None => {}
         }
-        let missed = std::mem::take(&mut waiting.missed);
-        let head = waiting.missed_head.take().map(Queued::Head);
-        waiting.queue.extend(head);
+        let missed = std::mem::take(&mut state.missed);
+        let head = state.missed_head.take().map(QueuedItem::Head);
+        state.items.extend(head);
         match missed.is_empty() {
-            true if waiting.is_over() => Next::Over,
-            true => Next::Nothing,
-            false => Next::Missed(missed),
+            true if state.is_end() => NextItem::End,
+            true => NextItem::Nothing,
+            false => NextItem::Missed(missed),
         }
     }
 }
 
-impl Waiting {
-    /// Whether everything was seen and nothing more will come.
-    fn is_over(&self) -> bool {
-        self.closed && self.queue.is_empty() && self.missed.is_empty()
+impl QueueState {
+    fn is_end(&self) -> bool {
+        self.closed && self.items.is_empty() && self.missed.is_empty()
     }
 }
 
-impl Queue {
-    fn new(sees: Sees) -> Self {
-        Self { waiting: Mutex::default(), came: Notify::new(), sees }
+impl WatchQueue {
+    fn new(scope: WatchScope) -> Self {
+        Self { state: Mutex::default(), changed: Notify::new(), scope }
     }
 
-    /// What doesn't fit is counted, and so is all that follows until the watcher has caught up: no event overtakes another.
+    /// Counts an event that doesn't fit, and every further one until the watcher has caught up: no event overtakes another.
     fn push(&self, event: &Event, id: Option<SessionId>) {
-        let mut waiting = lock(&self.waiting);
-        let is_whole = waiting.missed.is_empty();
-        if is_whole && waiting.queue.len() >= MERGES_FROM && self.merge(&mut waiting.queue, event) {
-            // What waits has grown.
-        } else if is_whole && waiting.queue.len() < WAITING {
-            waiting.queue.push_back(Queued::Event(event.clone()));
+        let mut state = lock(&self.state);
+        let is_complete = state.missed.is_empty();
+        if is_complete && state.items.len() >= MERGE_DELTAS_FROM && self.merge_delta(&mut state.items, event)
+        {
+            // The delta was appended to a queued one.
+        } else if is_complete && state.items.len() < MAX_QUEUED_EVENTS {
+            state.items.push_back(QueuedItem::Event(event.clone()));
         } else {
-            waiting.missed.add(event, id);
-            waiting.missed_head =
-                event.seq.or(waiting.missed_head).filter(|_| self.sees == Sees::EventsAndHeads);
+            state.missed.add(event, id);
+            state.missed_head =
+                event.seq.or(state.missed_head).filter(|_| self.scope == WatchScope::EventsAndHeads);
         }
-        drop(waiting);
-        self.came.notify_one();
+        drop(state);
+        self.changed.notify_one();
     }
 
-    /// Adds a delta to the last event of its session that waits, if that is one of the same kind.
-    fn merge(&self, queue: &mut VecDeque<Queued>, event: &Event) -> bool {
-        let last = match self.sees {
-            Sees::Events => queue.iter_mut().rev().find_map(|queued| match queued {
-                Queued::Event(last) if last.session == event.session => Some(last),
+    /// Appends a delta to the last queued event of its session, if that is a delta of the same kind. `false` if not.
+    fn merge_delta(&self, items: &mut VecDeque<QueuedItem>, event: &Event) -> bool {
+        let last = match self.scope {
+            WatchScope::Events => items.iter_mut().rev().find_map(|item| match item {
+                QueuedItem::Event(last) if last.session == event.session => Some(last),
                 _ => None,
             }),
-            // Among heads every event has its place.
-            Sees::EventsAndHeads => match queue.back_mut() {
-                Some(Queued::Event(last)) => Some(last),
+            // A delta must not move to the other side of a head.
+            WatchScope::EventsAndHeads => match items.back_mut() {
+                Some(QueuedItem::Event(last)) => Some(last),
                 _ => None,
             },
         };
@@ -260,84 +259,84 @@ impl Queue {
         }
     }
 
-    /// One head stands for all before it, so there is always room for it.
+    /// Queues a head. It replaces a head at the end of the queue, so there is always room for it.
     fn push_head(&self, head: Seq) {
-        if self.sees == Sees::Events {
+        if self.scope == WatchScope::Events {
             return;
         }
-        let mut waiting = lock(&self.waiting);
-        let has_missed = !waiting.missed.is_empty();
-        match waiting.queue.back_mut() {
-            _ if has_missed => waiting.missed_head = Some(head),
-            Some(Queued::Head(last)) => *last = head,
-            _ => waiting.queue.push_back(Queued::Head(head)),
+        let mut state = lock(&self.state);
+        let has_missed = !state.missed.is_empty();
+        match state.items.back_mut() {
+            _ if has_missed => state.missed_head = Some(head),
+            Some(QueuedItem::Head(last)) => *last = head,
+            _ => state.items.push_back(QueuedItem::Head(head)),
         }
-        drop(waiting);
-        self.came.notify_one();
+        drop(state);
+        self.changed.notify_one();
     }
 }
 
-/// The watchers of one session.
+/// The watchers of one session, or of all sessions of a runtime.
 #[derive(Debug, Default)]
-pub(crate) struct Hub {
-    inner: Mutex<Inner>,
+pub(crate) struct EventHub {
+    state: Mutex<HubState>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    watchers: Vec<Weak<Queue>>,
-    /// The text so far of the answer that is coming, as an event for whoever joins now.
+struct HubState {
+    watchers: Vec<Weak<WatchQueue>>,
+    /// The text so far of the answer that is being streamed, as the first event of a watcher that joins now.
     partial: Option<Event>,
-    /// The newest record; nothing is known of it before a worker came.
+    /// The newest record; 0 until a worker has loaded the session.
     head: Seq,
     closed: bool,
 }
 
-impl Hub {
-    /// A new watcher, which keeps what it watches, and reads what it missed from this journal.
+impl EventHub {
+    /// Adds a watcher. It keeps `watched` in memory and reads missed records from `journal`.
     pub(crate) fn watch(&self, watched: Arc<dyn Send + Sync>, journal: Arc<dyn Journal>) -> Watcher {
-        self.join(watched, Sees::Events, Some(journal)).0
+        self.join(watched, WatchScope::Events, Some(journal)).0
     }
 
-    /// A new watcher that is told also how far the records go, and the newest record before all that it will see.
+    /// Adds a watcher that also gets heads. Returns the newest record before everything that it will see.
     pub(crate) fn watch_with_heads(&self, watched: Arc<dyn Send + Sync>) -> (Watcher, Seq) {
-        self.join(watched, Sees::EventsAndHeads, None)
+        self.join(watched, WatchScope::EventsAndHeads, None)
     }
 
     fn join(
         &self,
         watched: Arc<dyn Send + Sync>,
-        sees: Sees,
+        scope: WatchScope,
         journal: Option<Arc<dyn Journal>>,
     ) -> (Watcher, Seq) {
-        let queue = Arc::new(Queue::new(sees));
-        let mut inner = lock(&self.inner);
-        if let Some(partial) = &inner.partial {
+        let queue = Arc::new(WatchQueue::new(scope));
+        let mut state = lock(&self.state);
+        if let Some(partial) = &state.partial {
             queue.push(partial, None);
         }
-        lock(&queue.waiting).closed = inner.closed;
-        inner.watchers.retain(|watcher| watcher.strong_count() > 0);
-        inner.watchers.push(Arc::downgrade(&queue));
-        (Watcher { queue, catch_up: CatchUp::new(journal), _watched: watched }, inner.head)
+        lock(&queue.state).closed = state.closed;
+        state.watchers.retain(|watcher| watcher.strong_count() > 0);
+        state.watchers.push(Arc::downgrade(&queue));
+        (Watcher { queue, catch_up: CatchUp::new(journal), _watched: watched }, state.head)
     }
 
-    /// The records go so far, and the last of them makes no event.
-    pub(crate) fn recorded(&self, head: Seq) {
-        let mut inner = lock(&self.inner);
-        inner.head = head;
-        inner.watchers.iter().filter_map(Weak::upgrade).for_each(|queue| queue.push_head(head));
+    /// The newest record has no event: only heads are sent.
+    pub(crate) fn advance_head(&self, head: Seq) {
+        let mut state = lock(&self.state);
+        state.head = head;
+        state.watchers.iter().filter_map(Weak::upgrade).for_each(|queue| queue.push_head(head));
     }
 
-    /// Shows an event to all_watchers, with the session that it is of. Only an event without a seq may be of none.
+    /// Shows an event to every watcher, with the id of its session. An event that has a seq needs the id.
     pub(crate) fn show(&self, event: &Event, id: Option<SessionId>) {
-        let mut inner = lock(&self.inner);
-        inner.head = event.seq.unwrap_or(inner.head);
-        if let (EventKind::TextDelta { text }, Some(partial)) = (&event.kind, &mut inner.partial)
+        let mut state = lock(&self.state);
+        state.head = event.seq.unwrap_or(state.head);
+        if let (EventKind::TextDelta { text }, Some(partial)) = (&event.kind, &mut state.partial)
             && let EventKind::Partial { text: so_far, .. } = &mut partial.kind
         {
             so_far.push_str(text);
         }
-        inner.watchers.retain(|watcher| {
+        state.watchers.retain(|watcher| {
             watcher.upgrade().is_some_and(|queue| {
                 queue.push(event, id);
                 true
@@ -345,24 +344,24 @@ impl Hub {
         });
     }
 
-    /// From here on whoever joins gets the text of this attempt.
-    pub(crate) fn begin(&self, attempt: AttemptId, like: &Event) {
+    /// An attempt begins: a watcher that joins from now on first gets its text so far.
+    pub(crate) fn begin_partial(&self, attempt: AttemptId, like: &Event) {
         let kind = EventKind::Partial { attempt, text: String::new() };
-        lock(&self.inner).partial = Some(Event { seq: None, kind, ..like.clone() });
+        lock(&self.state).partial = Some(Event { seq: None, kind, ..like.clone() });
     }
 
-    /// The attempt is over: its text, if it counts, is a message by now.
-    pub(crate) fn end(&self) {
-        lock(&self.inner).partial = None;
+    /// The attempt is over: if its text counts, it is a message now.
+    pub(crate) fn end_partial(&self) {
+        lock(&self.state).partial = None;
     }
 
-    /// Nothing will come any more.
+    /// Ends every watcher once it has seen what is queued.
     pub(crate) fn close(&self) {
-        let mut inner = lock(&self.inner);
-        inner.closed = true;
-        for queue in inner.watchers.drain(..).filter_map(|watcher| watcher.upgrade()) {
-            lock(&queue.waiting).closed = true;
-            queue.came.notify_one();
+        let mut state = lock(&self.state);
+        state.closed = true;
+        for queue in state.watchers.drain(..).filter_map(|watcher| watcher.upgrade()) {
+            lock(&queue.state).closed = true;
+            queue.changed.notify_one();
         }
     }
 }

@@ -261,7 +261,7 @@ async fn stale_files(home: &Path, mode: Mode) -> Vec<PathBuf> {
 /// Runs retention by the config of a runtime, without the sessions that are open in it.
 pub(crate) async fn prune_closed(runtime: &Inner, mode: Mode) -> Result<Pruning> {
     let (home, settings) = (&runtime.config.home, &runtime.config.settings.sessions);
-    let open = runtime.all_sessions().iter().filter_map(|shared| shared.id.get().copied()).collect();
+    let open = runtime.all_sessions().iter().filter_map(|slot| slot.id.get().copied()).collect();
     prune_except(&*runtime.journal, home, settings, now(), mode, &open).await
 }
 

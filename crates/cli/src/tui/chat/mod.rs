@@ -92,7 +92,7 @@ enum ChatStep {
 
 pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::Result<u8> {
     let terminal = Terminal::remember();
-    // Where nobody types, nobody can end a wait either.
+    // Without a terminal no user can end a long wait.
     let retry_mode = if std::io::stdin().is_terminal() { RetryMode::Interactive } else { RetryMode::OneShot };
     let config = config::with_model(globals, retry_mode).await?;
     // Asked before signals are ours, so that Ctrl-C leaves.
@@ -175,7 +175,7 @@ impl Chat<'_> {
                 biased;
                 number = signals.next() => break Err(self.by_signal(number)),
                 typed = lines.next() => match typed {
-                    // A turn may run that nobody here has begun.
+                    // A turn may run that another process, or a task, has begun.
                     LineEvent::Escape => {
                         self.end_turn().await?;
                         continue;
@@ -470,7 +470,7 @@ impl Chat<'_> {
         if !matches!(self.lines, LineSource::Screen(_)) {
             self.terminal.restore();
         }
-        // A turn that nobody here has begun, and that runs here, ends like one that somebody has.
+        // A running turn that this chat has not begun, such as one that the end of a task began, is cancelled, too.
         if matches!(next, Ok(ChatStep::Leave)) && self.code != exit::ASKED && self.leaves_running_turn().await
         {
             let Self { signals, session, .. } = &mut self;

@@ -29,9 +29,9 @@ const LONG_WAIT_MS: u64 = 60_000;
 struct Meanwhile {
     /// Something was said that joins it, or comes after it.
     said_more: bool,
-    /// Somebody wants to leave when it has ended.
+    /// The user wants to leave when the turn has ended.
     leaves: bool,
-    /// Somebody wants it to end.
+    /// The user has cancelled the turn.
     is_cancelled: bool,
     interrupts: u32,
     countdown: Option<Countdown>,
@@ -39,7 +39,7 @@ struct Meanwhile {
     is_accepted: bool,
 }
 
-/// What is said to whoever types after having asked to leave.
+/// The reply to a line that is typed after the user asked to leave.
 const LEAVING: &str = "this was not taken: the conversation ends when the turn has ended; Esc ends it now";
 
 /// An input that another process runs is accepted without a word; after this it surely is.
@@ -111,7 +111,7 @@ impl Chat<'_> {
             if is_asked && meanwhile.is_accepted && meanwhile.leaves && !meanwhile.is_cancelled {
                 return Ok(Err(self.leave_asked()));
             }
-            // Whoever waits to leave may still end the turn; where Ctrl-C is a key, nothing else would tell of it.
+            // A user who waits to leave may still cancel the turn. On a screen Ctrl-C is a key, so keys must be read.
             let heeds_keys = !meanwhile.leaves || matches!(self.lines, LineSource::Screen(_));
             let Self { lines, signals, remembering, .. } = self;
             let typing = async { if is_asked { lines.next().await } else { lines.next_during_turn().await } };
@@ -173,7 +173,7 @@ impl Chat<'_> {
         }
         meanwhile.interrupts += 1;
         meanwhile.is_cancelled = true;
-        // Whoever ends a script does not want its next line.
+        // Ctrl-C during a script ends the script, not only this turn.
         if !self.lines.is_interactive() {
             meanwhile.leaves = true;
             self.code = exit::SIGNAL + SIGINT;
@@ -265,14 +265,14 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Ends a wait before a retry, whoever runs the turn.
+    /// Ends a wait before a retry, in whichever process the turn runs.
     async fn hurry(&mut self) -> anyhow::Result<()> {
         Ok(self.session.order(OrderKind::Retry).await?)
     }
 
     async fn say_how_it_ended(&mut self, ended: &TurnEnded) -> anyhow::Result<()> {
         let Some(what) = event_text::end_of_turn(ended.outcome, ended.error.as_deref()) else {
-            // Whoever types has seen what went wrong before; a script ends with it.
+            // At a terminal an earlier failure was shown and is over. A script still exits with its code.
             if self.lines.is_interactive() {
                 self.code = exit::DONE;
             }

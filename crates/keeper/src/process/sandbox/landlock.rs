@@ -113,7 +113,7 @@ fn allow(rules: &OwnedFd, path: &Path, allowed: u64) -> io::Result<()> {
 fn create(version: u32, files: u64) -> io::Result<OwnedFd> {
     let scoped = if version >= 6 { SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS } else { 0 };
     let handled = Handled { files, network: 0, scoped };
-    // SAFETY: the system reads this struct, of this size, and answers with a new file that is nobody else's.
+    // SAFETY: the system reads this struct, of this size, and returns a new descriptor that only this call owns.
     unsafe {
         let made =
             libc::syscall(libc::SYS_landlock_create_ruleset, &raw const handled, size_of::<Handled>(), 0_u32);

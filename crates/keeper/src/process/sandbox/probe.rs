@@ -78,7 +78,7 @@ fn try_out(step: impl Fn() -> SandboxResult + Send + Sync + 'static) -> SandboxR
     let reason = FailurePipe::new().map_err(context("making a pipe"))?;
     let mut said = reason.theirs().map_err(context("making a pipe"))?;
     let mut command = Command::new("/");
-    // SAFETY: a keeper has one thread, so nobody else holds a lock that the child could wait for.
+    // SAFETY: a keeper has one thread, so no other thread holds a lock that the child could wait for.
     unsafe {
         command.pre_exec(move || {
             let done = step();

@@ -299,7 +299,7 @@ impl Decoder for Chat {
     }
 }
 
-/// What a finish reason means; nothing if it is a failure. A word that nobody knows is taken for an end, since it is one.
+/// What a finish reason means; `None` if it is a failure. An unknown reason counts as a normal stop.
 fn meaning(word: &str) -> Option<StopKind> {
     match word.to_ascii_lowercase().as_str() {
         "length" | "max_tokens" | "max_output_tokens" | "model_length" => Some(StopKind::Length),

@@ -4,7 +4,7 @@ use longhaul_agent::Config;
 use longhaul_testkit::{TestHome, collect_until, ended_turn};
 use serde_json::json;
 
-use crate::compacting::{compactions, config, open, summary};
+use crate::compaction::{compactions, config, open, summary};
 use crate::sound_records;
 use crate::staged::Staged;
 

@@ -8,8 +8,8 @@ use longhaul_memory::UnextractedCounter;
 use longhaul_protocol::SessionId;
 use longhaul_testkit::FaultyJournal;
 
+use crate::scripted_model::Told;
 use crate::staged::{Stage, answer, calling, ended, finished, input, says, started};
-use crate::told::Told;
 
 #[async_trait]
 trait Looking {

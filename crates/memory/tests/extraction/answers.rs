@@ -9,8 +9,8 @@ use longhaul_model::{Capabilities, FailureClass, ScriptedModel};
 use longhaul_protocol::{AttemptId, Usage};
 use serde_json::{Value, json};
 
+use crate::scripted_model::{Reply, Told, message, shown};
 use crate::staged::{SCOPE, Stage, calling};
-use crate::told::{Reply, Told, message, shown};
 
 fn port() -> Value {
     json!({"kind": "fact", "text": "The port is 8080.", "sources": [1], "speaker": "user"})

@@ -5,7 +5,7 @@ use longhaul_protocol::{CompactedBy, EventKind, Outcome, SessionRecord};
 use longhaul_testkit::{TestHome, collect_until, ended_turn};
 use serde_json::{Value, json};
 
-use crate::compacting::{compactions, config, open, summary, text, texts};
+use crate::compaction::{compactions, config, open, summary, text, texts};
 use crate::sound_records;
 use crate::staged::Staged;
 use crate::wire::facts;

@@ -14,7 +14,7 @@ use longhaul_testkit::{GatedModel, RecordingModel, TestHome};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::compacting::{summary, text};
+use crate::compaction::{summary, text};
 use crate::{eventually, open, results, script, sends, sound_records};
 
 /// How often it is looked which sessions are idle.

@@ -18,10 +18,10 @@ use longhaul_protocol::{
 use proptest::prelude::*;
 use serde_json::json;
 
+use crate::scripted_model::{Reply, Told, message, shown};
 use crate::staged::{
     SCOPE, Stage, answer_keeping, calling, calls, ended, finished, input, says, started, with_window,
 };
-use crate::told::{Reply, Told, message, shown};
 
 /// Something that happens.
 #[derive(Debug, Clone)]

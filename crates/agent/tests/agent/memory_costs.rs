@@ -14,8 +14,8 @@ use longhaul_protocol::{EventKind, Usage};
 use longhaul_testkit::{GatedModel, RecordingModel, TestHome};
 use serde_json::{Value, json};
 
-use crate::compacting::{summary, text};
-use crate::remembering::{asked, checks, config, extracts, found};
+use crate::compaction::{summary, text};
+use crate::memory::{asked, checks, config, extracts, found};
 use crate::script;
 
 /// A dollar for a million tokens, and a window of so many.

@@ -15,7 +15,7 @@ use longhaul_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::compacting::{config, open as open_with, summary, text, texts};
+use crate::compaction::{config, open as open_with, summary, text, texts};
 use crate::{eventually, open, results, script, sends};
 
 fn exec(command: &str) -> Value {

@@ -9,7 +9,7 @@ use longhaul_protocol::{
 use longhaul_testkit::{GatedModel, TestHome, collect_until, ended_turn};
 use serde_json::{Value, json};
 
-use crate::compacting::{compactions, config, open, summary, text, texts};
+use crate::compaction::{compactions, config, open, summary, text, texts};
 use crate::staged::Staged;
 use crate::wire::facts;
 use crate::{sends, sound_records};

@@ -1,5 +1,5 @@
-//! Whether memory is in anybody's way: the time of turns while a call for memory is not answered. `scripts/bench` runs it; the figures with
-//! their machine are in `docs/performance.md`.
+//! Turn latency while a memory call hangs: memory must not slow turns down. `scripts/bench` runs it; the figures and their machine are
+//! in `docs/performance.md`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -11,7 +11,7 @@ use longhaul_protocol::{ChangedBy, Item, SessionId, Source, Speaker, StreamName}
 use longhaul_testkit::{GatedModel, RecordingModel, TestHome};
 use serde_json::json;
 
-use crate::diligent::{
+use crate::fixtures::{
     Diligent, SCOPE, calling, changes, consolidated, extract, imported, scope_here, text_of, writing,
 };
 

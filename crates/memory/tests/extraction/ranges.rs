@@ -11,10 +11,10 @@ use longhaul_protocol::{
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::scripted_model::{Reply, Told, shown};
 use crate::staged::{
     SCOPE, Stage, answer, calling, calls, ended, finished, input, says, started, with_window,
 };
-use crate::told::{Reply, Told, shown};
 
 /// What is asked besides the transcript takes about so many tokens.
 const FRAME: u64 = 1_100;
@@ -188,7 +188,7 @@ async fn a_part_that_is_too_long_after_all_is_halved() {
         last = stage.talk(&"q".repeat(2_000), &"a".repeat(2_000)).await;
     }
     let model = Told::by(|request| {
-        let is_long = crate::told::message(request).len() > 10_000;
+        let is_long = crate::scripted_model::message(request).len() > 10_000;
         if is_long { Reply::Fails(FailureClass::TooLong) } else { Reply::Items(json!([])) }
     });
     let calling = with_window(calling(model.clone()), FRAME + 8_000);

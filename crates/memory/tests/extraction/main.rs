@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
 mod answers;
-mod counting;
+mod counts;
 mod poison;
 mod ranges;
 mod schedules;
+mod scripted_model;
 mod staged;
-mod told;

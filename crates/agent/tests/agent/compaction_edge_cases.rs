@@ -12,7 +12,7 @@ use longhaul_protocol::{EventKind, InboxRecord, Item, Outcome, Role};
 use longhaul_testkit::{FaultyJournal, RecordingModel, TestHome, collect_until, ended_turn};
 use serde_json::{Value, json};
 
-use crate::compacting::{compactions, config, is_summary, open, summary, text, texts};
+use crate::compaction::{compactions, config, is_summary, open, summary, text, texts};
 use crate::{eventually, script, sound_records};
 
 /// Three files, and a step that reads one of them.
