@@ -98,7 +98,7 @@ pub use lifecycle::{
     restore_session, session_times, trash_session, unpin_session,
 };
 pub use names::{name_session, resolve};
-pub use search::{MatchMode, SearchHit, SearchQuery, WordFrequencies, is_unspaced};
+pub use search::{MatchMode, SearchHit, SearchQuery, WordFrequencies};
 pub use sqlite::{RestoreReport, SalvageReport, SqliteJournal, SqliteOptions, restore, salvage, verify_home};
 pub use stems::stems;
 pub use stream_copy::{RecordCopy, begin_with_copies};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use longhaul_protocol::{
     BlobRef, ExtractRecord, Item, MemoryRecord, Record, Seq, SessionRecord, StreamName, SystemMessage,
-    is_recall_tool,
+    is_recall_tool, is_unspaced,
 };
 
 use crate::stems;
@@ -196,23 +196,6 @@ pub(crate) fn space_out(text: &str) -> String {
         }
     }
     spaced
-}
-
-/// Whether a character belongs to a script without spaces between words or, as in Korean, with particles attached to
-/// them.
-pub fn is_unspaced(character: char) -> bool {
-    matches!(character,
-        '\u{0e00}'..='\u{0eff}'       // Thai, Lao
-        | '\u{1000}'..='\u{109f}'     // Myanmar
-        | '\u{1780}'..='\u{17ff}'     // Khmer
-        | '\u{3040}'..='\u{312f}'     // Hiragana, Katakana, Bopomofo
-        | '\u{31f0}'..='\u{31ff}'
-        | '\u{3400}'..='\u{4dbf}'     // Han
-        | '\u{4e00}'..='\u{9fff}'
-        | '\u{f900}'..='\u{faff}'
-        | '\u{20000}'..='\u{323af}'
-        | '\u{ac00}'..='\u{d7a3}'     // Hangul
-        | '\u{ff66}'..='\u{ff9f}')
 }
 
 /// The terms of a search, each a phrase of what [`space_out`] makes of a word.

@@ -1,7 +1,7 @@
 //! Stemming: words without their endings, so that `deployed` and `deployments` are the same. The search index and its
 //! callers use the same function.
 
-use crate::search::is_unspaced;
+use longhaul_protocol::{WordRun, word_runs};
 
 /// The shortest stem.
 const MIN_STEM: usize = 3;
@@ -14,26 +14,18 @@ const SUFFIXES: [&str; 6] = ["ment", "ness", "ence", "ance", "ion", "ly"];
 /// The stems of a text's words in their order: in lower case, without accents and endings. In a script without spaces,
 /// each character counts as a word.
 pub fn stems(text: &str) -> Vec<String> {
+    let lower: String = text.chars().flat_map(char::to_lowercase).collect();
     let mut words: Vec<String> = Vec::new();
-    let mut is_open = false;
-    for character in text.chars().flat_map(char::to_lowercase) {
-        if is_combining_mark(character) {
-            continue;
-        }
-        if is_unspaced(character) {
-            words.push(character.to_string());
-            is_open = false;
-        } else if character.is_alphanumeric() {
-            match words.last_mut() {
-                Some(last) if is_open => last.push(without_accent(character)),
-                _ => words.push(without_accent(character).to_string()),
+    for run in word_runs(&lower) {
+        match run {
+            WordRun::Spaced(word) => {
+                let letters = word.chars().filter(|letter| !is_combining_mark(*letter));
+                words.push(letters.map(without_accent).collect());
             }
-            is_open = true;
-        } else {
-            is_open = false;
+            WordRun::Unspaced(characters) => words.extend(characters.chars().map(String::from)),
         }
     }
-    words.into_iter().map(stem).collect()
+    words.into_iter().filter(|word| !word.is_empty()).map(stem).collect()
 }
 
 /// Whether a character is a combining accent.

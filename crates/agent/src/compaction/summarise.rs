@@ -6,7 +6,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use longhaul_context::{
-    AnswerForm, ParsedSummary, SummaryMaterial, WrittenSummary, build_summary_prompt, estimate, parse_summary,
+    AnswerForm, ParsedSummary, StructuredAsk, StructuredLimits, SummaryMaterial, WrittenSummary,
+    build_summary_prompt, estimate, parse_summary,
 };
 use longhaul_model::{
     Capabilities, FailureClass, Model, ModelFailure, Purpose, RefusedSize, Request, RetryDecision,
@@ -22,12 +23,11 @@ use crate::worker::{Worker, WorkerResult};
 
 /// The share of the model's room that the request may take, in tenths: its size is only estimated.
 const REQUEST_TENTHS: u64 = 9;
-/// How often an answer that is no whole summary is asked for again.
-const MAX_INVALID_ANSWERS: u32 = 1;
+/// A model is asked twice for a summary that it can write, and with three smaller requests if it finds them too long.
+const SUMMARY_LIMITS: StructuredLimits =
+    StructuredLimits { unusable_answers: 2, cut_answers: 0, halvings: 3, min_budget: 0 };
 /// Prose with fewer words is no summary.
 const MIN_SUMMARY_WORDS: usize = 8;
-/// How often a request that the server finds too long is made smaller.
-const MAX_SHRINKS: u32 = 3;
 
 pub(super) enum SummaryOutcome {
     Written(Box<WrittenSummary>),
@@ -93,13 +93,10 @@ fn summary_model_warning(worker: &Worker, reason: &str) -> Option<SessionRecord>
 struct SummaryCall {
     model: Arc<dyn Model>,
     facts: Capabilities,
-    form: AnswerForm,
-    /// The maximum size of the request, in estimated tokens.
-    max_request: u64,
+    /// The form of the answer, and the maximum size of the request in estimated tokens.
+    ask: StructuredAsk,
     /// The maximum length of the answer, in tokens.
     max_answer: u64,
-    invalid_answers: u32,
-    shrinks: u32,
 }
 
 impl SummaryCall {
@@ -121,14 +118,14 @@ impl SummaryCall {
             usable.map_or(u64::MAX, |usable| calibration.largest_within(usable) / 10 * REQUEST_TENTHS);
         let has_tools = facts.tools && !(is_own && worker.models().refuses_tools());
         let form = if has_tools { AnswerForm::ToolCall } else { AnswerForm::Text };
-        Self { model, facts, form, max_request, max_answer, invalid_answers: 0, shrinks: 0 }
+        Self { model, facts, ask: StructuredAsk::new(form, max_request, SUMMARY_LIMITS), max_answer }
     }
 
     fn request(&self, worker: &Worker, focus: Option<&str>) -> Request {
         let state = worker.state();
         let items = &state.items[state.preface_len..];
         let material = SummaryMaterial { previous: state.summary.as_ref(), items, focus };
-        let prompt = build_summary_prompt(&material, self.form, self.max_request);
+        let prompt = build_summary_prompt(&material, self.ask.form, self.ask.budget);
         let summaries_before = usize::try_from(state.compaction.count).unwrap_or(usize::MAX);
         Request {
             system: prompt.system.into(),
@@ -147,9 +144,8 @@ impl SummaryCall {
     fn read_answer(&mut self, answer: &WholeAnswer) -> Option<Result<WrittenSummary, String>> {
         let read = parse_summary(&answer.items);
         let is_whole = answer.stop != StopKind::Length && matches!(read, Ok(ParsedSummary::InForm(_)));
-        if !is_whole && self.invalid_answers < MAX_INVALID_ANSWERS {
-            self.invalid_answers += 1;
-            self.form = AnswerForm::Text;
+        if !is_whole && self.ask.reject_answer(String::new(), false).is_ok() {
+            self.ask.switch_to_text();
             return None;
         }
         let name = self.model.name();
@@ -166,18 +162,18 @@ impl SummaryCall {
     /// finds it too long. `prompt` is the estimated size of the failed request.
     async fn adapt(&mut self, worker: &Worker, failure: &ModelFailure, prompt: u64) -> bool {
         match failure.class {
-            FailureClass::NoTools if self.form == AnswerForm::ToolCall => self.form = AnswerForm::Text,
-            FailureClass::TooLong if self.shrinks < MAX_SHRINKS => {
-                self.shrinks += 1;
+            FailureClass::NoTools => return self.ask.switch_to_text(),
+            FailureClass::TooLong => {
+                let before = self.ask.budget;
+                if !self.ask.halve_budget() {
+                    return false;
+                }
                 let size = RefusedSize { prompt, answer: self.max_answer };
-                match self.model.correct_limits(failure, size).await {
-                    Some(_) => {
-                        let facts = self.model.capabilities().await;
-                        let corrected = Self::new(worker, self.model.clone(), facts);
-                        self.max_request = corrected.max_request.min(self.max_request);
-                        (self.facts, self.max_answer) = (corrected.facts, corrected.max_answer);
-                    }
-                    None => self.max_request /= 2,
+                if self.model.correct_limits(failure, size).await.is_some() {
+                    let facts = self.model.capabilities().await;
+                    let corrected = Self::new(worker, self.model.clone(), facts);
+                    self.ask.budget = corrected.ask.budget.min(before);
+                    (self.facts, self.max_answer) = (corrected.facts, corrected.max_answer);
                 }
             }
             _ => return false,
