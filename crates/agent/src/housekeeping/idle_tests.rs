@@ -47,7 +47,7 @@ async fn journal(home: &TempDir) -> Arc<SqliteJournal> {
     Arc::new(SqliteJournal::open(&Home::create(&home.path().join("home")).unwrap()).await.unwrap())
 }
 
-/// TrackedSessions that have had a turn.
+/// Sessions that have had a turn.
 async fn talked<const COUNT: usize>(runtime: &Runtime, keys: [&str; COUNT]) -> [Session; COUNT] {
     let mut sessions = Vec::new();
     for key in keys {

@@ -46,7 +46,7 @@ pub(crate) enum Stay {
     ForTasks,
 }
 
-/// How far a request came in one globals.
+/// How far a request came in one process.
 enum StageOutcome {
     /// It is done, with this exit code.
     Done(u8),
