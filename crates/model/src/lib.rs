@@ -30,16 +30,16 @@
 //! # Example
 //!
 //! ```
-//! use longhaul_model::{Model, Part, Request, Scripted};
+//! use longhaul_model::{AnswerPart, Model, Request, ScriptedModel};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-//! let model = Scripted::from_json(r#"["Hello."]"#)?;
+//! let model = ScriptedModel::from_json(r#"["Hello."]"#)?;
 //! let mut answer = model.ask(Request::default()).await?;
 //! let mut text = String::new();
 //! loop {
 //!     match answer.next().await? {
-//!         Part::TextDelta(delta) => text += &delta,
-//!         Part::End(_) => break,
+//!         AnswerPart::TextDelta(delta) => text += &delta,
+//!         AnswerPart::End(_) => break,
 //!         _ => {}
 //!     }
 //! }

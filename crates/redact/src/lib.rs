@@ -25,8 +25,8 @@
 //! assert_eq!(redactor.redact("sk-live-0123 and ghp_abcd"), "[redacted] and [redacted]");
 //!
 //! let mut stream = redactor.stream();
-//! assert_eq!(stream.push("key: sk-live"), "key: ");
-//! assert_eq!(stream.push("-0123."), "[redacted].");
+//! let shown = stream.push("key: sk-live") + &stream.push("-0123.") + &stream.finish();
+//! assert_eq!(shown, "key: [redacted].");
 //! # Ok::<(), longhaul_redact::InvalidPattern>(())
 //! ```
 
