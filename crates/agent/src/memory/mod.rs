@@ -7,7 +7,7 @@
 //! | `jobs` | extraction and consolidation: which model, within which budget, who gets the events |
 //! | `call_cost` | the budget for background calls, and the cost of calls that failed |
 //! | `scopes` | which sessions share a memory |
-//! | `opening` | the pages that a context begins with |
+//! | `context_memory` | the pages that a context begins with |
 //! | `tools` | the memory tools of the model |
 //!
 //! | a crash after | is on disk | next time |
@@ -22,8 +22,8 @@
 //! that waits for any of this.
 
 mod call_cost;
+mod context_memory;
 mod jobs;
-mod opening;
 mod scopes;
 mod single_flight;
 mod tools;
@@ -39,8 +39,8 @@ use longhaul_protocol::{Seq, SessionId, Speaker};
 use tokio::sync::oneshot;
 
 use call_cost::UnrecordedCosts;
+pub(crate) use context_memory::memory_for_context;
 pub(crate) use jobs::{check_after_turn, consolidate_if_due, extract_if_idle};
-pub(crate) use opening::memory_for_context;
 pub(crate) use scopes::Scopes;
 use single_flight::SingleFlight;
 #[cfg(test)]
