@@ -214,7 +214,20 @@ impl Journal for FaultyJournal {
     async fn acquire_lease(&self, stream: &StreamName) -> Result<Lease> {
         self.lives().await;
         let lease = self.journal.acquire_lease(stream).await?;
-        self.inner.lock().unwrap().leases.push(lease.clone());
+        let has_crashed = {
+            // Under the lock, so that `release_leases` finds every lease that was acquired before the crash.
+            let mut inner = self.inner.lock().unwrap();
+            let has_crashed = self.has_crashed();
+            if !has_crashed {
+                inner.leases.push(lease.clone());
+            }
+            has_crashed
+        };
+        if has_crashed {
+            // The request was under way when the process died: a dead process keeps no lease.
+            self.journal.release_lease(&lease).await?;
+            self.lives().await;
+        }
         Ok(lease)
     }
 
