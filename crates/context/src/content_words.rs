@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use longhaul_protocol::{WordRun, word_runs};
+use longhaul_protocol::{WordRun, is_wordlike, word_runs};
 
 /// Stop words. Words that negate (not, no, never) are not among them: they turn a meaning round.
 const STOP_WORDS: [&str; 62] = [
@@ -13,8 +13,8 @@ const STOP_WORDS: [&str; 62] = [
     "will", "with", "would", "you", "your",
 ];
 
-/// The set of words of a text, without stop words, in lower case and roughly in the singular. Each character of a script
-/// without spaces is a word.
+/// The set of words of a text, without stop words, in lower case and roughly in the singular. In Chinese, Japanese and Korean each
+/// character is a word; in other scripts without spaces, everything between two spaces is one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContentWords(BTreeSet<String>);
 
@@ -22,7 +22,7 @@ impl ContentWords {
     pub fn of(text: &str) -> Self {
         let words = word_runs(text).flat_map(|run| match run {
             WordRun::Spaced(word) => vec![word.to_lowercase()],
-            WordRun::Unspaced(run) => run.chars().map(String::from).collect(),
+            WordRun::Unspaced(run) => unspaced_words(run),
         });
         Self(words.filter(|word| !STOP_WORDS.contains(&word.as_str())).map(singular).collect())
     }
@@ -58,6 +58,12 @@ impl ContentWords {
     pub fn extend(&mut self, other: &Self) {
         self.0.extend(other.0.iter().cloned());
     }
+}
+
+fn unspaced_words(run: &str) -> Vec<String> {
+    let letters: Vec<char> = run.chars().collect();
+    let words = letters.chunk_by(|one, next| !is_wordlike(*one) && !is_wordlike(*next));
+    words.map(|word| word.iter().collect()).collect()
 }
 
 fn singular(mut word: String) -> String {

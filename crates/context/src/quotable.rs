@@ -6,7 +6,7 @@
 //! A list keeps the paragraph before it, and every block keeps its heading. Where it is unclear whether a sentence
 //! ends, it goes on. Pasted text is never quoted.
 
-use longhaul_protocol::is_unspaced;
+use longhaul_protocol::is_wordlike;
 
 use crate::UserText;
 
@@ -348,9 +348,9 @@ fn limits_previous(text: &str) -> bool {
     is_short || LIMITING_WORDS.contains(&first.to_lowercase().as_str())
 }
 
-/// Words; in a script without spaces each character counts as one.
+/// Words; in Chinese, Japanese and Korean each character counts as one.
 fn word_count(text: &str) -> usize {
-    text.split_whitespace().count() + text.chars().filter(|letter| is_unspaced(*letter)).count()
+    text.split_whitespace().count() + text.chars().filter(|letter| is_wordlike(*letter)).count()
 }
 
 #[cfg(test)]

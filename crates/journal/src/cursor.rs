@@ -75,8 +75,11 @@ impl RecordCursor<'_> {
             }
             Err(Error::Damaged { stream, seq, reason }) => {
                 // Where the file itself is corrupt, every place is damaged, also those past the end.
-                self.through = self.through.min(self.journal.head(&self.stream).await?.seq);
-                self.next = self.next.max(seq) + 1;
+                let head = self.journal.head(&self.stream).await?.seq;
+                if self.next > head {
+                    return Ok(None);
+                }
+                self.next = self.next.max(seq).min(head) + 1;
                 Err(Error::Damaged { stream, seq, reason })
             }
             Err(error) => Err(error),

@@ -6,14 +6,20 @@ use similar::{ChangeTag, TextDiff};
 
 /// Unchanged lines that are shown around changed ones.
 const CONTEXT_LINES: usize = 2;
-/// After this time the rest counts as replaced as a whole, so that no input takes long.
+/// Texts of this many lines together are compared exactly, so that the same two pages always give the same difference.
+const MAX_EXACT_LINES: usize = 4_000;
+/// Of longer texts, the rest counts as replaced as a whole after this time.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Removed lines with `-`, added ones with `+`, and a few unchanged ones around them. ` …` stands for those in between. Empty if
 /// nothing changed.
 pub(crate) fn line_diff(before: &str, after: &str) -> String {
     let (before, after): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
-    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_slices(&before, &after);
+    let mut comparison = TextDiff::configure();
+    if before.len() + after.len() > MAX_EXACT_LINES {
+        comparison.timeout(DIFF_TIMEOUT);
+    }
+    let diff = comparison.diff_slices(&before, &after);
     let (mut text, mut shown_through) = (String::new(), 0);
     for group in diff.grouped_ops(CONTEXT_LINES) {
         for (position, operation) in group.iter().enumerate() {

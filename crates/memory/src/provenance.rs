@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use longhaul_protocol::{Extracted, ExtractedKind, Seq, Speaker, WordRun, word_runs};
+use longhaul_protocol::{Extracted, ExtractedKind, Seq, Speaker, WordRun, is_hangul, word_runs};
 
 /// Shorter ASCII words are ignored.
 const MIN_WORD_LETTERS: usize = 3;
@@ -123,7 +123,10 @@ fn stems(text: &str) -> impl Iterator<Item = String> {
     word_runs(text).flat_map(|run| match run {
         WordRun::Unspaced(run) => {
             let letters: Vec<char> = run.chars().collect();
-            letters.windows(letters.len().min(2)).map(|pair| pair.iter().collect()).collect()
+            letters
+                .chunk_by(|one, next| is_hangul(*one) == is_hangul(*next))
+                .flat_map(unspaced_stems)
+                .collect()
         }
         WordRun::Spaced(word) => {
             let word = word.to_lowercase();
@@ -132,6 +135,14 @@ fn stems(text: &str) -> impl Iterator<Item = String> {
             if is_long && !STOP_WORDS.contains(word.as_str()) { vec![stem(&letters)] } else { vec![] }
         }
     })
+}
+
+/// The stems of letters that are all Korean, or all of a script without spaces.
+fn unspaced_stems(letters: &[char]) -> Vec<String> {
+    match letters {
+        [first, ..] if is_hangul(*first) => vec![stem(letters)],
+        _ => letters.windows(letters.len().min(2)).map(|pair| pair.iter().collect()).collect(),
+    }
 }
 
 fn stem(letters: &[char]) -> String {

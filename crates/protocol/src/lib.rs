@@ -77,4 +77,4 @@ pub use time::At;
 pub use tool::{
     HISTORY_READ, HISTORY_SEARCH, MEMORY_NOTE, MEMORY_READ, MEMORY_SEARCH, ToolSchema, is_recall_tool,
 };
-pub use words::{WordRun, is_unspaced, word_runs};
+pub use words::{WordRun, is_hangul, is_unspaced, is_wordlike, word_runs};

@@ -9,7 +9,8 @@ pub enum WordRun<'a> {
     Unspaced(&'a str),
 }
 
-/// The runs of a text in their order. Punctuation, spaces and symbols separate runs and belong to none.
+/// The runs of a text in their order. Spaces, symbols and punctuation separate runs, apart from the few signs inside the ranges of
+/// [`is_unspaced`].
 pub fn word_runs(text: &str) -> impl Iterator<Item = WordRun<'_>> {
     #[derive(PartialEq, Clone, Copy)]
     enum Script {
@@ -49,6 +50,17 @@ pub fn is_unspaced(letter: char) -> bool {
         | '\u{20000}'..='\u{323af}'
         | '\u{ac00}'..='\u{d7a3}'     // Hangul
         | '\u{ff66}'..='\u{ff9f}')
+}
+
+/// Whether a letter is a Korean syllable. Korean puts spaces between its words.
+pub fn is_hangul(letter: char) -> bool {
+    matches!(letter, '\u{ac00}'..='\u{d7a3}')
+}
+
+/// Whether a character alone says as much as a word, as in Chinese, Japanese and Korean. In Thai and its kin it doesn't: there a
+/// character is a letter of an alphabet, and any two texts share most of them.
+pub fn is_wordlike(letter: char) -> bool {
+    letter >= '\u{2e80}'
 }
 
 #[cfg(test)]
