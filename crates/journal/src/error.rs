@@ -6,6 +6,7 @@ use crate::{Head, Holder};
 
 /// An error of a journal. Each variant is something that a caller can act on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// Another writer moved the head. Read what it wrote, then decide again.
     #[error("{stream} has moved on to seq {}: another writer appended", head.seq)]

@@ -4,6 +4,7 @@ use longhaul_protocol::TaskId;
 
 /// An error with a command or its keeper. Each variant is something that a caller can act on.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The task's folder exists: it was started, or is about to be.
     #[error("{id} was started already; ask what became of it before it is started again")]

@@ -3,6 +3,7 @@ use longhaul_protocol::Seq;
 
 /// Errors, by what the caller can do about them.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The journal refused.
     #[error(transparent)]

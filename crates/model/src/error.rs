@@ -5,6 +5,7 @@ use longhaul_protocol::PrintablePath;
 
 /// What can go wrong before a model can be asked, by what the caller can do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A script can't be read.
     #[error("{} is not a script: {reason}", path.printable())]

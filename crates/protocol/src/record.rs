@@ -66,6 +66,7 @@ impl NewRecord {
 
 /// Why the body of a record can't be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DecodeError {
     /// The body was erased or lost.
     #[error("the body of {stream} seq {seq} is gone: {reason}")]

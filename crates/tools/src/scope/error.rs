@@ -7,6 +7,7 @@ use rustix::io::Errno;
 /// Why a file or folder can't be used.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields are the words of the message")]
+#[non_exhaustive]
 pub enum FileError {
     /// No allowed target covers it.
     #[error("{path} is outside of what is allowed. Allowed: {allowed}")]
