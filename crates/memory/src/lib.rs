@@ -54,6 +54,7 @@ mod utterance;
 
 pub use background::{BackgroundModel, RedactFn};
 pub use consolidation::{Consolidation, WRITE_PAGES, consolidate};
+pub use context_preface::context_preface;
 pub use edit::{
     PageEdit, PageEdited, PageLogEntry, add_note, change_page, page_diff, page_log, pages_citing, undo_change,
 };
