@@ -36,6 +36,7 @@ use crate::runtime::slot::SessionSlot;
 use crate::session::state::State;
 use crate::turn::budget::SpendLedger;
 use crate::turn::fallback::{ModelChain, open_model};
+use crate::worker::WorkerStop;
 use crate::worker::task_monitor::TaskMonitor;
 use crate::worker::toolset::{FolderToolsCache, Toolset};
 use crate::{Config, Error, Result};
@@ -269,7 +270,7 @@ impl Runtime {
         }
         for slot in self.0.all_sessions() {
             // Callers that wait for an aborted worker get an error.
-            slot.remove_worker(&Error::Suspended);
+            slot.remove_worker(&WorkerStop::Suspended);
             slot.hub.close();
         }
         self.0.all_sessions_hub.close();
