@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use longhaul_journal::{Append, Home, Journal, MatchMode, SearchQuery, SqliteJournal};
-use longhaul_memory::{LexicalFinder, PageSet, RecallScope, recall};
+use longhaul_memory::{PageSet, RecallScope, recall};
 use longhaul_protocol::{
     AttemptEnded, AttemptId, Block, InputId, InputTaken, Item, JoinMode, NewRecord, Role, SessionId,
     SessionRecord, StreamName,
@@ -125,7 +125,7 @@ async fn measure(folder: &Path, size: usize) {
 async fn ask(journal: &SqliteJournal, places: &RecallScope, round: usize) -> Duration {
     let question = QUESTIONS[round % QUESTIONS.len()];
     let since = Instant::now();
-    let found = recall(&[&LexicalFinder], journal, places, question, 10).await.expect("a search");
+    let found = recall(journal, places, question, 10).await.expect("a search");
     let time = since.elapsed();
     assert!(!found.is_empty());
     time

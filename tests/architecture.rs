@@ -26,6 +26,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([
         ("protocol", vec![]),
         ("journal", vec!["protocol"]),
+        ("salvage", vec!["protocol", "journal"]),
         ("model", vec!["protocol"]),
         ("context", vec!["protocol"]),
         ("keeper", vec!["protocol"]),
@@ -35,7 +36,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("tools", vec!["protocol", "keeper"]),
         ("memory", vec!["protocol", "journal", "model", "context"]),
         ("agent", below_agent),
-        ("cli", [all_but_cli.clone(), vec!["transcript"]].concat()),
+        ("cli", [all_but_cli.clone(), vec!["salvage", "transcript"]].concat()),
         ("testkit", all_but_cli),
     ])
 }

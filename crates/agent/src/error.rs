@@ -1,7 +1,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use longhaul_journal::Holder;
 use longhaul_protocol::{DecodeError, PrintablePath, Seq};
 
 /// What can go wrong, by what the caller can do about it.
@@ -36,10 +35,6 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// Another process runs the session. A [`crate::Session`] goes on there and never returns this.
-    #[doc(hidden)]
-    #[error(transparent)]
-    Elsewhere(#[from] Elsewhere),
     /// No process runs the session, and this handle can't.
     #[error("no process runs {key}; what was sent waits in its inbox")]
     NotRunning {
@@ -118,20 +113,6 @@ pub enum Error {
         /// How.
         reason: String,
     },
-}
-
-/// Why a worker of this process can't run a session that another process runs.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum Elsewhere {
-    /// Nothing was sent.
-    #[error("{key} is run by {holder}; nothing was sent: put the input into its inbox, and it is run there")]
-    Held { key: String, holder: Box<Holder> },
-    /// The input is in the inbox, and the other process answers it.
-    #[error("{key} is run by {holder} by now; what was sent is accepted, and is run there")]
-    Accepted { key: String, holder: Box<Holder> },
-    /// The other process took the session over; `by` is ` by …`, if it is known.
-    #[error("{key} was taken over{by}; it goes on there")]
-    TakenOver { key: String, by: String },
 }
 
 /// What calls of this crate come to.

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use longhaul_protocol::Item;
+use longhaul_protocol::{Item, MEMORY_MARK};
 use serde::Serialize;
 
-use crate::pins::MEMORY_MARK;
 use crate::token_estimate::estimate_item;
 
 /// Tokens of each part of a context.

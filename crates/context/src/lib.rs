@@ -55,8 +55,7 @@ pub use kept_window::{ContextOutline, KeptWindow, StubPlan, is_stub, stub_text};
 pub use normalise::normalise;
 pub use pasted_text::UserText;
 pub use pins::{
-    FIRST_REQUEST_PIN, MEMORY_MARK, changed_files_pin, first_request_pin, parse_first_request_pin,
-    render_pin, render_tasks, render_todo,
+    changed_files_pin, first_request_pin, parse_first_request_pin, render_pin, render_tasks, render_todo,
 };
 pub use quotable::quotable_passages;
 pub use structured::{

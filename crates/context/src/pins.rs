@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use longhaul_protocol::{Pin, TaskStarted, Todo, TodoStatus};
+use longhaul_protocol::{FIRST_REQUEST_PIN, Pin, TODO_MARK, TaskStarted, Todo, TodoStatus};
 
 use crate::task_notes::running_tasks_note;
 use crate::truncate::{
@@ -11,18 +11,12 @@ use crate::truncate::{
     with_commas,
 };
 
-/// The name of the pin with the first request.
-pub const FIRST_REQUEST_PIN: &str = longhaul_protocol::FIRST_REQUEST_PIN;
 const FILES_CHANGED: &str = "files_changed";
 
 const FIRST_REQUEST_HEADING: &str = "[First request of this session, word for word]";
-const TODO_MARK: &str = "[Session todo snapshot]";
 /// When a todo list is too long, each line is truncated to this part of the room, but not below `MIN_LINE_BYTES`.
 const MAX_LINE_DIVISOR: usize = 4;
 const MIN_LINE_BYTES: usize = 60;
-
-/// The first line of the memory of earlier sessions.
-pub const MEMORY_MARK: &str = "[Memory]";
 
 /// The pin with the first request. A request of more than `most` tokens is truncated in its middle, with a line that
 /// says how to read the rest.

@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
+use longhaul_protocol::{MEMORY_MARK, NOTE_MARK, SUMMARY_MARK, TODO_MARK};
+
 use crate::token_estimate::BYTES_PER_TOKEN;
 
 /// Every character that ends a line somewhere: in a terminal, in a model's view, or by Unicode.
 pub const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-/// How the runtime's own messages begin, in brackets. [`neutralise_marks`] adds a question mark to each of them in other texts.
-const RUNTIME_MARKS: [&str; 4] =
-    ["runtime note", "compacted context summary", "session todo snapshot", "memory"];
+/// How the runtime's own messages begin. [`neutralise_marks`] adds a question mark to each of them in other texts.
+const RUNTIME_MARKS: [&str; 4] = [NOTE_MARK, SUMMARY_MARK, TODO_MARK, MEMORY_MARK];
 
 /// The bytes that a text of this many tokens may have, by the uncorrected estimate.
 pub fn max_bytes_for(tokens: u64) -> usize {
@@ -74,13 +75,11 @@ pub fn neutralise_marks(text: &str) -> Cow<'_, str> {
     let mut safe = String::new();
     let mut copied = 0;
     for (bracket, _) in text.match_indices('[') {
-        let inside = &text.as_bytes()[bracket + 1..];
         let is_mark = |mark: &&&str| {
-            inside.get(mark.len()) == Some(&b']')
-                && inside[..mark.len()].eq_ignore_ascii_case(mark.as_bytes())
+            text.get(bracket..bracket + mark.len()).is_some_and(|found| found.eq_ignore_ascii_case(mark))
         };
         if let Some(mark) = RUNTIME_MARKS.iter().find(is_mark) {
-            let end = bracket + 1 + mark.len();
+            let end = bracket + mark.len() - "]".len();
             safe.push_str(&text[copied..end]);
             safe.push('?');
             copied = end;

@@ -9,18 +9,18 @@ use longhaul_protocol::{At, Body, Hash, Record, Seq, StreamName};
 const FORMAT: u32 = 1;
 
 /// The fields that a record's hash is made of.
-pub(crate) struct Link<'a> {
-    pub(crate) stream: &'a StreamName,
-    pub(crate) seq: Seq,
-    pub(crate) at: At,
-    pub(crate) kind: &'a str,
-    pub(crate) key: Option<Hash>,
-    pub(crate) prev: Hash,
-    pub(crate) body_hash: Hash,
+pub struct ChainLink<'a> {
+    pub stream: &'a StreamName,
+    pub seq: Seq,
+    pub at: At,
+    pub kind: &'a str,
+    pub key: Option<Hash>,
+    pub prev: Hash,
+    pub body_hash: Hash,
 }
 
-impl Link<'_> {
-    pub(crate) fn hash(&self) -> Hash {
+impl ChainLink<'_> {
+    pub fn hash(&self) -> Hash {
         let mut hasher = blake3::Hasher::new();
         let mut field = |bytes: &[u8]| {
             hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -47,7 +47,7 @@ fn expected_hash(record: &Record) -> Option<Hash> {
         Body::Gone(gone) => gone.body_hash?,
     };
     let Record { stream, seq, at, kind, key, prev, .. } = record;
-    Some(Link { stream, seq: *seq, at: *at, kind, key: *key, prev: *prev, body_hash }.hash())
+    Some(ChainLink { stream, seq: *seq, at: *at, kind, key: *key, prev: *prev, body_hash }.hash())
 }
 
 /// Follows a stream record by record and finds where the chain breaks.

@@ -6,7 +6,7 @@ use super::*;
 fn record(seq: Seq, prev: Hash, body: &str) -> Record {
     let stream: StreamName = "names".parse().unwrap();
     let (at, kind, body_hash) = (At(1_700_000_000_000), "note".to_owned(), Hash::of(body));
-    let hash = Link { stream: &stream, seq, at, kind: &kind, key: None, prev, body_hash }.hash();
+    let hash = ChainLink { stream: &stream, seq, at, kind: &kind, key: None, prev, body_hash }.hash();
     Record {
         stream,
         seq,

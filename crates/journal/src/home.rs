@@ -338,7 +338,7 @@ pub(crate) fn can_write_next_to(path: &Path) -> bool {
 }
 
 /// Turns an error of the system into one that a caller can act on.
-pub(crate) fn io_error(path: &Path, error: &io::Error) -> Error {
+pub fn io_error(path: &Path, error: &io::Error) -> Error {
     let path = path.to_owned();
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::DiskFull { path },

@@ -29,7 +29,7 @@
 //! | `search`, `stems` | the searchable text of a record; tokenising and stemming |
 //! | `verify_report` | the result of verifying a journal |
 //! | `home` | the folder with all files: its lock, private files, atomic replacement |
-//! | `sqlite` | the default engine: one SQLite file, many processes, group commit, search index, backup, salvage |
+//! | `sqlite` | the default engine: one SQLite file, many processes, group commit, search index, backup |
 //!
 //! All but `sqlite` work for any engine.
 //!
@@ -99,8 +99,15 @@ pub use lifecycle::{
 };
 pub use names::{name_session, resolve};
 pub use search::{MatchMode, SearchHit, SearchQuery, WordFrequencies};
-pub use sqlite::{RestoreReport, SalvageReport, SqliteJournal, SqliteOptions, restore, salvage, verify_home};
+pub use sqlite::{RestoreReport, SqliteJournal, SqliteOptions, restore, verify_home};
 pub use stems::stems;
 pub use stream_copy::{RecordCopy, begin_with_copies};
 pub use subscribers::{Subscriber, Subscribers, Subscription};
 pub use verify_report::{Damage, VerifyReport};
+
+/// What a salvage needs of the SQLite engine.
+pub mod rebuild {
+    pub use crate::chain::ChainLink;
+    pub use crate::home::io_error;
+    pub use crate::sqlite::{JournalRebuild, StreamNumber, decode_gone};
+}

@@ -2,7 +2,7 @@
 
 use longhaul_protocol::{At, Body, Hash, Record};
 
-use crate::chain::Link;
+use crate::chain::ChainLink;
 use crate::{Head, Journal, Lease, Result};
 
 /// A record to copy, without its place and its hashes.
@@ -34,7 +34,7 @@ pub async fn begin_with_copies(
         };
         // The body of a record that was lost to damage has no known hash.
         let body_hash = body_hash.unwrap_or(Hash::ZERO);
-        let hash = Link { stream: &stream, seq, at, kind: &kind, key, prev, body_hash }.hash();
+        let hash = ChainLink { stream: &stream, seq, at, kind: &kind, key, prev, body_hash }.hash();
         head = Head { seq, hash };
         records.push(Record { stream, seq, at, kind, key, body, prev, hash });
     }

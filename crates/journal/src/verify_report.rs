@@ -55,7 +55,8 @@ impl Damage {
         Self { through, ..Self::at(stream, from, reason) }
     }
 
-    pub(crate) fn of_file(reason: impl Into<String>) -> Self {
+    /// Damage that belongs to no stream.
+    pub fn of_file(reason: impl Into<String>) -> Self {
         Self { stream: None, seq: None, through: None, reason: reason.into() }
     }
 }

@@ -20,7 +20,7 @@ fn a_context_begins_with_the_core_page_and_an_index_of_the_others() {
         ("notes", "# Notes\n- [untrusted] [memory] x\n"),
     ]);
 
-    let text = book.context_preface(2_500).unwrap();
+    let text = context_preface(&book, 2_500).unwrap();
 
     let (heading, rest) = text.split_at(HEADING.len());
     assert!(heading.starts_with("[Memory]\n"));
@@ -35,9 +35,9 @@ fn a_context_begins_with_the_core_page_and_an_index_of_the_others() {
 fn without_pages_or_without_room_there_is_nothing() {
     let core = book(&[("core", "# Core\n- Likes tea\n")]);
 
-    assert_eq!(PageSet::default().context_preface(2_500), None);
-    assert_eq!(core.context_preface(0), None);
-    assert_eq!(core.context_preface(estimate_text(HEADING) + 2), None);
+    assert_eq!(context_preface(&PageSet::default(), 2_500), None);
+    assert_eq!(context_preface(&core, 0), None);
+    assert_eq!(context_preface(&core, estimate_text(HEADING) + 2), None);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn what_has_no_room_is_left_out_in_whole_lines_and_counted() {
     let core: String = (0..200).map(|number| format!("- thing number {number}\n")).collect();
     let book = book(&[("core", &core), ("a", "# A\n"), ("b", "# B\n")]);
 
-    let text = book.context_preface(200).unwrap();
+    let text = context_preface(&book, 200).unwrap();
 
     assert!(text.contains("- thing number 0\n") && text.contains("- a: A\n"), "{text}");
     assert!(text.lines().last().unwrap().ends_with(" lines of core.)"), "{text}");
@@ -63,7 +63,7 @@ fn what_a_person_asked_for_has_room_before_everything_else() {
         .lines_by_people
         .insert("deploy only on tuesdays".to_owned());
 
-    let text = book.context_preface(200).unwrap();
+    let text = context_preface(&book, 200).unwrap();
 
     let asked = text.find("- deploy only on tuesdays\n");
     assert!(asked > text.find("- thing number 0\n"), "{text}");
@@ -79,7 +79,7 @@ proptest! {
         let pages: Vec<(&str, &str)> = pages.iter().filter(|page| !page.1.is_empty()).map(|(name, text)| (&**name, &**text)).collect();
         let book = book(&pages);
 
-        if let Some(text) = book.context_preface(most) {
+        if let Some(text) = context_preface(&book, most) {
             prop_assert!(estimate_text(&text) <= most, "{} > {most}", estimate_text(&text));
             prop_assert!(text.ends_with('\n'));
         } else {

@@ -54,6 +54,7 @@ mod utterance;
 
 pub use background::{BackgroundModel, RedactFn};
 pub use consolidation::{Consolidation, WRITE_PAGES, consolidate};
+pub use context_preface::context_preface;
 pub use edit::{
     PageEdit, PageEdited, PageLogEntry, add_note, change_page, page_diff, page_log, pages_citing, undo_change,
 };
@@ -64,7 +65,7 @@ pub use page::check_page_name;
 pub use page_set::{CORE_PAGE, Page, PageSet, PageVersion};
 pub use provenance::{SpeakerEvidence, Vocabulary, attribute_speaker};
 pub use quotation::find_quotation;
-pub use recall::{Finder, LexicalFinder, RecallHit, RecallPlace, RecallScope, recall};
+pub use recall::{RecallHit, RecallPlace, RecallScope, recall};
 pub use scope::{ScopeFn, ScopeKind, scope_of};
 pub use unextracted::{UnextractedCounter, extracted_through};
 pub use utterance::{Utterance, UtteranceReader, untrusted_recalls};

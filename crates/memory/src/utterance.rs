@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use longhaul_context::UserText;
 use longhaul_protocol::{
-    AttemptId, Block, Body, Image, Item, Record, Role, Seq, SessionRecord, Speaker, ToolFinished,
+    AttemptId, Block, Body, Item, Record, Role, Seq, SessionRecord, Speaker, ToolFinished, is_recall_tool,
+    with_picture_note,
 };
 
 use crate::provenance::Vocabulary;
@@ -19,8 +20,6 @@ const MAX_OUTPUT_BYTES: usize = 2_000;
 const MAX_ARGUMENT_BYTES: usize = 300;
 const MAX_QUESTION_BYTES: usize = 500;
 const MAX_NAME_CHARS: usize = 64;
-/// Tools that repeat what was said before or what memory holds.
-const RECALL_TOOL_PREFIXES: [&str; 2] = ["history_", "memory_"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Utterance {
@@ -207,20 +206,8 @@ fn untrusted_utterance(seq: Seq, who: String, all: &str) -> Utterance {
     Utterance { seq, speaker: Speaker::Untrusted, who, text, whole }
 }
 
-fn is_recall_tool(tool: &str) -> bool {
-    RECALL_TOOL_PREFIXES.iter().any(|family| tool.starts_with(family))
-}
-
 fn truncated(text: &str, most: usize) -> Cow<'_, str> {
     truncate_middle_lines(text, most, "")
-}
-
-fn with_picture_note(text: String, pictures: &[Image]) -> String {
-    match pictures.len() {
-        0 => text,
-        1 => format!("{text}\n[a picture]"),
-        many => format!("{text}\n[{many} pictures]"),
-    }
 }
 
 /// A tool name without characters that could look like something else. A model can call a tool anything.

@@ -61,3 +61,12 @@ pub enum Role {
 pub struct Image {
     pub data: BlobRef,
 }
+
+/// A text with a line that says how many pictures came with it, for readers that can't show them.
+pub fn with_picture_note(text: String, pictures: &[Image]) -> String {
+    match pictures.len() {
+        0 => text,
+        1 => format!("{text}\n[a picture]"),
+        many => format!("{text}\n[{many} pictures]"),
+    }
+}

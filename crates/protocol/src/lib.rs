@@ -60,7 +60,7 @@ pub use event::{Event, EventKind};
 pub use hash::Hash;
 pub use id::{AttemptId, CallId, InputId, OrderId, ParseError, QuestionId, SessionId, TaskId};
 pub use inbox::{InboxRecord, Input, JoinMode, Order, OrderKind};
-pub use item::{Image, Item, Role};
+pub use item::{Image, Item, Role, with_picture_note};
 pub use json_path::JsonPath;
 pub use memory::{
     ChangedBy, ExtractRecord, Extracted, ExtractedItem, ExtractedKind, ItemSource, MemoryRecord, PageChange,

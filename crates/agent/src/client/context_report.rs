@@ -10,7 +10,7 @@ use crate::config::Settings;
 use crate::session::state::State;
 use crate::turn::fallback::{max_answer_tokens, model_facts};
 use crate::worker::toolset::Toolset;
-use crate::{Config, Result, Runtime};
+use crate::{Config, Result};
 
 /// Records from the first of a compaction, within which its last one is: a compaction is one append.
 const MAX_COMPACTION_RECORDS: usize = 8;
@@ -47,7 +47,7 @@ pub(crate) struct PromptOverhead {
 
 impl PromptOverhead {
     /// Those of the current epoch; `None` before the first. Schemas that can't be read are estimated by their size.
-    async fn of_epoch(journal: &dyn Journal, state: &State) -> Option<Self> {
+    pub(crate) async fn of_epoch(journal: &dyn Journal, state: &State) -> Option<Self> {
         let epoch = state.epoch.as_ref()?;
         let schemas = journal.blob(epoch.tools.hash).await.ok();
         let schemas = schemas.and_then(|bytes| serde_json::from_slice::<Vec<ToolSchema>>(&bytes).ok());
@@ -115,17 +115,6 @@ pub async fn context_report(config: &Config, journal: &dyn Journal, state: &Stat
     });
     let overhead = PromptOverhead::of_epoch(journal, state).await.unwrap_or_default();
     ContextReport::new(state, &model, &facts, overhead, &config.settings)
-}
-
-impl Runtime {
-    /// How full a context is for the current model.
-    pub async fn context_report(&self, state: &State) -> ContextReport {
-        let (model, facts) = self.model().await;
-        let overhead = PromptOverhead::of_epoch(&*self.0.journal, state)
-            .await
-            .unwrap_or_else(|| PromptOverhead::of_toolset(&Toolset::new(&self.0, state)));
-        ContextReport::new(state, &model, &facts, overhead, &self.0.config.settings)
-    }
 }
 
 /// The last compaction of a session, if there was one.

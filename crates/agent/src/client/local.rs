@@ -12,18 +12,18 @@ use longhaul_protocol::{
 use super::request::{Request, RequestOutcome};
 use super::session::{Accepted, Settled, input_at};
 use super::watch::{Watched, Watcher};
-use crate::error::Elsewhere;
+use crate::Result;
 use crate::replay::load;
 use crate::runtime::Inner;
 use crate::runtime::slot::{AwaitedRequest, SessionSlot};
 use crate::session::state::State;
-use crate::{Error, Result};
+use crate::worker::{WorkerResult, WorkerStop};
 
 /// How often a settling session is checked while no event comes: another process may run it by now.
 const SETTLE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A session and the runtime that can run it. Its methods fail with `Error::Elsewhere` where another
-/// process runs it; [`super::Session`] then goes on there.
+/// A session and the runtime that can run it. Its methods stop with `HeldElsewhere` or `TakenOver` where
+/// another process runs it; [`super::Session`] then goes on there.
 #[derive(Clone)]
 pub(crate) struct LocalSession {
     pub(crate) runtime: Arc<Inner>,
@@ -51,12 +51,12 @@ impl LocalSession {
     }
 
     /// Wakes the worker and waits until it holds the session's lease.
-    pub(super) async fn wake(&self) -> Result<()> {
+    pub(super) async fn wake(&self) -> WorkerResult<()> {
         self.slot.wake_and_wait(&self.runtime).await
     }
 
     /// Has this process's worker carry out a request.
-    pub(super) async fn run(&self, request: &Request) -> Result<RequestOutcome> {
+    pub(super) async fn run(&self, request: &Request) -> WorkerResult<RequestOutcome> {
         let ended = match request {
             Request::Send(text) => self.send(text).await.map(Some),
             Request::Resume => self.resume().await,
@@ -68,7 +68,7 @@ impl LocalSession {
         ended.map(RequestOutcome::from)
     }
 
-    async fn send(&self, text: &str) -> Result<TurnEnded> {
+    async fn send(&self, text: &str) -> WorkerResult<TurnEnded> {
         let input =
             Input { id: InputId::generate(), text: text.to_owned(), images: vec![], mode: JoinMode::Join };
         check_size(&InboxRecord::Input(input.clone()).encode())?;
@@ -77,12 +77,11 @@ impl LocalSession {
         self.wake().await?;
         let outcome = self.slot.subscribe_outcome(AwaitedRequest::Input(input.id));
         self.put(input, None).await?;
-        match outcome.await.unwrap_or(Err(Error::Suspended)) {
-            Ok(ended) => ended.ok_or(Error::Suspended),
-            Err(Error::Elsewhere(Elsewhere::Held { key, holder })) => {
-                Err(Elsewhere::Accepted { key, holder }.into())
-            }
-            Err(error) => Err(error),
+        match outcome.await.unwrap_or(Err(WorkerStop::Suspended)) {
+            Ok(ended) => ended.ok_or(WorkerStop::Suspended),
+            // The input is in the inbox, and the other process answers it.
+            Err(WorkerStop::HeldElsewhere(error)) => Err(WorkerStop::TakenOver(error)),
+            Err(stop) => Err(stop),
         }
     }
 
@@ -122,7 +121,7 @@ impl LocalSession {
         }
     }
 
-    async fn continue_answer(&self) -> Result<Option<TurnEnded>> {
+    async fn continue_answer(&self) -> WorkerResult<Option<TurnEnded>> {
         let Some(id) = self.known_id().await? else { return Ok(None) };
         let holder = self.runtime.journal.holder(&StreamName::session(id)).await?;
         if holder.is_some_and(|holder| !holder.is_gone()) {
@@ -134,10 +133,10 @@ impl LocalSession {
         accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
         self.wake().await?;
         self.ring(id).await;
-        outcome.await.unwrap_or(Err(Error::Suspended))
+        outcome.await.unwrap_or(Err(WorkerStop::Suspended))
     }
 
-    async fn resume(&self) -> Result<Option<TurnEnded>> {
+    async fn resume(&self) -> WorkerResult<Option<TurnEnded>> {
         let Some(entry) = self.runtime.journal.session(self.key()).await? else { return Ok(None) };
         let before = self.state().await?;
         if !crate::session::Work::of(&before, entry.inbox_head, self.runtime.wake()).is_unfinished() {
@@ -148,7 +147,7 @@ impl LocalSession {
             // The turn may have ended before the worker saw the order.
             None => {
                 let turn = before.turn.map_or(before.turn_count.saturating_add(1), |turn| turn.number);
-                self.end_of(entry.id, turn, before.head).await
+                Ok(self.end_of(entry.id, turn, before.head).await?)
             }
         }
     }
@@ -168,17 +167,17 @@ impl LocalSession {
     }
 
     /// Puts an order into the inbox and waits for the turn that it concerns.
-    pub(super) async fn order(&self, kind: OrderKind) -> Result<Option<TurnEnded>> {
+    pub(super) async fn order(&self, kind: OrderKind) -> WorkerResult<Option<TurnEnded>> {
         let Some(id) = self.known_id().await? else { return Ok(None) };
         self.wake().await?;
         let order = Order { id: OrderId::generate(), kind };
         let outcome = self.slot.subscribe_outcome(AwaitedRequest::Order(order.id));
         accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
         self.ring(id).await;
-        outcome.await.unwrap_or(Err(Error::Suspended))
+        outcome.await.unwrap_or(Err(WorkerStop::Suspended))
     }
 
-    async fn compact(&self, focus: Option<String>) -> Result<RequestOutcome> {
+    async fn compact(&self, focus: Option<String>) -> WorkerResult<RequestOutcome> {
         let Some(id) = self.known_id().await? else { return Ok(RequestOutcome::Nothing) };
         self.wake().await?;
         let after = self.runtime.journal.head(&StreamName::session(id)).await?.seq;
@@ -187,8 +186,8 @@ impl LocalSession {
         let record = self.runtime.redactor.redact_record(InboxRecord::Order(order.clone()).encode());
         accept(&*self.runtime.journal, id, record).await?;
         self.ring(id).await;
-        ended.await.unwrap_or(Err(Error::Suspended))?;
-        self.compaction_of(id, order.id, after).await
+        ended.await.unwrap_or(Err(WorkerStop::Suspended))?;
+        Ok(self.compaction_of(id, order.id, after).await?)
     }
 
     /// What came of the compaction that an order asked for, by the records after `after`.
@@ -211,7 +210,7 @@ impl LocalSession {
     }
 
     /// Returns when no task runs, no task's end is about to begin a turn, and no turn is open; or when a question is open.
-    async fn settle(&self) -> Result<Settled> {
+    async fn settle(&self) -> WorkerResult<Settled> {
         let mut watcher = self.watch();
         let mut state = State::default();
         loop {
@@ -240,9 +239,9 @@ impl LocalSession {
             }
             let news = async {
                 loop {
-                    let watched = watcher.next().await.ok_or(Error::Suspended)?;
+                    let watched = watcher.next().await.ok_or(WorkerStop::Suspended)?;
                     if may_have_settled(&watched) {
-                        return Ok::<(), Error>(());
+                        return WorkerResult::Ok(());
                     }
                 }
             };

@@ -21,10 +21,10 @@ use super::remote::{RemoteSession, is_running};
 use super::request::{EventSink, PendingRequest, Request, RequestOutcome};
 use super::watch::Watcher;
 use crate::Redactor;
-use crate::error::Elsewhere;
 use crate::memory;
 use crate::replay::{load, load_through};
 use crate::session::state::State;
+use crate::worker::{WorkerResult, WorkerStop};
 use crate::{Error, Result};
 
 /// How soon a cancel is repeated that came before the input that it is about.
@@ -220,12 +220,11 @@ impl Session {
         loop {
             if let Link::Local(local) = &self.link {
                 match run_here(local, &request, sink.as_mut()).await {
-                    Err(Error::Elsewhere(Elsewhere::Held { .. })) => {}
+                    Ok(outcome) => return Ok(outcome),
+                    Err(WorkerStop::HeldElsewhere(_)) => {}
                     // It is in the inbox, and the process that runs the session takes it from there.
-                    Err(Error::Elsewhere(Elsewhere::Accepted { .. } | Elsewhere::TakenOver { .. })) => {
-                        request = request.after_handover();
-                    }
-                    done => return done,
+                    Err(WorkerStop::TakenOver(_)) => request = request.after_handover(),
+                    Err(stop) => return Err(stop.into_error()),
                 }
             }
             let Some(id) = self.known_id().await? else { return Ok(RequestOutcome::Nothing) };
@@ -321,13 +320,10 @@ impl Session {
     pub async fn cancel_within(&self, grace: Duration) -> Result<CancelOutcome> {
         let Some(id) = self.known_id().await? else { return Ok(CancelOutcome::NoTurn) };
         if let Link::Local(local) = &self.link {
-            match local.wake().await {
-                Ok(()) => {
-                    let ended = local.order(OrderKind::Cancel).await?;
-                    return Ok(ended.map_or(CancelOutcome::NoTurn, CancelOutcome::Ended));
-                }
-                Err(Error::Elsewhere(Elsewhere::Held { .. })) => {}
-                Err(error) => return Err(error),
+            match local.order(OrderKind::Cancel).await {
+                Ok(ended) => return Ok(ended.map_or(CancelOutcome::NoTurn, CancelOutcome::Ended)),
+                Err(WorkerStop::HeldElsewhere(_) | WorkerStop::TakenOver(_)) => {}
+                Err(stop) => return Err(stop.into_error()),
             }
         }
         cancel_turn(self.journal.clone(), self.key(), id, grace).await
@@ -463,9 +459,10 @@ impl Session {
         }
     }
 
-    /// Takes the session's lease: the worker records what became of tasks and watches those that run. An open turn goes on.
+    /// Takes the session's lease: the worker records what became of tasks and watches those that run. An open turn goes on. An error
+    /// if another process holds the lease.
     pub async fn wake(&self) -> Result<()> {
-        self.runtime_handle()?.wake().await
+        self.runtime_handle()?.wake().await.map_err(WorkerStop::into_error)
     }
 
     /// The ends of tasks that the model has not been told.
@@ -518,7 +515,7 @@ async fn run_here(
     local: &LocalSession,
     request: &Request,
     sink: Option<&mut EventSink<'_>>,
-) -> Result<RequestOutcome> {
+) -> WorkerResult<RequestOutcome> {
     let Some(EventSink { events, watcher, .. }) = sink else { return local.run(request).await };
     let watcher = watcher.get_or_insert_with(|| local.watch());
     let mut work = std::pin::pin!(local.run(request));

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use longhaul_context::{
-    FIRST_REQUEST_PIN, KeptWindow, WrittenSummary, changed_files_pin, estimate_bytes, estimate_items,
-    estimate_text, first_request_pin, is_task_notification, merge_summaries, render_pin, render_summary,
+    KeptWindow, WrittenSummary, changed_files_pin, estimate_bytes, estimate_items, estimate_text,
+    first_request_pin, is_task_notification, max_bytes_for, merge_summaries, render_pin, render_summary,
     render_tasks, render_todo, user_messages,
 };
 use longhaul_protocol::{
-    BlobRef, CompactDone, CompactedBy, EpochReason, EpochStarted, Item, Kept, Pin, Place, Role, Seq,
-    SessionRecord, Summary, SystemMessage, TextContent,
+    BlobRef, CompactDone, CompactedBy, EpochReason, EpochStarted, FIRST_REQUEST_PIN, Item, Kept, Pin, Place,
+    Role, Seq, SessionRecord, Summary, SystemMessage, TextContent,
 };
 
 use crate::compaction::plan::{CompactionTrigger, ContextLimits};
@@ -367,8 +367,7 @@ impl EpochDrafter<'_> {
 
 /// A pin with its text truncated to this many tokens. The stored pin keeps the whole text.
 fn truncate_pin(pin: &Pin, most: u64) -> Pin {
-    const BYTES_PER_TOKEN: u64 = 4;
-    let most = usize::try_from(most.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
+    let most = max_bytes_for(most);
     let mut text = pin.text.clone();
     if text.len() > most {
         text.truncate(text.floor_char_boundary(most));

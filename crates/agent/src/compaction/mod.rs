@@ -24,6 +24,7 @@ use longhaul_context::WrittenSummary;
 use longhaul_protocol::{CallId, CompactFailed, CompactStart, EpochReason, Seq, SessionRecord, Stubbed};
 use summarise::{SummaryOutcome, summarise};
 
+use crate::Error;
 use crate::compaction::plan::{CompactionChoice, CompactionTrigger, ContextLimits, SizeCheck};
 use crate::memory::memory_for_context;
 use crate::runtime::Inner;
@@ -35,7 +36,6 @@ use crate::turn::fallback::max_answer_tokens;
 use crate::turn::request::known_window;
 use crate::worker::toolset::Toolset;
 use crate::worker::{Worker, WorkerResult, WorkerStop, is_record_refused};
-use crate::{Error, Result};
 
 /// The reason of a compaction that a crash left open.
 const INTERRUPTED: &str = "interrupted";
@@ -141,7 +141,7 @@ async fn record_compact_failed(
     after: Vec<SessionRecord>,
 ) -> WorkerResult<()> {
     let result = match failed.tokens {
-        Some(_) => Err(Error::NotCompacted { reason: failed.reason.clone() }),
+        Some(_) => Err(Error::NotCompacted { reason: failed.reason.clone() }.into()),
         None => Ok(false),
     };
     let mut facts = vec![SessionRecord::CompactFailed(failed)];
@@ -183,7 +183,7 @@ pub fn plan_compaction(
     trigger: CompactionTrigger,
     written: Option<WrittenSummary>,
     keep: u64,
-) -> std::result::Result<Vec<SessionRecord>, String> {
+) -> Result<Vec<SessionRecord>, String> {
     let epoch = state.epoch.as_ref().ok_or("there is no epoch")?;
     // `compact_start` is not among the records that the compaction covers.
     let covered = state.head - u64::from(state.compaction.open_reason.is_some());
@@ -214,7 +214,7 @@ pub(crate) async fn compact_if_idle(
     runtime: &Arc<Inner>,
     slot: &Arc<SessionSlot>,
     state: &State,
-) -> Result<bool> {
+) -> WorkerResult<bool> {
     // The session's worker takes its lease for this, and its inbox. Only a hosting runtime may do that to a session that no client
     // has opened here.
     let was_opened_here = slot.id.get().is_some_and(|id| runtime.activity.was_used_here(*id));

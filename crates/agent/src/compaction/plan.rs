@@ -8,11 +8,11 @@ use longhaul_context::{
     CompactionThresholds, ContextBudget, ContextOutline, TokenCalibration, compaction_threshold,
     estimate_items, estimate_text,
 };
-use longhaul_protocol::{CallId, InputId, Item, JoinMode, Seq, SessionRecord};
+use longhaul_protocol::{CallId, InputId, Item, JoinMode, PendingInput, Seq, SessionRecord};
 
 use crate::config::{ContextSettings, Summary};
 use crate::session::decide::Policy;
-use crate::session::state::{PendingInput, State, TurnRequest};
+use crate::session::state::{State, TurnRequest};
 
 /// Failures in a row that open the circuit breaker.
 const BREAKER_FAILURES: u32 = 3;

@@ -25,6 +25,7 @@ use format::{default_layers, list_settings, parse_layer, put_project_layer, reso
 use longhaul_config::{ConfigError, Layer, Layers, Origin};
 pub use longhaul_config::{Origins, ResolvedSetting, TrustList, TrustState, TrustedFile, hide_url_password};
 use longhaul_keeper::Launcher;
+use longhaul_memory::{ScopeKind, scope_of};
 use longhaul_protocol::PrintablePath;
 pub use project::{DisallowedKey, ProjectFile, ProjectInstructions};
 pub use settings::*;
@@ -235,6 +236,21 @@ impl Config {
     pub fn announcement(&self) -> Option<String> {
         let added = self.project_instructions.as_ref()?;
         Some(format!("the instructions of {} are added after yours", added.file.printable()))
+    }
+
+    /// Whose memory a session with this key has that works in this folder, which is canonical.
+    pub fn memory_scope(&self, key: &str, work_dir: &Path) -> String {
+        let kind = match self.settings.memory.scope {
+            MemoryScope::Agent => ScopeKind::Agent,
+            MemoryScope::Project => ScopeKind::Project,
+            MemoryScope::Person => ScopeKind::Person,
+        };
+        scope_of(kind, &self.settings.agent.name, key, work_dir)
+    }
+
+    /// Where the pages of a scope are mirrored.
+    pub fn mirror_of(&self, scope: &str) -> PathBuf {
+        self.home.join("memory").join(scope)
     }
 }
 

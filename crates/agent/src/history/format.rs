@@ -1,6 +1,6 @@
 use longhaul_protocol::{
-    At, Block, Image, Item, Order, OrderKind, Outcome, Role, SessionRecord, SystemMessage, TaskEnded,
-    ToolFinished, TurnEnded,
+    At, Block, Item, Order, OrderKind, Outcome, Role, SessionRecord, SystemMessage, TaskEnded, ToolFinished,
+    TurnEnded, with_picture_note,
 };
 
 use super::reader::BlockStatus;
@@ -18,7 +18,9 @@ impl RecordView {
     /// None for a record that is bookkeeping or repeats another.
     pub(super) fn of(fact: SessionRecord) -> Option<Self> {
         let (who, text) = match fact {
-            SessionRecord::InputTaken(input) => ("user".to_owned(), with_pictures(input.text, &input.images)),
+            SessionRecord::InputTaken(input) => {
+                ("user".to_owned(), with_picture_note(input.text, &input.images))
+            }
             SessionRecord::Block(Block { item, .. }) => item_view(item),
             SessionRecord::ToolFinished(finished) => result_view(finished),
             SessionRecord::TaskStarted(task) => {
@@ -74,7 +76,9 @@ fn item_view(item: Item) -> (String, String) {
         Item::Text { role: Role::System, text } => ("message of the runtime".to_owned(), text),
         Item::Reasoning { text, .. } => ("assistant, thinking".to_owned(), text),
         Item::ToolCall { name, arguments, .. } => (format!("call of {}", to_single_line(&name)), arguments),
-        Item::ToolResult { content, images, .. } => ("result".to_owned(), with_pictures(content, &images)),
+        Item::ToolResult { content, images, .. } => {
+            ("result".to_owned(), with_picture_note(content, &images))
+        }
         Item::Image(_) => ("picture".to_owned(), String::new()),
         Item::Note { text } => ("note".to_owned(), text),
     }
@@ -89,7 +93,7 @@ fn result_view(finished: ToolFinished) -> (String, String) {
     if whole.is_some() {
         who += &format!(" (head and tail; read_file with the path \"output:{call}\" reads the whole)");
     }
-    (who, with_pictures(content, &images))
+    (who, with_picture_note(content, &images))
 }
 
 fn task_end_view(ended: TaskEnded) -> (String, String) {
@@ -127,14 +131,6 @@ fn turn_end_view(ended: TurnEnded) -> Option<(String, String)> {
         Outcome::Limit => "a limit was reached",
     };
     Some((format!("turn {} ended: {how}", ended.turn), ended.error.unwrap_or_default()))
-}
-
-fn with_pictures(text: String, pictures: &[Image]) -> String {
-    match pictures.len() {
-        0 => text,
-        1 => format!("{text}\n[a picture]"),
-        many => format!("{text}\n[{many} pictures]"),
-    }
 }
 
 /// A name that a model made up can't begin a line of its own.

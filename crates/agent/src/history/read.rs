@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use longhaul_journal::{Journal, Result};
-use longhaul_protocol::{Body, Effect, Record, Seq, SessionRecord};
+use longhaul_protocol::{Body, Effect, HISTORY_READ, Record, Seq, SessionRecord};
 use longhaul_tools::{
     OutputLimit, PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments, schema_of,
 };
@@ -45,7 +45,7 @@ impl HistoryRead {
 
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "history_read",
+        name: HISTORY_READ,
         description: "Shows records of this session word for word, by the numbers that history_search gives.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use longhaul_journal::{Journal, MatchMode, Result, SearchHit, SearchQuery};
-use longhaul_protocol::{Block, Effect, Item, Seq, SessionRecord};
+use longhaul_protocol::{Block, Effect, HISTORY_SEARCH, Item, Seq, SessionRecord};
 use longhaul_tools::{
     PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments, schema_of,
 };
@@ -45,7 +45,7 @@ impl HistorySearch {
 
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "history_search",
+        name: HISTORY_SEARCH,
         description: "Finds records of this session by words, also what was compacted out of the context.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),

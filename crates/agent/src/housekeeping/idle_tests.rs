@@ -17,7 +17,7 @@ use super::super::activity::ClockReading;
 use super::super::scheduler::{EXTRACT_WITHIN, SessionJobFn, SessionJobFuture};
 use super::super::session_check::{Idleness, idleness};
 use super::*;
-use crate::error::Elsewhere;
+use crate::worker::WorkerStop;
 use crate::{Config, Runtime, RuntimeBuilder, Session, Watched, Watcher};
 
 const INTERVAL: Duration = Duration::from_millis(5);
@@ -92,7 +92,7 @@ fn never() -> SessionJobFuture<'static> {
 }
 
 fn failure() -> SessionJobFuture<'static> {
-    Box::pin(async { Err(Error::NotSaved { reason: "made up".to_owned() }) })
+    Box::pin(async { Err(Error::NotSaved { reason: "made up".to_owned() }.into()) })
 }
 
 async fn start(runtime: &Runtime, jobs: &Arc<[SessionJob]>) {
@@ -458,10 +458,8 @@ async fn a_job_that_finds_that_another_has_the_session_has_not_failed() {
     let home = tempfile::tempdir().unwrap();
     let runtime = open(&home).await;
     talked(&runtime, ["a"]).await;
-    let (jobs, mut calls) = job(|key| {
-        let (key, by) = (key.to_owned(), String::new());
-        Box::pin(async move { Err(Elsewhere::TakenOver { key, by }.into()) })
-    });
+    let (jobs, mut calls) =
+        job(|_| Box::pin(async { Err(WorkerStop::TakenOver(longhaul_journal::Error::Closed)) }));
     let mut watcher = runtime.watch();
 
     start(&runtime, &jobs).await;

@@ -25,12 +25,12 @@ use super::activity::ClockReading;
 use super::backoff::Backoff;
 use super::session_check::{CheckResult, Idleness, StreamHeads, idleness, run_after_turn, run_session_jobs};
 use super::{cleanup, retention};
-use crate::Result as AgentResult;
 use crate::compaction::compact_if_idle;
 use crate::memory::{consolidate_if_due, extract_if_idle};
 use crate::runtime::slot::SessionSlot;
 use crate::runtime::{Inner, lock};
 use crate::session::state::State;
+use crate::worker::WorkerResult;
 
 /// Sessions that are checked in parallel: each may wait for a model, and none of that is urgent.
 const MAX_PARALLEL_CHECKS: usize = 4;
@@ -55,14 +55,16 @@ pub(crate) struct SessionJob {
 pub(super) type SessionJobFn = Box<
     dyn for<'a> Fn(&'a Arc<Inner>, &'a Arc<SessionSlot>, &'a State) -> SessionJobFuture<'a> + Send + Sync,
 >;
-pub(super) type SessionJobFuture<'a> = Pin<Box<dyn Future<Output = AgentResult<bool>> + Send + 'a>>;
+pub(super) type SessionJobFuture<'a> = Pin<Box<dyn Future<Output = WorkerResult<bool>> + Send + 'a>>;
 
 /// The jobs of idle sessions, in this order. Each gets the state from before the first of them.
 pub(crate) fn session_jobs() -> Arc<[SessionJob]> {
     let compact: SessionJobFn =
         Box::new(|runtime, slot, state| Box::pin(compact_if_idle(runtime, slot, state)));
-    let extract: SessionJobFn = Box::new(|runtime, slot, _| Box::pin(extract_if_idle(runtime, slot)));
-    let consolidate: SessionJobFn = Box::new(|runtime, slot, _| Box::pin(consolidate_if_due(runtime, slot)));
+    let extract: SessionJobFn =
+        Box::new(|runtime, slot, _| Box::pin(async move { Ok(extract_if_idle(runtime, slot).await?) }));
+    let consolidate: SessionJobFn =
+        Box::new(|runtime, slot, _| Box::pin(async move { Ok(consolidate_if_due(runtime, slot).await?) }));
     Arc::new([
         SessionJob { within: COMPACT_WITHIN, run: compact },
         SessionJob { within: EXTRACT_WITHIN, run: extract },

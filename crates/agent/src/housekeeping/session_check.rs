@@ -8,11 +8,12 @@ use longhaul_protocol::{Seq, SessionId, StreamName};
 
 use super::activity::{ClockReading, is_idle};
 use super::scheduler::{EXTRACT_WITHIN, SessionJob};
+use crate::Error;
 use crate::memory::check_after_turn;
 use crate::replay::load;
 use crate::runtime::Inner;
 use crate::session::work::Work;
-use crate::{Error, Result};
+use crate::worker::{WorkerResult, WorkerStop};
 
 /// The heads of a session's stream and of its inbox. While they stay, nothing is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,13 +37,12 @@ pub(super) enum CheckResult {
     Failed(Error),
 }
 
-impl From<Error> for CheckResult {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Elsewhere(_) | Error::Suspended | Error::Memory(longhaul_memory::Error::Held { .. }) => {
-                Self::Busy
-            }
-            error => Self::Failed(error),
+impl From<WorkerStop> for CheckResult {
+    fn from(stop: WorkerStop) -> Self {
+        match stop {
+            WorkerStop::Failed(Error::Memory(longhaul_memory::Error::Held { .. })) => Self::Busy,
+            WorkerStop::Failed(error) => Self::Failed(error),
+            WorkerStop::Suspended | WorkerStop::HeldElsewhere(_) | WorkerStop::TakenOver(_) => Self::Busy,
         }
     }
 }
@@ -85,11 +85,11 @@ pub(super) async fn run_after_turn(runtime: Arc<Inner>, id: SessionId, key: Stri
     match check_after_turn(&runtime, &slot, id).await {
         // There may be more to do once the session is idle.
         Ok(()) => CheckResult::Busy,
-        Err(error) => error.into(),
+        Err(error) => WorkerStop::from(error).into(),
     }
 }
 
-async fn run_jobs(runtime: &Arc<Inner>, jobs: &[SessionJob], id: SessionId) -> Result<CheckResult> {
+async fn run_jobs(runtime: &Arc<Inner>, jobs: &[SessionJob], id: SessionId) -> WorkerResult<CheckResult> {
     let Some(entry) = runtime.journal.session_with_id(id).await? else { return Ok(CheckResult::Busy) };
     let clock = ClockReading::now();
     if idleness(runtime, &entry, clock) != Idleness::Idle {

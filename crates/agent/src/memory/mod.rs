@@ -29,12 +29,12 @@ mod single_flight;
 mod tools;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use longhaul_journal::Journal;
-use longhaul_memory::{Extraction, PageEdited, PageSet, ScopeKind, UnextractedCounter, scope_of};
+use longhaul_memory::{Extraction, PageEdited, PageSet, UnextractedCounter};
 use longhaul_protocol::{Seq, SessionId, Speaker};
 use tokio::sync::oneshot;
 
@@ -47,11 +47,12 @@ use single_flight::SingleFlight;
 pub(crate) use tools::memory_abouts;
 pub(crate) use tools::{NoteHooks, PagesChangedFn, memory_tools};
 
-use crate::config::MemoryScope;
-use crate::runtime::Inner;
 use crate::runtime::slot::SessionSlot;
+use crate::runtime::{Inner, lock};
 use crate::{Config, Error, Result};
 
+/// Books kept in memory. Where memory is a person's, there may be one for each session.
+const MAX_CACHED_BOOKS: usize = 16;
 /// How often to check whether another process has finished with the session.
 const HELD_RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -98,22 +99,23 @@ impl Memory {
             runtime.spawn(async move { jobs::pages_changed(&inner, &scope, &pages).await });
         })
     }
-}
 
-impl Config {
-    /// Whose memory a session with this key has that works in this folder, which is canonical.
-    pub fn memory_scope(&self, key: &str, work_dir: &Path) -> String {
-        let kind = match self.settings.memory.scope {
-            MemoryScope::Agent => ScopeKind::Agent,
-            MemoryScope::Project => ScopeKind::Project,
-            MemoryScope::Person => ScopeKind::Person,
+    /// The pages of a scope as they are now.
+    async fn book(&self, runtime: &Inner, scope: &str) -> Result<PageSet> {
+        let known = lock(&self.books).get(scope).cloned();
+        let book = match known {
+            Some(mut book) => {
+                book.catch_up(&*runtime.journal).await?;
+                book
+            }
+            None => PageSet::load(&*runtime.journal, scope).await?,
         };
-        scope_of(kind, &self.settings.agent.name, key, work_dir)
-    }
-
-    /// Where the pages of a scope are mirrored.
-    pub fn mirror_of(&self, scope: &str) -> PathBuf {
-        self.home.join("memory").join(scope)
+        let mut books = lock(&self.books);
+        if books.len() >= MAX_CACHED_BOOKS {
+            books.clear();
+        }
+        books.insert(scope.to_owned(), book.clone());
+        Ok(book)
     }
 }
 

@@ -20,6 +20,7 @@ use longhaul_tools::{ApprovalPolicy, Redact, Tool};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::client::context_report::{ContextReport, PromptOverhead};
 use crate::client::follow::serve_followers;
 use crate::client::local::LocalSession;
 use crate::client::session::Session;
@@ -32,10 +33,12 @@ use crate::housekeeping::retention::{self, Mode, Pruning};
 use crate::housekeeping::{cleanup, scheduler};
 use crate::memory::Memory;
 use crate::runtime::slot::SessionSlot;
+use crate::session::state::State;
 use crate::turn::budget::SpendLedger;
 use crate::turn::fallback::{ModelChain, open_model};
+use crate::worker::WorkerStop;
 use crate::worker::task_monitor::TaskMonitor;
-use crate::worker::toolset::FolderToolsCache;
+use crate::worker::toolset::{FolderToolsCache, Toolset};
 use crate::{Config, Error, Result};
 use longhaul_redact::Redactor;
 
@@ -216,6 +219,15 @@ impl Runtime {
         (model.name().to_owned(), model.capabilities().await)
     }
 
+    /// How full a context is for the current model.
+    pub async fn context_report(&self, state: &State) -> ContextReport {
+        let (model, facts) = self.model().await;
+        let overhead = PromptOverhead::of_epoch(&*self.0.journal, state)
+            .await
+            .unwrap_or_else(|| PromptOverhead::of_toolset(&Toolset::new(&self.0, state)));
+        ContextReport::new(state, &model, &facts, overhead, &self.0.config.settings)
+    }
+
     /// The session with this key. Looking at it stores nothing; it begins with its first input.
     pub async fn session(&self, key: &str) -> Result<Session> {
         let mut known = self.0.journal.session(key).await?.map(|entry| entry.id);
@@ -258,7 +270,7 @@ impl Runtime {
         }
         for slot in self.0.all_sessions() {
             // Callers that wait for an aborted worker get an error.
-            slot.remove_worker(&Error::Suspended);
+            slot.remove_worker(&WorkerStop::Suspended);
             slot.hub.close();
         }
         self.0.all_sessions_hub.close();

@@ -7,11 +7,12 @@ use longhaul_journal::{Lease, name_session};
 use longhaul_protocol::{Event, EventKind, InputId, OrderId, SessionId, TaskId, TaskNews, TurnEnded};
 use tokio::sync::{Notify, OnceCell, oneshot};
 
+use crate::Result;
 use crate::client::watch::EventHub;
 use crate::clock::now;
 use crate::runtime::{Inner, lock};
 use crate::session::state::State;
-use crate::{Error, Result, worker};
+use crate::worker::{self, WorkerResult, WorkerStop};
 
 /// One session in memory.
 pub(crate) struct SessionSlot {
@@ -35,7 +36,7 @@ struct SlotState {
     wake_requested: bool,
     /// A lease that could not be released.
     unreleased_lease: Option<Lease>,
-    awaiting_worker: Vec<oneshot::Sender<Result<()>>>,
+    awaiting_worker: Vec<oneshot::Sender<WorkerResult<()>>>,
     outcome_waiters: Vec<OutcomeWaiter>,
     /// Tasks that have ended, or whose end the worker should check.
     ended_tasks: Vec<TaskId>,
@@ -44,7 +45,7 @@ struct SlotState {
     /// Callers that wait until the session is released. Dropping a sender tells its caller.
     release_waiters: Vec<oneshot::Sender<()>>,
     /// Callers that wait for the work that is done while the session is idle.
-    idle_work_waiters: Vec<oneshot::Sender<Result<bool>>>,
+    idle_work_waiters: Vec<oneshot::Sender<WorkerResult<bool>>>,
 }
 
 #[derive(Default, PartialEq, Eq)]
@@ -61,7 +62,7 @@ struct OutcomeWaiter {
     request: AwaitedRequest,
     /// The worker has taken the request from the inbox.
     is_taken: bool,
-    sender: oneshot::Sender<Result<Option<TurnEnded>>>,
+    sender: oneshot::Sender<WorkerResult<Option<TurnEnded>>>,
 }
 
 /// A request whose outcome a caller waits for.
@@ -114,7 +115,7 @@ impl SessionSlot {
                 state.worker = WorkerState::Starting;
                 drop(state);
                 if !runtime.spawn(worker::run(runtime.clone(), self.clone())) {
-                    self.remove_worker(&Error::Suspended);
+                    self.remove_worker(&WorkerStop::Suspended);
                 }
             }
             WorkerState::Starting | WorkerState::Running | WorkerState::Leaving => {
@@ -124,7 +125,7 @@ impl SessionSlot {
     }
 
     /// Wakes the worker and waits until it holds the session's lease.
-    pub(crate) async fn wake_and_wait(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<()> {
+    pub(crate) async fn wake_and_wait(self: &Arc<Self>, runtime: &Arc<Inner>) -> WorkerResult<()> {
         self.ensure_id(runtime).await?;
         let (sender, receiver) = oneshot::channel();
         {
@@ -135,7 +136,7 @@ impl SessionSlot {
             state.awaiting_worker.push(sender);
         }
         self.wake(runtime);
-        receiver.await.unwrap_or(Err(Error::Suspended))
+        receiver.await.unwrap_or(Err(WorkerStop::Suspended))
     }
 
     pub(crate) fn has_worker(&self) -> bool {
@@ -203,8 +204,8 @@ impl SessionSlot {
         !state.release_waiters.is_empty()
     }
 
-    /// The worker has stopped with an error: every waiting caller gets it.
-    pub(crate) fn remove_worker(&self, error: &Error) {
+    /// The worker has stopped before its time: every waiting caller is told why.
+    pub(crate) fn remove_worker(&self, stop: &WorkerStop) {
         let (awaiting_worker, outcomes, idle_work) = {
             let mut state = self.state();
             state.worker = WorkerState::Absent;
@@ -214,13 +215,13 @@ impl SessionSlot {
             (awaiting_worker, outcomes, std::mem::take(&mut state.idle_work_waiters))
         };
         for sender in idle_work {
-            let _ = sender.send(Err(error.clone()));
+            let _ = sender.send(Err(stop.clone()));
         }
         for sender in awaiting_worker {
-            let _ = sender.send(Err(error.clone()));
+            let _ = sender.send(Err(stop.clone()));
         }
         for waiter in outcomes {
-            let _ = waiter.sender.send(Err(error.clone()));
+            let _ = waiter.sender.send(Err(stop.clone()));
         }
     }
 
@@ -228,7 +229,7 @@ impl SessionSlot {
     pub(crate) fn subscribe_outcome(
         &self,
         request: AwaitedRequest,
-    ) -> oneshot::Receiver<Result<Option<TurnEnded>>> {
+    ) -> oneshot::Receiver<WorkerResult<Option<TurnEnded>>> {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
         state.outcome_waiters.retain(|waiter| !waiter.sender.is_closed());
@@ -275,12 +276,12 @@ impl SessionSlot {
     }
 
     /// Has the worker do what is due while the session is idle. `false` if nothing was.
-    pub(crate) async fn run_idle_work(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<bool> {
+    pub(crate) async fn run_idle_work(self: &Arc<Self>, runtime: &Arc<Inner>) -> WorkerResult<bool> {
         self.wake_and_wait(runtime).await?;
         let (sender, receiver) = oneshot::channel();
         self.state().idle_work_waiters.push(sender);
         self.wake(runtime);
-        receiver.await.unwrap_or(Err(Error::Suspended))
+        receiver.await.unwrap_or(Err(WorkerStop::Suspended))
     }
 
     pub(crate) fn is_idle_work_requested(&self) -> bool {
@@ -290,7 +291,7 @@ impl SessionSlot {
     }
 
     /// Reports the result of idle work: whether there was any.
-    pub(crate) fn report_idle_work(&self, result: &Result<bool>) {
+    pub(crate) fn report_idle_work(&self, result: &WorkerResult<bool>) {
         let waiters = std::mem::take(&mut self.state().idle_work_waiters);
         for sender in waiters {
             let _ = sender.send(result.clone());
@@ -303,15 +304,15 @@ impl SessionSlot {
         self.notify_waiters(|waiter| waiter.is_taken && is_compaction(waiter), || Ok(None));
     }
 
-    /// Reports an error to every caller that waits for an outcome.
-    pub(crate) fn fail_waiters(&self, error: &Error) {
-        self.notify_waiters(|_| true, || Err(error.clone()));
+    /// Tells every caller that waits for an outcome why there is none.
+    pub(crate) fn fail_waiters(&self, stop: &WorkerStop) {
+        self.notify_waiters(|_| true, || Err(stop.clone()));
     }
 
     fn notify_waiters(
         &self,
         filter: impl Fn(&OutcomeWaiter) -> bool,
-        outcome: impl Fn() -> Result<Option<TurnEnded>>,
+        outcome: impl Fn() -> WorkerResult<Option<TurnEnded>>,
     ) {
         let waiters: Vec<OutcomeWaiter> =
             self.state().outcome_waiters.extract_if(.., |waiter| filter(waiter)).collect();

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use longhaul_context::TokenCalibration;
 use longhaul_protocol::{
-    Carried, CarriedCounting, CarriedOutput, EpochStarted, FileSeen, Item, OpenTurn, Seq, WaitingInput,
+    Carried, CarriedCounting, CarriedOutput, EpochStarted, FileSeen, Item, OpenTurn, Seq,
 };
 
 use crate::compaction::plan::Compaction;
 use crate::session::repeats::RepeatDetector;
-use crate::session::state::{Epoch, PendingInput, State, TokenCounting, TruncatedPrompt, Turn, TurnRequest};
+use crate::session::state::{Epoch, State, TokenCounting, TruncatedPrompt, Turn, TurnRequest};
 use crate::session::tasks::SessionTasks;
 
 /// Known files that an epoch carries over.
@@ -44,7 +44,7 @@ pub(crate) fn carry_over<'a>(
     outputs.sort_by_key(|output| output.call);
     Carried {
         turn: state.turn.as_ref().map(carry_turn),
-        waiting: state.pending_inputs.iter().map(carry_input).collect(),
+        waiting: state.pending_inputs.clone(),
         again: state.turn_request.map(|again| match again {
             TurnRequest::Retry => RETRY.to_owned(),
             TurnRequest::Continue => CONTINUE.to_owned(),
@@ -115,7 +115,7 @@ pub(crate) fn new_epoch_state(state: &State, began: Seq, epoch: EpochStarted) ->
         },
         answer_count: carried.answers,
         request_turn: carried.asked_in,
-        pending_inputs: carried.waiting.into_iter().map(restore_input).collect(),
+        pending_inputs: carried.waiting,
         turn: carried.turn.map(restore_turn),
         todo: epoch.todo,
         known_files: Arc::new(carried.seen.into_iter().map(|seen| (seen.path, seen.hash)).collect()),
@@ -192,16 +192,6 @@ fn restore_turn(open: OpenTurn) -> Turn {
         results_in_context: open.answered,
         ..Turn::default()
     }
-}
-
-fn carry_input(input: &PendingInput) -> WaitingInput {
-    let PendingInput { id, mode, text, images, cancelled, taken } = input.clone();
-    WaitingInput { id, mode, text, images, cancelled, taken }
-}
-
-fn restore_input(waiting: WaitingInput) -> PendingInput {
-    let WaitingInput { id, mode, text, images, cancelled, taken } = waiting;
-    PendingInput { id, mode, text, images, cancelled, taken }
 }
 
 fn carry_counting(counting: &TokenCounting) -> CarriedCounting {

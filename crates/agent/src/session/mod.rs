@@ -22,8 +22,8 @@ pub use events::event_of;
 pub use longhaul_context::{CompactionThresholds, ContextBreakdown, ContextBudget};
 pub use repeats::RepeatDetector;
 pub use state::{
-    Attempt, CallState, Epoch, PendingInput, ProviderCount, SessionCreation, State, TokenCounting,
-    TruncatedPrompt, Turn, TurnRequest,
+    Attempt, CallState, Epoch, ProviderCount, SessionCreation, State, TokenCounting, TruncatedPrompt, Turn,
+    TurnRequest,
 };
-pub use tasks::{EndNotice, SessionTasks, TaskStall, TaskState};
+pub use tasks::{EndNotice, SessionTasks, TaskState};
 pub use work::Work;

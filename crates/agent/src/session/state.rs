@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use longhaul_context::{TokenCalibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
-    At, AttemptId, BlobRef, Block, CallId, DecodeError, Effect, Hash, Image, InputId, Item, JoinMode,
-    Outcome, Pin, Place, Question, QuestionId, Record, Role, Seq, Summary, Todo, ToolStarted,
+    At, AttemptId, BlobRef, Block, CallId, DecodeError, Effect, Hash, Item, JoinMode, Outcome, PendingInput,
+    Pin, Place, Question, QuestionId, Record, Role, Seq, Summary, Todo, ToolStarted,
 };
 
 use crate::compaction::plan::Compaction;
@@ -141,23 +141,6 @@ pub struct Epoch {
     pub system: BlobRef,
     /// The tools' schemas.
     pub tools: BlobRef,
-}
-
-/// An input that was taken from the inbox and that the model has not seen yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PendingInput {
-    /// The input.
-    pub id: InputId,
-    /// Whether it joins the open turn, waits for the next one, or interrupts.
-    pub mode: JoinMode,
-    /// Its text.
-    pub text: String,
-    /// Its images.
-    pub images: Vec<Image>,
-    /// The user cancelled it before its turn began.
-    pub cancelled: bool,
-    /// The record that took it.
-    pub taken: Seq,
 }
 
 /// The open turn.

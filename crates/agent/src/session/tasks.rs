@@ -2,7 +2,7 @@
 
 use longhaul_context::{running_tasks_note, task_notification};
 use longhaul_protocol::{
-    CarriedStall, CarriedTask, EndedTask, Note, Notification, SessionRecord, TaskEnded, TaskId, TaskNews,
+    CarriedTask, EndedTask, Note, Notification, SessionRecord, TaskEnded, TaskId, TaskNews, TaskStall,
     TaskStarted, TaskStatus,
 };
 use longhaul_tools::SessionTask;
@@ -47,17 +47,6 @@ pub enum EndNotice {
     Sent,
     /// It was killed on purpose, so no notification is needed.
     NotNeeded,
-}
-
-/// A task that is silent after what looks like a question.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskStall {
-    /// Bytes that it had printed.
-    pub printed_bytes: u64,
-    /// The note to the model.
-    pub text: String,
-    /// Whether the model has read the note.
-    pub is_announced: bool,
 }
 
 impl TaskState {
@@ -184,11 +173,7 @@ impl SessionTasks {
             task_id: task.id(),
             unneeded: task.end_notice == EndNotice::NotNeeded,
             news: task.known_to_model,
-            waiting: task.stall.clone().map(|stall| CarriedStall {
-                printed: stall.printed_bytes,
-                text: stall.text,
-                is_told: stall.is_announced,
-            }),
+            waiting: task.stall.clone(),
             is_to_end: task.kill_requested,
         });
         known
@@ -213,11 +198,7 @@ impl SessionTasks {
             let Some(task) = tasks.get_mut(carried.task_id) else { continue };
             task.known_to_model = carried.news;
             task.kill_requested = carried.is_to_end;
-            task.stall = carried.waiting.map(|stall| TaskStall {
-                printed_bytes: stall.printed,
-                text: stall.text,
-                is_announced: stall.is_told,
-            });
+            task.stall = carried.waiting;
             if carried.unneeded {
                 task.end_notice = EndNotice::NotNeeded;
             }

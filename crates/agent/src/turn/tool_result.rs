@@ -1,6 +1,7 @@
 //! Recording the result of a tool call: secrets are redacted, and a long output is truncated to its head and tail. The whole
 //! output is kept as a blob, which `read_file` of `output:<call id>` reads.
 
+use longhaul_context::max_bytes_for;
 use longhaul_journal::Blob;
 use longhaul_protocol::{BlobRef, CallId, Image, SessionRecord, ToolFinished};
 use longhaul_tools::{OutputLimit, ToolOutcome, truncate_output};
@@ -9,8 +10,7 @@ use crate::turn::request::effective_window;
 use crate::worker::{Worker, WorkerResult};
 
 /// One result takes at most this fraction of the context window: one part in so many.
-const MAX_OUTPUT_SHARE: u64 = 20;
-const BYTES_PER_TOKEN: u64 = 4;
+const MAX_OUTPUT_SHARE: usize = 20;
 /// Bytes of an output to keep as a blob.
 const MAX_WHOLE_OUTPUT_BYTES: usize = 16 << 20;
 
@@ -54,10 +54,8 @@ pub(super) async fn record_result(
 /// The size limit of one result: the default, or a share of a small context window.
 pub(super) fn output_cap(window: Option<u64>) -> OutputLimit {
     let default = OutputLimit::default();
-    let share = window.map(|tokens| tokens.saturating_mul(BYTES_PER_TOKEN) / MAX_OUTPUT_SHARE);
-    let bytes = share
-        .and_then(|share| usize::try_from(share).ok())
-        .map_or(default.bytes, |share| share.min(default.bytes));
+    let share = window.map_or(usize::MAX, |tokens| max_bytes_for(tokens) / MAX_OUTPUT_SHARE);
+    let bytes = share.min(default.bytes);
     OutputLimit { bytes, ..default }
 }
 

@@ -97,7 +97,7 @@ impl SessionLog {
         self.delay_reason = Some(format!("what happened could not be saved for a while: {reason}"));
         let (code, text) = ("not_saved".to_owned(), format!("not saved: {reason}"));
         self.show(EventKind::Warning { code, text });
-        self.slot.fail_waiters(&Error::NotSaved { reason });
+        self.slot.fail_waiters(&Error::NotSaved { reason }.into());
         let mut suspension = self.runtime.suspension();
         let mut delay = FIRST_RETRY_DELAY;
         loop {

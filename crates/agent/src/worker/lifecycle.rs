@@ -10,7 +10,6 @@ use longhaul_journal::{Error as JournalError, Lease};
 use longhaul_protocol::{EventKind, SessionId, StreamName};
 
 use crate::Error;
-use crate::error::Elsewhere;
 use crate::runtime::Inner;
 use crate::runtime::slot::SessionSlot;
 use crate::worker::commit::{FIRST_RETRY_DELAY, MAX_RETRY_DELAY};
@@ -22,24 +21,26 @@ pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<SessionSlot>) {
     let mut must_end = None;
     let mut delay = FIRST_RETRY_DELAY;
     loop {
-        let error = match run_with_lease(&runtime, &slot, must_end.take()).await {
+        let stop = match run_with_lease(&runtime, &slot, must_end.take()).await {
             // The lease is free only now: another process that sees no worker here can take it.
             Ok(()) if slot.try_remove_worker() => {
                 runtime.worker_backoff.clear(&slot);
                 return;
             }
             Ok(()) => continue,
-            Err(WorkerStop::Suspended) => Error::Suspended,
-            Err(WorkerStop::Failed(error)) => name_new_holder(error, &slot.key),
+            Err(WorkerStop::Failed(Error::Journal(error @ JournalError::Fenced { .. }))) => {
+                WorkerStop::TakenOver(error)
+            }
+            Err(stop) => stop,
         };
         // Watchers are told even if no caller waits for an outcome.
-        if !matches!(error, Error::Suspended | Error::Elsewhere(Elsewhere::Held { .. })) {
-            let warning = EventKind::Warning { code: "session_stopped".to_owned(), text: error.to_string() };
+        if let Some(text) = describe_stop(&stop, &slot.key) {
+            let warning = EventKind::Warning { code: "session_stopped".to_owned(), text };
             slot.show(&slot.live_event(None, warning));
         }
-        match &error {
+        match &stop {
             // A passing failure: retry with back-off, so that accepted inputs don't wait for the next wake.
-            Error::Journal(error) if error.may_pass() => {
+            WorkerStop::Failed(Error::Journal(error)) if error.may_pass() => {
                 tokio::select! {
                     _ = suspension.wait_for(|suspended| *suspended) => {}
                     () = tokio::time::sleep(delay) => {
@@ -49,24 +50,28 @@ pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<SessionSlot>) {
                 }
             }
             // This turn would fail again: retry once, only to end it.
-            Error::Worker { reason, .. } if runtime.worker_backoff.record_failure(&slot) == 1 => {
+            WorkerStop::Failed(Error::Worker { reason, .. })
+                if runtime.worker_backoff.record_failure(&slot) == 1 =>
+            {
                 must_end = Some(reason.clone());
                 continue;
             }
             _ => {}
         }
-        slot.remove_worker(&error);
+        slot.remove_worker(&stop);
         return;
     }
 }
 
-fn name_new_holder(error: Error, key: &str) -> Error {
-    match error {
-        Error::Journal(JournalError::Fenced { holder, .. }) => {
-            let by = holder.map(|holder| format!(" by {holder}")).unwrap_or_default();
-            Elsewhere::TakenOver { key: key.to_owned(), by }.into()
+/// What watchers are told, unless the stop is part of normal operation.
+fn describe_stop(stop: &WorkerStop, key: &str) -> Option<String> {
+    match stop {
+        WorkerStop::Suspended | WorkerStop::HeldElsewhere(_) => None,
+        WorkerStop::TakenOver(JournalError::Fenced { holder: Some(holder), .. }) => {
+            Some(format!("{key} was taken over by {holder}; it goes on there"))
         }
-        error => error,
+        WorkerStop::TakenOver(_) => Some(format!("{key} was taken over; it goes on there")),
+        WorkerStop::Failed(error) => Some(error.to_string()),
     }
 }
 
@@ -76,10 +81,10 @@ async fn run_with_lease(
     slot: &Arc<SessionSlot>,
     must_end: Option<String>,
 ) -> WorkerResult<()> {
-    let id = slot.ensure_id(runtime).await.map_err(WorkerStop::Failed)?;
+    let id = slot.ensure_id(runtime).await?;
     let lease = acquire_lease(runtime, slot, id).await?;
     let worked = catch_panic(&slot.key, async {
-        let worker = Worker::open(runtime, slot, id, lease.clone()).await.map_err(WorkerStop::Failed)?;
+        let worker = Worker::open(runtime, slot, id, lease.clone()).await?;
         worker.run(must_end).await
     })
     .await;
@@ -106,9 +111,7 @@ async fn acquire_lease(runtime: &Inner, slot: &SessionSlot, id: SessionId) -> Wo
     }
     match runtime.journal.acquire_lease(&StreamName::session(id)).await {
         Ok(lease) => Ok(lease),
-        Err(JournalError::Held { holder, .. }) => {
-            Err(WorkerStop::Failed(Elsewhere::Held { key: slot.key.clone(), holder }.into()))
-        }
+        Err(error @ JournalError::Held { .. }) => Err(WorkerStop::HeldElsewhere(error)),
         Err(error) => Err(error.into()),
     }
 }

@@ -65,12 +65,36 @@ pub(crate) struct Worker {
     policy: Policy,
 }
 
-/// Why a worker stops in the middle of an action.
+/// Why the worker of this process stops in the middle of an action, or does not run the session at all.
+#[derive(Debug, Clone)]
 pub(crate) enum WorkerStop {
     /// The runtime shuts down. The turn stays open and is resumed later.
     Suspended,
-    /// The journal can't be written or read.
+    /// Another process holds the session's lease.
+    HeldElsewhere(JournalError),
+    /// Another process holds the lease by now, and what was sent is in the inbox: it goes on there.
+    TakenOver(JournalError),
+    /// Mostly, the journal can't be written or read.
     Failed(Error),
+}
+
+impl WorkerStop {
+    pub(crate) fn into_error(self) -> Error {
+        match self {
+            Self::Suspended => Error::Suspended,
+            Self::HeldElsewhere(error) | Self::TakenOver(error) => error.into(),
+            Self::Failed(error) => error,
+        }
+    }
+}
+
+impl From<Error> for WorkerStop {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Suspended => Self::Suspended,
+            error => Self::Failed(error),
+        }
+    }
 }
 
 impl From<JournalError> for WorkerStop {

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use longhaul_journal::{Damage, Error, Home, SalvageReport, VerifyReport};
+use longhaul_journal::{Damage, Error, Home, VerifyReport};
 use longhaul_protocol::PrintablePath;
+use longhaul_salvage::{SalvageReport, salvage};
 use serde::Serialize;
 
 use crate::args::{GlobalArgs, VerifyOptions};
@@ -36,7 +37,7 @@ pub(crate) fn run(globals: &GlobalArgs, options: &VerifyOptions) -> anyhow::Resu
     };
     let report = verify_home(&home)?;
     let salvaged = match &options.salvage {
-        Some(file) => Some((file.as_path(), longhaul_journal::salvage(&home, file)?)),
+        Some(file) => Some((file.as_path(), salvage(&home, file)?)),
         None => None,
     };
     let code = if report.is_sound() { exit::DONE } else { exit::FAILED };

@@ -52,7 +52,7 @@ impl QuotedTexts {
             self.pins.extend((pin.name == FIRST_REQUEST_PIN).then(|| normalise(&pin.text)));
         }
         if let Some(summary) = &epoch.summary {
-            self.words.extend(texts(summary).into_iter().map(normalise));
+            self.words.extend(summary.texts().map(normalise));
             self.quotes.extend(summary.directives.iter().chain(&summary.constraints).map(|line| bare(line)));
             self.summary = lines_of(summary);
         }
@@ -150,7 +150,7 @@ pub(super) fn lines_in(message: &SystemMessage) -> BTreeSet<String> {
 
 /// The lines of a summary.
 pub(super) fn lines_of(summary: &Summary) -> BTreeSet<String> {
-    let lines = texts(summary).into_iter().flat_map(str::lines).map(bare);
+    let lines = summary.texts().flat_map(str::lines).map(bare);
     lines.filter(|line| !line.is_empty()).collect()
 }
 
@@ -162,25 +162,6 @@ fn rendered_lines(text: &str) -> BTreeSet<String> {
 /// The summary in a message, without the introduction, which ends with an empty line.
 fn body(text: &str) -> &str {
     text.split_once("\n\n").map_or("", |(_, body)| body)
-}
-
-fn texts(summary: &Summary) -> Vec<&str> {
-    let Summary {
-        goal,
-        directives,
-        constraints,
-        decisions,
-        done,
-        in_progress,
-        next_action,
-        blocked,
-        files,
-        commands,
-        notes,
-    } = summary;
-    let lists = [directives, constraints, decisions, done, in_progress, blocked, files, commands];
-    let lists = lists.into_iter().flatten().map(String::as_str);
-    [goal, next_action, notes].into_iter().map(String::as_str).chain(lists).collect()
 }
 
 /// The fields of a result that is one JSON object.

@@ -3,7 +3,7 @@
 use longhaul_protocol::{At, Body, Hash, NewRecord, Record, StreamName, blob_refs};
 use rusqlite::{Connection, params};
 
-use crate::chain::{ChainCheck, Link};
+use crate::chain::{ChainCheck, ChainLink};
 use crate::names::NameChange;
 use crate::sqlite::lease;
 use crate::sqlite::rows::{self, StreamNumber};
@@ -61,7 +61,7 @@ impl PreparedAppend {
                 return Err(Error::Duplicate { stream, seq });
             }
             let (seq, at, prev) = (head.seq + 1, commit.now, head.hash);
-            let hash = Link { stream: &stream, seq, at, kind: &kind, key, prev, body_hash }.hash();
+            let hash = ChainLink { stream: &stream, seq, at, kind: &kind, key, prev, body_hash }.hash();
             head = Head { seq, hash };
             let record =
                 Record { stream: stream.clone(), seq, at, kind, key, body: Body::Here(body), prev, hash };

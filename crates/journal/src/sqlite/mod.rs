@@ -13,7 +13,7 @@
 //! | `search_index` | the full-text index, in a file of its own; rebuilt when missing, damaged or of another version |
 //! | `known_heads` | the last known heads, which show that a tail was lost |
 //! | `verify`, `backup` | verify; backup and restore |
-//! | `salvage` | recovery of a damaged file; nothing else here depends on it |
+//! | `rebuild` | a new journal from the records of a damaged one; only the crate `longhaul-salvage` uses it |
 
 mod append;
 mod backup;
@@ -23,8 +23,8 @@ mod known_heads;
 mod lease;
 mod open_files;
 mod readers;
+mod rebuild;
 mod rows;
-mod salvage;
 mod schema;
 mod search_index;
 mod verify;
@@ -39,7 +39,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 pub use backup::{RestoreReport, restore};
 pub use engine::{SqliteJournal, SqliteOptions};
-pub use salvage::{SalvageReport, salvage};
+pub use rebuild::JournalRebuild;
+pub use rows::{StreamNumber, decode_gone};
 pub use verify::verify_home;
 
 use crate::home::{LockKind, can_write_next_to, lock_holder, with_suffix};

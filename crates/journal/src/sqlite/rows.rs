@@ -14,7 +14,7 @@ type Sql<T> = rusqlite::Result<T>;
 
 /// The number of a stream in the file. It is the upper part of the row ids of its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct StreamNumber(pub(crate) i64);
+pub struct StreamNumber(pub i64);
 
 impl StreamNumber {
     /// The row id of a record. A stream has room for 68,719,476,735 records.
@@ -29,7 +29,7 @@ impl StreamNumber {
     }
 
     /// The stream and the place that a row id stands for.
-    pub(crate) fn from_row_id(row: i64) -> (Self, Seq) {
+    pub fn from_row_id(row: i64) -> (Self, Seq) {
         (Self(row >> SEQ_BITS), (row & ((1 << SEQ_BITS) - 1)).unsigned_abs())
     }
 }
@@ -175,7 +175,8 @@ pub(crate) fn encode_gone(gone: &Gone) -> Vec<u8> {
     bytes
 }
 
-pub(crate) fn decode_gone(bytes: &[u8]) -> Option<Gone> {
+/// Decodes the stub; `None` if it is damaged.
+pub fn decode_gone(bytes: &[u8]) -> Option<Gone> {
     let (checksum, json) = bytes.split_at_checked(32)?;
     (Hash::of(json).as_bytes() == checksum).then(|| serde_json::from_slice(json).ok())?
 }

@@ -7,7 +7,6 @@ mod child;
 mod conformance;
 mod random;
 mod recording_vfs;
-mod whole_journal;
 
 mod damage;
 mod formats;
@@ -16,7 +15,6 @@ mod power_loss;
 mod processes;
 mod random_bytes;
 mod restore;
-mod salvage;
 mod sqlite;
 mod toy_session;
 mod traces;

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::WRITE_PAGES;
 use super::pending::{PendingExtract, PendingExtracts};
+use crate::context_preface::page_index;
 use crate::page::PageLine;
 use crate::page_set::{CORE_PAGE, PageSet};
 use crate::text::one_line;
@@ -192,7 +193,7 @@ fn speaker_name(speaker: Speaker) -> &'static str {
 }
 
 fn index(page_set: &PageSet, room: usize) -> String {
-    let mut lines = page_set.index();
+    let mut lines = page_index(page_set);
     if page_set.pages.contains_key(CORE_PAGE) {
         lines.insert(0, format!("- {CORE_PAGE}"));
     }

@@ -1,24 +1,11 @@
 use longhaul_journal::{Error, Journal, Page, SearchHit, import_mark};
-use longhaul_protocol::{ExtractRecord, ExtractedItem, ItemSource, Record, Seq, SessionId, StreamName};
+use longhaul_protocol::{ExtractRecord, ExtractedItem, ItemSource, Record, Seq, SessionId};
 
 use super::lexical::RecallCandidate;
-use super::query::RecallQuery;
 use super::scoring::WeightedQuery;
 use super::{RecallHit, RecallPlace, RecallScope};
 use crate::Result;
 use crate::provenance::distrust_imported;
-
-/// Extracts to read for each wanted hit: few of their items match.
-const EXTRACTS_PER_HIT: usize = 4;
-
-pub(super) async fn hits(
-    journal: &dyn Journal,
-    places: &RecallScope,
-    query: &RecallQuery,
-    most: usize,
-) -> Result<Vec<SearchHit>> {
-    query.hits(journal, places, StreamName::extract, EXTRACTS_PER_HIT * most).await
-}
 
 pub(super) async fn candidates(
     journal: &dyn Journal,

@@ -4,28 +4,16 @@ use longhaul_journal::{Error, Journal, Page, SearchHit, import_mark};
 use longhaul_protocol::{At, Record, Seq, SessionId, Speaker, StreamName};
 
 use super::lexical::RecallCandidate;
-use super::query::RecallQuery;
 use super::{RecallHit, RecallPlace, RecallScope};
 use crate::text::truncate_line;
 use crate::{Result, Utterance, UtteranceReader};
 
-/// Records to read for each wanted hit: not all can be shown.
-const RECORDS_PER_HIT: usize = 6;
 /// Records around a hit in which its turn is looked for.
 const RECORDS_BEFORE: u64 = 24;
 const RECORDS_AFTER: u64 = 40;
 const MAX_SHOWN_RECORDS: usize = 3;
 /// Bytes of an utterance that is only shown with a hit.
 const MAX_COMPANION_BYTES: usize = 180;
-
-pub(super) async fn hits(
-    journal: &dyn Journal,
-    places: &RecallScope,
-    query: &RecallQuery,
-    most: usize,
-) -> Result<Vec<SearchHit>> {
-    query.hits(journal, places, StreamName::session, RECORDS_PER_HIT * most).await
-}
 
 /// The exchanges of these records, each once.
 pub(super) async fn candidates(

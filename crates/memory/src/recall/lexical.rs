@@ -1,24 +1,20 @@
 use std::collections::HashSet;
 
-use async_trait::async_trait;
 use longhaul_journal::Journal;
-use longhaul_protocol::{Seq, SessionId};
+use longhaul_protocol::{Seq, SessionId, StreamName};
 
 use super::query::RecallQuery;
 use super::scoring::WeightedQuery;
-use super::{Finder, RecallHit, RecallPlace, RecallScope, extracts, history, pages};
+use super::{RecallHit, RecallPlace, RecallScope, extracts, history, pages};
 use crate::Result;
 
+/// Records to read for each wanted hit: not all can be shown.
+const RECORDS_PER_HIT: usize = 6;
+/// Extracts to read for each wanted hit: few of their items match.
+const EXTRACTS_PER_HIT: usize = 4;
 /// Scores that differ by less than this share are ties.
 const TIE_MARGIN: f64 = 0.1;
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
-
-/// Finds by words.
-///
-/// More of the words, and rarer ones, score higher. Among ties the later day comes first, then what is cited more
-/// (items by page versions, pages by their versions), then the newer one.
-#[derive(Debug, Default)]
-pub struct LexicalFinder;
 
 #[derive(Debug)]
 pub(super) struct RecallCandidate {
@@ -28,29 +24,29 @@ pub(super) struct RecallCandidate {
     pub(super) citations: usize,
 }
 
-#[async_trait]
-impl Finder for LexicalFinder {
-    async fn find(
-        &self,
-        journal: &dyn Journal,
-        places: &RecallScope,
-        query: &str,
-        most: usize,
-    ) -> Result<Vec<RecallHit>> {
-        let query = RecallQuery::of(query);
-        if query.terms.is_empty() || most == 0 {
-            return Ok(Vec::new());
-        }
-        // In this order: only a search updates the index, which then knows how rare a word is.
-        let records = history::hits(journal, places, &query, most).await?;
-        let extracts = extracts::hits(journal, places, &query, most).await?;
-        let weighed = WeightedQuery::new(journal, query).await?;
-        let items = extracts::candidates(journal, places, &weighed, extracts).await?;
-        let records = history::candidates(journal, places, records, most).await?;
-        let mut candidates = pages::candidates(places, &weighed);
-        candidates.extend(dedup_candidates(items, records));
-        Ok(rank_candidates(candidates).into_iter().take(most).map(|candidate| candidate.hit).collect())
+/// Finds what has the words of a question: at most `most` hits, the best first.
+///
+/// More of the words, and rarer ones, score higher. Among ties the later day comes first, then what is cited more
+/// (items by page versions, pages by their versions), then the newer one.
+pub async fn recall(
+    journal: &dyn Journal,
+    places: &RecallScope,
+    question: &str,
+    most: usize,
+) -> Result<Vec<RecallHit>> {
+    let query = RecallQuery::of(question);
+    if query.terms.is_empty() || most == 0 {
+        return Ok(Vec::new());
     }
+    // In this order: only a search updates the index, which then knows how rare a word is.
+    let records = query.hits(journal, places, StreamName::session, RECORDS_PER_HIT * most).await?;
+    let extracts = query.hits(journal, places, StreamName::extract, EXTRACTS_PER_HIT * most).await?;
+    let weighed = WeightedQuery::new(journal, query).await?;
+    let items = extracts::candidates(journal, places, &weighed, extracts).await?;
+    let records = history::candidates(journal, places, records, most).await?;
+    let mut candidates = pages::candidates(places, &weighed);
+    candidates.extend(dedup_candidates(items, records));
+    Ok(rank_candidates(candidates).into_iter().take(most).map(|candidate| candidate.hit).collect())
 }
 
 /// Merges items with the records that they came from: the item is shown, with the better of both scores.

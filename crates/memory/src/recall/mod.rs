@@ -5,7 +5,7 @@
 //! | `query` | the terms of a question |
 //! | `scoring` | how well a short text matches, by the measure of the journal's search index |
 //! | `pages`, `extracts`, `history` | candidates from the three kinds of places |
-//! | `lexical` | the finder that searches all three by words, and the order of hits |
+//! | `lexical` | the search of all three by words, and the order of hits |
 
 mod extracts;
 mod history;
@@ -14,18 +14,10 @@ mod pages;
 mod query;
 mod scoring;
 
-use std::collections::HashMap;
-
-use async_trait::async_trait;
-pub use lexical::LexicalFinder;
-use longhaul_journal::Journal;
+pub use lexical::recall;
 use longhaul_protocol::{At, Seq, SessionId, Speaker};
 
-use crate::{PageSet, Result};
-
-/// Reciprocal rank fusion: with several finders, a hit at rank r scores 1 / (this + r). A hit of two finders beats the
-/// first hit of one.
-const RANK_FUSION_OFFSET: f64 = 60.0;
+use crate::PageSet;
 
 /// Where recall searches. Nothing outside of it is ever found.
 #[derive(Debug, Clone)]
@@ -69,62 +61,3 @@ pub struct RecallHit {
     /// For an item, the records that it came from. For a record, those that are shown with it.
     pub sources: Vec<Seq>,
 }
-
-/// A way of finding things. The only one so far is lexical; embeddings could be another, and their lists are fused by
-/// rank.
-#[async_trait]
-pub trait Finder: Send + Sync {
-    /// At most `most` hits, the best first.
-    async fn find(
-        &self,
-        journal: &dyn Journal,
-        places: &RecallScope,
-        query: &str,
-        most: usize,
-    ) -> Result<Vec<RecallHit>>;
-}
-
-/// The hits of all finders together, the best first.
-pub async fn recall(
-    finders: &[&dyn Finder],
-    journal: &dyn Journal,
-    places: &RecallScope,
-    query: &str,
-    most: usize,
-) -> Result<Vec<RecallHit>> {
-    let mut lists = Vec::new();
-    for finder in finders {
-        lists.push(finder.find(journal, places, query, most).await?);
-    }
-    let mut merged = fuse_ranks(lists);
-    merged.truncate(most);
-    Ok(merged)
-}
-
-/// Fuses several lists. A single list stays as it is.
-fn fuse_ranks(mut lists: Vec<Vec<RecallHit>>) -> Vec<RecallHit> {
-    if lists.len() == 1 {
-        return lists.remove(0);
-    }
-    let mut merged: Vec<(f64, RecallHit)> = Vec::new();
-    let mut known: HashMap<RecallPlace, usize> = HashMap::new();
-    for list in lists {
-        let mut score = RANK_FUSION_OFFSET;
-        for found in list {
-            score += 1.0;
-            match known.get(&found.place) {
-                Some(index) => merged[*index].0 += score.recip(),
-                None => {
-                    known.insert(found.place.clone(), merged.len());
-                    merged.push((score.recip(), found));
-                }
-            }
-        }
-    }
-    merged.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-    merged.into_iter().map(|(_, found)| found).collect()
-}
-
-#[cfg(test)]
-#[path = "recall_tests.rs"]
-mod tests;

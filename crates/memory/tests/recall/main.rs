@@ -14,7 +14,7 @@ use baselines::{Having, single_records, substrings};
 use conversation::{Evidence, World, is_in_a_page, make};
 use facts::{Fact, Told};
 use longhaul_journal::{Home, Journal, SqliteJournal};
-use longhaul_memory::{LexicalFinder, RecallHit, RecallPlace, recall};
+use longhaul_memory::{RecallHit, RecallPlace, recall};
 use longhaul_protocol::{Seq, SessionId};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/memory.md");
@@ -81,7 +81,7 @@ fn has_line(excerpt: &str, fact: &Fact) -> bool {
 
 async fn ask(journal: &dyn Journal, world: &World, fact: &Fact, evidence: &Evidence) -> Outcome {
     let question = fact.question();
-    let found = recall(&[&LexicalFinder], journal, &world.places, &question, 10).await.unwrap();
+    let found = recall(journal, &world.places, &question, 10).await.unwrap();
     let place_of = |hits: Vec<(SessionId, Seq)>| {
         hits.into_iter().position(|hit| hit == (evidence.session, evidence.seq))
     };

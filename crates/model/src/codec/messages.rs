@@ -10,7 +10,7 @@ use std::fmt;
 
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
-use longhaul_protocol::{CallId, Image, Item, Role};
+use longhaul_protocol::{CallId, Image, Item, MEMORY_MARK, NOTE_MARK, Role, SUMMARY_MARK, TODO_MARK};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -18,22 +18,9 @@ use serde_json::{Map, Value};
 use super::{EncodeInput, RoleOrder};
 use crate::Request;
 
-/// The beginning of a runtime note. Other texts may not contain it.
-const NOTE_MARK: &str = "[runtime note]";
-
-const NOT_A_NOTE: (&str, &str) = (NOTE_MARK, "[runtime note?]");
-
-/// How the runtime's own texts begin, and what replaces that in other texts. The context crate writes the last two;
-/// this crate must not depend on it.
-const MARKS: [(&str, &str); 3] = [
-    NOT_A_NOTE,
-    (longhaul_protocol::SUMMARY_MARK, "[Compacted context summary?]"),
-    ("[Session todo snapshot]", "[Session todo snapshot?]"),
-];
-
-/// How the memory of earlier sessions begins, and what replaces it at the start of a user message. Elsewhere it may
-/// stay: files have sections of that name.
-const MEMORY_MARK: (&str, &str) = ("[Memory]", "[Memory?]");
+/// How the runtime's own texts begin. In other texts, each of these gets a question mark. `MEMORY_MARK` gets one only at
+/// the start of a user message: files have sections of that name.
+const MARKS: [&str; 3] = [NOTE_MARK, SUMMARY_MARK, TODO_MARK];
 
 /// Replaces an empty text, which providers refuse.
 const EMPTY_TEXT: &str = "(empty)";
@@ -226,7 +213,7 @@ fn push_results<'a>(
 fn single_message(item: &Item) -> Message<'_> {
     match item {
         // The runtime composed it and neutralised other texts in it; it only is no note.
-        Item::Text { role: Role::System, text } => Message::System(non_empty_with(text, &[NOT_A_NOTE])),
+        Item::Text { role: Role::System, text } => Message::System(non_empty_with(text, &[NOTE_MARK])),
         Item::Note { text } => Message::System(format!("{NOTE_MARK} {}", neutralise(text, &MARKS)).into()),
         Item::Image(image) => Message::Picture(image),
         Item::Text { text, .. }
@@ -237,11 +224,10 @@ fn single_message(item: &Item) -> Message<'_> {
 }
 
 fn without_memory_mark(text: Cow<'_, str>) -> Cow<'_, str> {
-    let (mark, stands_in) = MEMORY_MARK;
     let begins = text.trim_start();
-    match begins.get(..mark.len()) {
-        Some(start) if start.eq_ignore_ascii_case(mark) => {
-            Cow::Owned(format!("{stands_in}{}", &begins[mark.len()..]))
+    match begins.get(..MEMORY_MARK.len()) {
+        Some(start) if start.eq_ignore_ascii_case(MEMORY_MARK) => {
+            Cow::Owned(with_question_mark(MEMORY_MARK) + &begins[MEMORY_MARK.len()..])
         }
         _ => text,
     }
@@ -257,30 +243,34 @@ fn non_empty(text: &str) -> Cow<'_, str> {
     non_empty_with(text, &MARKS)
 }
 
-fn non_empty_with<'a>(text: &'a str, marks: &[(&str, &str)]) -> Cow<'a, str> {
+fn non_empty_with<'a>(text: &'a str, marks: &[&str]) -> Cow<'a, str> {
     if text.trim().is_empty() { EMPTY_TEXT.into() } else { neutralise(text, marks) }
 }
 
 /// Neutralises these marks, in any case.
-fn neutralise<'a>(text: &'a str, marks: &[(&str, &str)]) -> Cow<'a, str> {
-    let mut neutralise = String::new();
+fn neutralise<'a>(text: &'a str, marks: &[&str]) -> Cow<'a, str> {
+    let mut neutralised = String::new();
     let mut copied = 0;
     for (start, _) in text.match_indices('[') {
         let begins = |mark: &str| {
             let found = text.get(start..start + mark.len());
             found.is_some_and(|found| found.eq_ignore_ascii_case(mark))
         };
-        if let Some((mark, stands_in)) = marks.iter().find(|(mark, _)| begins(mark)) {
-            neutralise.push_str(&text[copied..start]);
-            neutralise.push_str(stands_in);
+        if let Some(mark) = marks.iter().find(|mark| begins(mark)) {
+            neutralised.push_str(&text[copied..start]);
+            neutralised.push_str(&with_question_mark(mark));
             copied = start + mark.len();
         }
     }
     if copied == 0 {
         return Cow::Borrowed(text);
     }
-    neutralise.push_str(&text[copied..]);
-    Cow::Owned(neutralise)
+    neutralised.push_str(&text[copied..]);
+    Cow::Owned(neutralised)
+}
+
+fn with_question_mark(mark: &str) -> String {
+    mark.replace(']', "?]")
 }
 
 fn plain_name(name: &str) -> Cow<'_, str> {
@@ -347,6 +337,14 @@ impl Serialize for DataUrl<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&format_args!("data:{};base64,{}", self.media, self.bytes))
     }
+}
+
+/// The content of a message: one text, or several pieces in the form of the protocol.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Content<'a, P> {
+    Text(Cow<'a, str>),
+    Pieces(Vec<P>),
 }
 
 /// The pictures of results for a message of their own, each after its caption.

@@ -38,10 +38,6 @@ impl RoleOrder {
             .into_iter()
             .filter(move |order| *order > self)
     }
-
-    pub(super) fn alternates(self) -> bool {
-        self >= Self::Alternating
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,13 +48,17 @@ pub(super) enum Speaker {
     Tool,
 }
 
-/// Inserts fillers between messages that may not be neighbours. A filler depends only on the messages before and after
+/// Inserts fillers between messages that may not be neighbours in this order. A filler depends only on the messages before and after
 /// it.
 pub(super) fn insert_fillers<M>(
+    order: RoleOrder,
     messages: Vec<M>,
     speaker: impl Fn(&M) -> Speaker,
     filler: impl Fn(Speaker) -> M,
 ) -> Vec<M> {
+    if order < RoleOrder::Alternating {
+        return messages;
+    }
     let mut alternating = Vec::with_capacity(messages.len());
     let mut last = Speaker::System;
     for message in messages {

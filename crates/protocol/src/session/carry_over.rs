@@ -15,7 +15,7 @@ pub struct Carried {
     pub turn: Option<OpenTurn>,
     /// Inputs that were taken but not yet sent to the model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub waiting: Vec<WaitingInput>,
+    pub waiting: Vec<PendingInput>,
     /// A requested turn without an input: `retry` or `continue`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
@@ -92,7 +92,7 @@ pub struct OpenTurn {
 
 /// An input that was taken but not yet sent to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WaitingInput {
+pub struct PendingInput {
     pub id: InputId,
     pub mode: JoinMode,
     pub text: String,
@@ -124,21 +124,23 @@ pub struct CarriedTask {
     pub news: Option<TaskNews>,
     /// Set if it seems to wait for input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waiting: Option<CarriedStall>,
+    pub waiting: Option<TaskStall>,
     /// An order to end it was given.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_to_end: bool,
 }
 
-/// A task that seems to wait for input.
+/// A task that seems to wait for input: it is silent after what looks like a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CarriedStall {
+pub struct TaskStall {
     /// Bytes that it had printed.
-    pub printed: u64,
-    /// The notification's text.
+    #[serde(rename = "printed")]
+    pub printed_bytes: u64,
+    /// The note to the model.
     pub text: String,
-    /// The model was notified.
-    pub is_told: bool,
+    /// The model has read the note.
+    #[serde(rename = "is_told")]
+    pub is_announced: bool,
 }
 
 /// The token calibration of a model.

@@ -68,8 +68,36 @@ pub struct Summary {
     pub notes: String,
 }
 
-/// The first line of a message with a summary. These marks stand in records, so they never change.
+impl Summary {
+    /// Every text in it: the goal, the next action and the notes, then each entry of the lists.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let Self {
+            goal,
+            directives,
+            constraints,
+            decisions,
+            done,
+            in_progress,
+            next_action,
+            blocked,
+            files,
+            commands,
+            notes,
+        } = self;
+        let lists = [directives, constraints, decisions, done, in_progress, blocked, files, commands];
+        [goal, next_action, notes].into_iter().chain(lists.into_iter().flatten()).map(String::as_str)
+    }
+}
+
+/// How a note of the runtime begins. These marks tell the runtime's own messages from other texts and stand in records,
+/// so they never change.
+pub const NOTE_MARK: &str = "[runtime note]";
+/// The first line of a message with a summary.
 pub const SUMMARY_MARK: &str = "[Compacted context summary]";
+/// The first line of a todo list.
+pub const TODO_MARK: &str = "[Session todo snapshot]";
+/// The first line of the memory of earlier sessions.
+pub const MEMORY_MARK: &str = "[Memory]";
 /// What the heading of the pinned first request begins with.
 pub const FIRST_REQUEST_MARK: &str = "[First request of this session";
 /// The name of the [`Pin`](crate::Pin) with the first request.

@@ -25,11 +25,12 @@ use crate::{AttemptId, BlobRef, Image, InputId, Item, JoinMode, Order, Seq, Sess
 
 pub use calls::{Effect, FileSeen, FileWrite, ToolFinished, ToolStarted};
 pub use carry_over::{
-    Carried, CarriedCounting, CarriedOutput, CarriedStall, CarriedTask, OpenTurn, WaitingInput,
+    Carried, CarriedCounting, CarriedOutput, CarriedTask, OpenTurn, PendingInput, TaskStall,
 };
 pub use compaction::{
     CompactDone, CompactFailed, CompactStart, CompactedBy, FIRST_REQUEST_MARK, FIRST_REQUEST_PIN, Kept,
-    Place, QUOTING_HEADINGS, SHORTENED_MARK, SUMMARY_MARK, Stubbed, Summary, SystemMessage, TextContent,
+    MEMORY_MARK, NOTE_MARK, Place, QUOTING_HEADINGS, SHORTENED_MARK, SUMMARY_MARK, Stubbed, Summary,
+    SystemMessage, TODO_MARK, TextContent,
 };
 pub use import::Imported;
 pub use questions::{Answered, Question};

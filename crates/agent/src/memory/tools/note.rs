@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use longhaul_protocol::{Effect, SessionId, Speaker};
+use longhaul_protocol::{Effect, MEMORY_NOTE, SessionId, Speaker};
 use longhaul_tools::{
     PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments, schema_of,
 };
@@ -37,7 +37,7 @@ impl MemoryNote {
 
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "memory_note",
+        name: MEMORY_NOTE,
         description: "Remembers something for all sessions, because the user asked for it.",
         effect: Effect::Idempotent,
         schema: schema_of::<Arguments>(),

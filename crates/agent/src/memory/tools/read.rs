@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use longhaul_memory::{PageSet, RecallScope};
-use longhaul_protocol::{ChangedBy, Effect, Seq, SessionId};
+use longhaul_protocol::{ChangedBy, Effect, MEMORY_READ, Seq, SessionId};
 use longhaul_tools::{
     OutputLimit, PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments, schema_of,
 };
@@ -38,7 +38,7 @@ impl MemoryRead {
 
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "memory_read",
+        name: MEMORY_READ,
         description: "Shows a page of memory, or a record of any session with what stood around it.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),

@@ -1,6 +1,6 @@
 use async_trait::async_trait;
-use longhaul_memory::{LexicalFinder, RecallHit, RecallPlace, RecallScope, recall};
-use longhaul_protocol::{Effect, Seq, SessionId, Speaker};
+use longhaul_memory::{RecallHit, RecallPlace, RecallScope, recall};
+use longhaul_protocol::{Effect, MEMORY_SEARCH, Seq, SessionId, Speaker};
 use longhaul_tools::{
     PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments, schema_of,
 };
@@ -40,7 +40,7 @@ impl MemorySearch {
 
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "memory_search",
+        name: MEMORY_SEARCH,
         description: "Finds what is remembered from all sessions: pages, facts, and what was said.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
@@ -87,7 +87,7 @@ async fn find(access: &MemoryAccess, session: SessionId, query: &str, limit: usi
     let Some(mut places) = access.places(session).await? else { return Ok(ToolOutcome::error(NO_MEMORY)) };
     let recent = RecentTurns::turns(&*access.journal, session, 0).await?;
     places.present = Some((session, recent.from));
-    let found = recall(&[&LexicalFinder], &*access.journal, &places, query, limit).await?;
+    let found = recall(&*access.journal, &places, query, limit).await?;
     Ok(ToolOutcome::ok(in_words(&found, &places)))
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use longhaul_protocol::{
     Answered, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode, OrderKind,
-    OrderTaken, Outcome, Place, Record, Role, Seq, SessionRecord, StepStarted, TaskStarted, ToolFinished,
-    TurnStarted, Usage,
+    OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord, StepStarted, TaskStarted,
+    ToolFinished, TurnStarted, Usage,
 };
 
 use self::epoch::{
@@ -21,8 +21,8 @@ pub(crate) use self::import::IMPORTED_NOTICE;
 use self::import::fold_import;
 use crate::compaction::plan::CompactionRequest;
 use crate::session::state::{
-    ApprovalAnswer, Attempt, CallState, PendingInput, ProviderCount, SessionCreation, State, TruncatedPrompt,
-    Turn, TurnRequest, text_of,
+    ApprovalAnswer, Attempt, CallState, ProviderCount, SessionCreation, State, TruncatedPrompt, Turn,
+    TurnRequest, text_of,
 };
 
 /// Note to the model where the user interrupted a turn.

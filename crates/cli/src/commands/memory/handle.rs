@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use longhaul_agent::Config;
 use longhaul_journal::{Journal, all_sessions, records};
-use longhaul_memory::{
-    Error, LexicalFinder, MirrorReport, Page, PageSet, RecallHit, RecallScope, mirror_pages, recall,
-};
+use longhaul_memory::{Error, MirrorReport, Page, PageSet, RecallHit, RecallScope, mirror_pages, recall};
 use longhaul_protocol::{ExtractRecord, SessionId};
 
 use super::format::{MemoryHit, PageListing};
@@ -99,7 +97,7 @@ impl MemoryHandle {
     pub(crate) async fn search(&self, query: &str, limit: usize) -> anyhow::Result<Vec<MemoryHit>> {
         let sessions = self.sessions().await?;
         let places = RecallScope { book: self.book.clone(), sessions, present: None };
-        let found = recall(&[&LexicalFinder], &*self.journal, &places, query, limit).await?;
+        let found = recall(&*self.journal, &places, query, limit).await?;
         let key_of = |session: SessionId| {
             places.sessions.iter().find(|(id, _)| *id == session).map(|(_, key)| key.clone())
         };

@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::HIDDEN;
 use crate::Purpose;
-use crate::codec::messages::{self, AllowedIds, AnswerItem, Base64Image, CallResult, NO_PICTURE, RawObject};
+use crate::codec::messages::{
+    self, AllowedIds, AnswerItem, Base64Image, CallResult, Content, NO_PICTURE, RawObject,
+};
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
 use crate::codec::{EncodeInput, to_bytes};
 
@@ -87,7 +89,7 @@ enum Block<'a> {
         tool_use_id: Cow<'a, str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         is_error: Option<bool>,
-        content: Content<'a>,
+        content: Content<'a, Block<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<CacheMark>,
     },
@@ -103,13 +105,6 @@ enum Block<'a> {
         name: Cow<'a, str>,
         input: RawObject<'a>,
     },
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(Cow<'a, str>),
-    Blocks(Vec<Block<'a>>),
 }
 
 #[derive(Serialize)]
@@ -150,10 +145,8 @@ pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
     }
     let messages =
         messages::messages(asked, AllowedIds::Plain).into_iter().map(|message| form(message, asked));
-    let mut messages: Vec<_> = messages.filter(|message| !message.content.is_empty()).collect();
-    if asked.roles.alternates() {
-        messages = roles::insert_fillers(messages, Message::speaker, Message::filler);
-    }
+    let messages = messages.filter(|message| !message.content.is_empty()).collect();
+    let mut messages = roles::insert_fillers(asked.roles, messages, Message::speaker, Message::filler);
     if mark.is_some() {
         mark_for_cache(&mut messages);
     }
@@ -215,7 +208,7 @@ fn result_block<'a>(result: CallResult<'a>, asked: &EncodeInput<'a>) -> Block<'a
         Content::Text(result.content)
     } else {
         let pictures = result.pictures.iter().map(|image| picture(image, asked));
-        Content::Blocks(std::iter::once(Block::text(result.content)).chain(pictures).collect())
+        Content::Pieces(std::iter::once(Block::text(result.content)).chain(pictures).collect())
     };
     let is_error = result.is_error.then_some(true);
     Block::ToolResult { tool_use_id: result.id, is_error, content, cache_control: None }

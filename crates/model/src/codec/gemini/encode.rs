@@ -147,9 +147,7 @@ pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
     for message in messages::messages(asked, AllowedIds::Any) {
         add(message, asked, &mut contents);
     }
-    if asked.roles.alternates() {
-        contents = roles::insert_fillers(contents, Content::speaker, Content::filler);
-    }
+    let contents = roles::insert_fillers(asked.roles, contents, Content::speaker, Content::filler);
     to_bytes(&Body {
         generation_config: configured.then_some(GenerationConfig { max_output_tokens, thinking_config }),
         tools: (!request.tools.is_empty()).then(declared),

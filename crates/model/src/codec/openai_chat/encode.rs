@@ -4,7 +4,7 @@ use longhaul_protocol::{Image, ToolSchema};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::codec::messages::{self, AllowedIds, AnswerItem, Base64Image, DataUrl, NO_PICTURE};
+use crate::codec::messages::{self, AllowedIds, AnswerItem, Base64Image, Content, DataUrl, NO_PICTURE};
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
 use crate::codec::{EncodeInput, RoleOrder, to_bytes};
 
@@ -48,7 +48,7 @@ enum Message<'a> {
         content: Cow<'a, str>,
     },
     User {
-        content: Content<'a>,
+        content: Content<'a, Piece<'a>>,
     },
     Assistant {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,13 +91,6 @@ impl<'a> Message<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(Cow<'a, str>),
-    Pieces(Vec<Piece<'a>>),
-}
-
-#[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Piece<'a> {
     Text { text: Cow<'a, str> },
@@ -136,9 +129,7 @@ pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
     for message in messages::messages(asked, AllowedIds::Any) {
         add(message, asked, &mut messages);
     }
-    if asked.roles.alternates() {
-        messages = roles::insert_fillers(messages, Message::speaker, Message::filler);
-    }
+    let messages = roles::insert_fillers(asked.roles, messages, Message::speaker, Message::filler);
     to_bytes(&Body {
         model: asked.model,
         stream: true,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Proof;
-use crate::codec::messages::{self, AllowedIds, AnswerItem, Base64Image, DataUrl, NO_PICTURE};
+use crate::codec::messages::{self, AllowedIds, AnswerItem, Base64Image, Content, DataUrl, NO_PICTURE};
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
 use crate::codec::{EncodeInput, to_bytes};
 
@@ -46,7 +46,7 @@ struct Tool<'a> {
 enum Item<'a> {
     Message {
         role: Role,
-        content: Content<'a>,
+        content: Content<'a, Piece<'a>>,
     },
     Reasoning {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,13 +98,6 @@ enum Role {
 }
 
 #[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(Cow<'a, str>),
-    Pieces(Vec<Piece<'a>>),
-}
-
-#[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Piece<'a> {
     InputText { text: Cow<'a, str> },
@@ -118,9 +111,7 @@ pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
     for message in messages::messages(asked, AllowedIds::Any) {
         add(message, asked, &mut input);
     }
-    if asked.roles.alternates() {
-        input = roles::insert_fillers(input, Item::speaker, Item::filler);
-    }
+    let input = roles::insert_fillers(asked.roles, input, Item::speaker, Item::filler);
     to_bytes(&Body {
         model: asked.model,
         stream: true,

@@ -1,22 +1,30 @@
 //! J4: what a damaged journal still holds is brought out as it was committed, into another file.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
+
+#[allow(dead_code, reason = "the tests of the journal use more of it")]
+#[path = "../../../journal/tests/journal/random/mod.rs"]
+mod random;
+mod whole_journal;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use longhaul_journal::{
-    Append, Blob, Damage, Error, Home, ImportOptions, Journal, SalvageReport, SqliteJournal, SqliteOptions,
-    export_session, import_session, name_session, put, restore, salvage,
+    Append, Blob, Damage, Error, Home, ImportOptions, Journal, SqliteJournal, SqliteOptions, export_session,
+    import_session, name_session, put, restore,
 };
 use longhaul_protocol::{
     At, BlobRef, Body, Hash, InboxRecord, NamesRecord, NewRecord, Record, Seq, SessionDeleted, SessionId,
     StreamName,
 };
 
-use crate::damage::fast_folder;
+use longhaul_salvage::{SalvageReport, salvage};
+
 use crate::random::TestRandom;
-use crate::whole_journal::{Content, a_journal, an_input, id_of, write_session};
+use crate::whole_journal::{Content, a_journal, an_input, fast_folder, id_of, write_session};
 
 const PAGE: usize = 4096;
 const INTERIOR: u8 = 0x05;

@@ -25,14 +25,14 @@ const LEAF_OF_TABLE: u8 = 0x0d;
 const NO_TREE: u8 = 0x00;
 
 /// A file as a list of pages.
-pub(super) struct PageFile {
+pub(crate) struct PageFile {
     file: File,
     length: u64,
     page_size: usize,
 }
 
 impl PageFile {
-    pub(super) fn open(file: File) -> io::Result<Self> {
+    pub(crate) fn open(file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let mut header = [0; FILE_HEADER];
         fill(&file, &mut header, 0)?;
@@ -41,19 +41,19 @@ impl PageFile {
     }
 
     /// The number of the last page.
-    pub(super) fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.length.div_ceil(self.page_size as u64)).unwrap_or(u32::MAX)
     }
 
     /// A page by its number, from 1. Bytes past the end of the file are zero.
-    pub(super) fn page(&self, number: u32) -> io::Result<PageBytes> {
+    pub(crate) fn page(&self, number: u32) -> io::Result<PageBytes> {
         let mut bytes = vec![0; self.page_size];
         fill(&self.file, &mut bytes, u64::from(number.saturating_sub(1)) * self.page_size as u64)?;
         Ok(PageBytes { start: if number == 1 { FILE_HEADER } else { 0 }, bytes })
     }
 
     /// The bytes of a row, with those on overflow pages; `None` if the chain of these is broken.
-    pub(super) fn payload<'page>(
+    pub(crate) fn payload<'page>(
         &self,
         page: &'page PageBytes,
         cell: &Cell,
@@ -107,7 +107,7 @@ fn fill(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) struct PageBytes {
+pub(crate) struct PageBytes {
     bytes: Vec<u8>,
     /// Where the page's own header begins.
     start: usize,
@@ -116,7 +116,7 @@ pub(super) struct PageBytes {
 impl PageBytes {
     /// The rows on this page, if it is a leaf of a table: those that its header lists, and if these don't fill the page,
     /// everything else on it that could be a row.
-    pub(super) fn cells(&self) -> Vec<Cell> {
+    pub(crate) fn cells(&self) -> Vec<Cell> {
         match self.bytes[self.start] {
             LEAF_OF_TABLE => {
                 let listed = self.listed_cells();
@@ -217,11 +217,11 @@ fn local_size(size: usize, page_size: usize) -> usize {
 }
 
 /// A row on a leaf.
-pub(super) struct Cell {
+pub(crate) struct Cell {
     /// The row id.
-    pub(super) row: i64,
+    pub(crate) row: i64,
     /// All its bytes, on the leaf and on overflow pages.
-    pub(super) size: usize,
+    pub(crate) size: usize,
     /// The length of its header, where its columns begin.
     header: usize,
     columns: Vec<Column>,
@@ -234,7 +234,7 @@ pub(super) struct Cell {
 
 impl Cell {
     /// The columns of the row; `None` if these are not its bytes.
-    pub(super) fn values<'bytes>(&self, payload: &'bytes [u8]) -> Option<Vec<Value<'bytes>>> {
+    pub(crate) fn values<'bytes>(&self, payload: &'bytes [u8]) -> Option<Vec<Value<'bytes>>> {
         let mut rest = payload.get(self.header..)?;
         let mut value = |column: &Column| {
             let (bytes, after) = rest.split_at_checked(column.width())?;
@@ -254,7 +254,7 @@ impl Cell {
 
 /// The value of a column. Damaged text may not be UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Value<'bytes> {
+pub(crate) enum Value<'bytes> {
     Null,
     Integer(i64),
     /// No table of a journal has one.

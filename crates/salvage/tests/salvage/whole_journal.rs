@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use longhaul_journal::{Append, Blob, Error, Home, Journal, SqliteJournal, all_sessions, name_session, put};
+use longhaul_journal::{
+    Append, Blob, Error, Home, Journal, SqliteJournal, all_sessions, name_session, put, records,
+};
 use longhaul_protocol::{
     Hash, InboxRecord, Input, InputId, JoinMode, NamesRecord, Seq, SessionId, SessionRenamed, SessionTrashed,
     StreamName, blob_refs,
@@ -12,8 +14,11 @@ use longhaul_protocol::{
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
-use crate::conformance::read_all;
-use crate::damage::fast_folder;
+/// A folder in memory where there is one: these tests copy a journal many times.
+pub(crate) fn fast_folder() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
+}
 
 /// Everything that a journal holds: each record in its JSON form by its place, each blob by its address.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -28,7 +33,7 @@ impl Content {
     pub(crate) async fn of(journal: &SqliteJournal) -> Self {
         let mut content = Self { streams: journal.streams().await.unwrap(), ..Self::default() };
         for stream in &content.streams {
-            for record in read_all(journal, stream).await {
+            for record in records(journal, stream, 1).collect().await.unwrap() {
                 for blob in record.text().map(blob_refs).unwrap_or_default() {
                     content.blobs.insert(blob.hash, journal.blob(blob.hash).await);
                 }

@@ -4,30 +4,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use longhaul_protocol::{At, Body, Hash, NamesRecord, Record, Seq, StreamName};
+use longhaul_journal::Result;
+use longhaul_journal::rebuild::{ChainLink, StreamNumber, decode_gone, io_error};
+use longhaul_protocol::{At, Body, Hash, NamesRecord, Record, Seq, SessionId, StreamName};
 use serde_json::value::RawValue;
 
-use super::file_format::{PageFile, Value};
-use crate::Result;
-use crate::chain::{ChainCheck, Link};
-use crate::home::io_error;
-use crate::names::NameChange;
-use crate::sqlite::rows::{StreamNumber, decode_gone};
+use crate::file_format::{PageFile, Value};
 
 /// A file that may hold rows of a journal.
-pub(super) struct FileScan {
+pub(crate) struct FileScan {
     path: PathBuf,
     pages: PageFile,
 }
 
 impl FileScan {
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
         let pages = File::open(path).and_then(PageFile::open).map_err(|error| io_error(path, &error))?;
         Ok(Self { path: path.to_owned(), pages })
     }
 
     /// Passes everything in the file that has the shape of a row of ours, up to a size, to `each`.
-    pub(super) fn each_row(
+    pub(crate) fn each_row(
         &self,
         largest: usize,
         mut each: impl FnMut(RawRow<'_>) -> Result<()>,
@@ -51,16 +48,16 @@ impl FileScan {
 }
 
 /// Something with the shape of a row of ours. Its content is not checked.
-pub(super) enum RawRow<'bytes> {
+pub(crate) enum RawRow<'bytes> {
     Stream(StreamNumber, StreamName),
     /// Without bytes if an earlier salvage lost them.
     Blob(Hash, Option<&'bytes [u8]>),
     Record(RawRecord<'bytes>),
 }
 
-pub(super) struct RawRecord<'bytes> {
-    pub(super) number: StreamNumber,
-    pub(super) seq: Seq,
+pub(crate) struct RawRecord<'bytes> {
+    pub(crate) number: StreamNumber,
+    pub(crate) seq: Seq,
     at: At,
     kind: &'bytes str,
     key: Option<Hash>,
@@ -116,7 +113,7 @@ impl<'bytes> RawRow<'bytes> {
 
 impl RawRecord<'_> {
     /// The record; its stream is set to `names` until the real one is known.
-    pub(super) fn decode(&self) -> Option<Record> {
+    pub(crate) fn decode(&self) -> Option<Record> {
         let body = match (self.gone, self.body) {
             (None, Some(body)) => Body::Here(RawValue::from_string(body.to_owned()).ok()?),
             (Some(gone), None) => Body::Gone(decode_gone(gone)?),
@@ -135,15 +132,45 @@ impl RawRecord<'_> {
         })
     }
 
-    /// What it changes in the index of session keys, if it really is of the stream `names`.
-    fn name_change(&self) -> Option<NameChange> {
+    /// The session that it names or deletes, if it really is of the stream `names`.
+    fn named_session(&self) -> Option<NamedSession> {
         if !NamesRecord::KINDS.contains(&self.kind) {
             return None;
         }
         let record = self.decode()?;
-        ChainCheck::from(record.seq).follow(&record).ok()?;
-        NameChange::from_record(&record)
+        if !fits_stream(&record, &record.stream, body_hash(&record)?) {
+            return None;
+        }
+        Some(match NamesRecord::decode(&record).ok()? {
+            NamesRecord::Named(named) => NamedSession::Known(named.id),
+            NamesRecord::Renamed(renamed) => NamedSession::Known(renamed.id),
+            NamesRecord::Trashed(trashed) => NamedSession::Known(trashed.id),
+            NamesRecord::Restored(restored) => NamedSession::Known(restored.id),
+            NamesRecord::Pinned(pinned) => NamedSession::Known(pinned.id),
+            NamesRecord::Deleted(deleted) => NamedSession::Deleted(deleted.id),
+            NamesRecord::Unknown { .. } => return None,
+        })
     }
+}
+
+/// A session in the stream `names`.
+enum NamedSession {
+    Known(SessionId),
+    Deleted(SessionId),
+}
+
+/// The hash of a record's body; `None` for the stub of a lost record.
+fn body_hash(record: &Record) -> Option<Hash> {
+    match &record.body {
+        Body::Here(body) => Some(Hash::of(body.get())),
+        Body::Gone(gone) => gone.body_hash,
+    }
+}
+
+/// Whether the hash of a record is right if it belongs to this stream.
+fn fits_stream(record: &Record, stream: &StreamName, body_hash: Hash) -> bool {
+    let Record { seq, at, ref kind, key, prev, hash, .. } = *record;
+    ChainLink { stream, seq, at, kind, key, prev, body_hash }.hash() == hash
 }
 
 /// The largest row to read for the names of streams.
@@ -153,7 +180,7 @@ const MAX_NAME_ROW_BYTES: usize = 1 << 16;
 const MAX_NAME_ATTEMPTS: usize = 16;
 
 /// Which stream each number stands for. The table `streams` says so, but may be damaged; a record's hash proves it.
-pub(super) struct StreamNames {
+pub(crate) struct StreamNames {
     /// According to the table.
     listed: BTreeMap<StreamNumber, Vec<StreamName>>,
     /// Every name that a stream may have.
@@ -166,21 +193,15 @@ pub(super) struct StreamNames {
 
 impl StreamNames {
     /// Scans the file once for the names of streams; `possible` are names from elsewhere.
-    pub(super) fn survey(source: &FileScan, mut possible: BTreeSet<StreamName>) -> Result<Self> {
+    pub(crate) fn survey(source: &FileScan, mut possible: BTreeSet<StreamName>) -> Result<Self> {
         let mut listed: BTreeMap<StreamNumber, Vec<StreamName>> = BTreeMap::new();
         let (mut sessions, mut deleted) = (BTreeSet::new(), BTreeSet::new());
         source.each_row(MAX_NAME_ROW_BYTES, |row| {
             match row {
                 RawRow::Stream(number, name) => listed.entry(number).or_default().push(name),
-                RawRow::Record(row) => match row.name_change() {
-                    Some(NameChange::Forget { id }) => drop(deleted.insert(id)),
-                    Some(
-                        NameChange::Bind { id, .. }
-                        | NameChange::Rename { id, .. }
-                        | NameChange::Trash { id }
-                        | NameChange::Restore { id }
-                        | NameChange::Pin { id, .. },
-                    ) => drop(sessions.insert(id)),
+                RawRow::Record(row) => match row.named_session() {
+                    Some(NamedSession::Deleted(id)) => drop(deleted.insert(id)),
+                    Some(NamedSession::Known(id)) => drop(sessions.insert(id)),
                     None => {}
                 },
                 RawRow::Blob(..) => {}
@@ -198,15 +219,9 @@ impl StreamNames {
     }
 
     /// The record with its stream, if its hash fits one.
-    pub(super) fn assign_stream(&mut self, number: StreamNumber, record: Record) -> Option<Record> {
-        let body_hash = match &record.body {
-            Body::Here(body) => Hash::of(body.get()),
-            Body::Gone(gone) => gone.body_hash?,
-        };
-        let fits = |stream: &&StreamName| {
-            let Record { seq, at, ref kind, key, prev, hash, .. } = record;
-            Link { stream, seq, at, kind, key, prev, body_hash }.hash() == hash
-        };
+    pub(crate) fn assign_stream(&mut self, number: StreamNumber, record: Record) -> Option<Record> {
+        let body_hash = body_hash(&record)?;
+        let fits = |stream: &&StreamName| fits_stream(&record, stream, body_hash);
         let proven = self.proven.get(&number).into_iter().flatten().find(fits).cloned();
         let stream = proven.or_else(|| {
             let unknown = !self.proven.contains_key(&number);
@@ -223,26 +238,34 @@ impl StreamNames {
         Some(Record { stream: stream?, ..record })
     }
 
-    pub(super) fn add_unusable(&mut self, number: StreamNumber, seq: Seq) {
+    pub(crate) fn add_unusable(&mut self, number: StreamNumber, seq: Seq) {
         self.unusable.entry(number).or_default().insert(seq);
     }
 
     /// The probable name of the stream with this number.
-    pub(super) fn likely(&self, number: StreamNumber) -> Option<&StreamName> {
+    pub(crate) fn likely(&self, number: StreamNumber) -> Option<&StreamName> {
         let names = [self.proven.get(&number), self.listed.get(&number)];
         names.into_iter().flatten().flatten().next()
     }
 
     /// Streams of which no record was found.
-    pub(super) fn empty(&self) -> impl Iterator<Item = &StreamName> {
+    pub(crate) fn empty(&self) -> impl Iterator<Item = &StreamName> {
         self.listed
             .iter()
             .filter(|(number, _)| !self.proven.contains_key(number))
             .flat_map(|(_, names)| names)
     }
 
-    /// The places of unusable records, with the probable names of their streams.
-    pub(super) fn unusable(&self) -> impl Iterator<Item = (Option<&StreamName>, &BTreeSet<Seq>)> {
-        self.unusable.iter().map(|(number, places)| (self.likely(*number), places))
+    /// The places of unusable records with the probable names of their streams, and how many there are of each stream
+    /// whose name is lost.
+    pub(crate) fn into_unusable(mut self) -> (Vec<(StreamName, BTreeSet<Seq>)>, Vec<usize>) {
+        let (mut named, mut unnamed) = (Vec::new(), Vec::new());
+        for (number, places) in std::mem::take(&mut self.unusable) {
+            match self.likely(number) {
+                Some(stream) => named.push((stream.clone(), places)),
+                None => unnamed.push(places.len()),
+            }
+        }
+        (named, unnamed)
     }
 }
