@@ -32,137 +32,136 @@ const START_GRACE: Duration = Duration::from_secs(10 * 60);
 /// The prefix of the drafts of the file `id`.
 const DRAFT: &str = "id.";
 
-impl Tasks {
-    /// Removes the folders of tasks that ended longer ago than this, and returns their ids. A task that runs, has orphans or
-    /// is needed stays. Leftovers of crashes are removed, too. After an error it goes on with the others, and returns the
-    /// first error at the end.
-    pub fn expire(&self, older_than: Duration, is_needed: impl Fn(TaskId) -> bool) -> Result<Vec<TaskId>> {
-        let (mut expired, mut trouble) = (Vec::new(), None);
-        for name in self.names()? {
-            let done = match name.parse::<TaskId>() {
-                Ok(id) if is_needed(id) => Ok(()),
-                Ok(id) => self.expire_task(id, older_than).map(|has| expired.extend(has.then_some(id))),
-                Err(_) => self.expire_leftovers(&name, older_than),
-            };
-            trouble = trouble.or(done.err());
-        }
-        trouble = trouble.or(self.forget_old_ids().err());
-        trouble.map_or(Ok(expired), Err)
-    }
-
-    /// Whether this task has run and its folder was removed.
-    pub(crate) fn has_expired(&self, id: TaskId) -> Result<bool> {
-        match statat(self.handle(), format!("{EXPIRED}/{id}"), AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(_) => Ok(true),
-            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
-            Err(error) => Err(Error::io(format!("looking whether {id} has expired"))(error)),
-        }
-    }
-
-    fn expire_task(&self, id: TaskId, older_than: Duration) -> Result<bool> {
-        let Some(folder) = self.folder_of(id)? else { return Ok(false) };
-        match known_status(&folder) {
-            // Its orphans can be killed only while its folder exists.
-            Ok(Some(_)) if self.left_behind(id)?.is_some() => return Ok(false),
-            Ok(Some(status)) if is_older(status.ended_at, older_than) => {}
-            // A newer version decides about its own tasks.
-            Ok(Some(_)) | Err(Error::Newer { .. }) => return Ok(false),
-            Err(error) => return Err(error),
-            Ok(None) => {
-                let older_than =
-                    if folder.may_have_started()? { older_than } else { older_than.max(START_GRACE) };
-                if !is_older(folder.last_change()?, older_than) {
-                    return Ok(false);
-                }
-                match self.find(id)? {
-                    Found::Lost | Found::Unknown => {}
-                    // The lookup has voided a start that failed.
-                    Found::Running(_) | Found::Ended(_) | Found::NotStarted | Found::Expired => {
-                        return Ok(false);
-                    }
-                }
-            }
-        }
-        self.record_expiry(id)?;
-        let name = id.to_string();
-        if !folder.is(self.handle(), &name) {
-            return Ok(false);
-        }
-        match folder.move_aside(self.handle(), &name, EXPIRED) {
-            Ok(()) => {}
-            // Another process was faster.
-            Err(_) if !folder.is(self.handle(), &name) => return Ok(false),
-            Err(error) => return Err(error),
-        }
-        for name in self.names()?.iter().filter(|aside| parse_moved_name(aside) == Some((id, EXPIRED))) {
-            self.remove(name)?;
-        }
-        Ok(true)
-    }
-
-    /// Removes what is not the folder of a task: moved folders, and drafts.
-    fn expire_leftovers(&self, name: &str, older_than: Duration) -> Result<()> {
-        if name.starts_with(DRAFT) {
-            let folder = Folder::within(self.handle(), ".")?.ok_or_else(missing_folder)?;
-            let is_old = folder.changed_at(name)?.is_some_and(|at| is_older(at, older_than));
-            return if is_old { folder.remove(name) } else { Ok(()) };
-        }
-        match parse_moved_name(name) {
-            Some((_, EXPIRED)) => self.remove(name),
-            Some((_, VOID)) => {
-                let Some(folder) = Folder::within(self.handle(), name)? else { return Ok(()) };
-                if is_older(folder.last_change()?, older_than) { self.remove(name) } else { Ok(()) }
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Records durably that there was a task.
-    fn record_expiry(&self, id: TaskId) -> Result<()> {
-        match mkdirat(self.handle(), EXPIRED, Mode::from_raw_mode(PRIVATE)) {
-            Ok(()) => fsync(self.handle()).map_err(Error::io("writing the folder of tasks to disk"))?,
-            Err(Errno::EXIST) => {}
-            Err(error) => return Err(Error::io("making the folder of expired tasks")(error)),
-        }
-        let notes = Folder::within(self.handle(), EXPIRED)?.ok_or_else(missing_folder)?;
-        match notes.write(&id.to_string(), b"") {
-            Ok(()) => notes.sync(),
-            Err(_) if notes.has(&id.to_string())? => notes.sync(),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Removes a folder that was moved. The spec goes first and the lock last, so that a late keeper finds nothing to start.
-    fn remove(&self, name: &str) -> Result<()> {
-        let Some(folder) = Folder::within(self.handle(), name)? else { return Ok(()) };
-        let _lock = match folder.try_lock() {
-            Ok(Locked::Theirs) => return Ok(()),
-            Ok(Locked::Ours(lock)) => Some(lock),
-            Ok(Locked::Missing) | Err(_) => None,
+/// See [`Tasks::expire`].
+pub(crate) fn expire(
+    tasks: &Tasks,
+    older_than: Duration,
+    is_needed: impl Fn(TaskId) -> bool,
+) -> Result<Vec<TaskId>> {
+    let (mut expired, mut trouble) = (Vec::new(), None);
+    for name in tasks.names()? {
+        let done = match name.parse::<TaskId>() {
+            Ok(id) if is_needed(id) => Ok(()),
+            Ok(id) => expire_task(tasks, id, older_than).map(|has| expired.extend(has.then_some(id))),
+            Err(_) => expire_leftovers(tasks, &name, older_than),
         };
-        folder.remove(name::SPEC)?;
-        for file in folder.names()?.iter().filter(|file| *file != name::LOCK) {
-            folder.remove(file)?;
-        }
-        folder.remove(name::LOCK)?;
-        match unlinkat(self.handle(), name, AtFlags::REMOVEDIR) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(error) => Err(Error::io(format!("removing {name}"))(error)),
-        }
+        trouble = trouble.or(done.err());
     }
+    trouble = trouble.or(forget_old_ids(tasks).err());
+    trouble.map_or(Ok(expired), Err)
+}
 
-    /// Removes ids that expired long ago.
-    fn forget_old_ids(&self) -> Result<()> {
-        let Some(notes) = Folder::within(self.handle(), EXPIRED)? else { return Ok(()) };
-        for name in notes.names()? {
-            if notes.changed_at(&name)?.is_some_and(|at| is_older(at, EXPIRED_RETENTION)) {
-                notes.remove(&name)?;
-            }
-        }
-        Ok(())
+/// Whether this task has run and its folder was removed.
+pub(crate) fn has_expired(tasks: &Tasks, id: TaskId) -> Result<bool> {
+    match statat(tasks.handle(), format!("{EXPIRED}/{id}"), AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => Ok(true),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+        Err(error) => Err(Error::io(format!("looking whether {id} has expired"))(error)),
     }
 }
 
+fn expire_task(tasks: &Tasks, id: TaskId, older_than: Duration) -> Result<bool> {
+    let Some(folder) = tasks.folder_of(id)? else { return Ok(false) };
+    match known_status(&folder) {
+        // Its orphans can be killed only while its folder exists.
+        Ok(Some(_)) if tasks.left_behind(id)?.is_some() => return Ok(false),
+        Ok(Some(status)) if is_older(status.ended_at, older_than) => {}
+        // A newer version decides about its own tasks.
+        Ok(Some(_)) | Err(Error::Newer { .. }) => return Ok(false),
+        Err(error) => return Err(error),
+        Ok(None) => {
+            let older_than =
+                if folder.may_have_started()? { older_than } else { older_than.max(START_GRACE) };
+            if !is_older(folder.last_change()?, older_than) {
+                return Ok(false);
+            }
+            match tasks.find(id)? {
+                Found::Lost | Found::Unknown => {}
+                // The lookup has voided a start that failed.
+                Found::Running(_) | Found::Ended(_) | Found::NotStarted | Found::Expired => {
+                    return Ok(false);
+                }
+            }
+        }
+    }
+    record_expiry(tasks, id)?;
+    let name = id.to_string();
+    if !folder.is(tasks.handle(), &name) {
+        return Ok(false);
+    }
+    match folder.move_aside(tasks.handle(), &name, EXPIRED) {
+        Ok(()) => {}
+        // Another process was faster.
+        Err(_) if !folder.is(tasks.handle(), &name) => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    for name in tasks.names()?.iter().filter(|aside| parse_moved_name(aside) == Some((id, EXPIRED))) {
+        remove(tasks, name)?;
+    }
+    Ok(true)
+}
+
+/// Removes what is not the folder of a task: moved folders, and drafts.
+fn expire_leftovers(tasks: &Tasks, name: &str, older_than: Duration) -> Result<()> {
+    if name.starts_with(DRAFT) {
+        let folder = Folder::within(tasks.handle(), ".")?.ok_or_else(missing_folder)?;
+        let is_old = folder.changed_at(name)?.is_some_and(|at| is_older(at, older_than));
+        return if is_old { folder.remove(name) } else { Ok(()) };
+    }
+    match parse_moved_name(name) {
+        Some((_, EXPIRED)) => remove(tasks, name),
+        Some((_, VOID)) => {
+            let Some(folder) = Folder::within(tasks.handle(), name)? else { return Ok(()) };
+            if is_older(folder.last_change()?, older_than) { remove(tasks, name) } else { Ok(()) }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Records durably that there was a task.
+fn record_expiry(tasks: &Tasks, id: TaskId) -> Result<()> {
+    match mkdirat(tasks.handle(), EXPIRED, Mode::from_raw_mode(PRIVATE)) {
+        Ok(()) => fsync(tasks.handle()).map_err(Error::io("writing the folder of tasks to disk"))?,
+        Err(Errno::EXIST) => {}
+        Err(error) => return Err(Error::io("making the folder of expired tasks")(error)),
+    }
+    let notes = Folder::within(tasks.handle(), EXPIRED)?.ok_or_else(missing_folder)?;
+    match notes.write(&id.to_string(), b"") {
+        Ok(()) => notes.sync(),
+        Err(_) if notes.has(&id.to_string())? => notes.sync(),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes a folder that was moved. The spec goes first and the lock last, so that a late keeper finds nothing to start.
+fn remove(tasks: &Tasks, name: &str) -> Result<()> {
+    let Some(folder) = Folder::within(tasks.handle(), name)? else { return Ok(()) };
+    let _lock = match folder.try_lock() {
+        Ok(Locked::Theirs) => return Ok(()),
+        Ok(Locked::Ours(lock)) => Some(lock),
+        Ok(Locked::Missing) | Err(_) => None,
+    };
+    folder.remove(name::SPEC)?;
+    for file in folder.names()?.iter().filter(|file| *file != name::LOCK) {
+        folder.remove(file)?;
+    }
+    folder.remove(name::LOCK)?;
+    match unlinkat(tasks.handle(), name, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(Error::io(format!("removing {name}"))(error)),
+    }
+}
+
+/// Removes ids that expired long ago.
+fn forget_old_ids(tasks: &Tasks) -> Result<()> {
+    let Some(notes) = Folder::within(tasks.handle(), EXPIRED)? else { return Ok(()) };
+    for name in notes.names()? {
+        if notes.changed_at(&name)?.is_some_and(|at| is_older(at, EXPIRED_RETENTION)) {
+            notes.remove(&name)?;
+        }
+    }
+    Ok(())
+}
 fn is_older(at: At, than: Duration) -> bool {
     let than = i64::try_from(than.as_millis()).unwrap_or(i64::MAX);
     now().0.saturating_sub(at.0) >= than

@@ -28,32 +28,24 @@ impl fmt::Display for LeftBehind {
     }
 }
 
-impl Tasks {
-    /// The orphans of a task; `None` if there are none. [`Tasks::kill`] kills them.
-    pub fn left_behind(&self, id: TaskId) -> Result<Option<LeftBehind>> {
-        let Some(folder) = self.folder_of(id)? else { return Ok(None) };
-        if known_status(&folder)?.is_none() || !liveness::is_alive(&folder)? {
-            return Ok(None);
-        }
-        let Some(keeper) = liveness::keeper_by_record(&folder) else { return Ok(None) };
-        let init = liveness::recorded_processes(&folder).init.map(|init| init.pid);
-        let left = process_table::descendants(keeper.pid).into_iter();
-        let left = left.filter(|entry| !entry.is_over && Some(entry.pid.as_raw_nonzero().get()) != init);
-        let processes = left.count();
-        let Some(spec) = self.spec(id)?.filter(|_| processes > 0) else { return Ok(None) };
-        let started = TaskStarted {
-            task_id: id,
-            command: spec.command,
-            description: spec.description.unwrap_or_default(),
-            target: spec.target,
-            started_at: self.started_at(id)?,
-        };
-        Ok(Some(LeftBehind { session: spec.session, started, processes }))
+/// See [`Tasks::left_behind`].
+pub(crate) fn left_behind(tasks: &Tasks, id: TaskId) -> Result<Option<LeftBehind>> {
+    let Some(folder) = tasks.folder_of(id)? else { return Ok(None) };
+    if known_status(&folder)?.is_none() || !liveness::is_alive(&folder)? {
+        return Ok(None);
     }
-
-    /// All tasks with orphans, the oldest first. A task whose folder can't be read is left out.
-    pub fn all_left_behind(&self) -> Vec<LeftBehind> {
-        let all = self.all().unwrap_or_default().into_iter();
-        all.filter_map(|id| self.left_behind(id).ok().flatten()).collect()
-    }
+    let Some(keeper) = liveness::keeper_by_record(&folder) else { return Ok(None) };
+    let init = liveness::recorded_processes(&folder).init.map(|init| init.pid);
+    let left = process_table::descendants(keeper.pid).into_iter();
+    let left = left.filter(|entry| !entry.is_over && Some(entry.pid.as_raw_nonzero().get()) != init);
+    let processes = left.count();
+    let Some(spec) = tasks.spec(id)?.filter(|_| processes > 0) else { return Ok(None) };
+    let started = TaskStarted {
+        task_id: id,
+        command: spec.command,
+        description: spec.description.unwrap_or_default(),
+        target: spec.target,
+        started_at: tasks.started_at(id)?,
+    };
+    Ok(Some(LeftBehind { session: spec.session, started, processes }))
 }

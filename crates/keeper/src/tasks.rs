@@ -19,7 +19,9 @@ use crate::folder::{Folder, Locked, name};
 use crate::format::{Spec, StartReport, decode, encode};
 use crate::liveness::{self, KeeperConnection};
 use crate::task::known_status;
-use crate::{Enforcement, Error, Launcher, Output, Result, Status, Task, orphan_cleanup};
+use crate::{
+    Enforcement, Error, Launcher, LeftBehind, Output, Result, Status, Task, expiry, orphan_cleanup, orphans,
+};
 
 /// How long to wait for the keeper's report of the start. It takes milliseconds; on a very busy disk, seconds.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -129,7 +131,7 @@ impl Tasks {
         self.reap();
         let id = spec.task_id;
         let name = id.to_string();
-        if self.has_expired(id)? {
+        if expiry::has_expired(self, id)? {
             return Err(Error::Exists { id });
         }
         match mkdirat(&self.folder, &*name, Mode::from_raw_mode(PRIVATE)) {
@@ -161,7 +163,7 @@ impl Tasks {
         loop {
             let Some(folder) = self.folder_of(id)? else {
                 // In this order: the note of an expiry is written before the folder is removed.
-                return Ok(if self.has_expired(id)? { Found::Expired } else { Found::NotStarted });
+                return Ok(if expiry::has_expired(self, id)? { Found::Expired } else { Found::NotStarted });
             };
             match self.find_in(id, &folder) {
                 Ok(FolderLookup::Found(found)) => return Ok(found),
@@ -231,7 +233,7 @@ impl Tasks {
     /// The status that a task's keeper wrote. This is cheap; only [`Tasks::find`] tells whether a task without a status
     /// still runs.
     pub fn status(&self, id: TaskId) -> Result<Option<Status>> {
-        Folder::within(self.folder.as_fd(), &id.to_string())?.map_or(Ok(None), |folder| known_status(&folder))
+        self.folder_of(id)?.map_or(Ok(None), |folder| known_status(&folder))
     }
 
     /// The spec that a task was started with.
@@ -256,6 +258,24 @@ impl Tasks {
         let mut all: Vec<TaskId> = self.names()?.iter().filter_map(|name| name.parse().ok()).collect();
         all.sort_unstable();
         Ok(all)
+    }
+
+    /// The orphans of a task; `None` if there are none. [`Tasks::kill`] kills them.
+    pub fn left_behind(&self, id: TaskId) -> Result<Option<LeftBehind>> {
+        orphans::left_behind(self, id)
+    }
+
+    /// All tasks with orphans, the oldest first. A task whose folder can't be read is left out.
+    pub fn all_left_behind(&self) -> Vec<LeftBehind> {
+        let all = self.all().unwrap_or_default().into_iter();
+        all.filter_map(|id| self.left_behind(id).ok().flatten()).collect()
+    }
+
+    /// Removes the folders of tasks that ended longer ago than this, and returns their ids. A task that runs, has orphans or
+    /// is needed stays. Leftovers of crashes are removed, too. After an error it goes on with the others, and returns the
+    /// first error at the end.
+    pub fn expire(&self, older_than: Duration, is_needed: impl Fn(TaskId) -> bool) -> Result<Vec<TaskId>> {
+        expiry::expire(self, older_than, is_needed)
     }
 
     /// The names of everything in the folder of tasks.

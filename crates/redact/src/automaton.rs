@@ -7,19 +7,16 @@
 //! Literal secrets pass through the same automata as patterns. `aho-corasick` would serve only them and hide its states, so
 //! the tracker for patterns would stay and a second one would join it.
 
+use std::error::Error;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use regex_automata::hybrid::LazyStateID;
 use regex_automata::hybrid::dfa::{Cache, DFA};
-use regex_automata::nfa::thompson::{self, Builder, NFA, State, Transition, WhichCaptures};
+use regex_automata::nfa::thompson::{self, WhichCaptures};
 use regex_automata::util::pool::Pool;
 use regex_automata::util::start;
 use regex_automata::{Anchored, Input, MatchKind};
-
-use crate::InvalidPattern;
-
-/// Matches nothing. It keeps the compiler from anchoring a list of patterns that all begin with `^`.
-const NEVER_MATCHES: &str = r"[^\s\S]";
+use regex_syntax::hir::{Hir, HirKind, Repetition};
 
 type Caches = Pool<Cache, Box<dyn Fn() -> Cache + Send + Sync + UnwindSafe + RefUnwindSafe>>;
 
@@ -29,30 +26,13 @@ pub(crate) struct Automaton {
 }
 
 impl Automaton {
-    /// `None` if the pattern has assertions.
-    ///
-    /// A match ends where a leftmost-first search ends it, so text after `BEGIN.*?END` is not held back for another `END`.
-    pub(crate) fn from_pattern(pattern: &str) -> Result<Option<Self>, InvalidPattern> {
-        let nfa = compile(&[pattern]).map_err(|error| InvalidPattern::new(pattern, error.to_string()))?;
-        if !nfa.look_set_any().is_empty() {
-            return Ok(None);
-        }
-        Self::from_nfa(nfa, MatchKind::LeftmostFirst).map(Some)
-    }
-
-    /// Many patterns in one automaton, without their assertions.
-    pub(crate) fn from_patterns(mut patterns: Vec<String>) -> Result<Self, InvalidPattern> {
-        patterns.push(NEVER_MATCHES.to_owned());
-        let nfa = compile(&patterns)
-            .and_then(|nfa| without_assertions(&nfa))
-            .map_err(|error| combined_error(&error))?;
-        Self::from_nfa(nfa, MatchKind::All)
-    }
-
-    fn from_nfa(nfa: NFA, kind: MatchKind) -> Result<Self, InvalidPattern> {
+    /// With [`MatchKind::LeftmostFirst`], a match ends where a search ends it, so text after `BEGIN.*?END` is not held back
+    /// for another `END`.
+    pub(crate) fn new(pattern: &Hir, kind: MatchKind) -> Result<Self, Box<dyn Error>> {
+        let config = thompson::Config::new().which_captures(WhichCaptures::None);
+        let nfa = thompson::Compiler::new().configure(config).build_from_hir(pattern)?;
         let config = DFA::config().match_kind(kind).skip_cache_capacity_check(true);
-        let dfa =
-            DFA::builder().configure(config).build_from_nfa(nfa).map_err(|error| combined_error(&error))?;
+        let dfa = DFA::builder().configure(config).build_from_nfa(nfa)?;
         let of_caches = dfa.clone();
         Ok(Self { dfa, caches: Pool::new(Box::new(move || of_caches.create_cache())) })
     }
@@ -65,51 +45,20 @@ impl Automaton {
     }
 }
 
-/// Names no pattern, because some of them are secrets.
-fn combined_error(error: &dyn std::error::Error) -> InvalidPattern {
-    InvalidPattern::new("(all together)", error.to_string())
-}
-
-fn compile<P: AsRef<str>>(patterns: &[P]) -> Result<NFA, Box<thompson::BuildError>> {
-    let config = thompson::Config::new().which_captures(WhichCaptures::None);
-    Ok(thompson::Compiler::new().configure(config).build_many(patterns)?)
-}
-
-/// Treats every assertion as true and joins all patterns into one.
-fn without_assertions(nfa: &NFA) -> Result<NFA, Box<thompson::BuildError>> {
-    let mut builder = Builder::new();
-    let mut matched = None;
-    builder.start_pattern()?;
-    // One new state per old one, in order, so that state ids stay valid.
-    for state in nfa.states() {
-        match state {
-            State::ByteRange { trans } => builder.add_range(*trans)?,
-            State::Sparse(sparse) => builder.add_sparse(sparse.transitions.to_vec())?,
-            State::Dense(dense) => {
-                let of_byte = |(byte, next): (u8, _)| Transition { start: byte, end: byte, next };
-                builder
-                    .add_sparse((0..=u8::MAX).zip(dense.transitions.iter().copied()).map(of_byte).collect())?
-            }
-            State::Union { alternates } => builder.add_union(alternates.to_vec())?,
-            State::BinaryUnion { alt1, alt2 } => builder.add_union(vec![*alt1, *alt2])?,
-            State::Fail => builder.add_fail()?,
-            State::Look { next, .. } | State::Capture { next, .. } => {
-                let empty = builder.add_empty()?;
-                builder.patch(empty, *next)?;
-                empty
-            }
-            State::Match { .. } => match matched {
-                None => *matched.insert(builder.add_match()?),
-                Some(first) => {
-                    let empty = builder.add_empty()?;
-                    builder.patch(empty, first)?;
-                    empty
-                }
-            },
-        };
+/// The pattern with every assertion taken as true.
+pub(crate) fn without_assertions(pattern: &Hir) -> Hir {
+    let each = |parts: &[Hir]| parts.iter().map(without_assertions).collect();
+    match pattern.kind() {
+        HirKind::Look(_) => Hir::empty(),
+        HirKind::Capture(capture) => without_assertions(&capture.sub),
+        HirKind::Concat(parts) => Hir::concat(each(parts)),
+        HirKind::Alternation(parts) => Hir::alternation(each(parts)),
+        HirKind::Repetition(repetition) => {
+            let sub = Box::new(without_assertions(&repetition.sub));
+            Hir::repetition(Repetition { sub, ..repetition.clone() })
+        }
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) => pattern.clone(),
     }
-    builder.finish_pattern(nfa.start_anchored())?;
-    Ok(builder.build(nfa.start_anchored(), nfa.start_unanchored())?)
 }
 
 /// The position of an automaton in one text.

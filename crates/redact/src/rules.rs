@@ -1,12 +1,14 @@
 //! Literal secrets and patterns, and where they match in a text.
 
+use std::error::Error;
 use std::ops::Range;
 
-use regex_automata::Input;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
+use regex_automata::{Input, MatchKind};
+use regex_syntax::hir::Hir;
 
-use crate::automaton::Automaton;
+use crate::automaton::{Automaton, without_assertions};
 use crate::{InvalidPattern, MARK};
 
 /// Shorter literal secrets are ignored: ordinary words would contain them.
@@ -27,16 +29,23 @@ impl Rules {
         let secrets = secret_spellings(secrets);
         let mut automata = Vec::new();
         let mut regexes = Vec::with_capacity(patterns.len());
-        let mut joined: Vec<String> = secrets.iter().map(|secret| escape_literal(secret)).collect();
+        let mut joined: Vec<Hir> = secrets.iter().map(|secret| Hir::literal(secret.as_bytes())).collect();
         for pattern in patterns {
-            regexes.push(compile_pattern(pattern)?);
-            match Automaton::from_pattern(pattern)? {
-                Some(automaton) => automata.push(automaton),
-                None => joined.push(pattern.clone()),
+            let parsed =
+                syntax::parse(pattern).map_err(|error| InvalidPattern::new(pattern, error.to_string()))?;
+            regexes.push(compile_pattern(pattern, &parsed)?);
+            if parsed.properties().look_set().is_empty() {
+                let automaton = Automaton::new(&parsed, MatchKind::LeftmostFirst);
+                automata.push(automaton.map_err(|error| InvalidPattern::new(pattern, error.to_string()))?);
+            } else {
+                joined.push(without_assertions(&parsed));
             }
         }
         if !joined.is_empty() {
-            automata.push(Automaton::from_patterns(joined)?);
+            let automaton = Automaton::new(&Hir::alternation(joined), MatchKind::All);
+            // Names no pattern, because some of them are secrets.
+            let unusable = |error: Box<dyn Error>| InvalidPattern::new("(all together)", error.to_string());
+            automata.push(automaton.map_err(unusable)?);
         }
         Ok(Self { secrets, patterns: regexes, automata })
     }
@@ -118,19 +127,13 @@ fn secret_spellings(secrets: &[String]) -> Vec<String> {
     spellings
 }
 
-/// A pattern that matches exactly this text.
-fn escape_literal(text: &str) -> String {
-    text.chars().map(|character| format!(r"\x{{{:X}}}", u32::from(character))).collect()
-}
-
-fn compile_pattern(pattern: &str) -> Result<Regex, InvalidPattern> {
-    let parsed = syntax::parse(pattern).map_err(|error| InvalidPattern::new(pattern, error.to_string()))?;
+fn compile_pattern(pattern: &str, parsed: &Hir) -> Result<Regex, InvalidPattern> {
     if parsed.properties().minimum_len() == Some(0) {
         return Err(InvalidPattern::new(pattern, "it matches the empty text, which is everywhere"));
     }
     Regex::builder()
         .configure(Regex::config().nfa_size_limit(Some(MAX_PATTERN_BYTES)))
-        .build_from_hir(&parsed)
+        .build_from_hir(parsed)
         .map_err(|error| match error.size_limit() {
             Some(_) => InvalidPattern::new(pattern, "it is too large; ask for fewer repetitions"),
             None => InvalidPattern::new(pattern, error.to_string()),

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use crate::FileError;
 use crate::display::display_path;
-use crate::scope::{EntryKind, EntryStatus, PATH_ONLY, Permission, Scope};
+use crate::scope::{EntryKind, EntryStatus, PATH_ONLY};
 
 /// What to do with a link in place of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,9 +48,9 @@ pub fn read_small_file(path: &Path, link: LastLink, max_bytes: u64) -> Result<Op
         opened => opened.map_err(failed)?,
     };
     match open_in(&folder, name, link) {
-        Ok(Some(Ok(file))) => {
-            read(file, &folder, max_bytes).map(Some).map_err(|error| FileError::system("read", &shown, error))
-        }
+        Ok(Some(Ok(file))) => read_open_file(file, &folder, max_bytes)
+            .map(Some)
+            .map_err(|error| FileError::system("read", &shown, error)),
         Ok(Some(Err(EntryKind::Folder))) => Err(FileError::IsFolder { path: shown }),
         Ok(Some(Err(EntryKind::Link))) => Err(FileError::IsLink { path: shown }),
         Ok(Some(Err(EntryKind::Special(kind)))) => Err(FileError::Special { path: shown, kind }),
@@ -67,25 +67,6 @@ pub(crate) fn read_whole(path: &Path, link: LastLink, max_bytes: u64) -> Result<
             Err(FileError::system("read", &display_path(path), Errno::FBIG))
         }
         file => Ok(file.map(|file| String::from_utf8_lossy(&file.bytes).into_owned())),
-    }
-}
-
-impl Scope {
-    /// Reads a small file of the work folder for the runtime, such as `AGENTS.md`. A link is followed to another file
-    /// in the work folder. `None` if it does not exist; an error if it leads out of the work folder, or if the scope
-    /// denies it.
-    pub fn read_in_work_dir(&self, path: &str, max_bytes: u64) -> Result<Option<SmallFile>, FileError> {
-        let place = self.resolve(path, Permission::Read)?;
-        if !place.path().starts_with(self.work_dir()) {
-            return Err(FileError::LeadsOut { path: display_path(Path::new(path)) });
-        }
-        let opened = place.parent().and_then(|(folder, name)| Ok((place.open_in(&folder, &name)?, folder)));
-        let (open, folder) = match opened {
-            Err(FileError::NotFound { .. }) => return Ok(None),
-            opened => opened?,
-        };
-        let failed = |error: io::Error| FileError::system("read", place.shown(), error);
-        read(open.file, &folder, max_bytes).map(Some).map_err(failed)
     }
 }
 
@@ -120,7 +101,8 @@ fn open_in(
     }
 }
 
-fn read(file: File, folder: &impl AsFd, max_bytes: u64) -> io::Result<SmallFile> {
+/// Reads an open file of this folder.
+pub(crate) fn read_open_file(file: File, folder: &impl AsFd, max_bytes: u64) -> io::Result<SmallFile> {
     let foreign = foreign_writer((&rustix::fs::fstat(&file)?).into(), (&rustix::fs::fstat(folder)?).into());
     let mut bytes = Vec::new();
     let length = file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)? as u64;

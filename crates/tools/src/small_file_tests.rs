@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::ScopeConfig;
+use crate::{Scope, ScopeConfig};
 
 const SECRET: &str = "the secret";
 

@@ -12,8 +12,8 @@ use longhaul_protocol::TaskStatus;
 
 use super::cut_edges::text_between_cuts;
 use super::plain_text;
-use crate::Redact;
-use crate::output::TruncatedPart;
+use super::{TruncatedPart, truncate_middle};
+use crate::{OutputLimit, Redact};
 
 /// Bytes of an output that are kept for reading on.
 pub(crate) const MAX_KEPT_OUTPUT_BYTES: usize = 1 << 20;
@@ -57,6 +57,16 @@ impl OutputText {
         });
         let lines = missing.lines.filter(|_| self.gaps.is_empty());
         TruncatedPart { lines, bytes, ..missing.clone() }
+    }
+
+    /// The part of the text that is kept for reading on.
+    pub(crate) fn kept(&self) -> String {
+        let kept = truncate_middle(
+            &self.text,
+            OutputLimit { lines: usize::MAX, bytes: MAX_KEPT_OUTPUT_BYTES },
+            |missing| format!("[… {} were not kept …]", self.with_dropped_bytes(missing)),
+        );
+        kept.unwrap_or_else(|| self.text.clone())
     }
 
     fn add(&mut self, text: &str) {

@@ -3,8 +3,7 @@
 use longhaul_protocol::{CallId, TaskId, TaskStatus};
 use serde::Serialize;
 
-use crate::output::{MAX_KEPT_OUTPUT_BYTES, OutputText};
-use crate::output::{TruncatedPart, truncate_middle};
+use crate::output::{OutputText, TruncatedPart, truncate_middle};
 use crate::{OutputLimit, ToolOutcome, display};
 
 /// The fields of a result, in this order.
@@ -74,7 +73,7 @@ impl CommandReport {
         self.shorten_message(output_limit);
         self.output = Some(String::new());
         if let Some(room) = output_limit.bytes.checked_sub(self.to_json().len()) {
-            self.output = Some(text.truncated_to(OutputLimit { bytes: room, ..output_limit }, rest));
+            self.output = Some(truncate_escaped(text, OutputLimit { bytes: room, ..output_limit }, rest));
             return finished(self.to_json());
         }
         for leave_out in [
@@ -103,28 +102,14 @@ impl CommandReport {
     }
 }
 
-impl OutputText {
-    /// The part of the text that is kept for reading on.
-    pub(crate) fn kept(&self) -> String {
-        let kept = truncate_middle(
-            &self.text,
-            OutputLimit { lines: usize::MAX, bytes: MAX_KEPT_OUTPUT_BYTES },
-            |missing| format!("[… {} were not kept …]", self.with_dropped_bytes(missing)),
-        );
-        kept.unwrap_or_else(|| self.text.clone())
-    }
-
-    /// Head and tail that fit into `output_limit` once they are escaped.
-    fn truncated_to(&self, output_limit: OutputLimit, rest: FullOutput) -> String {
-        let shown = |bytes| {
-            let marker = |missing: &TruncatedPart| rest.marker(&self.with_dropped_bytes(missing));
-            truncate_middle(&self.text, OutputLimit { bytes, ..output_limit }, marker)
-                .unwrap_or_else(|| self.text.clone())
-        };
-        shown(largest_that_fits(output_limit.bytes, |bytes| {
-            json_string_len(&shown(bytes)) <= output_limit.bytes
-        }))
-    }
+/// Head and tail that fit into `output_limit` once they are escaped.
+fn truncate_escaped(text: &OutputText, output_limit: OutputLimit, rest: FullOutput) -> String {
+    let shown = |bytes| {
+        let marker = |missing: &TruncatedPart| rest.marker(&text.with_dropped_bytes(missing));
+        truncate_middle(&text.text, OutputLimit { bytes, ..output_limit }, marker)
+            .unwrap_or_else(|| text.text.clone())
+    };
+    shown(largest_that_fits(output_limit.bytes, |bytes| json_string_len(&shown(bytes)) <= output_limit.bytes))
 }
 
 impl FullOutput {

@@ -33,6 +33,7 @@ mod scoped_path;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -48,6 +49,7 @@ use crate::display::{display_name, display_path};
 use crate::git;
 use crate::sandbox::protected::ProtectedPaths;
 use crate::sandbox::{process_environment, user_cache_paths};
+use crate::small_file::{SmallFile, read_open_file};
 
 /// What the tools of a session may read and write.
 #[derive(Debug)]
@@ -170,6 +172,23 @@ impl Scope {
         let place = self.resolve(path, permission)?;
         place.folder()?;
         Ok(place.path().to_owned())
+    }
+
+    /// Reads a small file of the work folder for the runtime, such as `AGENTS.md`. A link is followed to another file
+    /// in the work folder. `None` if it does not exist; an error if it leads out of the work folder, or if the scope
+    /// denies it.
+    pub fn read_in_work_dir(&self, path: &str, max_bytes: u64) -> Result<Option<SmallFile>, FileError> {
+        let place = self.resolve(path, Permission::Read)?;
+        if !place.path().starts_with(&self.work_dir) {
+            return Err(FileError::LeadsOut { path: display_path(Path::new(path)) });
+        }
+        let opened = place.parent().and_then(|(folder, name)| Ok((place.open_in(&folder, &name)?, folder)));
+        let (open, folder) = match opened {
+            Err(FileError::NotFound { .. }) => return Ok(None),
+            opened => opened?,
+        };
+        let failed = |error: io::Error| FileError::system("read", place.shown(), error);
+        read_open_file(open.file, &folder, max_bytes).map(Some).map_err(failed)
     }
 
     /// Resolves a path that the model gave and checks it against the scope.

@@ -17,10 +17,9 @@ pub(super) fn arithmetic(expression: &str) -> Arithmetic<'_> {
     let mut set: HashSet<&str> = HashSet::new();
     for part in parts(expression) {
         let part = part.trim();
-        let command_behind_options = behind_word(part, &[]);
-        let name = &part[..part.len() - command_behind_options.len()];
-        let value =
-            command_behind_options.trim_start().strip_prefix('=').filter(|value| !value.starts_with('='));
+        let behind = behind_word(part, &[]);
+        let name = &part[..part.len() - behind.len()];
+        let value = behind.trim_start().strip_prefix('=').filter(|value| !value.starts_with('='));
         let is_set = value.is_some() && name.starts_with(|letter: char| !letter.is_ascii_digit());
         let rest = value.filter(|_| is_set).unwrap_or(part);
         read_part(rest, &set, &mut found);
@@ -55,9 +54,7 @@ fn read_part<'text>(part: &'text str, set: &HashSet<&str>, found: &mut Arithmeti
         rest = match letter {
             // `$#`, `$?`, `$$` and `$!` are numbers.
             '$' if after.starts_with(['#', '?', '$', '!']) => &after[1..],
-            '$' if after.starts_with("{#") => {
-                after.split_once('}').map_or("", |(_, command_behind_options)| command_behind_options)
-            }
+            '$' if after.starts_with("{#") => after.split_once('}').map_or("", |(_, behind)| behind),
             // Quotes don't keep the shell from expanding this later.
             '$' | '`' | '\'' | '\\' => {
                 found.evaluates = true;
@@ -65,14 +62,14 @@ fn read_part<'text>(part: &'text str, set: &HashSet<&str>, found: &mut Arithmeti
             }
             '0'..='9' => behind_word(rest, &['#', '@']),
             'a'..='z' | 'A'..='Z' | '_' => {
-                let command_behind_options = behind_word(rest, &[]);
-                let name = &rest[..rest.len() - command_behind_options.len()];
+                let behind = behind_word(rest, &[]);
+                let name = &rest[..rest.len() - behind.len()];
                 if !set.contains(name) {
                     found.evaluates = true;
                     return;
                 }
                 found.relies_on.push(name);
-                command_behind_options
+                behind
             }
             _ => after,
         };
@@ -86,34 +83,31 @@ pub(super) fn parameter_evaluates(inner: &str) -> bool {
     }
     let is_indirect = inner.len() > 1 && inner.starts_with('!');
     let text = inner.strip_prefix(['!', '#']).unwrap_or(inner);
-    let command_behind_options = behind_word(text, &[]);
-    let mut command_behind_options = match command_behind_options.len() == text.len() {
+    let behind = behind_word(text, &[]);
+    let mut behind = match behind.len() == text.len() {
         true => text.get(text.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default(),
-        false => command_behind_options,
+        false => behind,
     };
     // `${!name*}` and `${!name[@]}` are lists of names and of keys.
-    if is_indirect && !matches!(command_behind_options, "*" | "@" | "[*]" | "[@]") {
+    if is_indirect && !matches!(behind, "*" | "@" | "[*]" | "[@]") {
         return true;
     }
-    if command_behind_options.starts_with('[') {
-        let after = behind_closing(command_behind_options, b'[', b']');
-        let subscript =
-            command_behind_options[1..command_behind_options.len() - after.len()].trim_end_matches(']');
+    if behind.starts_with('[') {
+        let after = behind_closing(behind, b'[', b']');
+        let subscript = behind[1..behind.len() - after.len()].trim_end_matches(']');
         if evaluates(subscript) {
             return true;
         }
-        command_behind_options = after;
+        behind = after;
     }
-    command_behind_options
-        .strip_prefix(':')
-        .is_some_and(|part| !part.starts_with(['-', '=', '?', '+']) && evaluates(part))
+    behind.strip_prefix(':').is_some_and(|part| !part.starts_with(['-', '=', '?', '+']) && evaluates(part))
 }
 
 /// The name that `${name:=…}` or `${name=…}` sets.
 pub(super) fn parameter_sets(inner: &str) -> Option<&str> {
-    let command_behind_options = behind_word(inner, &[]);
-    let name = &inner[..inner.len() - command_behind_options.len()];
-    (command_behind_options.starts_with(":=") || command_behind_options.starts_with('=')).then_some(name)
+    let behind = behind_word(inner, &[]);
+    let name = &inner[..inner.len() - behind.len()];
+    (behind.starts_with(":=") || behind.starts_with('=')).then_some(name)
 }
 
 fn behind_word<'text>(text: &'text str, more: &[char]) -> &'text str {

@@ -8,8 +8,8 @@
 //! pid of 0 means the caller and passes. Any other pid is refused, even the caller's own: a library that names its threads
 //! by number (`pthread_setaffinity_np` does, for the calling thread too) gets an error.
 //!
-//! It is written by hand: `seccompiler` has one error number for a whole filter, doesn't know the x32 calls, and kills a
-//! process of another architecture instead of refusing its calls.
+//! It is written by hand: `seccompiler` has one error number for a whole filter, lets the x32 calls through, kills a process of
+//! another architecture instead of refusing its calls, and can't set the flag against the slow-down.
 
 use std::io;
 
@@ -102,12 +102,9 @@ const fn at_upper_half(index: usize) -> u32 {
     at_argument(index) + 4
 }
 
-const SET_FILTER: libc::c_uint = 1;
-/// `SECCOMP_FILTER_FLAG_SPEC_ALLOW`: without it, some kernels slow down a filtered process.
-const FLAG_SPEC_ALLOW: libc::c_ulong = 1 << 2;
-const PASS: u32 = 0x7fff_0000;
+const PASS: u32 = libc::SECCOMP_RET_ALLOW;
 const fn refuse(with: libc::c_int) -> u32 {
-    0x0005_0000 | with as u32
+    libc::SECCOMP_RET_ERRNO | with as u32
 }
 
 /// Why seccomp is not available; `None` if it is.
@@ -152,8 +149,7 @@ fn rules(bounds: &Bounds) -> impl Iterator<Item = &'static Rule> {
 fn program(architecture: u32, bounds: &Bounds) -> Vec<libc::sock_filter> {
     let mut program = vec![
         load(AT_ARCHITECTURE),
-        unless_equal(architecture, 0, 1),
-        jump_over(1),
+        unless_equal(architecture, 1, 0),
         answer(refuse(libc::EPERM)),
         load(AT_NUMBER),
         unless_below(X32_CALLS),
@@ -216,10 +212,6 @@ const fn unless_below(value: u32) -> libc::sock_filter {
     step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, value)
 }
 
-const fn jump_over(steps: u32) -> libc::sock_filter {
-    step(libc::BPF_JMP | libc::BPF_JA, 0, 0, steps)
-}
-
 const fn answer(with: u32) -> libc::sock_filter {
     step(libc::BPF_RET | libc::BPF_K, 0, 0, with)
 }
@@ -231,8 +223,11 @@ fn install(program: Option<&[libc::sock_filter]>) -> io::Result<()> {
         filter: program.as_ptr().cast_mut(),
     });
     let filter = filter.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // Without this flag, some kernels slow down a filtered process.
+    let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     // SAFETY: the system reads as many steps as are said, or finds that there is no filter; it writes nothing.
-    let failed = unsafe { libc::syscall(libc::SYS_seccomp, SET_FILTER, FLAG_SPEC_ALLOW, filter) != 0 };
+    let failed =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, filter) != 0 };
     if failed { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

@@ -48,11 +48,11 @@ fn starts_command(word: &ShellWord) -> bool {
 /// Whether a command may have another one in it, because an unknown word before that may be `;`.
 fn may_end_early(command: &[ShellWord]) -> bool {
     let may_be_end = |word: &ShellWord| word.kind != WordKind::Literal && word.certain_beginning().is_empty();
-    let command_behind_options = match command.iter().position(may_be_end) {
+    let behind = match command.iter().position(may_be_end) {
         Some(end) => &command[end + 1..],
         None => &[],
     };
-    let unknown = command_behind_options.split_last().map_or(&[][..], |(_, before)| before);
+    let unknown = behind.split_last().map_or(&[][..], |(_, before)| before);
     command.iter().any(starts_command) || unknown.iter().any(ShellWord::may_be_option)
 }
 

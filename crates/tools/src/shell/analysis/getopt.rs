@@ -46,11 +46,8 @@ impl OptionSpec {
 
     fn letter(&self, letter: char) -> Option<(&'static str, usize)> {
         let at = self.short.find(letter).filter(|_| letter != ':')?;
-        let command_behind_options = &self.short[at + 1..];
-        Some((
-            &self.short[at..=at],
-            command_behind_options.len() - command_behind_options.trim_start_matches(':').len(),
-        ))
+        let behind = &self.short[at + 1..];
+        Some((&self.short[at..=at], behind.len() - behind.trim_start_matches(':').len()))
     }
 
     /// The long option that this name, or the beginning of one, stands for.
@@ -169,13 +166,12 @@ impl ParsedOptions<'_> {
             return takes_next;
         }
         for (at, letter) in certain.char_indices().skip(usize::from(certain.len() > 1)) {
-            let command_behind_options = at + letter.len_utf8();
+            let behind = at + letter.len_utf8();
             let Some((name, colons)) = spec.letter(letter) else {
                 self.is_certain = false;
                 continue;
             };
-            let attached = (colons > 0 && command_behind_options < whole.len())
-                .then(|| value_at(command_behind_options));
+            let attached = (colons > 0 && behind < whole.len()).then(|| value_at(behind));
             let takes_next = colons == 1 && attached.is_none();
             let is_last = takes_next || attached.is_some();
             self.options.push((name, if takes_next { next.cloned() } else { attached }));

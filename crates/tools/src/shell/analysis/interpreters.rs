@@ -188,9 +188,9 @@ fn sed_is_harmless(script: &str) -> bool {
     loop {
         rest = rest
             .trim_start_matches(|letter: char| letter.is_whitespace() || matches!(letter, ';' | '{' | '}'));
-        let Some(command_behind_options) = behind_addresses(rest) else { return rest.is_empty() };
-        let Some(command) = command_behind_options.chars().next() else { return false };
-        let after = &command_behind_options[command.len_utf8()..];
+        let Some(behind) = behind_addresses(rest) else { return rest.is_empty() };
+        let Some(command) = behind.chars().next() else { return false };
+        let after = &behind[command.len_utf8()..];
         rest = match command {
             ':' | 'b' | 't' | 'T' => {
                 has_label = true;
@@ -238,17 +238,14 @@ fn sed_is_harmless(script: &str) -> bool {
 /// What follows a label. A sed may end it at a blank, a semicolon, a brace or the line end, so the command has to end there for each of them.
 fn behind_label(text: &str) -> Option<&str> {
     let label = text.trim_start_matches([' ', '\t']);
-    let command_behind_options =
-        label.trim_start_matches(|letter: char| letter.is_alphanumeric() || "_.-".contains(letter));
-    let command_behind_options = command_behind_options.trim_start_matches([' ', '\t', '}']);
-    (command_behind_options.is_empty() || command_behind_options.starts_with([';', '\n']))
-        .then_some(command_behind_options)
+    let behind = label.trim_start_matches(|letter: char| letter.is_alphanumeric() || "_.-".contains(letter));
+    let behind = behind.trim_start_matches([' ', '\t', '}']);
+    (behind.is_empty() || behind.starts_with([';', '\n'])).then_some(behind)
 }
 
 /// Whether the two parts of an `s` or a `y` have a line end in them.
 fn spans_lines(text: &str) -> bool {
-    behind_delimited(text, 2)
-        .is_none_or(|command_behind_options| text[..text.len() - command_behind_options.len()].contains('\n'))
+    behind_delimited(text, 2).is_none_or(|behind| text[..text.len() - behind.len()].contains('\n'))
 }
 
 /// What follows `1,$!`, `/a/,/b/`, `2~3` and their like.

@@ -63,7 +63,6 @@ const PASSING_WRAPPERS: &str = "
     dbus-run-session | 0 | | ;
     xvfb-run | 0 | an:ls:w: | auto-servernum server-num: listen-tcp server-args: wait:;
 ";
-const EXEC_OPTIONS: OptionSpec = OptionSpec::leading("a:cl", "");
 const ENV_OPTIONS: OptionSpec = OptionSpec::leading(
     "-i0u:C:S:va:",
     "ignore-environment null unset: chdir: split-string: debug argv0: block-signal:: default-signal:: ignore-signal:: \
@@ -176,11 +175,11 @@ pub(super) fn doubtful_option(words: &[ShellWord]) -> Option<String> {
 /// Whether a wrapper gives its command another name. Git and other programs do what that name says: `exec -a git-push git`.
 pub(super) fn renames(words: &[ShellWord]) -> bool {
     let options = match words.first().and_then(ShellWord::program) {
-        Some("exec") => &EXEC_OPTIONS,
-        Some("env") => &ENV_OPTIONS,
-        _ => return false,
+        Some("exec") => find_wrapper(PASSING_WRAPPERS, "exec").map(|wrapper| wrapper.options),
+        Some("env") => Some(ENV_OPTIONS),
+        _ => None,
     };
-    parse_options(&words[1..], options).has("a argv0")
+    options.is_some_and(|options| parse_options(&words[1..], &options).has("a argv0"))
 }
 
 fn is_environment(program: &str) -> bool {
@@ -233,9 +232,9 @@ pub(super) fn variable_settings(words: &[ShellWord]) -> &[ShellWord] {
         Some("doas") => &DOAS_OPTIONS,
         _ => return &[],
     };
-    let command_behind_options = &words[words.len() - parse_options(&words[1..], options).operands.len()..];
+    let behind = &words[words.len() - parse_options(&words[1..], options).operands.len()..];
     let is_setting = |word: &&ShellWord| word.text.contains('=');
-    &command_behind_options[..command_behind_options.iter().take_while(is_setting).count()]
+    &behind[..behind.iter().take_while(is_setting).count()]
 }
 
 /// `env -S` splits a text into words. Blanks and quotes mean the same to it as to a shell, and little else does.
