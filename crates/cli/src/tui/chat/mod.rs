@@ -205,7 +205,7 @@ impl Chat<'_> {
     /// Asks a question. Its answer stays out of the history.
     fn ask(&mut self, question: String) {
         match &self.lines {
-            LineSource::Screen(_) => self.printer.tell(ScreenUpdate::Ask(Some(question))),
+            LineSource::Screen(_) => self.printer.tell(ScreenUpdate::Ask(question)),
             LineSource::Plain(_) | LineSource::Piped(_) => self.printer.raw_aside(&question),
         }
     }
