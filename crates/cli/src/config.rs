@@ -11,7 +11,7 @@ use crate::args::GlobalArgs;
 use crate::output::note;
 use crate::questions::{confirm, has_terminal};
 use crate::session_lookup::key_or_new;
-use crate::{BadUsage, first_run};
+use crate::{bad_usage, first_run};
 
 /// The error where the config names a server, but no model.
 pub(crate) const NO_MODEL_NAME: &str =
@@ -62,11 +62,11 @@ pub(crate) async fn with_model(globals: &GlobalArgs, retry_mode: RetryMode) -> a
     let model = &mut config.settings.model;
     if model.name.is_empty() {
         if model.base_url.is_some() {
-            return Err(BadUsage(NO_MODEL_NAME.to_owned()).into());
+            return Err(bad_usage(NO_MODEL_NAME));
         }
         let found = match Models::at(&config.home)?.find().await {
             Err(longhaul_model::Error::NoModel { variables }) => {
-                return Err(BadUsage(first_run::guidance(&variables, &user_file(globals)?)).into());
+                return Err(bad_usage(first_run::guidance(&variables, &user_file(globals)?)));
             }
             found => found?,
         };

@@ -11,7 +11,7 @@ use crate::exit;
 use crate::output::sanitize;
 use crate::printer::Printer;
 use crate::signals::ExitSignals;
-use crate::tui::{Activity, ScreenHandle, ScreenUpdate, StatusFacts};
+use crate::tui::{ScreenHandle, ScreenUpdate};
 
 /// How long the remaining output may take once a signal has come.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
@@ -103,16 +103,6 @@ impl EventPrinter {
         }
     }
 
-    /// Tells the screen whether a turn runs.
-    pub(crate) fn activity(&self, activity: Activity) {
-        self.tell(ScreenUpdate::Activity(activity));
-    }
-
-    /// Tells the screen what stands in its last row.
-    pub(crate) fn facts(&self, facts: StatusFacts) {
-        self.tell(ScreenUpdate::StatusFacts(facts));
-    }
-
     fn json(&self, value: &impl serde::Serialize) {
         // Every value here has string keys, so serializing can't fail.
         if let Ok(line) = serde_json::to_string(value) {
@@ -144,7 +134,7 @@ impl EventPrinter {
         }
     }
 
-    /// ExitSignals the line that is open.
+    /// Ends the line that is open.
     pub(crate) fn close_line(&mut self) {
         if self.screen.is_some() {
             let rest = std::mem::take(&mut self.partial_line);

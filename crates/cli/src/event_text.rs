@@ -3,10 +3,6 @@
 use std::ops::Range;
 
 use longhaul_journal::ImportMark;
-pub(crate) use longhaul_transcript::{
-    compacted_by_text as made_by, format_duration as duration, task_text as task,
-    turn_failure_text as end_of_turn,
-};
 
 use crate::output::format_number;
 

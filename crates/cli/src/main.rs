@@ -67,6 +67,10 @@ impl std::fmt::Display for BadUsage {
 
 impl std::error::Error for BadUsage {}
 
+fn bad_usage(message: impl Into<String>) -> anyhow::Error {
+    BadUsage(message.into()).into()
+}
+
 fn main() -> ExitCode {
     // The same program is started again as the keeper of a command.
     longhaul_agent::keeper::main_if_asked();
@@ -101,7 +105,7 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
     let Arguments { globals, talk, command } = arguments;
     if let (Some(flag), Some(_)) = (talk.given(), &command) {
         let hint = format!("{flag} is for the conversation: use it without a command");
-        return Err(BadUsage(hint).into());
+        return Err(bad_usage(hint));
     }
     // Only commands that run turns need more than one thread.
     let mut builder = match command {

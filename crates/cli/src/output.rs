@@ -3,7 +3,8 @@
 use std::io::Write;
 
 pub(crate) use longhaul_transcript::{
-    format_count, format_number, outcome_text, record_line, sanitize, truncate,
+    compacted_by_text, format_count, format_duration, format_number, outcome_text, record_line, sanitize,
+    task_text, truncate, turn_failure_text,
 };
 use serde::Serialize;
 
@@ -32,6 +33,11 @@ pub(crate) fn print<Value: Serialize>(
     lines: impl FnOnce() -> Vec<String>,
 ) -> anyhow::Result<()> {
     if as_json { json(&value()) } else { lines().into_iter().try_for_each(line) }
+}
+
+/// A row of a report: a name, and its value in a column of its own.
+pub(crate) fn named(name: &str, value: impl std::fmt::Display) -> String {
+    format!("{name:<13} {value}")
 }
 
 /// Whether the error only says that the reader of the output has gone.

@@ -16,7 +16,7 @@ use longhaul_protocol::PrintablePath;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-use crate::BadUsage;
+use crate::bad_usage;
 
 /// How long to wait for the reader of a pipe, and how often to check: the system does not announce one.
 const PIPE_READER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,7 +37,7 @@ impl OutputFile {
             return Ok(Self::Stream(BufWriter::new(stream)));
         }
         if path.is_dir() {
-            return Err(BadUsage(format!("{} is a folder; name a file", path.printable())).into());
+            return Err(bad_usage(format!("{} is a folder; name a file", path.printable())));
         }
         match path.symlink_metadata() {
             Ok(there) if !there.is_file() && !there.is_symlink() => {
@@ -104,10 +104,9 @@ pub(crate) fn destination(home: &Path, work_dir: Option<&str>, file: &Path) -> a
         std::env::current_dir().into_iter().chain(work_dir.map(PathBuf::from)).collect();
     if let Some(link) = linked_folder(folder, &agent_folders) {
         let (link, leads_to) = (link.printable(), real_folder.printable());
-        return Err(BadUsage(format!(
+        return Err(bad_usage(format!(
             "{link} is a link that the agent could have made; name {leads_to} itself"
-        ))
-        .into());
+        )));
     }
     let path = match file.file_name() {
         Some(name) => real_folder.join(name),
@@ -116,7 +115,7 @@ pub(crate) fn destination(home: &Path, work_dir: Option<&str>, file: &Path) -> a
     let is_in_home = |path: &Path| home.canonicalize().is_ok_and(|home| path.starts_with(home));
     if is_in_home(&path) || file.canonicalize().is_ok_and(|real| is_in_home(&real)) {
         let refused = format!("{} is in the home, which keeps its own files; name another", file.printable());
-        return Err(BadUsage(refused).into());
+        return Err(bad_usage(refused));
     }
     Ok(path)
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal, Read, Write};
 
 use longhaul_agent::{Error, Result, Session};
 use longhaul_protocol::{Question, QuestionId};
-pub(crate) use longhaul_transcript::question_text as question;
+use longhaul_transcript::question_text;
 
 use crate::output::sanitize;
 use crate::suggested_command::quoted;
@@ -26,7 +26,7 @@ impl From<&Question> for OpenQuestion {
 
 impl OpenQuestion {
     pub(crate) fn shown(&self) -> String {
-        question(&self.text)
+        question_text(&self.text)
     }
 
     /// The command that answers it with yes.

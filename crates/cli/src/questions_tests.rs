@@ -22,7 +22,7 @@ fn a_question_is_shown_whole_and_can_not_drive_a_terminal() {
     let command = format!("{}\u{1b}[2J; rm -r work", "echo quiet; ".repeat(500));
     let text = format!("May exec run this?\n{command}\n");
 
-    let shown = question(&text);
+    let shown = question_text(&text);
 
     assert_eq!(shown.lines().count(), 2, "{shown}");
     assert!(shown.ends_with("\u{fffd}[2J; rm -r work") && shown.contains("\n  echo quiet"), "{shown}");

@@ -6,8 +6,8 @@ use longhaul_agent::{Client, Redactor, Session};
 use longhaul_journal::{Error, Journal, SessionEntry, SqliteJournal, all_sessions};
 use longhaul_protocol::SessionId;
 
-use crate::BadUsage;
 use crate::args::GlobalArgs;
+use crate::bad_usage;
 use crate::nearest::nearest;
 use crate::output::truncate;
 use crate::short_id::{IdMatch, find};
@@ -26,9 +26,7 @@ pub(crate) async fn find_session(journal: &dyn Journal, name: &str) -> anyhow::R
     }
     // Every key starts with the empty string, which an unset variable of a script passes by mistake.
     if name.trim().is_empty() {
-        return Err(
-            BadUsage("which session? Its name is empty; longhaul sessions lists them".to_owned()).into()
-        );
+        return Err(bad_usage("which session? Its name is empty; longhaul sessions lists them"));
     }
     let mut sessions = all_sessions(journal).collect().await?;
     match match_name(&sessions, name) {
@@ -38,14 +36,14 @@ pub(crate) async fn find_session(journal: &dyn Journal, name: &str) -> anyhow::R
             let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
             let lines = keys.iter().take(MAX_NAMED_SESSIONS).map(|key| format!("\n  {}", truncate(key, 200)));
             let lines: String = lines.collect();
-            Err(BadUsage(format!("{name:?} fits several sessions:{lines}{more}")).into())
+            Err(bad_usage(format!("{name:?} fits several sessions:{lines}{more}")))
         }
         NameMatch::Nothing(near) if near.is_empty() => {
             Err(Error::NoSuchSession { key: name.to_owned() }.into())
         }
         NameMatch::Nothing(near) => {
             let near: Vec<String> = near.iter().map(|key| truncate(key, 200)).collect();
-            Err(BadUsage(format!("there is no session {name:?}; did you mean {}?", near.join(" or "))).into())
+            Err(bad_usage(format!("there is no session {name:?}; did you mean {}?", near.join(" or "))))
         }
     }
 }
@@ -72,7 +70,7 @@ pub(crate) async fn find_session_exactly(journal: &dyn Journal, name: &str) -> a
         return Ok(entry);
     }
     let key = truncate(&find_session(journal, name).await?.key, 200);
-    Err(BadUsage(format!("this can't be undone, so name the session in full: {key}")).into())
+    Err(bad_usage(format!("this can't be undone, so name the session in full: {key}")))
 }
 
 /// The journal. In a home without one no session has this name.
@@ -114,8 +112,7 @@ pub(crate) async fn refuse_trashed(journal: &dyn Journal, key: &str) -> anyhow::
     match journal.session(key).await? {
         Some(entry) if entry.trashed => {
             let restore = format!("longhaul sessions restore {}", quoted(key));
-            Err(BadUsage(format!("the session {key:?} was put into the trash; to bring it back: {restore}"))
-                .into())
+            Err(bad_usage(format!("the session {key:?} was put into the trash; to bring it back: {restore}")))
         }
         _ => Ok(()),
     }

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::rfc3339;
 use crate::{
-    At, AttemptId, CallId, CompactedBy, Effect, InputId, Limit, Outcome, QuestionId, Role, Seq, TaskId,
-    TaskStatus, TextContent,
+    At, AttemptId, CallId, CompactedBy, Effect, InputId, Limit, Outcome, QuestionId, Role, Seq,
+    SessionRecord, TaskId, TaskStatus, TextContent, ToolFinished, ToolStarted, TurnEnded,
 };
 
 /// What a watcher sees: one object a line, the same in `--json` and in server-sent events.
@@ -159,4 +159,65 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<String>,
     },
+}
+
+impl EventKind {
+    /// The event that shows a record. None if a record has no event, and for the end of an attempt, whose event depends on the
+    /// records before it.
+    pub fn of_record(record: SessionRecord) -> Option<Self> {
+        Some(match record {
+            SessionRecord::InputTaken(input) => Self::InputTaken { id: input.id },
+            SessionRecord::TurnStarted(_) => Self::TurnStarted,
+            SessionRecord::StepStarted(_) => Self::StepStarted,
+            SessionRecord::Usage(usage) => Self::Usage {
+                input: usage.input,
+                output: usage.output,
+                cached: usage.cached,
+                cache_written: usage.cache_written,
+                cost: usage.cost,
+                limits: usage.limits,
+            },
+            SessionRecord::ToolStarted(ToolStarted { call, name, arguments, effect, .. }) => {
+                Self::ToolStarted { call_id: call, name, arguments, effect }
+            }
+            SessionRecord::ToolFinished(ToolFinished { call, name, is_error, content, .. }) => {
+                Self::ToolFinished { call_id: call, name, is_error, content }
+            }
+            SessionRecord::TaskStarted(task) => {
+                Self::TaskStarted { task_id: task.task_id, description: task.description }
+            }
+            SessionRecord::TaskEnded(ended) => {
+                Self::TaskEnded { task_id: ended.task_id, status: ended.status, exit_code: ended.exit_code }
+            }
+            SessionRecord::Notification(notification) => Self::Notification { task_id: notification.task_id },
+            SessionRecord::Note(note) => Self::Note { text: note.text },
+            SessionRecord::Question(question) => Self::Question { id: question.id, text: question.text },
+            SessionRecord::Answered(answered) => Self::Answered { id: answered.id },
+            SessionRecord::Imported(imported) => {
+                Self::Imported { work_dir: imported.work_dir, mine: imported.mine }
+            }
+            SessionRecord::CompactStart(start) => Self::CompactStart { reason: start.reason },
+            SessionRecord::SystemMessage(message) => Self::SystemMessage { content: message.content },
+            SessionRecord::CompactDone(done) => {
+                Self::CompactDone { epoch: done.epoch, by: done.by, before: done.before, after: done.after }
+            }
+            SessionRecord::CompactFailed(failed) => Self::CompactFailed { reason: failed.reason },
+            SessionRecord::ModelChanged(changed) => {
+                Self::ModelChanged { from: changed.from, to: changed.to, reason: changed.reason }
+            }
+            SessionRecord::Warning(warning) => Self::Warning { code: warning.code, text: warning.text },
+            SessionRecord::TurnEnded(TurnEnded { outcome, limit, text, error, code, .. }) => {
+                Self::TurnEnded { outcome, limit, text, error, code }
+            }
+            SessionRecord::SessionCreated(_)
+            | SessionRecord::EpochStarted(_)
+            | SessionRecord::OrderTaken(_)
+            | SessionRecord::AttemptStarted(_)
+            | SessionRecord::AttemptEnded(_)
+            | SessionRecord::Block(_)
+            | SessionRecord::Checkpoint(_)
+            | SessionRecord::Stubbed(_)
+            | SessionRecord::Unknown { .. } => return None,
+        })
+    }
 }

@@ -15,8 +15,8 @@ pub struct SessionCost {
     cached: u64,
     /// US dollars, as far as prices are known.
     pub cost: Option<f64>,
-    /// The price of some attempt is not known.
-    has_unknown_cost: bool,
+    /// Attempts whose price is not known.
+    pub unpriced: u64,
     /// Some provider reported tokens.
     is_reported: bool,
 }
@@ -27,9 +27,14 @@ impl SessionCost {
         self.output = self.output.saturating_add(usage.output.unwrap_or(0));
         self.cached = self.cached.saturating_add(usage.cached.unwrap_or(0));
         self.is_reported |= usage.input.is_some() || usage.output.is_some();
-        match usage.cost {
-            Some(cost) => self.cost = Some((self.cost.unwrap_or(0.0) + cost).clamp(0.0, MAX_COST)),
-            None => self.has_unknown_cost = true,
+        self.add_price(usage.cost);
+    }
+
+    /// Adds the price of one attempt, in US dollars, without its tokens.
+    pub fn add_price(&mut self, price: Option<f64>) {
+        match price {
+            Some(price) => self.cost = Some((self.cost.unwrap_or(0.0) + price).clamp(0.0, MAX_COST)),
+            None => self.unpriced += 1,
         }
     }
 }
@@ -45,9 +50,9 @@ impl std::fmt::Display for SessionCost {
             write!(f, " ({} of them cached)", format_number(self.cached))?;
         }
         write!(f, ", {} out", format_number(self.output))?;
-        match (self.cost, self.has_unknown_cost) {
-            (Some(cost), false) => write!(f, ", {}", format_money(cost)),
-            (Some(cost), true) => write!(f, ", at least {}", format_money(cost)),
+        match (self.cost, self.unpriced) {
+            (Some(cost), 0) => write!(f, ", {}", format_money(cost)),
+            (Some(cost), _) => write!(f, ", at least {}", format_money(cost)),
             (None, _) => Ok(()),
         }
     }

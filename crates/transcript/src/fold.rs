@@ -79,13 +79,15 @@ impl Transcript {
             EventKind::Message { role, content } => {
                 self.end_reasoning(origin.at);
                 let message = BlockContent::Message { role: *role, text: content.clone() };
-                self.end(is_message, message.clone(), BlockState::Finished, origin, |_| message);
+                self.end(is_message, message.clone(), BlockState::Finished, origin, |content| {
+                    *content = message
+                });
             }
             EventKind::AttemptDiscarded { kept_blocks, .. } => {
                 self.end_reasoning(origin.at);
                 let state = if *kept_blocks > 0 { BlockState::Truncated } else { BlockState::Discarded };
                 let empty = BlockContent::Message { role: Role::Assistant, text: String::new() };
-                self.end(is_message, empty, state, origin, |message| message);
+                self.end(is_message, empty, state, origin, |_| {});
             }
             EventKind::TurnEnded { outcome, limit, text, error, code } => {
                 self.end_blocks_of_turn(origin.at);
@@ -128,9 +130,10 @@ impl Transcript {
                 let unseen = Call { call: *id, name: name.clone(), arguments, effect: None, result: None };
                 let is_call =
                     |content: &BlockContent| matches!(content, BlockContent::Call(call) if call.call == *id);
-                self.end(is_call, BlockContent::Call(unseen), state, origin, |content| match content {
-                    BlockContent::Call(call) => BlockContent::Call(Call { name, result, ..call }),
-                    other => other,
+                self.end(is_call, BlockContent::Call(unseen), state, origin, |content| {
+                    if let BlockContent::Call(call) = content {
+                        (call.name, call.result) = (name, result);
+                    }
                 });
             }
             EventKind::RetryWait { class, attempt, of, delay_ms, reason } => {
@@ -151,11 +154,10 @@ impl Transcript {
                 let is_task =
                     |content: &BlockContent| matches!(content, BlockContent::Task { task, .. } if task == id);
                 let unseen = BlockContent::Task { task: *id, description: None, status, exit_code };
-                self.end(is_task, unseen, state, origin, |content| match content {
-                    BlockContent::Task { task, description, .. } => {
-                        BlockContent::Task { task, description, status, exit_code }
+                self.end(is_task, unseen, state, origin, |content| {
+                    if let BlockContent::Task { status: now, exit_code: code, .. } = content {
+                        (*now, *code) = (status, exit_code);
                     }
-                    other => other,
                 });
             }
             EventKind::Question { id, text } => {
@@ -167,7 +169,7 @@ impl Transcript {
                 self.open_questions = self.open_questions.saturating_sub(1);
                 let is_question = |content: &BlockContent| matches!(content, BlockContent::Question { question, .. } if question == id);
                 let unseen = BlockContent::Question { question: *id, text: None, answer: None };
-                self.end(is_question, unseen, BlockState::Finished, origin, |content| content);
+                self.end(is_question, unseen, BlockState::Finished, origin, |_| {});
             }
             EventKind::CompactStart { reason } => {
                 self.open.retain(|block| !is_compaction(&block.content));
@@ -260,12 +262,12 @@ impl Transcript {
         unseen: BlockContent,
         state: BlockState,
         origin: BlockOrigin,
-        complete: impl FnOnce(BlockContent) -> BlockContent,
+        complete: impl FnOnce(&mut BlockContent),
     ) {
         let block = self.take_open(is_wanted);
-        let block = block.unwrap_or_else(|| self.finished_block(unseen, origin));
-        let (ended_at, content) = (Some(origin.at), complete(block.content));
-        self.updates.push(Update::Ended(Block { state, ended_at, content, ..block }));
+        let mut block = block.unwrap_or_else(|| self.finished_block(unseen, origin));
+        complete(&mut block.content);
+        self.updates.push(Update::Ended(Block { state, ended_at: Some(origin.at), ..block }));
     }
 
     fn end_if_open(&mut self, is_wanted: impl Fn(&BlockContent) -> bool, state: BlockState, at: At) {
@@ -280,11 +282,10 @@ impl Transcript {
 
     fn end_compaction(&mut self, outcome: CompactionOutcome, state: BlockState, origin: BlockOrigin) {
         let unseen = BlockContent::Compaction { reason: None, outcome: None };
-        self.end(is_compaction, unseen, state, origin, |content| match content {
-            BlockContent::Compaction { reason, .. } => {
-                BlockContent::Compaction { reason, outcome: Some(outcome) }
+        self.end(is_compaction, unseen, state, origin, |content| {
+            if let BlockContent::Compaction { outcome: ended, .. } = content {
+                *ended = Some(outcome);
             }
-            other => other,
         });
     }
 

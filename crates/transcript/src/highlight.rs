@@ -1,4 +1,4 @@
-//! Syntax highlighting. syntect parses the code; a short table here maps its scopes to the sixteen colours of a terminal, so that
+//! Syntax highlighting. syntect parses the code; a short table here maps its scopes to the colours of a terminal, so that
 //! code looks like everything else in it.
 
 use std::sync::OnceLock;

@@ -86,9 +86,10 @@ impl StoredTranscript {
                 vec![self.block(BlockContent::Order(taken.order.kind), origin)]
             }
             SessionRecord::TurnStarted(started) => {
-                self.turn = Some(TurnTotals { number: started.turn, ..TurnTotals::default() });
-                let mut updates =
-                    self.event(EventKind::TurnStarted, BlockOrigin { turn: Some(started.turn), ..origin });
+                let turn = started.turn;
+                self.turn = Some(TurnTotals { number: turn, ..TurnTotals::default() });
+                let origin = BlockOrigin { turn: Some(turn), ..origin };
+                let mut updates = self.event(SessionRecord::TurnStarted(started), origin);
                 updates.extend(self.waiting_inputs.drain(..).map(Update::Ended));
                 updates
             }
@@ -128,8 +129,7 @@ impl StoredTranscript {
                 let mut updates = self.end_attempt(None, origin);
                 self.turn = None;
                 self.transcript.abandon_turn(origin.at);
-                let kind = EventKind::Imported { work_dir: imported.work_dir, mine: imported.mine };
-                updates.extend(self.event(kind, origin));
+                updates.extend(self.event(SessionRecord::Imported(imported), origin));
                 updates
             }
             fact => self.apply_event_like(fact, origin),
@@ -179,8 +179,7 @@ impl StoredTranscript {
     fn turn_ended(&mut self, ended: TurnEnded, origin: BlockOrigin) -> Vec<Update> {
         let mut updates = self.end_attempt(None, origin);
         let totals = self.turn.take();
-        let TurnEnded { outcome, limit, text, error, code, .. } = ended;
-        updates.extend(self.event(EventKind::TurnEnded { outcome, limit, text, error, code }, origin));
+        updates.extend(self.event(SessionRecord::TurnEnded(ended), origin));
         if let Some(Update::Ended(Block { content: BlockContent::TurnEnd(end), .. })) = updates.last_mut() {
             match totals {
                 Some(totals) => (end.steps, end.spend) = (totals.steps, totals.spend),
@@ -192,62 +191,29 @@ impl StoredTranscript {
 
     /// Records that have an event of the same content, and the few that have no event at all.
     fn apply_event_like(&mut self, fact: SessionRecord, origin: BlockOrigin) -> Vec<Update> {
-        let kind = match fact {
+        match fact {
             SessionRecord::EpochStarted(started) if started.reason == EpochReason::Changed => {
-                return vec![self.block(BlockContent::PromptChange, origin)];
+                vec![self.block(BlockContent::PromptChange, origin)]
             }
             SessionRecord::Stubbed(stubbed) => {
-                return vec![self.block(BlockContent::Stubs { results: stubbed.calls.len() }, origin)];
+                vec![self.block(BlockContent::Stubs { results: stubbed.calls.len() }, origin)]
             }
             SessionRecord::Answered(answered) => {
-                let mut updates = self.event(EventKind::Answered { id: answered.id }, origin);
-                for update in &mut updates {
-                    if let Update::Ended(Block { content: BlockContent::Question { answer, .. }, .. }) =
-                        update
-                    {
-                        *answer = Some(answered.answer.clone());
-                    }
+                let given = answered.answer.clone();
+                let mut updates = self.event(SessionRecord::Answered(answered), origin);
+                if let Some(Update::Ended(Block { content: BlockContent::Question { answer, .. }, .. })) =
+                    updates.last_mut()
+                {
+                    *answer = Some(given);
                 }
-                return updates;
+                updates
             }
-            SessionRecord::SystemMessage(message) => EventKind::SystemMessage { content: message.content },
-            SessionRecord::ToolStarted(call) => EventKind::ToolStarted {
-                call_id: call.call,
-                name: call.name,
-                arguments: call.arguments,
-                effect: call.effect,
-            },
-            SessionRecord::ToolFinished(call) => EventKind::ToolFinished {
-                call_id: call.call,
-                name: call.name,
-                is_error: call.is_error,
-                content: call.content,
-            },
-            SessionRecord::TaskStarted(task) => {
-                EventKind::TaskStarted { task_id: task.task_id, description: task.description }
-            }
-            SessionRecord::TaskEnded(end) => {
-                EventKind::TaskEnded { task_id: end.task_id, status: end.status, exit_code: end.exit_code }
-            }
-            SessionRecord::Notification(told) => EventKind::Notification { task_id: told.task_id },
-            SessionRecord::Note(note) => EventKind::Note { text: note.text },
-            SessionRecord::Question(question) => EventKind::Question { id: question.id, text: question.text },
-            SessionRecord::CompactStart(start) => EventKind::CompactStart { reason: start.reason },
-            SessionRecord::CompactDone(done) => EventKind::CompactDone {
-                epoch: done.epoch,
-                by: done.by,
-                before: done.before,
-                after: done.after,
-            },
-            SessionRecord::CompactFailed(failed) => EventKind::CompactFailed { reason: failed.reason },
             SessionRecord::ModelChanged(changed) => {
                 self.model = Some(changed.to.clone());
-                EventKind::ModelChanged { from: changed.from, to: changed.to, reason: changed.reason }
+                self.event(SessionRecord::ModelChanged(changed), origin)
             }
-            SessionRecord::Warning(warning) => EventKind::Warning { code: warning.code, text: warning.text },
-            _ => return vec![],
-        };
-        self.event(kind, origin)
+            fact => self.event(fact, origin),
+        }
     }
 
     /// A block that is finished at once.
@@ -255,7 +221,9 @@ impl StoredTranscript {
         Update::Ended(self.transcript.finished_block(content, origin))
     }
 
-    fn event(&mut self, kind: EventKind, origin: BlockOrigin) -> Vec<Update> {
+    /// Applies the event that shows a record.
+    fn event(&mut self, fact: SessionRecord, origin: BlockOrigin) -> Vec<Update> {
+        let Some(kind) = EventKind::of_record(fact) else { return vec![] };
         let BlockOrigin { seq, turn, at } = origin;
         self.transcript.apply(&Event { seq, at, session: String::new(), turn, kind })
     }

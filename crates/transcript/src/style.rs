@@ -1,26 +1,16 @@
-//! Styled text that knows no terminal and no browser: spans with one of the sixteen colours of a terminal and a few attributes.
+//! Styled text that knows no terminal and no browser: spans with a colour that every terminal has and a few attributes.
 
 use unicode_width::UnicodeWidthStr;
 
 /// The colours that every terminal has, by their usual names. The reader's terminal decides how they look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Color {
-    Black,
     Red,
     Green,
     Yellow,
     Blue,
     Magenta,
     Cyan,
-    Gray,
-    DarkGray,
-    LightRed,
-    LightGreen,
-    LightYellow,
-    LightBlue,
-    LightMagenta,
-    LightCyan,
-    White,
 }
 
 /// How a span looks. The default is plain text.
@@ -32,20 +22,11 @@ pub struct Style {
     pub italic: bool,
     pub underlined: bool,
     pub crossed_out: bool,
-    pub reversed: bool,
 }
 
 impl Style {
     pub const fn new() -> Self {
-        Self {
-            color: None,
-            bold: false,
-            dim: false,
-            italic: false,
-            underlined: false,
-            crossed_out: false,
-            reversed: false,
-        }
+        Self { color: None, bold: false, dim: false, italic: false, underlined: false, crossed_out: false }
     }
 
     #[must_use]
@@ -88,7 +69,6 @@ impl Style {
             italic: self.italic || inner.italic,
             underlined: self.underlined || inner.underlined,
             crossed_out: self.crossed_out || inner.crossed_out,
-            reversed: self.reversed || inner.reversed,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::plain::BROKEN_OFF;
 use crate::reasoning::{reasoning_lines, reasoning_summary};
 use crate::style::{Color, Span, Style, StyledLine};
 use crate::text::{format_count, format_elapsed, sanitize, truncate};
-use crate::wrap::wrap_line;
+use crate::wrap::{truncate_line, wrap_line};
 
 /// Lines of an input that are echoed, and characters of each: a long paste is sent whole and shown in part.
 const MAX_ECHO_LINES: usize = 16;
@@ -261,7 +261,7 @@ impl TerminalRenderer {
         let left = max_rows.saturating_sub(below.len());
         let mut lines = if left > 0 { self.markdown.open_lines(self.width) } else { vec![] };
         lines.drain(..lines.len().saturating_sub(left));
-        lines.extend(below);
+        lines.extend(below.iter().map(|line| truncate_line(line, self.width)));
         lines.drain(..lines.len().saturating_sub(max_rows));
         lines
     }

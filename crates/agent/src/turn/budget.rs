@@ -1,5 +1,5 @@
 //! The daily budget: the cost of all sessions of a home today, by their records. The cost of one session is not
-//! stored: reports add it up with `SessionCost` (crate `transcript`), `/session` and the status line on their own.
+//! stored: `SessionCost` (crate `transcript`) adds it up.
 //!
 //! The records of all sessions are read now and then. In between, this process adds its own costs as they are recorded. So a turn
 //! sees what other processes spend while it runs, and a thousand turns don't read a thousand sessions each.

@@ -8,7 +8,7 @@ use longhaul_agent::config::Sources;
 use longhaul_journal::{Home, SqliteJournal};
 use longhaul_protocol::PrintablePath;
 
-use crate::BadUsage;
+use crate::bad_usage;
 
 #[derive(Args)]
 pub(crate) struct GlobalArgs {
@@ -45,10 +45,9 @@ impl GlobalArgs {
     /// What the config is made from besides the home.
     pub(crate) fn sources(&self) -> anyhow::Result<Sources> {
         if let (None, Err(error)) = (&self.work_dir, std::env::current_dir()) {
-            return Err(BadUsage(format!(
+            return Err(bad_usage(format!(
                 "the current folder can't be used ({error}): go to one that exists, or name one with --work-dir"
-            ))
-            .into());
+            )));
         }
         Ok(Sources {
             work_dir: self.work_dir()?,
@@ -62,13 +61,13 @@ impl GlobalArgs {
     pub(crate) fn work_dir(&self) -> anyhow::Result<Option<PathBuf>> {
         let Some(folder) = &self.work_dir else { return Ok(None) };
         match folder.canonicalize() {
-            Ok(found) if found.to_str().is_none() => {
-                Err(BadUsage(format!("{} can't be a work folder: its name is not UTF-8", folder.printable()))
-                    .into())
-            }
+            Ok(found) if found.to_str().is_none() => Err(bad_usage(format!(
+                "{} can't be a work folder: its name is not UTF-8",
+                folder.printable()
+            ))),
             Ok(found) if found.is_dir() => Ok(Some(found)),
-            Ok(_) => Err(BadUsage(format!("{} is not a folder", folder.printable())).into()),
-            Err(error) => Err(BadUsage(format!("--work-dir {}: {error}", folder.printable())).into()),
+            Ok(_) => Err(bad_usage(format!("{} is not a folder", folder.printable()))),
+            Err(error) => Err(bad_usage(format!("--work-dir {}: {error}", folder.printable()))),
         }
     }
 
@@ -78,8 +77,7 @@ impl GlobalArgs {
         let folder = self.home.clone().or_else(|| variable("LONGHAUL_HOME")).or_else(default);
         match folder {
             Some(folder) if !folder.as_os_str().is_empty() => Ok(folder),
-            _ => Err(BadUsage("no home: name a folder with --home, or set LONGHAUL_HOME or HOME".to_owned())
-                .into()),
+            _ => Err(bad_usage("no home: name a folder with --home, or set LONGHAUL_HOME or HOME")),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::questions::{OpenQuestion, open_questions, yes_or_no};
 use crate::session_lookup::open_live_session;
 use crate::short_id::{IdMatch, find};
 use crate::suggested_command::quoted;
-use crate::{BadUsage, config, exit, suggested_command};
+use crate::{bad_usage, config, exit, suggested_command};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: &AnswerOptions) -> anyhow::Result<u8> {
     let redactor = redactor(&config::load(globals)?)?;
@@ -21,13 +21,13 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &AnswerOptions) -> anyhow
         [name, words] => (find_question(&open, name)?, words),
         [words] if words.parse::<QuestionId>().is_ok() => {
             let hint = format!("what is the answer? longhaul answer -s {} {words} yes|no|TEXT", quoted(key));
-            return Err(BadUsage(hint).into());
+            return Err(bad_usage(hint));
         }
         [words] => (only_question(&open, key)?, words),
-        _ => return Err(BadUsage("say yes, no, or words".to_owned()).into()),
+        _ => return Err(bad_usage("say yes, no, or words")),
     };
     if words.trim().is_empty() {
-        return Err(BadUsage("the answer is empty: say yes, no, or words".to_owned()).into());
+        return Err(bad_usage("the answer is empty: say yes, no, or words"));
     }
     let words = yes_or_no(words).map_or_else(|| redactor.redact(words).into_owned(), str::to_owned);
     session.answer(question, &words).await?;
@@ -49,10 +49,10 @@ fn find_question(open: &[OpenQuestion], name: &str) -> anyhow::Result<QuestionId
     match (find(open.iter().map(|open| open.id), name), name.trim().to_ascii_uppercase().parse()) {
         (IdMatch::One(id), _) | (IdMatch::Nothing, Ok(id)) => Ok(id),
         (IdMatch::Several(_), _) => {
-            Err(BadUsage(format!("{name:?} fits several questions{}", list_questions(open))).into())
+            Err(bad_usage(format!("{name:?} fits several questions{}", list_questions(open))))
         }
         (IdMatch::Nothing, Err(_)) => {
-            Err(BadUsage(format!("there is no open question {name:?}{}", list_questions(open))).into())
+            Err(bad_usage(format!("there is no open question {name:?}{}", list_questions(open))))
         }
     }
 }
@@ -60,10 +60,10 @@ fn find_question(open: &[OpenQuestion], name: &str) -> anyhow::Result<QuestionId
 fn only_question(open: &[OpenQuestion], key: &str) -> anyhow::Result<QuestionId> {
     match open {
         [one] => Ok(one.id),
-        [] => Err(BadUsage(format!("no question of {} is open", truncate(key, 80))).into()),
+        [] => Err(bad_usage(format!("no question of {} is open", truncate(key, 80)))),
         _ => {
             let hint = "several questions are open; name one: longhaul answer -s KEY ID yes|no|TEXT";
-            Err(BadUsage(format!("{hint}{}", list_questions(open))).into())
+            Err(bad_usage(format!("{hint}{}", list_questions(open))))
         }
     }
 }

@@ -6,13 +6,13 @@ use longhaul_protocol::PrintablePath;
 use crate::args::{BackupOptions, GlobalArgs};
 use crate::commands::verify::{Verified, contents, damage_lines};
 use crate::output::print;
-use crate::{BadUsage, exit};
+use crate::{bad_usage, exit};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: BackupOptions) -> anyhow::Result<u8> {
     let Some(journal) = globals.open_journal().await? else {
         let nothing =
             format!("there is no journal in {} yet: nothing to back up", globals.home_dir()?.printable());
-        return Err(BadUsage(nothing).into());
+        return Err(bad_usage(nothing));
     };
     let report = journal.backup(&options.file).await;
     journal.close().await;

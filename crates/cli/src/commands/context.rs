@@ -7,9 +7,9 @@ use longhaul_protocol::CompactDone;
 use serde_json::{Value, json};
 
 use crate::args::{GlobalArgs, SessionOptions};
-use crate::output::{format_count, format_number, print, truncate};
+use crate::output::{compacted_by_text, format_count, format_number, named, print, truncate};
 use crate::session_lookup::open_live_entry;
-use crate::{config, event_text, exit};
+use crate::{config, exit};
 
 /// Columns of the bar for the whole window.
 const BAR_COLUMNS: u64 = 30;
@@ -39,14 +39,21 @@ pub(crate) fn epoch(state: &State, last: Option<&CompactDone>) -> String {
 }
 
 pub(crate) fn compactions(number: u64, last: Option<&CompactDone>) -> String {
-    let last = last.map(|last| format!(", the last {}", event_text::made_by(last.by)));
+    let last = last.map(|last| format!(", the last {}", compacted_by_text(last.by)));
     format!("{}{}", format_count(number, "compaction"), last.unwrap_or_default())
+}
+
+/// Where a number of tokens comes from; `reported` is the part that the provider counted.
+pub(crate) fn token_source(reported: Option<u64>) -> String {
+    match reported {
+        Some(reported) => format!("{} as the provider counted, the rest estimated", format_number(reported)),
+        None => "estimated".to_owned(),
+    }
 }
 
 impl ContextUsage {
     pub(crate) fn lines(&self) -> Vec<String> {
         let report = &self.report;
-        let named = |name: &str, value: String| format!("{name:<13} {value}");
         let model = Some(truncate(&report.model, 200)).filter(|model| !model.is_empty());
         let mut lines = vec![
             named("session", truncate(&self.key, 200)),
@@ -81,13 +88,7 @@ impl ContextUsage {
     }
 
     fn total(&self) -> String {
-        let source = match self.report.reported {
-            Some(reported) => {
-                format!("{} as the provider counted, the rest estimated", format_number(reported))
-            }
-            None => "estimated".to_owned(),
-        };
-        format!("{} tokens: {source}", format_number(self.report.tokens()))
+        format!("{} tokens: {}", format_number(self.report.tokens()), token_source(self.report.reported))
     }
 
     fn checks(&self) -> String {

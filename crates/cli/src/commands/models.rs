@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::args::{GlobalArgs, ModelsOptions};
 use crate::output::{format_number, json, line};
-use crate::{BadUsage, config, exit};
+use crate::{bad_usage, config, exit};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: ModelsOptions) -> anyhow::Result<u8> {
     let config = config::load(globals)?;
@@ -58,17 +58,16 @@ pub(crate) async fn model_in_use(
 fn print_provider(models: &Models, name: &str, as_json: bool) -> anyhow::Result<()> {
     let Some(provider) = models.providers().get(name) else {
         if let "custom" | "scripted" = name {
-            return Err(BadUsage(format!(
+            return Err(bad_usage(format!(
                 "{name} is no row of the table: docs/models.md says how to use it"
-            ))
-            .into());
+            )));
         }
         let nearest = models.providers().nearest(name);
         let hint = match nearest.is_empty() {
             true => "`longhaul models` lists them".to_owned(),
             false => format!("did you mean {}?", nearest.join(" or ")),
         };
-        return Err(BadUsage(format!("there is no provider {name:?}; {hint}")).into());
+        return Err(bad_usage(format!("there is no provider {name:?}; {hint}")));
     };
     let entries: Vec<(&CatalogueEntry, Vec<&str>)> = models
         .catalogue()

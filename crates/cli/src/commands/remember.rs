@@ -14,7 +14,7 @@ use crate::input_text::read_text;
 use crate::output::{format_count, json, line, note, truncate};
 use crate::session_lookup::open_live_entry;
 use crate::signals::ExitSignals;
-use crate::{BadUsage, config, exit};
+use crate::{bad_usage, config, exit};
 
 /// The answer where extraction is off in the config.
 pub(crate) const EXTRACTION_OFF: &str =
@@ -48,7 +48,7 @@ async fn note_text(
     as_json: bool,
 ) -> anyhow::Result<u8> {
     if text.trim().is_empty() {
-        return Err(BadUsage("there is nothing to remember: the text is empty".to_owned()).into());
+        return Err(bad_usage("there is nothing to remember: the text is empty"));
     }
     let journal: Arc<dyn Journal> = Arc::new(journal);
     let entry = resolve(&*journal, key).await?;

@@ -12,16 +12,14 @@ use crate::args::{GlobalArgs, ServeOptions};
 use crate::output::{note, truncate};
 use crate::questions::answer_command;
 use crate::signals::ExitSignals;
-use crate::{BadUsage, config, event_text, exit, panics, suggested_command};
+use crate::{bad_usage, config, event_text, exit, panics, suggested_command};
 
 /// How long the last events may take to print after the shutdown.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow::Result<u8> {
     if !options.no_http {
-        return Err(
-            BadUsage("this version has no HTTP API yet: use `longhaul serve --no-http`".to_owned()).into()
-        );
+        return Err(bad_usage("this version has no HTTP API yet: use `longhaul serve --no-http`"));
     }
     let config = config::with_model(globals, RetryMode::Interactive).await?;
     if let Some(warning) = config.exposed_home() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_agent::session::State;
-use longhaul_agent::{Client, Config, ContextReport, Redactor, context_report, last_compaction};
+use longhaul_agent::{Client, Config, ContextReport, Redactor, Session, context_report, last_compaction};
 use longhaul_journal::{Holder, ImportMark, Journal, import_mark};
 use longhaul_memory::extracted_through;
 use longhaul_model::ContextWindow;
@@ -14,7 +14,9 @@ use crate::args::{GlobalArgs, SessionOptions};
 use crate::commands::context;
 use crate::commands::memory::scope_of_session;
 use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
-use crate::output::{format_count, format_number, outcome_text, print, sanitize, truncate};
+use crate::output::{
+    format_count, format_duration, format_number, named, outcome_text, print, sanitize, truncate,
+};
 use crate::questions::{OpenQuestion, open_questions};
 use crate::session_lookup::open_live_entry;
 use crate::short_id::short;
@@ -69,40 +71,19 @@ impl MemoryProgress {
 
 pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
     let (journal, entry) = open_live_entry(globals, &options.session).await?;
-    let key = entry.key.clone();
     let journal: Arc<dyn Journal> = Arc::new(journal);
     // A client that only reads sends nothing that could hold a secret.
-    let session = Client::new(journal.clone(), Redactor::default()).session(&key).await?;
+    let session = Client::new(journal.clone(), Redactor::default()).session(&entry.key).await?;
     let state = session.state().await?;
-    let holder = session.other_holder().await?;
-    let questions = open_questions(&session).await?;
-    let last_compaction = last_compaction(&*journal, entry.id, &state).await?;
-    let tasks =
-        running_tasks(&TaskRegistry::new(journal.clone(), &globals.home_dir()?)?, &key, entry.id).await?;
+    let registry = TaskRegistry::new(journal.clone(), &globals.home_dir()?)?;
     let config = config::load(globals)?;
     let report = context_report(&config, &*journal, &state).await;
-    let memory = MemoryProgress::of(&config, &*journal, &key, Some(entry.id)).await?;
-    let import = import_mark(&*journal, entry.id).await?;
+    let mut status = SessionStatus::of(&session, state, report, &registry, &config).await?;
     journal.close().await;
-    let model = state.model.clone().unwrap_or_else(|| report.model.clone());
-    let waiting = entry.inbox_head.saturating_sub(state.inbox_through) + state.pending_inputs.len() as u64;
-    let is_running = holder.is_some();
-    let id = Some(entry.id);
-    let status = SessionStatus {
-        key,
-        id,
-        state,
-        model,
-        report,
-        last_compaction,
-        waiting,
-        holder,
-        is_running,
-        questions,
-        tasks,
-        memory,
-        import,
-    };
+    status.is_running = status.holder.is_some();
+    if let Some(model) = &status.state.model {
+        status.model.clone_from(model);
+    }
     print(options.json, || status.as_json(), || status.lines())?;
     Ok(exit::DONE)
 }
@@ -117,9 +98,45 @@ pub(crate) async fn running_tasks(
 }
 
 impl SessionStatus {
+    /// The status of a session that this process runs, with the configured model.
+    pub(crate) async fn of(
+        session: &Session,
+        state: State,
+        report: ContextReport,
+        registry: &TaskRegistry,
+        config: &Config,
+    ) -> anyhow::Result<Self> {
+        let (key, journal) = (session.key().to_owned(), &**session.journal());
+        let entry = journal.session(&key).await?;
+        let untaken = entry.as_ref().map_or(0, |entry| entry.inbox_head.saturating_sub(state.inbox_through));
+        let id = entry.map(|entry| entry.id);
+        let (last_compaction, tasks, import) = match id {
+            Some(id) => (
+                last_compaction(journal, id, &state).await?,
+                running_tasks(registry, &key, id).await?,
+                import_mark(journal, id).await?,
+            ),
+            None => (None, vec![], ImportMark::default()),
+        };
+        Ok(Self {
+            memory: MemoryProgress::of(config, journal, &key, id).await?,
+            key,
+            id,
+            model: report.model.clone(),
+            report,
+            last_compaction,
+            waiting: untaken + state.pending_inputs.len() as u64,
+            state,
+            holder: session.other_holder().await?,
+            is_running: true,
+            questions: open_questions(session).await?,
+            tasks,
+            import,
+        })
+    }
+
     pub(crate) fn lines(&self) -> Vec<String> {
         let state = &self.state;
-        let named = |name: &str, value: String| format!("{name:<13} {value}");
         let id = self.id.map_or_else(|| "not stored yet".to_owned(), |id| id.to_string());
         let mut lines = vec![
             named("session", truncate(&self.key, 200)),
@@ -133,7 +150,7 @@ impl SessionStatus {
             named("context", self.context()),
             named("epoch", context::epoch(state, self.last_compaction.as_ref())),
             named("memory", self.memory()),
-            named("last outcome", state.last_outcome.map_or("none yet", outcome_text).to_owned()),
+            named("last outcome", state.last_outcome.map_or("none yet", outcome_text)),
         ];
         if let Some(imported) = event_text::imported(&self.import) {
             lines.push(named("imported", imported));
@@ -152,7 +169,7 @@ impl SessionStatus {
             lines.push(named("", format!("to answer: {}  (or no, or why not)", open.command(&self.key))));
         }
         for task in &self.tasks {
-            let lasted = task.now.duration_ms.map(|lasted| format!(", for {}", event_text::duration(lasted)));
+            let lasted = task.now.duration_ms.map(|lasted| format!(", for {}", format_duration(lasted)));
             let what = format!("{}: {}{}", short(task.id()), task.description(), lasted.unwrap_or_default());
             lines.push(named("task", what));
         }
@@ -209,12 +226,7 @@ impl SessionStatus {
 
     pub(crate) fn context(&self) -> String {
         let (tokens, reported) = self.tokens();
-        let source = match reported {
-            Some(reported) => {
-                format!("{} as the provider counted, the rest estimated", format_number(reported))
-            }
-            None => "estimated".to_owned(),
-        };
+        let source = context::token_source(reported);
         let of =
             self.window().map(|window| format!(" of {} ({})", format_number(window.tokens), window.source));
         format!("{} tokens{}: {source}", format_number(tokens), of.unwrap_or_default())

@@ -13,7 +13,7 @@ use similar::TextDiff;
 use crate::args::{GlobalArgs, TrustOptions};
 use crate::output::{json, line};
 use crate::questions::{confirm, has_terminal};
-use crate::{BadUsage, exit};
+use crate::{bad_usage, exit};
 
 pub(crate) fn run(globals: &GlobalArgs, options: &TrustOptions) -> anyhow::Result<u8> {
     let (home, sources) = (globals.home_dir()?, globals.sources()?);
@@ -37,10 +37,7 @@ fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Resu
     }
     if file.trust != TrustState::Trusted && !options.yes {
         if options.json {
-            return Err(BadUsage(
-                "with --json nothing is shown and asked: add --yes to trust the file".to_owned(),
-            )
-            .into());
+            return Err(bad_usage("with --json nothing is shown and asked: add --yes to trust the file"));
         }
         agree(&file)?;
     }
@@ -64,11 +61,11 @@ fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Resu
 fn agree(file: &ProjectFile) -> anyhow::Result<()> {
     if !has_terminal() {
         let hint = "nothing is trusted: run it in a terminal to be asked, or say --yes once you have looked at the file";
-        return Err(BadUsage(hint.to_owned()).into());
+        return Err(bad_usage(hint));
     }
     match confirm(&format!("Trust {} as it is now?", file.path.printable()))? {
         true => Ok(()),
-        false => Err(BadUsage("nothing is trusted".to_owned()).into()),
+        false => Err(bad_usage("nothing is trusted")),
     }
 }
 
@@ -134,7 +131,7 @@ fn remove(home: &Path, sources: &Sources, as_json: bool) -> anyhow::Result<()> {
 fn none_here(sources: &Sources, what: &str, next: &str) -> anyhow::Error {
     let here = || std::env::current_dir().unwrap_or_default();
     let folder = sources.work_dir.clone().unwrap_or_else(here);
-    BadUsage(format!("{what} {} or above it{next}", folder.printable())).into()
+    bad_usage(format!("{what} {} or above it{next}", folder.printable()))
 }
 
 fn in_words(standing: Option<TrustState>) -> &'static str {

@@ -19,12 +19,12 @@ use crate::commands::tasks::registry;
 use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
 use crate::event_printer::{EventPrinter, Form};
 use crate::one_shot::event_loop::{EventLoop, StageEnd};
-use crate::output::{note, outcome_text, truncate};
+use crate::output::{note, outcome_text, truncate, turn_failure_text};
 use crate::questions::{OpenQuestion, has_terminal};
 use crate::session_lookup::refuse_trashed;
 use crate::short_id::short;
 use crate::signals::{ExitSignals, SIGINT};
-use crate::{BadUsage, config, event_text, exit, panics, suggested_command};
+use crate::{bad_usage, config, exit, panics, suggested_command};
 
 /// How long cleaning up may delay the end of the process; the next process does the rest.
 const CLEANUP_GRACE: Duration = Duration::from_millis(300);
@@ -63,7 +63,7 @@ impl OneShot<'_> {
     pub(crate) async fn carry_out(self, request: Request) -> anyhow::Result<u8> {
         // Asked before signals are ours, so that Ctrl-C leaves.
         if request.is_about_a_turn() && self.form != Form::Json && !self.agree_to_exposed_home().await? {
-            return Err(BadUsage("nothing was run".to_owned()).into());
+            return Err(bad_usage("nothing was run"));
         }
         // From here on a signal is ours: one that comes while the journal is opened must not be lost.
         let mut signals = ExitSignals::new()?;
@@ -293,7 +293,7 @@ impl OneShot<'_> {
         session: &Session,
         printer: &mut EventPrinter,
     ) -> anyhow::Result<()> {
-        let Some(what) = event_text::end_of_turn(ended.outcome, ended.error.as_deref()) else {
+        let Some(what) = turn_failure_text(ended.outcome, ended.error.as_deref()) else {
             return Ok(());
         };
         printer.note(what);
@@ -343,7 +343,7 @@ pub(crate) fn goes_on(task: &TaskEntry) -> String {
 fn say_what_ended(watch: &mut EventLoop<'_>) -> u8 {
     let mut code = exit::DONE;
     for (outcome, reason, error) in std::mem::take(&mut watch.ended) {
-        if let Some(what) = event_text::end_of_turn(outcome, error.as_deref()) {
+        if let Some(what) = turn_failure_text(outcome, error.as_deref()) {
             watch.printer.note(what);
         }
         let by_signal = outcome == Outcome::Cancelled && watch.interrupts > 0;

@@ -2,12 +2,13 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_transcript::{
-    Block, BlockContent, call_detail_lines, finished_call_lines, format_elapsed, reasoning_lines,
+    Block, BlockContent, StyledLine, call_detail_lines, finished_call_lines, format_elapsed, reasoning_lines,
+    wrap_line,
 };
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::styled_text::{to_line, to_lines, wrap_line};
+use super::styled_text::{to_line, to_lines};
 use super::viewport::Frame;
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
@@ -115,8 +116,8 @@ impl DetailView {
             }
         };
         rows.resize(room, Line::default());
-        let keys = wrap_line(&Line::styled(keys, DIM), width, "").into_iter().next().unwrap_or_default();
-        rows.extend([Line::default(), keys]);
+        rows.push(Line::default());
+        rows.extend(to_lines(wrap_line(&StyledLine::dim(keys), width, "")).into_iter().take(1));
         rows.truncate(usize::from(height).max(1));
         let last = u16::try_from(rows.len().saturating_sub(1)).unwrap_or(0);
         Frame { above: vec![], rows, cursor: (0, last) }

@@ -14,12 +14,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::{mpsc, oneshot};
 
-use super::picker::PickerItem;
 use super::sgr::Colours;
-use super::status_line::StatusFacts;
-use super::view::{Activity, TaskPill, View, ViewRequest};
+use super::view::{ScreenUpdate, View, ViewRequest};
 use super::viewport::{Viewport, plausible_size};
-use crate::questions::OpenQuestion;
 use crate::tui::chat::LineEvent;
 
 /// The shortest time between two frames. A key press is drawn at once.
@@ -51,44 +48,14 @@ fn lock_output() -> MutexGuard<'static, ()> {
     WRITE_LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A message to the screen.
-pub(crate) enum ScreenUpdate {
-    Watched(Watched),
-    /// A line from the program, not from the session.
-    Note(String),
-    /// A line about the turn that is not part of the answer.
-    Aside(String),
-    /// Output of a command, as it is.
-    Printed(String),
-    /// An input from another process.
-    Entered(String),
-    StatusFacts(StatusFacts),
-    Activity(Activity),
-    Pills(Vec<TaskPill>),
-    /// The open questions.
-    Questions(Vec<OpenQuestion>),
-    /// A question in place of the prompt, until a line is entered.
-    Ask(Option<String>),
-    /// A list from which the user picks one.
-    Pick {
-        title: String,
-        choices: Vec<PickerItem>,
-        answer: oneshot::Sender<Option<usize>>,
-    },
-    /// The chat switches to another session.
-    SessionChanged,
-    /// No process runs the open turn.
-    Interrupted,
-    /// Restore the terminal and confirm.
-    End(oneshot::Sender<()>),
-}
-
 /// An input of the screen thread.
 enum ScreenInput {
     Update(ScreenUpdate),
     Delta(PendingDelta),
     Event(Event),
     Lost,
+    /// Restore the terminal and confirm.
+    End(oneshot::Sender<()>),
 }
 
 /// A delta in the queue. Later deltas are appended until the thread takes it.
@@ -131,7 +98,7 @@ impl ScreenHandle {
     /// Ends the screen and waits until the terminal is restored.
     pub(crate) async fn end(&self) {
         let (mark, reached) = oneshot::channel();
-        self.send(ScreenUpdate::End(mark));
+        let _ = self.sender.send(ScreenInput::End(mark));
         let _ = reached.await;
     }
 }
@@ -317,7 +284,7 @@ impl<W: Write> ScreenThread<W> {
 
     fn handle_input(&mut self, input: ScreenInput) -> io::Result<Option<Redraw>> {
         match input {
-            ScreenInput::Update(update) => self.handle_update(update)?,
+            ScreenInput::Update(update) => self.view.update(update, Instant::now()),
             ScreenInput::Delta(pending) => {
                 // Once taken, nothing is appended to it.
                 let delta = lock(&pending).take();
@@ -348,32 +315,13 @@ impl<W: Write> ScreenThread<W> {
                 self.view.close_picker();
                 self.report_lost();
             }
-        }
-        Ok(None)
-    }
-
-    fn handle_update(&mut self, update: ScreenUpdate) -> io::Result<()> {
-        match update {
-            ScreenUpdate::Watched(watched) => self.view.see(&watched, Instant::now()),
-            ScreenUpdate::Note(text) => self.view.note(&text),
-            ScreenUpdate::Aside(text) => self.view.aside(&text),
-            ScreenUpdate::Printed(text) => self.view.add_output(&text),
-            ScreenUpdate::Entered(text) => self.view.add_input(&text),
-            ScreenUpdate::StatusFacts(facts) => self.view.set_facts(facts),
-            ScreenUpdate::Activity(activity) => self.view.set_activity(activity),
-            ScreenUpdate::Pills(pills) => self.view.set_pills(pills),
-            ScreenUpdate::Questions(open) => self.view.set_questions(open),
-            ScreenUpdate::Ask(question) => self.view.ask(question),
-            ScreenUpdate::Pick { title, choices, answer } => self.view.pick(&title, choices, answer),
-            ScreenUpdate::SessionChanged => self.view.change_session(),
-            ScreenUpdate::Interrupted => self.view.interrupt_turn(),
-            ScreenUpdate::End(mark) => {
+            ScreenInput::End(mark) => {
                 self.view.keep_input();
                 self.leave()?;
                 let _ = mark.send(());
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn enter(&mut self) -> io::Result<()> {

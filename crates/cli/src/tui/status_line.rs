@@ -1,11 +1,9 @@
 //! The status line: model, context, cost, running tasks, and whether everything is saved.
 
 use longhaul_protocol::EventKind;
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-use unicode_width::UnicodeWidthStr;
+use longhaul_transcript::{Color, SessionCost, Span, StyledLine, text_width};
 
-use crate::output::truncate;
+use crate::output::{format_count, truncate};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct StatusFacts {
@@ -14,8 +12,8 @@ pub(crate) struct StatusFacts {
     pub(crate) window: Option<u64>,
     /// Tokens in the context.
     pub(crate) used: Option<u64>,
-    /// US dollars spent since the chat was opened, as far as prices are known.
-    pub(crate) cost: f64,
+    /// What was spent since the chat was opened.
+    pub(crate) cost: SessionCost,
     pub(crate) saved: SaveState,
 }
 
@@ -37,7 +35,7 @@ impl StatusFacts {
                 if let Some(input) = input {
                     self.used = Some(input + output.unwrap_or(0));
                 }
-                self.cost += cost.unwrap_or(0.0);
+                self.cost.add_price(*cost);
             }
             EventKind::CompactDone { after, .. } => self.used = Some(*after),
             EventKind::TextDelta { .. } => self.saved = SaveState::NotYet,
@@ -51,34 +49,29 @@ impl StatusFacts {
     }
 
     /// The row. In a narrow terminal the least important parts are left out.
-    pub(crate) fn line(&self, tasks: usize, hint: &str, width: u16) -> Line<'static> {
-        let dim = Style::new().add_modifier(Modifier::DIM);
-        let plain = |text: String| Span::styled(text, dim);
+    pub(crate) fn line(&self, tasks: usize, hint: &str, width: u16) -> StyledLine {
         // Each part with its rank: the highest number is left out first.
-        let mut parts: Vec<(u8, Span<'static>)> = vec![(1, plain(truncate(&self.model, 40)))];
+        let mut parts: Vec<(u8, Span)> = vec![(1, Span::dim(truncate(&self.model, 40)))];
         if let Some(used) = self.used {
-            parts.push(self.context_part(used));
+            parts.push((2, self.context_part(used)));
         }
-        if self.cost > 0.0 {
-            parts.push((3, plain(format!("${:.4}", self.cost))));
+        if let Some(dollars) = self.cost.cost.filter(|dollars| *dollars > 0.0) {
+            parts.push((3, Span::dim(format!("${dollars:.4}"))));
         }
         match tasks {
             0 => {}
-            1 => parts.push((2, plain("1 task".to_owned()))),
-            several => parts.push((2, plain(format!("{several} tasks")))),
+            tasks => parts.push((2, Span::dim(format_count(tasks as u64, "task")))),
         }
         match self.saved {
             SaveState::Nothing => {}
-            SaveState::NotYet => {
-                parts.push((2, Span::styled("not saved yet", Style::new().fg(Color::Yellow))));
-            }
-            SaveState::All => parts.push((2, plain("saved".to_owned()))),
+            SaveState::NotYet => parts.push((2, Span::colored("not saved yet", Color::Yellow))),
+            SaveState::All => parts.push((2, Span::dim("saved"))),
         }
         if !hint.is_empty() {
-            parts.push((4, plain(hint.to_owned())));
+            parts.push((4, Span::dim(hint)));
         }
-        let length = |parts: &[(u8, Span<'static>)]| -> usize {
-            parts.iter().map(|(_, span)| span.content.width() + 3).sum::<usize>().saturating_sub(3)
+        let length = |parts: &[(u8, Span)]| -> usize {
+            parts.iter().map(|(_, span)| text_width(&span.content) + 3).sum::<usize>().saturating_sub(3)
         };
         while parts.len() > 1 && length(&parts) > usize::from(width) {
             let least = parts.iter().enumerate().max_by_key(|(index, (rank, _))| (*rank, *index));
@@ -88,26 +81,20 @@ impl StatusFacts {
         let mut spans = Vec::new();
         for (_, span) in parts {
             if !spans.is_empty() {
-                spans.push(Span::styled(" · ", dim));
+                spans.push(Span::dim(" · "));
             }
             spans.push(span);
         }
-        Line::from(spans)
+        StyledLine::from(spans)
     }
 
-    fn context_part(&self, used: u64) -> (u8, Span<'static>) {
+    fn context_part(&self, used: u64) -> Span {
         let Some(window) = self.window.filter(|window| *window > 0) else {
-            return (
-                2,
-                Span::styled(format!("{} tokens", thousands(used)), Style::new().add_modifier(Modifier::DIM)),
-            );
+            return Span::dim(format!("{} tokens", thousands(used)));
         };
         let share = used.saturating_mul(100) / window;
-        let style = match share {
-            0..80 => Style::new().add_modifier(Modifier::DIM),
-            _ => Style::new().fg(Color::Yellow),
-        };
-        (2, Span::styled(format!("{share}% of {}", thousands(window)), style))
+        let text = format!("{share}% of {}", thousands(window));
+        if share < 80 { Span::dim(text) } else { Span::colored(text, Color::Yellow) }
     }
 }
 

@@ -17,8 +17,8 @@ const MAX_DETAIL_BYTES: usize = 4 << 20;
 
 /// What is shown of a session. Durations are measured by the clock of this process.
 pub(crate) struct Transcript {
-    blocks: transcript::Transcript,
-    renderer: TerminalRenderer,
+    pub(super) blocks: transcript::Transcript,
+    pub(super) renderer: TerminalRenderer,
     /// Finished calls and reasoning, the oldest first.
     details: VecDeque<Block>,
     created_at: Instant,
@@ -34,23 +34,9 @@ impl Transcript {
         }
     }
 
-    pub(crate) fn resize(&mut self, width: u16) {
-        self.renderer.resize(width);
-    }
-
     /// Rows that can't change any more, each returned once.
     pub(crate) fn take(&mut self) -> Vec<Line<'static>> {
         to_lines(self.renderer.take_lines())
-    }
-
-    /// Whether an answer is arriving: an input that is echoed now would split its paragraph.
-    pub(crate) fn is_answering(&self) -> bool {
-        self.blocks.message_text().is_some()
-    }
-
-    /// Whether the rows change by themselves, so that they must be rendered again without an event.
-    pub(crate) fn moves(&self) -> bool {
-        self.blocks.is_active()
     }
 
     pub(crate) fn see(&mut self, watched: &Watched, now: Instant) {
@@ -59,7 +45,9 @@ impl Transcript {
                 let updates = self.blocks.apply_at(event, self.at(now));
                 self.render(updates);
             }
-            Watched::Missed { events, .. } => self.note(&format!("{events} events were not shown")),
+            Watched::Missed { events, .. } => {
+                self.renderer.push_program_note(&format!("{events} events were not shown"));
+            }
         }
     }
 
@@ -76,10 +64,6 @@ impl Transcript {
     fn at(&self, now: Instant) -> At {
         let elapsed = now.saturating_duration_since(self.created_at);
         At(i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
-    }
-
-    pub(crate) fn set_asked(&mut self, asked: usize) {
-        self.blocks.set_open_questions(asked);
     }
 
     /// Another session is shown from here on, or no process runs the turn any more.
@@ -124,26 +108,6 @@ impl Transcript {
             ReasoningDisplay::Open => ReasoningDisplay::Folded,
         };
         self.renderer.reasoning
-    }
-
-    /// Echoes what a user entered.
-    pub(crate) fn entered(&mut self, text: &str) {
-        self.renderer.push_input(text);
-    }
-
-    /// Adds a line beside the answer.
-    pub(crate) fn aside(&mut self, text: &str) {
-        self.renderer.push_aside(text);
-    }
-
-    /// Adds a line from the program itself.
-    pub(crate) fn note(&mut self, text: &str) {
-        self.renderer.push_program_note(text);
-    }
-
-    /// Adds the output of a command.
-    pub(crate) fn printed(&mut self, text: &str) {
-        self.renderer.push_output(text);
     }
 
     /// What may still change, in at most this many rows.

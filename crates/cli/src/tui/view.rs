@@ -5,20 +5,19 @@ use std::time::Instant;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_agent::Watched;
 use longhaul_protocol::{EventKind, TaskId, TaskStatus};
-use longhaul_transcript::ReasoningDisplay;
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
+use longhaul_transcript::{Color, ReasoningDisplay, Span, Style, StyledLine, truncate_line, wrap_line};
+use ratatui::text::Line;
 use tokio::sync::oneshot;
 
 use super::detail_view::{DetailOutcome, DetailView};
 use super::input::{InputField, KeyOutcome};
 use super::picker::{Picker, PickerItem, PickerOutcome};
 use super::status_line::{SaveState, StatusFacts};
-use super::styled_text::{truncate_line, wrap_line};
+use super::styled_text::{to_line, to_lines, to_rows};
 use super::transcript::Transcript;
 use super::viewport::Frame;
 use crate::output::{sanitize, truncate};
-use crate::questions::{OpenQuestion, question, yes_or_no};
+use crate::questions::{OpenQuestion, yes_or_no};
 use crate::short_id::short;
 use crate::tui::chat::LineEvent;
 use crate::tui::chat::slash::{SlashInput, parse_line};
@@ -31,7 +30,6 @@ const MAX_QUESTION_ROWS: usize = 4;
 const MIN_LIVE_ROWS: usize = 6;
 /// With more rows than this, empty rows separate the parts.
 const MIN_SPACED_ROWS: usize = 8;
-const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 
 /// Whether a turn runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +44,36 @@ pub(crate) struct TaskPill {
     pub(crate) id: TaskId,
     pub(crate) what: String,
     pub(crate) last: String,
+}
+
+/// A message to the screen.
+pub(crate) enum ScreenUpdate {
+    Watched(Watched),
+    /// A line from the program, not from the session.
+    Note(String),
+    /// A line about the turn that is not part of the answer.
+    Aside(String),
+    /// Output of a command, as it is.
+    Printed(String),
+    /// An input from another process.
+    Entered(String),
+    StatusFacts(StatusFacts),
+    Activity(Activity),
+    Pills(Vec<TaskPill>),
+    /// The open questions.
+    Questions(Vec<OpenQuestion>),
+    /// A question in place of the prompt, until a line is entered.
+    Ask(String),
+    /// A list from which the user picks one.
+    Pick {
+        title: String,
+        choices: Vec<PickerItem>,
+        answer: oneshot::Sender<Option<usize>>,
+    },
+    /// The chat switches to another session.
+    SessionChanged,
+    /// No process runs the open turn.
+    Interrupted,
 }
 
 /// What a key asks of the screen thread.
@@ -69,7 +97,7 @@ struct QueuedInput {
 /// A picker, with the sender that the answer goes to.
 struct OpenPicker {
     picker: Picker,
-    answer: Option<oneshot::Sender<Option<usize>>>,
+    answer: oneshot::Sender<Option<usize>>,
 }
 
 pub(crate) struct View {
@@ -107,12 +135,12 @@ impl View {
 
     pub(crate) fn resize(&mut self, size: (u16, u16)) {
         self.size = size;
-        self.transcript.resize(size.0);
+        self.transcript.renderer.resize(size.0);
     }
 
     /// Whether the view changes with time alone.
     pub(crate) fn is_animated(&self) -> bool {
-        self.details.is_none() && (self.transcript.moves() || self.activity == Activity::Turn)
+        self.details.is_none() && (self.transcript.blocks.is_active() || self.activity == Activity::Turn)
     }
 
     /// Whether the detail view is open.
@@ -130,12 +158,13 @@ impl View {
             self.handle_event(&event.kind);
         }
         self.transcript.see(watched, now);
-        if !self.transcript.is_answering() {
+        // An input that is echoed into an answer would split its paragraph.
+        if self.transcript.blocks.message_text().is_none() {
             let (taken, waiting) =
                 std::mem::take(&mut self.queued).into_iter().partition(|queued| queued.is_taken);
             self.queued = waiting;
             let taken: Vec<QueuedInput> = taken;
-            taken.iter().for_each(|queued| self.transcript.entered(&queued.text));
+            taken.iter().for_each(|queued| self.transcript.renderer.push_input(&queued.text));
         }
     }
 
@@ -171,65 +200,38 @@ impl View {
         }
     }
 
-    pub(crate) fn note(&mut self, text: &str) {
-        self.transcript.note(text);
-    }
-
-    pub(crate) fn aside(&mut self, text: &str) {
-        self.transcript.aside(text);
-    }
-
-    pub(crate) fn add_output(&mut self, text: &str) {
-        self.transcript.printed(text);
-    }
-
-    pub(crate) fn add_input(&mut self, text: &str) {
-        self.transcript.entered(text);
-    }
-
-    pub(crate) fn set_facts(&mut self, facts: StatusFacts) {
-        self.facts = facts;
-    }
-
-    pub(crate) fn set_activity(&mut self, activity: Activity) {
-        self.activity = activity;
-    }
-
-    pub(crate) fn set_questions(&mut self, open: Vec<OpenQuestion>) {
-        self.transcript.set_asked(open.len());
-        self.questions = open;
-    }
-
-    pub(crate) fn ask(&mut self, question: Option<String>) {
-        self.asked = question;
-    }
-
-    pub(crate) fn set_pills(&mut self, pills: Vec<TaskPill>) {
-        self.pills = pills;
-    }
-
-    /// Forgets the turn of the previous session.
-    pub(crate) fn change_session(&mut self) {
-        self.transcript.turn_over();
-        self.questions.clear();
-        self.queued.clear();
-        self.pills.clear();
-        self.activity = Activity::Idle;
+    pub(crate) fn update(&mut self, update: ScreenUpdate, now: Instant) {
+        match update {
+            ScreenUpdate::Watched(watched) => self.see(&watched, now),
+            ScreenUpdate::Note(text) => self.transcript.renderer.push_program_note(&text),
+            ScreenUpdate::Aside(text) => self.transcript.renderer.push_aside(&text),
+            ScreenUpdate::Printed(text) => self.transcript.renderer.push_output(&text),
+            ScreenUpdate::Entered(text) => self.transcript.renderer.push_input(&text),
+            ScreenUpdate::StatusFacts(facts) => self.facts = facts,
+            ScreenUpdate::Activity(activity) => self.activity = activity,
+            ScreenUpdate::Pills(pills) => self.pills = pills,
+            ScreenUpdate::Questions(open) => {
+                self.transcript.blocks.set_open_questions(open.len());
+                self.questions = open;
+            }
+            ScreenUpdate::Ask(question) => self.asked = Some(question),
+            ScreenUpdate::Pick { title, choices, answer } => {
+                self.picker = Some(OpenPicker { picker: Picker::new(title, choices), answer });
+            }
+            ScreenUpdate::SessionChanged => {
+                self.interrupt_turn();
+                self.questions.clear();
+                self.queued.clear();
+                self.pills.clear();
+            }
+            ScreenUpdate::Interrupted => self.interrupt_turn(),
+        }
     }
 
     /// No process runs the open turn any more.
-    pub(crate) fn interrupt_turn(&mut self) {
+    fn interrupt_turn(&mut self) {
         self.transcript.turn_over();
         self.activity = Activity::Idle;
-    }
-
-    pub(crate) fn pick(
-        &mut self,
-        title: &str,
-        choices: Vec<PickerItem>,
-        answer: oneshot::Sender<Option<usize>>,
-    ) {
-        self.picker = Some(OpenPicker { picker: Picker::new(title, choices), answer: Some(answer) });
     }
 
     pub(crate) fn close_picker(&mut self) {
@@ -256,16 +258,16 @@ impl View {
             }
             return ViewRequest::Nothing;
         }
-        if let Some(open) = &mut self.picker {
+        if let Some(mut open) = self.picker.take() {
             let chosen = match open.picker.press(key) {
-                PickerOutcome::Nothing => return ViewRequest::Nothing,
+                PickerOutcome::Nothing => {
+                    self.picker = Some(open);
+                    return ViewRequest::Nothing;
+                }
                 PickerOutcome::Chosen(index) => Some(index),
                 PickerOutcome::Cancelled => None,
             };
-            if let Some(answer) = open.answer.take() {
-                let _ = answer.send(chosen);
-            }
-            self.picker = None;
+            let _ = open.answer.send(chosen);
             return ViewRequest::Nothing;
         }
         // An empty line chooses the default answer.
@@ -292,7 +294,7 @@ impl View {
 
     fn answer(&mut self, text: String) -> ViewRequest {
         let asked = self.asked.take().unwrap_or_default();
-        self.transcript.aside(&format!("{asked}{text}"));
+        self.transcript.renderer.push_aside(&format!("{asked}{text}"));
         self.activity = Activity::Turn;
         ViewRequest::Line(LineEvent::Line(text))
     }
@@ -306,11 +308,11 @@ impl View {
             }
             SlashInput::Say(said) => {
                 self.facts.saved = SaveState::NotYet;
-                self.transcript.entered(&said);
+                self.transcript.renderer.push_input(&said);
                 // Its turn starts now: later inputs join it.
                 self.activity = Activity::Turn;
             }
-            _ => self.transcript.entered(text),
+            _ => self.transcript.renderer.push_input(text),
         }
     }
 
@@ -320,12 +322,12 @@ impl View {
             KeyCode::Char('o') if with_control => {
                 self.details = DetailView::new(self.transcript.details(Instant::now()));
                 if self.details.is_none() {
-                    self.transcript.note("there is no call and no thought to open yet");
+                    self.transcript.renderer.push_program_note("there is no call and no thought to open yet");
                 }
             }
             KeyCode::Char('r') if with_control => {
                 let display = self.transcript.toggle_reasoning();
-                self.transcript.note(match display {
+                self.transcript.renderer.push_program_note(match display {
                     ReasoningDisplay::Open => "thoughts are shown from here on; Ctrl-R folds them",
                     ReasoningDisplay::Folded => "thoughts are folded from here on; Ctrl-O opens one",
                 });
@@ -355,7 +357,7 @@ impl View {
         rows.append(&mut middle);
         let cursor = (cursor.0, u16::try_from(rows.len()).unwrap_or(0).saturating_add(cursor.1));
         rows.append(&mut input);
-        Frame { above, rows: rows.into_iter().map(|line| fitted(line, width)).collect(), cursor }
+        Frame { above, rows, cursor }
     }
 
     /// The input and the status line, with the cursor in them.
@@ -367,7 +369,7 @@ impl View {
             return (lines, (0, last.min(1)));
         }
         let (question, prompt) = match &self.asked {
-            Some(question) => (wrap_line(&Line::raw(sanitize(question)), width, ""), "? "),
+            Some(question) => (to_lines(wrap_line(&StyledLine::raw(sanitize(question)), width, "")), "? "),
             None => (vec![], "> "),
         };
         let rows = u16::try_from((room / 2).clamp(1, 10)).unwrap_or(1);
@@ -378,14 +380,14 @@ impl View {
             (Activity::Idle, true) => "/help",
             (Activity::Idle, false) => "",
         };
-        let status = self.facts.line(self.pills.len(), hint, width);
+        let status = truncate_line(&self.facts.line(self.pills.len(), hint, width), width);
         let (column, row) = shown.cursor;
         let mut lines = if room > MIN_SPACED_ROWS { vec![Line::default()] } else { vec![] };
         lines.extend(question);
         let above = u16::try_from(lines.len()).unwrap_or(0);
         lines.extend(shown.lines);
         match shown.completions.is_empty() {
-            true => lines.push(status),
+            true => lines.push(to_line(status)),
             false => lines.extend(shown.completions),
         }
         // Without room for all rows, keep the one with the cursor.
@@ -403,20 +405,20 @@ impl View {
         let mut lines = Vec::new();
         for queued in self.queued.iter().take(MAX_QUEUED_ROWS) {
             let text = format!("+ {}  (joins the turn at its next step)", truncate(&queued.text, 60));
-            lines.push(Line::styled(text, DIM));
+            lines.push(StyledLine::dim(text));
         }
         if self.queued.len() > MAX_QUEUED_ROWS {
-            lines.push(Line::styled(format!("+ {} more", self.queued.len() - MAX_QUEUED_ROWS), DIM));
+            lines.push(StyledLine::dim(format!("+ {} more", self.queued.len() - MAX_QUEUED_ROWS)));
         }
-        if let Some(OpenQuestion { text, .. }) = self.questions.first() {
-            let style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
+        if let Some(open) = self.questions.first() {
+            let style = Style::new().fg(Color::Yellow).bold();
             // The transcript has all of it; here is its first line.
-            let shown = question(text);
+            let shown = open.shown();
             let about = shown.lines().next().unwrap_or_default().to_owned();
-            let mut rows = wrap_line(&Line::styled(about, style), width, "  ");
+            let mut rows = wrap_line(&StyledLine::styled(about, style), width, "  ");
             if rows.len() > MAX_QUESTION_ROWS {
                 rows.truncate(MAX_QUESTION_ROWS);
-                rows.push(Line::styled("  … all of it stands above", style));
+                rows.push(StyledLine::styled("  … all of it stands above", style));
             }
             lines.extend(rows);
             let more = match self.questions.len() {
@@ -424,38 +426,30 @@ impl View {
                 several => format!("; {} more after this one", several - 1),
             };
             let how = format!("  y or n and Enter answers it; /answer TEXT is a no with its reason{more}");
-            lines.extend(wrap_line(&Line::styled(how, DIM), width, "  "));
+            lines.extend(wrap_line(&StyledLine::dim(how), width, "  "));
         }
         for pill in self.pills.iter().take(MAX_PILL_ROWS) {
             lines.push(pill_line(pill));
         }
         if self.pills.len() > MAX_PILL_ROWS {
-            lines.push(Line::styled(
-                format!("◦ {} more; /tasks lists them", self.pills.len() - MAX_PILL_ROWS),
-                DIM,
-            ));
+            let more = self.pills.len() - MAX_PILL_ROWS;
+            lines.push(StyledLine::dim(format!("◦ {more} more; /tasks lists them")));
         }
         if !lines.is_empty() && room > MIN_SPACED_ROWS {
-            lines.insert(0, Line::default());
+            lines.insert(0, StyledLine::default());
         }
         lines.truncate(room);
-        lines
+        to_rows(&lines, width)
     }
 }
 
-fn pill_line(pill: &TaskPill) -> Line<'static> {
-    let style = Style::new().fg(Color::Blue);
-    let mut spans =
-        vec![Span::styled(format!("◦ {} ", short(pill.id)), style), Span::raw(truncate(&pill.what, 40))];
+fn pill_line(pill: &TaskPill) -> StyledLine {
+    let id = Span::colored(format!("◦ {} ", short(pill.id)), Color::Blue);
+    let mut spans = vec![id, Span::raw(truncate(&pill.what, 40))];
     if !pill.last.is_empty() {
-        spans.push(Span::styled(format!("  {}", truncate(&pill.last, 200)), DIM));
+        spans.push(Span::dim(format!("  {}", truncate(&pill.last, 200))));
     }
-    Line::from(spans)
-}
-
-/// Cuts a line that is wider than the viewport.
-fn fitted(line: Line<'static>, width: u16) -> Line<'static> {
-    if line.width() <= usize::from(width) { line } else { truncate_line(&line, width) }
+    StyledLine::from(spans)
 }
 
 #[cfg(test)]

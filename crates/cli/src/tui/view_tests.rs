@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_protocol::{At, CallId, Effect, Event, InputId, Outcome, QuestionId, Role, TaskId};
 use longhaul_testkit::TerminalScreen;
-use longhaul_transcript::Verbosity;
+use longhaul_transcript::{SessionCost, Verbosity};
 
 use super::super::input::{CompletionSources, History};
 use super::super::sgr::Colours;
@@ -27,16 +27,24 @@ impl Seen {
         let sources = CompletionSources { commands: &COMMANDS, work_dir: folder };
         let typing = InputField::new(History::none(), sources);
         let mut view = View::new(size, Transcript::new(size.0, Verbosity::Normal), typing);
-        view.set_facts(StatusFacts {
+        let mut cost = SessionCost::default();
+        cost.add_price(Some(0.0213));
+        let now = Instant::now();
+        let facts = StatusFacts {
             model: "anthropic/claude-sonnet-4-5".to_owned(),
             window: Some(200_000),
             used: Some(34_000),
-            cost: 0.0213,
+            cost,
             saved: SaveState::All,
-        });
+        };
+        view.update(ScreenUpdate::StatusFacts(facts), now);
         let viewport = Viewport::new(Vec::new(), size, Colours::Shown);
         let terminal = TerminalScreen::new(size);
-        Self { view, viewport, terminal, now: Instant::now() }
+        Self { view, viewport, terminal, now }
+    }
+
+    fn update(&mut self, update: ScreenUpdate) {
+        self.view.update(update, self.now);
     }
 
     fn see(&mut self, kind: EventKind) -> &mut Self {
@@ -188,12 +196,12 @@ fn tasks_stand_in_a_row_each_with_what_they_printed_last() {
         last: printed.to_owned(),
     };
 
-    seen.view.set_pills(vec![
+    seen.update(ScreenUpdate::Pills(vec![
         pill('a', "build everything", "Compiling longhaul-agent v0.1.0"),
         pill('b', "npm run dev", "ready in 312 ms"),
         pill('c', "tail the log", ""),
         pill('d', "one more", "x"),
-    ]);
+    ]));
 
     insta::assert_snapshot!(seen.screen());
 }
@@ -284,7 +292,7 @@ fn a_terminal_that_is_lost_chooses_nothing() {
     let mut seen = Seen::new((80, 10));
     let (answer, mut chosen) = oneshot::channel();
     let choice = PickerItem { key: "a".to_owned(), line: "a".to_owned(), detail: String::new() };
-    seen.view.pick("Which?", vec![choice], answer);
+    seen.update(ScreenUpdate::Pick { title: "Which?".to_owned(), choices: vec![choice], answer });
 
     seen.view.close_picker();
 
@@ -295,8 +303,9 @@ fn a_terminal_that_is_lost_chooses_nothing() {
 #[test]
 fn an_answer_to_a_question_of_before_joins_no_turn() {
     let mut seen = Seen::new((80, 10));
-    seen.view.set_questions(vec![OpenQuestion { id: QuestionId::generate(), text: "May it?".to_owned() }]);
-    seen.view.set_activity(Activity::Turn);
+    let question = OpenQuestion { id: QuestionId::generate(), text: "May it?".to_owned() };
+    seen.update(ScreenUpdate::Questions(vec![question]));
+    seen.update(ScreenUpdate::Activity(Activity::Turn));
 
     let before = frame_text(&seen.view.frame(seen.now));
     seen.types("y\n");
@@ -311,7 +320,7 @@ fn what_goes_on_in_a_session_that_was_left_does_not_move_any_more() {
     let mut seen = Seen::new((80, 10));
     seen.see(EventKind::TurnStarted).see(EventKind::CompactStart { reason: "asked for".to_owned() });
 
-    seen.view.change_session();
+    seen.update(ScreenUpdate::SessionChanged);
 
     assert!(!seen.view.is_animated());
     let frame = frame_text(&seen.view.frame(seen.now));
@@ -337,7 +346,7 @@ fn what_is_said_or_told_in_the_middle_of_a_code_block_leaves_it_one() {
     seen.see(EventKind::TurnStarted).see(delta("Look:\n\n```python\n# one\nfirst = 1\n"));
     seen.types("and the tests\n");
     seen.see(EventKind::InputTaken { id: InputId::generate() });
-    seen.view.note("something else happened");
+    seen.update(ScreenUpdate::Note("something else happened".to_owned()));
 
     let during = seen.screen();
     seen.see(delta("# two\nsecond = 2\n```\n\nDone.\n"));

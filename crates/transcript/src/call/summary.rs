@@ -13,9 +13,8 @@ pub(super) fn summarize_call(call: &Call, arguments: Option<&Value>) -> String {
     let Some(arguments) = arguments else { return truncate(call.arguments.trim(), MAX_SUMMARY_CHARS) };
     let summary = match call.name.as_str() {
         "exec" => text_field(arguments, "command").map(|command| {
-            let place =
-                text_field(arguments, "work_dir").map(|place| format!("  (in {place})")).unwrap_or_default();
-            format!("{}{place}", first_line(command))
+            let place = text_field(arguments, "work_dir").map(|place| format!("  (in {place})"));
+            format!("{}{}", first_line(command), place.unwrap_or_default())
         }),
         "read_file" => text_field(arguments, "path").map(|path| format!("{path}{}", line_range(arguments))),
         "write_file" | "edit_file" => text_field(arguments, "path").map(str::to_owned),

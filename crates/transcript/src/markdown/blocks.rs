@@ -28,15 +28,14 @@ pub(super) struct BlockPart {
 
 #[derive(Debug, Clone)]
 pub(super) enum PartContent {
-    /// A paragraph, a heading, or HTML.
+    /// A paragraph, a heading, a table, or HTML.
     Text(String),
     /// The rest of a paragraph that was split because of its length. It starts no block, whatever it looks like.
     Continuation(String),
-    /// A part of a line that is too long to be parsed as a whole.
-    LongLine(String),
-    Table(String),
     /// More rows of a table that was split. The source repeats the head, which was rendered before.
     TableContinuation(String),
+    /// A part of a line that is too long to be parsed as a whole.
+    LongLine(String),
     Rule,
     CodeStart {
         language: String,
@@ -61,15 +60,10 @@ impl Prefixes {
 
 #[derive(Debug, Clone)]
 struct Container {
-    kind: ContainerKind,
+    /// None for a quote.
+    item: Option<ListItem>,
     /// Its mark was rendered with a block inside it.
     is_used: bool,
-}
-
-#[derive(Debug, Clone)]
-enum ContainerKind {
-    Quote,
-    Item(ListItem),
 }
 
 #[derive(Debug, Clone)]
@@ -86,20 +80,13 @@ struct ListItem {
 impl Container {
     /// The rest of a line behind this container's indentation or mark, if the line belongs to it.
     fn strip_container<'a>(&self, line: &'a str) -> Option<&'a str> {
-        let ContainerKind::Item(item) = &self.kind else { return strip_quote(line) };
+        let Some(item) = &self.item else { return strip_quote(line) };
         let indent = indent(line);
         // Models often indent nested lists less than CommonMark asks for.
         let is_nested = || indent >= item.indent + 2 && parse_list_marker(line).is_some();
         match indent >= item.content_indent || is_blank(line) || is_nested() {
             true => Some(&line[indent.min(item.content_indent)..]),
             false => None,
-        }
-    }
-
-    fn item(&self) -> Option<&ListItem> {
-        match &self.kind {
-            ContainerKind::Item(item) => Some(item),
-            ContainerKind::Quote => None,
         }
     }
 }
@@ -109,26 +96,45 @@ impl Container {
 enum Leaf {
     #[default]
     None,
-    Text {
-        source: String,
-        prefixes: Prefixes,
-        is_continuation: bool,
-    },
-    Table {
-        source: String,
-        prefixes: Prefixes,
-        /// The length of the head and the line below it.
-        head: usize,
-        is_continuation: bool,
-    },
-    Fenced {
-        fence: Fence,
-        prefixes: Prefixes,
-    },
-    Indented {
+    Text(TextLeaf),
+    Code {
+        /// None for indented code.
+        fence: Option<Fence>,
+        /// Blank lines after indented code. They belong to it if more code follows.
         blanks: usize,
         prefixes: Prefixes,
     },
+}
+
+/// A paragraph or a table.
+#[derive(Debug, Clone)]
+struct TextLeaf {
+    source: String,
+    prefixes: Prefixes,
+    /// The length of a table's head and the line below it; 0 for a paragraph.
+    table_head: usize,
+    is_continuation: bool,
+}
+
+impl TextLeaf {
+    /// What follows where the block is split because of its length. A table repeats its head.
+    fn continuation(&self) -> Self {
+        Self {
+            source: self.source[..self.table_head].to_owned(),
+            prefixes: self.prefixes.for_continuation(),
+            table_head: self.table_head,
+            is_continuation: true,
+        }
+    }
+
+    fn into_part(self) -> BlockPart {
+        let content = match (self.is_continuation, self.table_head) {
+            (false, _) => PartContent::Text(self.source),
+            (true, 0) => PartContent::Continuation(self.source),
+            (true, _) => PartContent::TableContinuation(self.source),
+        };
+        BlockPart { prefixes: self.prefixes, content }
+    }
 }
 
 /// Parses a text line by line.
@@ -151,13 +157,7 @@ impl BlockParser {
 
     /// A copy without the finished parts, to see how the open block would end.
     pub(super) fn clone_unfinished(&self) -> Self {
-        Self {
-            containers: self.containers.clone(),
-            leaf: self.leaf.clone(),
-            is_after_blank: self.is_after_blank,
-            is_cut: self.is_cut,
-            finished: Vec::new(),
-        }
+        Self { finished: Vec::new(), ..self.clone() }
     }
 
     /// The next line, or a part of one that is too long.
@@ -167,7 +167,7 @@ impl BlockParser {
             return self.push_rest_of_line(text);
         }
         self.parse_line(&expand_tabs(text));
-        if self.is_cut && matches!(self.leaf, Leaf::Text { .. } | Leaf::Table { .. }) {
+        if self.is_cut && matches!(self.leaf, Leaf::Text(_)) {
             self.end_leaf();
         }
     }
@@ -182,16 +182,11 @@ impl BlockParser {
         if text.is_empty() {
             return;
         }
-        match &self.leaf {
-            Leaf::Fenced { prefixes, .. } | Leaf::Indented { prefixes, .. } => {
-                let prefixes = prefixes.for_continuation();
-                self.finished.push(BlockPart { prefixes, content: PartContent::Code(text.to_owned()) });
-            }
-            _ => {
-                let prefixes = self.next_prefixes().for_continuation();
-                self.finished.push(BlockPart { prefixes, content: PartContent::LongLine(text.to_owned()) });
-            }
-        }
+        let (prefixes, content) = match &self.leaf {
+            Leaf::Code { prefixes, .. } => (prefixes.for_continuation(), PartContent::Code(text.to_owned())),
+            _ => (self.next_prefixes().for_continuation(), PartContent::LongLine(text.to_owned())),
+        };
+        self.finished.push(BlockPart { prefixes, content });
     }
 
     fn parse_line(&mut self, line: &str) {
@@ -210,11 +205,11 @@ impl BlockParser {
             self.is_after_blank = true;
             return;
         }
-        let failing = self.containers.get(inside).and_then(Container::item);
+        let failing = self.containers.get(inside).and_then(|container| container.item.as_ref());
         let mut sibling = failing.map(|item| (item.list, item.number));
         if !is_inside {
             let is_item = sibling.is_some() && parse_list_marker(rest).is_some();
-            if matches!(self.leaf, Leaf::Text { .. }) && !is_item && !starts_block(rest) {
+            if self.is_in_paragraph() && !is_item && !starts_block(rest) {
                 return self.push_text_line(rest);
             }
             self.end_leaf();
@@ -228,30 +223,31 @@ impl BlockParser {
         }
     }
 
+    fn is_in_paragraph(&self) -> bool {
+        matches!(&self.leaf, Leaf::Text(text) if text.table_head == 0)
+    }
+
     /// Takes the line as code if a code block is open. True if it was taken, also as the closing fence.
     fn push_code_line(&mut self, line: &str) -> bool {
-        let (prefixes, content) = match &mut self.leaf {
-            Leaf::Fenced { fence, .. } if fence.is_closed_by(line) => {
+        let Leaf::Code { fence, blanks, prefixes } = &mut self.leaf else { return false };
+        let content = match fence {
+            Some(fence) if fence.is_closed_by(line) => {
                 self.leaf = Leaf::None;
                 return true;
             }
-            Leaf::Fenced { fence, prefixes } => (prefixes.for_continuation(), fence.content(line)),
-            Leaf::Indented { blanks, .. } if is_blank(line) => {
+            Some(fence) => fence.content(line),
+            None if is_blank(line) => {
                 *blanks += 1;
                 return true;
             }
-            Leaf::Indented { blanks, prefixes } if indent(line) >= 4 => {
-                for _ in 0..std::mem::take(blanks) {
-                    self.finished.push(BlockPart {
-                        prefixes: prefixes.for_continuation(),
-                        content: PartContent::Code(String::new()),
-                    });
-                }
-                (prefixes.for_continuation(), &line[4..])
-            }
-            _ => return false,
+            None if indent(line) >= 4 => &line[4..],
+            None => return false,
         };
-        self.finished.push(BlockPart { prefixes, content: PartContent::Code(content.to_owned()) });
+        let prefixes = prefixes.for_continuation();
+        for line in std::iter::repeat_n("", std::mem::take(blanks)).chain([content]) {
+            let content = PartContent::Code(line.to_owned());
+            self.finished.push(BlockPart { prefixes: prefixes.clone(), content });
+        }
         true
     }
 
@@ -266,16 +262,16 @@ impl BlockParser {
         }
         if let Some(content) = strip_quote(line) {
             self.end_leaf();
-            self.containers.push(Container { kind: ContainerKind::Quote, is_used: false });
+            self.containers.push(Container { item: None, is_used: false });
             return Some(content);
         }
-        let is_in_text = matches!(self.leaf, Leaf::Text { .. });
+        let is_in_paragraph = self.is_in_paragraph();
         let found = parse_list_marker(line)
-            .filter(|found| found.indent < 4 && (!is_in_text || found.interrupts()))?;
+            .filter(|found| found.indent < 4 && (!is_in_paragraph || found.interrupts()))?;
         self.end_leaf();
         let sibling = sibling.filter(|(list, _)| *list == found.list);
         let (item, content) = list_item(&found, sibling.map(|(_, number)| number));
-        self.containers.push(Container { kind: ContainerKind::Item(item), is_used: false });
+        self.containers.push(Container { item: Some(item), is_used: false });
         Some(content)
     }
 
@@ -291,8 +287,8 @@ impl BlockParser {
 
     /// Takes a line that is not blank, after its containers were entered.
     fn start_leaf(&mut self, line: &str) {
-        let is_in_text = matches!(self.leaf, Leaf::Text { .. });
-        if is_in_text && is_setext_underline(line) {
+        let is_in_paragraph = self.is_in_paragraph();
+        if is_in_paragraph && is_setext_underline(line) {
             self.push_text_line(line);
             self.end_leaf();
         } else if is_rule(line) {
@@ -304,110 +300,82 @@ impl BlockParser {
             self.push_text_line(line);
             self.end_leaf();
         } else if let Some(fence) = Fence::parse(line) {
-            self.end_leaf();
-            let prefixes = self.next_prefixes();
-            let content = PartContent::CodeStart { language: fence.language.clone() };
-            self.finished.push(BlockPart { prefixes: prefixes.clone(), content });
-            self.leaf = Leaf::Fenced { fence, prefixes };
-        } else if !is_in_text && indent(line) >= 4 {
-            self.end_leaf();
-            let prefixes = self.next_prefixes();
-            let content = PartContent::CodeStart { language: String::new() };
-            self.finished.push(BlockPart { prefixes: prefixes.clone(), content });
-            self.leaf = Leaf::Indented { blanks: 0, prefixes };
+            self.start_code(Some(fence));
+        } else if !is_in_paragraph && indent(line) >= 4 {
+            self.start_code(None);
             self.push_code_line(line);
         } else if !self.start_table(line) {
             self.push_text_line(line);
         }
     }
 
+    fn start_code(&mut self, fence: Option<Fence>) {
+        self.end_leaf();
+        let prefixes = self.next_prefixes();
+        let language = fence.as_ref().map(|fence| fence.language.clone()).unwrap_or_default();
+        let content = PartContent::CodeStart { language };
+        self.finished.push(BlockPart { prefixes: prefixes.clone(), content });
+        self.leaf = Leaf::Code { fence, blanks: 0, prefixes };
+    }
+
     /// Adds a line to the open paragraph or table, or opens a paragraph.
     fn push_text_line(&mut self, line: &str) {
         let line = line.trim_start_matches(' ');
-        if matches!(self.leaf, Leaf::Table { .. }) && !line.contains('|') {
-            self.end_leaf();
-        }
-        match &mut self.leaf {
-            Leaf::Text { source, prefixes, .. } if source.len() + line.len() > MAX_OPEN_BYTES => {
-                let prefixes = prefixes.for_continuation();
-                self.end_leaf();
-                self.leaf = Leaf::Text { source: format!("{line}\n"), prefixes, is_continuation: true };
-            }
-            Leaf::Table { source, prefixes, head, .. }
-                if source.len() + line.len() > MAX_OPEN_BYTES + *head =>
-            {
-                let (prefixes, head, heading) =
-                    (prefixes.for_continuation(), *head, source[..*head].to_owned());
-                self.end_leaf();
-                self.leaf = Leaf::Table {
-                    source: format!("{heading}{line}\n"),
-                    prefixes,
-                    head,
-                    is_continuation: true,
-                };
-            }
-            Leaf::Text { source, .. } | Leaf::Table { source, .. } => {
-                source.push_str(line);
-                source.push('\n');
-            }
-            _ => {
+        let mut text = match std::mem::take(&mut self.leaf) {
+            Leaf::Text(text) if text.table_head == 0 || line.contains('|') => text,
+            other => {
+                self.leaf = other;
                 self.end_leaf();
                 let prefixes = self.next_prefixes();
-                self.leaf = Leaf::Text { source: format!("{line}\n"), prefixes, is_continuation: false };
+                TextLeaf { source: String::new(), prefixes, table_head: 0, is_continuation: false }
             }
+        };
+        if text.source.len() + line.len() > MAX_OPEN_BYTES + text.table_head && !text.source.is_empty() {
+            let continuation = text.continuation();
+            self.finished.push(text.into_part());
+            text = continuation;
         }
+        text.source.push_str(line);
+        text.source.push('\n');
+        self.leaf = Leaf::Text(text);
     }
 
     /// Starts a table if this line is a delimiter and the last line of the paragraph is its head.
     fn start_table(&mut self, line: &str) -> bool {
-        let Leaf::Text { source, prefixes, is_continuation } = &self.leaf else { return false };
-        let text = source.trim_end_matches('\n');
+        let Leaf::Text(paragraph) = &mut self.leaf else { return false };
+        let text = paragraph.source.trim_end_matches('\n');
         let at = text.rfind('\n').map_or(0, |at| at + 1);
-        if !is_table_delimiter(line) || !text[at..].contains('|') {
+        if paragraph.table_head > 0 || !is_table_delimiter(line) || !text[at..].contains('|') {
             return false;
         }
-        let (before, table) = (source[..at].to_owned(), format!("{}{}\n", &source[at..], line.trim()));
-        let (prefixes, is_continuation) = (prefixes.clone(), *is_continuation);
-        let prefixes = match before.is_empty() {
-            true => prefixes,
-            false => {
-                self.leaf = Leaf::Text { source: before, prefixes, is_continuation };
+        let source = format!("{}{}\n", paragraph.source.split_off(at), line.trim());
+        let prefixes = match at {
+            0 => paragraph.prefixes.clone(),
+            _ => {
                 self.end_leaf();
                 self.next_prefixes()
             }
         };
-        self.leaf = Leaf::Table { head: table.len(), source: table, prefixes, is_continuation: false };
+        let table_head = source.len();
+        self.leaf = Leaf::Text(TextLeaf { source, prefixes, table_head, is_continuation: false });
         true
     }
 
     fn end_leaf(&mut self) {
-        let (prefixes, content) = match std::mem::take(&mut self.leaf) {
-            Leaf::Text { source, prefixes, is_continuation: false } => (prefixes, PartContent::Text(source)),
-            Leaf::Text { source, prefixes, is_continuation: true } => {
-                (prefixes, PartContent::Continuation(source))
-            }
-            Leaf::Table { source, prefixes, is_continuation: false, .. } => {
-                (prefixes, PartContent::Table(source))
-            }
-            Leaf::Table { source, prefixes, is_continuation: true, .. } => {
-                (prefixes, PartContent::TableContinuation(source))
-            }
-            Leaf::Indented { blanks, .. } => {
-                self.is_after_blank |= blanks > 0;
-                return;
-            }
-            Leaf::None | Leaf::Fenced { .. } => return,
-        };
-        self.finished.push(BlockPart { prefixes, content });
+        match std::mem::take(&mut self.leaf) {
+            Leaf::Text(text) => self.finished.push(text.into_part()),
+            Leaf::Code { blanks, .. } => self.is_after_blank |= blanks > 0,
+            Leaf::None => {}
+        }
     }
 
     /// The prefixes of a block that begins here. They include the marks of containers that were not shown yet.
     fn next_prefixes(&mut self) -> Prefixes {
         let mut prefixes = Prefixes { gap: self.has_gap().then(Vec::new), ..Prefixes::default() };
         for container in &mut self.containers {
-            let (first, others) = match &container.kind {
-                ContainerKind::Quote => (Span::dim("▌ "), Span::dim("▌ ")),
-                ContainerKind::Item(item) => {
+            let (first, others) = match &container.item {
+                None => (Span::dim("▌ "), Span::dim("▌ ")),
+                Some(item) => {
                     let blank = Span::raw(" ".repeat(item.mark.chars().count()));
                     let mark = Span::raw(item.mark.clone());
                     (if container.is_used { blank.clone() } else { mark }, blank)
@@ -427,9 +395,10 @@ impl BlockParser {
     /// A blank row separates blocks; inside lists only where the source has one.
     fn has_gap(&self) -> bool {
         let is_in_item =
-            self.containers.iter().any(|container| container.is_used && container.item().is_some());
-        let new = self.containers.iter().find(|container| !container.is_used).and_then(Container::item);
-        self.is_after_blank || !(is_in_item || new.is_some_and(|item| item.follows_item))
+            self.containers.iter().any(|container| container.is_used && container.item.is_some());
+        let new = self.containers.iter().find(|container| !container.is_used);
+        let follows_item = new.and_then(|new| new.item.as_ref()).is_some_and(|item| item.follows_item);
+        self.is_after_blank || !(is_in_item || follows_item)
     }
 }
 

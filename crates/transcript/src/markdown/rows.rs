@@ -4,6 +4,7 @@ use crate::style::{Span, StyledLine};
 
 use super::blocks::{BlockPart, PartContent, Prefixes};
 use super::inline::{InlinePart, Spans, parse_inline, parse_paragraph};
+use super::table::TableHead;
 use crate::highlight::Highlighter;
 use crate::wrap::{width_after, wrap_spans};
 
@@ -35,24 +36,17 @@ impl BlockRenderer {
         let prefixes = &part.prefixes;
         match &part.content {
             PartContent::Text(source) => {
-                push_lines(&parse_inline(source), prefixes, width, TableHead::Shown, rows);
+                push_lines(parse_inline(source), prefixes, width, TableHead::Shown, rows);
             }
             PartContent::Continuation(source) => {
-                push_lines(&parse_paragraph(source), prefixes, width, TableHead::Shown, rows);
-            }
-            PartContent::Table(source) => {
-                push_lines(&parse_inline(source), prefixes, width, TableHead::Shown, rows);
+                push_lines(parse_paragraph(source), prefixes, width, TableHead::Shown, rows);
             }
             PartContent::TableContinuation(source) => {
-                push_lines(&parse_inline(source), prefixes, width, TableHead::Hidden, rows);
+                push_lines(parse_inline(source), prefixes, width, TableHead::Hidden, rows);
             }
             PartContent::LongLine(text) => {
-                rows.extend(wrap_spans(
-                    &[Span::raw(text.as_str())],
-                    width,
-                    &prefixes.first,
-                    &prefixes.others,
-                ));
+                let text = Span::raw(text.as_str());
+                rows.extend(wrap_spans(&[text], width, &prefixes.first, &prefixes.others));
             }
             PartContent::Rule => {
                 let rule = "─".repeat(width_after(&prefixes.first, width));
@@ -76,41 +70,27 @@ impl BlockRenderer {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-enum TableHead {
-    Shown,
-    Hidden,
-}
-
 fn push_lines(
-    parts: &[InlinePart],
+    parts: Vec<InlinePart>,
     prefixes: &Prefixes,
     width: u16,
     head: TableHead,
     rows: &mut Vec<StyledLine>,
 ) {
     let room = width_after(&prefixes.first, width).min(width_after(&prefixes.others, width));
-    let mut lines: Vec<&[Span]> = Vec::new();
-    let tables: Vec<Vec<Spans>> = parts
-        .iter()
-        .map(|part| match (part, head) {
-            (InlinePart::Line(_), _) => Vec::new(),
-            (InlinePart::Table(table), TableHead::Shown) => table.lines(room),
-            (InlinePart::Table(table), TableHead::Hidden) => table.lines_without_head(room),
-        })
-        .collect();
-    for (part, table) in parts.iter().zip(&tables) {
+    let mut lines: Vec<Spans> = Vec::new();
+    for part in parts {
         match part {
             InlinePart::Line(line) => lines.push(line),
-            InlinePart::Table(_) => lines.extend(table.iter().map(Vec::as_slice)),
+            InlinePart::Table(table) => lines.extend(table.lines(room, head)),
         }
     }
     if lines.is_empty() && prefixes.first != prefixes.others {
-        lines.push(&[]);
+        lines.push(Spans::new());
     }
     let mut before = &prefixes.first;
     for line in lines {
-        rows.extend(wrap_spans(line, width, before, &prefixes.others));
+        rows.extend(wrap_spans(&line, width, before, &prefixes.others));
         before = &prefixes.others;
     }
 }

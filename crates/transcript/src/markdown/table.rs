@@ -19,22 +19,24 @@ pub(super) struct Table {
     pub(super) rows: Vec<Vec<Spans>>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TableHead {
+    Shown,
+    Hidden,
+}
+
 impl Table {
-    /// Lines with the head, at most `width` columns wide where possible.
-    pub(super) fn lines(&self, width: usize) -> Vec<Spans> {
+    /// The lines of the table, at most `width` columns wide where possible.
+    pub(super) fn lines(&self, width: usize, head: TableHead) -> Vec<Spans> {
         let Some(widths) = self.widths(width) else { return self.as_list() };
-        let mut lines = self.row(&self.head, &widths);
-        let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
-        lines.push(vec![Span::dim(rule.join("─┼─"))]);
+        let mut lines = Vec::new();
+        if head == TableHead::Shown {
+            lines.extend(self.row(&self.head, &widths));
+            let rule: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
+            lines.push(vec![Span::dim(rule.join("─┼─"))]);
+        }
         lines.extend(self.rows.iter().flat_map(|row| self.row(row, &widths)));
         lines
-    }
-
-    pub(super) fn lines_without_head(&self, width: usize) -> Vec<Spans> {
-        match self.widths(width) {
-            Some(widths) => self.rows.iter().flat_map(|row| self.row(row, &widths)).collect(),
-            None => self.as_list(),
-        }
     }
 
     /// The width of each column: what it needs, or an equal share of the rest for the widest ones. None if that is too narrow.

@@ -9,8 +9,7 @@ use longhaul_protocol::{At, PrintablePath};
 
 use super::{Finding, size};
 use crate::args::GlobalArgs;
-use crate::event_text::duration;
-use crate::output::{format_count, truncate};
+use crate::output::{format_count, format_duration, truncate};
 use crate::suggested_command::quoted;
 
 /// How far the newest record may be ahead of the clock: machines that share a home differ a little.
@@ -159,7 +158,7 @@ async fn count_sessions(home: &Home) -> Result<(u64, Option<At>), Error> {
 fn check_clock(newest: At, now: Duration) -> Option<Finding> {
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     let ahead = newest.0.saturating_sub(now);
-    let by = duration(u64::try_from(ahead).ok()?);
+    let by = format_duration(u64::try_from(ahead).ok()?);
     (ahead > MAX_CLOCK_SKEW_MS).then(|| {
         let found = format!("the newest record is from {newest}, {by} ahead of this machine's clock");
         Finding::wrong("clock", found, "set the clock; what is idle or expired is told by it")

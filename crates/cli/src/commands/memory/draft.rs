@@ -8,7 +8,7 @@ use anyhow::Context;
 use longhaul_protocol::{InputId, PrintablePath};
 
 use crate::signals::{ExitSignals, SIGINT};
-use crate::{BadUsage, exit};
+use crate::{bad_usage, exit};
 
 /// A file in a folder of its own. Both are deleted on drop unless kept.
 pub(super) struct PageDraft {
@@ -89,13 +89,13 @@ pub(super) fn editor() -> anyhow::Result<String> {
     let variable = |name| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
     variable("VISUAL").or_else(|| variable("EDITOR")).ok_or_else(|| {
         let hint = "no editor is set: set VISUAL or EDITOR, or give the text with --file FILE or -";
-        BadUsage(hint.to_owned()).into()
+        bad_usage(hint)
     })
 }
 
 /// The text of a file that the user named.
 pub(super) fn read(path: &Path) -> anyhow::Result<String> {
-    let bytes = std::fs::read(path).map_err(|error| BadUsage(format!("{}: {error}", path.printable())))?;
+    let bytes = std::fs::read(path).map_err(|error| bad_usage(format!("{}: {error}", path.printable())))?;
     String::from_utf8(bytes)
-        .map_err(|_| BadUsage(format!("{} is not UTF-8; a page is text", path.printable())).into())
+        .map_err(|_| bad_usage(format!("{} is not UTF-8; a page is text", path.printable())))
 }

@@ -12,7 +12,7 @@ use super::{MemoryHandle, print_change};
 use crate::args::EditOptions;
 use crate::input_text::read_text;
 use crate::output::{note, truncate};
-use crate::{BadUsage, exit};
+use crate::{bad_usage, exit};
 
 /// The reason in the log without `--reason`.
 const DEFAULT_REASON: &str = "edited by hand";
@@ -87,7 +87,7 @@ pub(super) async fn edit(memory: &MemoryHandle, options: EditOptions, as_json: b
     }
     if text.trim().is_empty() {
         let hint = format!("the text of {name} is empty, so nothing was changed; --remove removes the page");
-        return Err(BadUsage(hint).into());
+        return Err(bad_usage(hint));
     }
     let text = redactor.redact(text).into_owned();
     match change_page(&*memory.journal, &memory.book.scope, change(Some(text))).await {

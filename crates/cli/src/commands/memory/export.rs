@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use super::{MemoryHandle, versions};
 use crate::output::{format_count, line, note};
 use crate::output_file::{OutputFile, destination};
-use crate::{BadUsage, output};
+use crate::{bad_usage, output};
 
 pub(super) async fn export(memory: &MemoryHandle, to: Option<&Path>, as_json: bool) -> anyhow::Result<()> {
     let to = to.filter(|path| *path != Path::new("-"));
     match (to, as_json) {
         (None, false) => {
             let hint = "name a new folder for the pages; --json writes all of them to standard output";
-            Err(BadUsage(hint.to_owned()).into())
+            Err(bad_usage(hint))
         }
         (None, true) => output::json(&all_versions(memory).await?),
         (Some(file), true) => {
@@ -47,7 +47,7 @@ fn write_files(memory: &MemoryHandle, folder: &Path) -> anyhow::Result<()> {
             let is_empty = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
             if !is_empty || folder.is_symlink() {
                 let refused = format!("{} is there already; name a new folder", folder.printable());
-                return Err(BadUsage(refused).into());
+                return Err(bad_usage(refused));
             }
         }
         made => made.with_context(in_words)?,

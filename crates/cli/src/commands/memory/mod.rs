@@ -30,7 +30,7 @@ pub(crate) use self::handle::MemoryHandle;
 pub(crate) use self::scope::scope_of_session;
 use crate::args::{EditOptions, GlobalArgs, MemoryCommand, MemoryOptions};
 use crate::output::{json, line, print, sanitize, truncate};
-use crate::{BadUsage, config, exit};
+use crate::{bad_usage, config, exit};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: MemoryOptions) -> anyhow::Result<u8> {
     let MemoryOptions { command, scope, json } = options;
@@ -157,7 +157,7 @@ fn report_no_journal(globals: &GlobalArgs, command: &MemoryCommand, as_json: boo
         MemoryCommand::List | MemoryCommand::Search { .. } | MemoryCommand::Log { page: None } => {
             line(format!("{nothing}."))?;
         }
-        _ => return Err(BadUsage(nothing).into()),
+        _ => return Err(bad_usage(nothing)),
     }
     Ok(exit::DONE)
 }

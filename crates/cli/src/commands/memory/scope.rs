@@ -7,8 +7,8 @@ use longhaul_agent::Config;
 use longhaul_journal::{Journal, SessionPlace, records, session_place};
 use longhaul_protocol::{ExtractRecord, SessionId, StreamName};
 
-use crate::BadUsage;
 use crate::args::MemoryScopeArgs;
+use crate::bad_usage;
 use crate::output::truncate;
 use crate::session_lookup::find_session;
 use crate::tui::chat::key_of;
@@ -24,9 +24,7 @@ impl MemoryScopeArgs {
 
     pub(super) async fn resolve(&self, config: &Config, journal: &dyn Journal) -> anyhow::Result<String> {
         match (&self.session, &self.scope) {
-            (Some(_), Some(_)) => {
-                Err(BadUsage("-s and --scope both say whose memory is meant: use one".to_owned()).into())
-            }
+            (Some(_), Some(_)) => Err(bad_usage("-s and --scope both say whose memory is meant: use one")),
             (Some(key), None) => {
                 let entry = find_session(journal, key).await?;
                 scope_of_session(config, journal, &entry.key, Some(entry.id)).await
@@ -76,11 +74,10 @@ async fn find_scope(journal: &dyn Journal, name: &str) -> anyhow::Result<String>
         return Ok(name.to_owned());
     }
     let name = truncate(name, 100);
-    Err(BadUsage(match known.len() {
+    Err(bad_usage(match known.len() {
         0 => format!("there is no memory {name:?}: nothing is remembered in this home yet"),
         _ => format!("there is no memory {name:?}; there is {}", in_words(&known)),
-    })
-    .into())
+    }))
 }
 
 /// The scopes that have pages, or had some.

@@ -5,7 +5,7 @@ use longhaul_memory::Error;
 use longhaul_protocol::{At, Body, MemoryRecord, PagesChanged, Seq, StreamName};
 
 use super::MemoryHandle;
-use crate::BadUsage;
+use crate::bad_usage;
 use crate::output::note;
 
 pub(super) struct PageChange {
@@ -56,12 +56,10 @@ pub(super) async fn page_at(memory: &MemoryHandle, name: &str, seq: Seq) -> anyh
     match versions.iter().rev().find(|(version, _)| *version <= seq) {
         Some((version, Some(text))) => Ok(PageVersion { seq: *version, text: text.clone() }),
         Some((version, None)) => {
-            Err(BadUsage(format!("{name} was not there after change {seq}: change {version} removed it"))
-                .into())
+            Err(bad_usage(format!("{name} was not there after change {seq}: change {version} removed it")))
         }
-        None => Err(BadUsage(format!(
+        None => Err(bad_usage(format!(
             "{name} was not there yet after change {seq}: its first version is {first}"
-        ))
-        .into()),
+        ))),
     }
 }

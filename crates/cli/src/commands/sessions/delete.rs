@@ -12,7 +12,7 @@ use crate::commands::save::session_size;
 use crate::commands::tasks::registry::left_behind;
 use crate::output::{format_count, note, print, sanitize, truncate};
 use crate::session_lookup::{find_session, find_session_exactly, open_journal_with};
-use crate::{BadUsage, exit, suggested_command};
+use crate::{bad_usage, exit, suggested_command};
 
 pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bool) -> anyhow::Result<u8> {
     let journal = open_journal_with(globals, name).await?;
@@ -34,7 +34,7 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bo
     let entry = find_session_exactly(&journal, name).await?;
     if let Some(running) = describe_running_tasks(globals, &journal, &entry).await? {
         let kill = suggested_command::command(globals, &["tasks", "kill", "-s", &entry.key, "TASK"]);
-        return Err(BadUsage(format!("{running}; end them first: {kill}")).into());
+        return Err(bad_usage(format!("{running}; end them first: {kill}")));
     }
     let forks = forks_of(&journal, entry.id).await?;
     let bytes = session_size(&journal, entry.id).await?.bytes;

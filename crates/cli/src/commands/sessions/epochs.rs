@@ -3,7 +3,7 @@
 use longhaul_journal::{Error, Journal, record_at, records};
 use longhaul_protocol::{EpochStarted, Record, Seq, StreamName};
 
-use crate::BadUsage;
+use crate::bad_usage;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Epoch {
@@ -20,7 +20,7 @@ pub(crate) async fn range_of(
 ) -> anyhow::Result<(Seq, Seq)> {
     let epochs = find_epochs(journal, stream).await?;
     let Some(index) = epochs.iter().position(|epoch| epoch.number == number) else {
-        return Err(BadUsage(format!("there is no epoch {number}; there {}", in_words(&epochs))).into());
+        return Err(bad_usage(format!("there is no epoch {number}; there {}", in_words(&epochs))));
     };
     let through = match epochs.get(index + 1) {
         Some(next) => next.from - 1,

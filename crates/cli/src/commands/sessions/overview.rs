@@ -2,13 +2,14 @@
 
 use longhaul_journal::{Error, Journal, SessionEntry, records};
 use longhaul_protocol::{At, Origin, SessionRecord, StreamName};
+use longhaul_transcript::SessionCost;
 
 use super::list::{ago, now};
 use crate::commands::context;
 use crate::commands::save::session_size;
 use crate::commands::status::SessionStatus;
 use crate::event_text;
-use crate::output::{format_count, format_number, truncate};
+use crate::output::{format_count, format_number, named, truncate};
 
 /// Facts about a session that are not in its state.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,10 +21,7 @@ pub(crate) struct SessionOverview {
     pub(crate) pinned: bool,
     /// Where it was forked from.
     pub(crate) origin: Option<Origin>,
-    /// What it has cost, in US dollars.
-    pub(crate) cost: f64,
-    /// Calls without a known price.
-    pub(crate) unpriced: u64,
+    pub(crate) cost: SessionCost,
 }
 
 impl SessionOverview {
@@ -36,8 +34,7 @@ impl SessionOverview {
             saved: entry.last_at,
             pinned: entry.pinned,
             origin: None,
-            cost: 0.0,
-            unpriced: 0,
+            cost: SessionCost::default(),
         };
         let stream = StreamName::session(entry.id);
         let mut cursor = records(journal, &stream, 1).through(entry.head.seq);
@@ -47,10 +44,7 @@ impl SessionOverview {
             }
             match SessionRecord::decode(&record) {
                 Ok(SessionRecord::SessionCreated(created)) => about.origin = created.origin,
-                Ok(SessionRecord::Usage(usage)) => match usage.cost {
-                    Some(cost) => about.cost += cost,
-                    None => about.unpriced += 1,
-                },
+                Ok(SessionRecord::Usage(usage)) => about.cost.add(&usage),
                 _ => {}
             }
         }
@@ -58,18 +52,14 @@ impl SessionOverview {
     }
 
     fn cost(&self) -> String {
-        match (self.cost > 0.0, self.unpriced) {
-            (false, 0) => "nothing yet".to_owned(),
-            (false, unpriced) => {
-                format!("not known: nobody says what {} cost", format_count(unpriced, "call"))
-            }
-            (true, 0) => format!("${:.4}", self.cost),
-            (true, unpriced) => {
-                format!(
-                    "${:.4}, and {} of which nobody says what they cost",
-                    self.cost,
-                    format_count(unpriced, "call")
-                )
+        let dollars = self.cost.cost.filter(|dollars| *dollars > 0.0);
+        let unpriced = format_count(self.cost.unpriced, "call");
+        match (dollars, self.cost.unpriced) {
+            (None, 0) => "nothing yet".to_owned(),
+            (None, _) => format!("not known: nobody says what {unpriced} cost"),
+            (Some(dollars), 0) => format!("${dollars:.4}"),
+            (Some(dollars), _) => {
+                format!("${dollars:.4}, and {unpriced} of which nobody says what they cost")
             }
         }
     }
@@ -77,7 +67,6 @@ impl SessionOverview {
 
 /// Without `about`, the session is not stored yet.
 pub(crate) fn session_lines(status: &SessionStatus, about: Option<&SessionOverview>) -> Vec<String> {
-    let named = |name: &str, value: String| format!("{name:<13} {value}");
     let state = &status.state;
     let id = status.id.map_or_else(|| "not stored yet".to_owned(), |id| id.to_string());
     let model = Some(&status.model).filter(|model| !model.is_empty());
@@ -101,7 +90,7 @@ pub(crate) fn session_lines(status: &SessionStatus, about: Option<&SessionOvervi
     lines.push(named("last save", format!("{saved}; {records}, {bytes}")));
     lines.push(named("cost", about.cost()));
     if about.pinned {
-        lines.push(named("pinned", "retention leaves it alone".to_owned()));
+        lines.push(named("pinned", "retention leaves it alone"));
     }
     if let Some(imported) = event_text::imported(&status.import) {
         lines.push(named("imported", imported));

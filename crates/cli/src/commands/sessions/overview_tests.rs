@@ -35,6 +35,14 @@ fn status() -> SessionStatus {
     }
 }
 
+/// The cost of one call with this price, if it has one, and of calls without a price.
+fn cost(price: Option<f64>, unpriced: u64) -> SessionCost {
+    let mut cost = SessionCost::default();
+    cost.add_price(price);
+    cost.unpriced = unpriced;
+    cost
+}
+
 fn about() -> SessionOverview {
     SessionOverview {
         records: 41,
@@ -42,8 +50,7 @@ fn about() -> SessionOverview {
         saved: Some(At(0)),
         pinned: false,
         origin: None,
-        cost: 0.0125,
-        unpriced: 0,
+        cost: cost(Some(0.0125), 0),
     }
 }
 
@@ -69,10 +76,11 @@ fn a_session_is_shown_with_what_it_holds_and_costs() {
 /// S3
 #[test]
 fn what_nobody_has_priced_is_said_and_a_session_that_is_not_stored_has_no_cost() {
-    let costs = |cost, unpriced| SessionOverview { cost, unpriced, ..about() }.cost();
+    let costs = |price, unpriced| SessionOverview { cost: cost(price, unpriced), ..about() }.cost();
 
-    assert_eq!(costs(0.0, 0), "nothing yet");
-    assert_eq!(costs(0.0, 1), "not known: nobody says what 1 call cost");
-    assert!(costs(0.5, 2).starts_with("$0.5000, and 2 calls"));
+    assert_eq!(costs(None, 0), "nothing yet");
+    assert_eq!(costs(Some(0.0), 0), "nothing yet");
+    assert_eq!(costs(Some(0.0), 1), "not known: nobody says what 1 call cost");
+    assert!(costs(Some(0.5), 2).starts_with("$0.5000, and 2 calls"));
     assert_eq!(session_lines(&SessionStatus { id: None, ..status() }, None).len(), 7);
 }

@@ -3,8 +3,8 @@
 use longhaul_journal::{Error, Journal, SessionEntry, rename_session};
 
 use super::print_session;
-use crate::BadUsage;
 use crate::args::GlobalArgs;
+use crate::bad_usage;
 use crate::output::truncate;
 use crate::session_lookup::open_session;
 
@@ -20,7 +20,7 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, new: &str, as_json: bo
 pub(crate) async fn rename_to(journal: &dyn Journal, key: &str, new: &str) -> anyhow::Result<SessionEntry> {
     rename_session(journal, key, new).await.map_err(|error| match error {
         Error::SessionExists { key } => {
-            BadUsage(format!("there is a session {key:?} already; choose another key")).into()
+            bad_usage(format!("there is a session {key:?} already; choose another key"))
         }
         error => error.into(),
     })

@@ -25,10 +25,10 @@ use serde_json::Value;
 use crate::args::{
     GlobalArgs, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions, TasksCommand,
 };
-use crate::output::{json, line, note, truncate};
+use crate::output::{format_duration, json, line, note, task_text, truncate};
 use crate::short_id::short;
 use crate::signals::ExitSignals;
-use crate::{BadUsage, config, event_text, exit};
+use crate::{bad_usage, config, event_text, exit};
 
 pub(crate) async fn run(
     globals: &GlobalArgs,
@@ -63,11 +63,10 @@ async fn find_task(
             Ok((registry, task))
         }
         (None, Some(key)) => Err(Error::NoSuchSession { key: key.to_owned() }.into()),
-        (None, None) => Err(BadUsage(format!(
+        (None, None) => Err(bad_usage(format!(
             "there is no task {name:?}: there are no sessions in {} yet",
             globals.home_dir()?.printable()
-        ))
-        .into()),
+        ))),
     }
 }
 
@@ -102,7 +101,7 @@ pub(crate) fn table(listed: &[TaskEntry]) -> Vec<String> {
     for task in listed {
         let now = &task.now;
         let since = task.started.started_at.map_or_else(|| "-".to_owned(), |at| at.to_string());
-        let lasted = now.duration_ms.map_or_else(|| "-".to_owned(), event_text::duration);
+        let lasted = now.duration_ms.map_or_else(|| "-".to_owned(), format_duration);
         let code = now.exit_code.map_or_else(|| "-".to_owned(), |code| code.to_string());
         let (session, what) = (truncate(&task.session, width), task.description());
         let message = now.message.as_ref().map(|message| format!("  ({})", truncate(message, 200)));
@@ -168,7 +167,7 @@ async fn follow_task(globals: &GlobalArgs, options: &TaskFollowOptions) -> anyho
     }
     let now = registry.condition(&task).await?;
     registry.journal.close().await;
-    note(event_text::task(task.id(), now.status, now.exit_code));
+    note(task_text(task.id(), now.status, now.exit_code));
     Ok(if now.status == TaskStatus::Completed { exit::DONE } else { exit::FAILED })
 }
 
@@ -242,11 +241,7 @@ pub(crate) fn describe_killed(task: &TaskEntry, was_running: bool, had_left: boo
         (false, true) => " before, and what it left running is over now",
         (false, false) => ", before anybody asked",
     };
-    format!(
-        "{}{before}: {}",
-        event_text::task(task.id(), task.now.status, task.now.exit_code),
-        task.description()
-    )
+    format!("{}{before}: {}", task_text(task.id(), task.now.status, task.now.exit_code), task.description())
 }
 
 /// Who reads standard output.

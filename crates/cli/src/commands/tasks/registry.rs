@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use anyhow::Context;
 use longhaul_agent::keeper::{Found, Launcher, LeftBehind, Status, Tasks};
@@ -12,10 +11,11 @@ use longhaul_protocol::{At, SessionId, StreamName, TaskEnded, TaskId, TaskStarte
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
+use crate::commands::sessions::list::now;
 use crate::output::truncate;
 use crate::session_lookup::find_session;
 use crate::short_id::{IdMatch, short};
-use crate::{BadUsage, short_id};
+use crate::{bad_usage, short_id};
 
 /// Tasks that an error names.
 const MAX_NAMED_TASKS: usize = 10;
@@ -136,7 +136,7 @@ impl TaskRegistry {
             IdMatch::Several(ids) => {
                 let several = listed.iter().filter(|task| ids.contains(&task.id()));
                 let several: Vec<String> = several.map(|task| format!("\n  {}", task.in_full())).collect();
-                Err(BadUsage(format!("{name:?} fits several tasks:{}", several.concat())).into())
+                Err(bad_usage(format!("{name:?} fits several tasks:{}", several.concat())))
             }
             IdMatch::Nothing => {
                 if let Some(key) = session {
@@ -154,7 +154,7 @@ impl TaskRegistry {
             && let Some(task) = all.iter().find(|task| task.id() == id)
         {
             let (owner, key) = (truncate(&task.session, 80), truncate(key, 80));
-            return Err(BadUsage(format!("task {} belongs to {owner}, not to {key}", short(id))).into());
+            return Err(bad_usage(format!("task {} belongs to {owner}, not to {key}", short(id))));
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ fn unknown_task(listed: &[TaskEntry], name: &str) -> anyhow::Error {
             format!("there are:{}{more}", names.collect::<String>())
         }
     };
-    BadUsage(format!("there is no task {name:?}; {there}")).into()
+    bad_usage(format!("there is no task {name:?}; {there}"))
 }
 
 impl TaskEntry {
@@ -341,6 +341,5 @@ fn add_ms(at: At, milliseconds: u64) -> At {
 }
 
 fn ms_since(at: At) -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_sub(u64::try_from(at.0).unwrap_or(0))
+    u64::try_from(now().0.saturating_sub(at.0)).unwrap_or(0)
 }

@@ -164,7 +164,7 @@ impl Chat<'_> {
 
     /// Waits for the next line, and shows events meanwhile. The error says why there is no line.
     async fn typed(&mut self) -> anyhow::Result<Result<String, ChatStep>> {
-        self.printer.activity(Activity::Idle);
+        self.printer.tell(ScreenUpdate::Activity(Activity::Idle));
         let typed = loop {
             if let Some(number) = self.suspended.take() {
                 break Err(ChatStep::Suspend(number));
@@ -205,7 +205,7 @@ impl Chat<'_> {
     /// Asks a question. Its answer stays out of the history.
     fn ask(&mut self, question: String) {
         match &self.lines {
-            LineSource::Screen(_) => self.printer.tell(ScreenUpdate::Ask(Some(question))),
+            LineSource::Screen(_) => self.printer.tell(ScreenUpdate::Ask(question)),
             LineSource::Plain(_) | LineSource::Piped(_) => self.printer.raw_aside(&question),
         }
     }
@@ -377,18 +377,6 @@ impl Chat<'_> {
                     self.answer_command(&arguments).await;
                     self.resume_if_answered(open).await
                 }
-                SlashAction::Tasks => {
-                    self.tasks_command(&arguments, TurnPhase::BetweenTurns).await?;
-                    Ok(ChatStep::Line)
-                }
-                SlashAction::Memory => {
-                    self.memory_command(&arguments).await;
-                    Ok(ChatStep::Line)
-                }
-                SlashAction::Remember => {
-                    self.remember_command(&arguments, TurnPhase::BetweenTurns).await;
-                    Ok(ChatStep::Line)
-                }
                 // C12: what is open does not go on because of this.
                 SlashAction::Compact if !self.session.is_unfinished().await? => {
                     self.turn(Request::Compact(focus_of(&arguments))).await
@@ -402,14 +390,8 @@ impl Chat<'_> {
                     self.or_note(next)
                 }
                 SlashAction::Session => self.session_command(&arguments, TurnPhase::BetweenTurns).await,
-                SlashAction::Help
-                | SlashAction::Status
-                | SlashAction::Context
-                | SlashAction::Compact
-                | SlashAction::Model
-                | SlashAction::Save
-                | SlashAction::Doctor => {
-                    self.info_command(row.action, &arguments).await;
+                action => {
+                    self.run_command(action, &arguments, TurnPhase::BetweenTurns).await;
                     Ok(ChatStep::Line)
                 }
             },

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use longhaul_agent::{Redactor, Session, Watched, Watcher};
 use longhaul_protocol::{EventKind, TaskId};
+use longhaul_transcript::SessionCost;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::MissedTickBehavior;
 
@@ -39,7 +40,9 @@ impl Chat<'_> {
         let saved = if state.head > 0 { SaveState::All } else { SaveState::Nothing };
         let used = (state.head > 0).then(|| report.tokens());
         let window = report.window.map(|window| window.tokens);
-        self.printer.facts(StatusFacts { model: report.model, window, used, cost: 0.0, saved });
+        let cost = SessionCost::default();
+        let facts = StatusFacts { model: report.model, window, used, cost, saved };
+        handle.send(ScreenUpdate::StatusFacts(facts));
         let feed = TaskFeed {
             board: self.board.clone(),
             redactor: self.runtime.redactor().clone(),

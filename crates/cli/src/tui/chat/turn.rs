@@ -13,13 +13,13 @@ use super::slash::tasks::TurnPhase;
 use super::{Chat, ChatStep};
 use crate::commands::compact::nothing_to_compact;
 use crate::one_shot::{code_of, nothing_to};
-use crate::output::truncate;
+use crate::output::{format_duration, truncate, turn_failure_text};
 use crate::session_lookup::refuse_trashed;
 use crate::signals::SIGINT;
-use crate::tui::Activity;
 use crate::tui::chat::slash::{Availability, SlashAction, SlashCommand, SlashInput, parse_line};
 use crate::tui::terminal::Terminal;
-use crate::{event_text, exit, panics};
+use crate::tui::{Activity, ScreenUpdate};
+use crate::{exit, panics};
 
 /// From here on a wait is counted down, and the ways out of it are shown.
 const LONG_WAIT_MS: u64 = 60_000;
@@ -101,7 +101,7 @@ impl Chat<'_> {
     ) -> anyhow::Result<Result<RequestOutcome, ChatStep>> {
         let mut pending = self.events.begin(request.clone());
         meanwhile.is_accepted = !matches!(request, Request::Send(_));
-        self.printer.activity(Activity::Turn);
+        self.printer.tell(ScreenUpdate::Activity(Activity::Turn));
         let accepted_by = Instant::now() + ACCEPTED_WITHIN;
         if let Request::Send(_) = request {
             self.show_questions();
@@ -155,7 +155,7 @@ impl Chat<'_> {
             }
         }
         self.end_countdown(meanwhile);
-        self.printer.activity(Activity::Idle);
+        self.printer.tell(ScreenUpdate::Activity(Activity::Idle));
         Ok(Ok(match self.events.finish(pending).await {
             Ok(outcome) => outcome,
             Err(error) => {
@@ -203,7 +203,7 @@ impl Chat<'_> {
         let Some(countdown) = &mut meanwhile.countdown else { return };
         let now = Instant::now();
         let left = countdown.until.saturating_duration_since(now);
-        let left = event_text::duration(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        let left = format_duration(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
         let text =
             format!("{}: next try in {left}; /retry, /model NAME or Ctrl-C end the wait", countdown.class);
         // One that is longer than the terminal is wide could not be written over.
@@ -254,24 +254,17 @@ impl Chat<'_> {
                     pending.cancel();
                 }
                 SlashAction::Answer => self.answer_command(&arguments).await,
-                SlashAction::Tasks => self.tasks_command(&arguments, TurnPhase::DuringTurn).await?,
-                SlashAction::Memory => self.memory_command(&arguments).await,
-                SlashAction::Remember => self.remember_command(&arguments, TurnPhase::DuringTurn).await,
-                SlashAction::Retry => self.hurry().await?,
+                // Ends a wait before a retry, in whichever process the turn runs.
+                SlashAction::Retry => self.session.order(OrderKind::Retry).await?,
                 SlashAction::Session => drop(self.session_command(&arguments, TurnPhase::DuringTurn).await?),
-                action => self.info_command(action, &arguments).await,
+                action => self.run_command(action, &arguments, TurnPhase::DuringTurn).await,
             },
         }
         Ok(())
     }
 
-    /// Ends a wait before a retry, in whichever process the turn runs.
-    async fn hurry(&mut self) -> anyhow::Result<()> {
-        Ok(self.session.order(OrderKind::Retry).await?)
-    }
-
     async fn say_how_it_ended(&mut self, ended: &TurnEnded) -> anyhow::Result<()> {
-        let Some(what) = event_text::end_of_turn(ended.outcome, ended.error.as_deref()) else {
+        let Some(what) = turn_failure_text(ended.outcome, ended.error.as_deref()) else {
             // At a terminal an earlier failure was shown and is over. A script still exits with its code.
             if self.lines.is_interactive() {
                 self.code = exit::DONE;

@@ -140,11 +140,10 @@ impl Completer {
 fn candidate(folder: &str, entry: &FileEntry, quotes: Quotes) -> Candidate {
     let path = format!("{folder}{}", entry.name);
     let is_quoted = quotes == Quotes::Open || path.contains(char::is_whitespace);
-    let (label, text, after) = match (entry.kind, is_quoted) {
-        (FileKind::File, true) => (entry.name.clone(), format!("@\"{path}\" "), After::Close),
-        (FileKind::File, false) => (entry.name.clone(), format!("@{path} "), After::Close),
-        (FileKind::Folder, true) => (format!("{}/", entry.name), format!("@\"{path}/"), After::Continue),
-        (FileKind::Folder, false) => (format!("{}/", entry.name), format!("@{path}/"), After::Continue),
+    let quote = if is_quoted { "\"" } else { "" };
+    let (label, text, after) = match entry.kind {
+        FileKind::File => (entry.name.clone(), format!("@{quote}{path}{quote} "), After::Close),
+        FileKind::Folder => (format!("{}/", entry.name), format!("@{quote}{path}/"), After::Continue),
     };
     Candidate { label, detail: String::new(), text, after }
 }

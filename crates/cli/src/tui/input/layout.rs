@@ -115,22 +115,29 @@ impl<'a> Layout<'a> {
         (start, content[start..].find('\n').map_or(content.len(), |at| start + at))
     }
 
+    /// The grapheme clusters of a row: the offset of each, its text and its columns.
+    fn clusters(&self, row: Row) -> impl Iterator<Item = (usize, &'a str, usize)> {
+        let content = &self.text.content()[..row.end];
+        let starts = std::iter::successors(Some(row.start), move |at| Some(next(content, *at)));
+        starts.take_while(move |at| *at < row.end).map(move |at| {
+            let cluster = &content[at..next(content, at)];
+            (at, cluster, self.width(cluster))
+        })
+    }
+
     /// Wraps a line into rows, at least one. Rows break after white space where there is any. A space without room hangs over the end of its
     /// row and is not drawn.
     fn rows(&self, start: usize, end: usize) -> Vec<Row> {
-        let line = &self.text.content()[..end];
         let mut rows = Vec::new();
         let mut row_start = start;
         let mut used = 0;
         // The last possible break, and the columns up to it.
         let mut gap = (start, 0);
-        let mut at = start;
-        while at < end {
-            let after = next(line, at);
-            let width = self.width(&line[at..after]);
+        for (at, cluster, width) in self.clusters(Row { start, end }) {
+            let after = at + cluster.len();
             let mut hangs = false;
             while used + width > self.columns && row_start < at && !hangs {
-                hangs = &line[at..after] == " ";
+                hangs = cluster == " ";
                 let (end, columns) = match hangs {
                     true => (after, used),
                     false if gap.0 > row_start => gap,
@@ -141,9 +148,8 @@ impl<'a> Layout<'a> {
                 used -= columns;
             }
             used += if hangs { 0 } else { width };
-            at = after;
-            if line[..at].ends_with(char::is_whitespace) {
-                gap = (at, used);
+            if cluster.ends_with(char::is_whitespace) {
+                gap = (after, used);
             }
         }
         rows.push(Row { start: row_start, end });
@@ -156,34 +162,20 @@ impl<'a> Layout<'a> {
     }
 
     fn column(&self, row: Row, offset: usize) -> usize {
-        let mut column = 0;
-        let mut at = row.start;
-        while at < row.end {
-            let after = next(&self.text.content()[..row.end], at);
-            if after > offset {
-                break;
-            }
-            column += self.width(&self.text.content()[at..after]);
-            at = after;
-        }
-        column
+        let before = self.clusters(row).take_while(|(at, cluster, _)| at + cluster.len() <= offset);
+        before.map(|(_, _, width)| width).sum()
     }
 
     /// The offset in a row that is nearest before a column. The end of a row belongs to the next one.
     fn offset_at(&self, rows: &[Row], number: usize, column: usize) -> Option<usize> {
-        let row = rows.get(number)?;
+        let row = *rows.get(number)?;
         let is_last = number + 1 == rows.len();
-        let mut at = row.start;
         let mut used = 0;
-        while at < row.end {
-            let after = next(&self.text.content()[..row.end], at);
-            used += self.width(&self.text.content()[at..after]);
-            if used > column || (after == row.end && !is_last) {
-                break;
-            }
-            at = after;
-        }
-        Some(at)
+        let is_behind = |(at, cluster, width): &(usize, &str, usize)| {
+            used += width;
+            used > column || (at + cluster.len() == row.end && !is_last)
+        };
+        Some(self.clusters(row).find(is_behind).map_or(row.end, |(at, ..)| at))
     }
 
     /// Columns of a grapheme cluster.
@@ -199,16 +191,11 @@ impl<'a> Layout<'a> {
     }
 
     fn spans(&self, row: Row) -> Vec<Span<'static>> {
-        let content = &self.text.content()[..row.end];
         let mut spans = Vec::new();
         let mut plain = String::new();
-        let mut at = row.start;
         let mut used = 0;
-        while at < row.end {
-            let after = next(content, at);
-            let cluster = &content[at..after];
-            at = after;
-            used += self.width(cluster);
+        for (_, cluster, width) in self.clusters(row) {
+            used += width;
             if used > self.columns {
                 break;
             }

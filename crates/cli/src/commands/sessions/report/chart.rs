@@ -25,14 +25,47 @@ pub(super) fn write(out: &mut dyn Write, figures: &Figures) -> anyhow::Result<()
     table(out, figures)
 }
 
-/// The scale of a chart.
-struct Frame {
+/// A chart that is being drawn.
+struct Chart {
+    svg: String,
     points: usize,
     /// The value at the top.
     most: f64,
 }
 
-impl Frame {
+impl Chart {
+    /// The start of a chart: its description for screen readers, grid lines and labels.
+    fn begin(
+        (id, title, description): (&str, &str, &str),
+        most: f64,
+        label: impl Fn(f64) -> String,
+        points: &[ChartPoint],
+    ) -> Self {
+        let mut chart = Self { svg: String::new(), points: points.len(), most };
+        chart.push(format_args!(
+            "<figure>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"{id}-title {id}-words\">\n\
+             <title id=\"{id}-title\">{title}</title>\n<desc id=\"{id}-words\">{description}</desc>"
+        ));
+        let (tick, right) = (tick(most), WIDTH - RIGHT);
+        let mut value = 0.0;
+        while value <= most {
+            let y = chart.y(value);
+            chart.push(format_args!(
+                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>"
+            ));
+            chart.text(LEFT - 8.0, y + 4.0, "end", &label(value));
+            value += tick;
+        }
+        let every = points.len().div_ceil(8).max(1);
+        let mut last = None;
+        for (place, point) in points.iter().enumerate().step_by(every) {
+            if last.replace(point.turn) != Some(point.turn) {
+                chart.text(chart.x(place), HEIGHT - 8.0, "middle", &format!("turn {}", point.turn));
+            }
+        }
+        chart
+    }
+
     fn x(&self, point: usize) -> f64 {
         let width = WIDTH - LEFT - RIGHT;
         match self.points {
@@ -45,54 +78,17 @@ impl Frame {
         HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value / self.most)
     }
 
-    /// The start of a chart: its description for screen readers, grid lines and labels.
-    fn begin(
-        &self,
-        id: &str,
-        title: &str,
-        description: &str,
-        label: impl Fn(f64) -> String,
-        points: &[ChartPoint],
-    ) -> String {
-        let mut svg = format!(
-            "<figure>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"{id}-title {id}-words\">\n\
-             <title id=\"{id}-title\">{title}</title>\n<desc id=\"{id}-words\">{description}</desc>\n"
-        );
-        let tick = tick(self.most);
-        let mut value = 0.0;
-        while value <= self.most {
-            let y = self.y(value);
-            let _ = writeln!(
-                svg,
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>",
-                WIDTH - RIGHT
-            );
-            let _ = writeln!(
-                svg,
-                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                LEFT - 8.0,
-                y + 4.0,
-                label(value)
-            );
-            value += tick;
-        }
-        let every = points.len().div_ceil(8).max(1);
-        let mut last = None;
-        for (place, point) in points.iter().enumerate().step_by(every) {
-            if last.replace(point.turn) != Some(point.turn) {
-                let (x, y) = (self.x(place), HEIGHT - 8.0);
-                let _ = writeln!(
-                    svg,
-                    "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">turn {}</text>",
-                    point.turn
-                );
-            }
-        }
-        svg
+    fn push(&mut self, element: std::fmt::Arguments<'_>) {
+        // Writing to a string can't fail.
+        let _ = writeln!(self.svg, "{element}");
+    }
+
+    fn text(&mut self, x: f64, y: f64, anchor: &str, words: &str) {
+        self.push(format_args!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>"));
     }
 
     /// A line through the points, with a gap where one has no value.
-    fn line(&self, class: &str, values: impl Iterator<Item = Option<f64>>) -> String {
+    fn line(&mut self, class: &str, values: impl Iterator<Item = Option<f64>>) {
         let mut path = String::new();
         let mut is_down = false;
         for (place, value) in values.enumerate() {
@@ -102,7 +98,46 @@ impl Frame {
             }
             is_down = value.is_some();
         }
-        format!("<path class=\"{class}\" d=\"{path}\"/>\n")
+        self.push(format_args!("<path class=\"{class}\" d=\"{path}\"/>"));
+    }
+
+    /// The area between the values and the bottom.
+    fn area(&mut self, values: impl Iterator<Item = (usize, f64)>) {
+        let corners = values.map(|(place, value)| format!("{:.1} {:.1}", self.x(place), self.y(value)));
+        let corners: Vec<String> = corners.collect();
+        if corners.len() > 1 {
+            let (from, to, floor) = (self.x(0), self.x(self.points - 1), self.y(0.0));
+            let corners = corners.join("L");
+            self.push(format_args!(
+                "<path class=\"area\" d=\"M{from:.1} {floor:.1}L{corners}L{to:.1} {floor:.1}Z\"/>"
+            ));
+        }
+    }
+
+    fn dot(&mut self, place: usize, value: f64, words: &str) {
+        let (x, y) = (self.x(place), self.y(value));
+        self.push(format_args!(
+            "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"><title>{words}</title></circle>"
+        ));
+    }
+
+    /// Marks compactions between the point before them and the one after; those that came between the same two share a mark.
+    fn mark(&mut self, together: &[ChartCompaction]) {
+        let Some(ChartCompaction { point, .. }) = together.first() else { return };
+        let (last, point) = (self.points.saturating_sub(1), *point);
+        let x = (self.x(point.saturating_sub(1).min(last)) + self.x(point.min(last))) / 2.0;
+        let (top, floor, left, above) = (TOP, self.y(0.0), x - 5.0, TOP - 8.0);
+        let words = together.iter().map(compaction_text).collect::<Vec<_>>().join("; ");
+        self.push(format_args!(
+            "<g><title>{words}</title>\
+             <line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top:.1}\" y2=\"{floor:.1}\"/>\
+             <path class=\"head\" d=\"M{left:.1} {above:.1}h10l-5 8Z\"/></g>"
+        ));
+    }
+
+    fn end(mut self, caption: &str) -> String {
+        self.push(format_args!("</svg>\n<figcaption>{caption}</figcaption>\n</figure>"));
+        self.svg
     }
 }
 
@@ -111,7 +146,6 @@ fn context(figures: &Figures) -> String {
     let tokens = |point: &ChartPoint| point.tokens.map(|tokens| tokens as f64);
     let window = |point: &ChartPoint| point.window.map(|window| window as f64);
     let most = points.iter().flat_map(|point| [tokens(point), window(point)]).flatten().fold(1.0, f64::max);
-    let frame = Frame { points: points.len(), most: most * 1.04 };
     let fullest = points.iter().filter_map(|point| point.tokens).max().unwrap_or(0);
     let last_window = points.iter().rev().find_map(|point| point.window);
     let of =
@@ -122,42 +156,22 @@ fn context(figures: &Figures) -> String {
         format_number(fullest),
         format_count(compactions.len() as u64, "compaction")
     );
-    let mut svg = frame.begin("context", "Tokens in the context", &description, short, points);
-    let floor = frame.y(0.0);
-    let with_tokens = points.iter().enumerate().filter_map(|(place, point)| Some((place, tokens(point)?)));
-    let area: Vec<String> =
-        with_tokens.map(|(place, value)| format!("{:.1} {:.1}", frame.x(place), frame.y(value))).collect();
-    if area.len() > 1 {
-        let (from, to) = (frame.x(0), frame.x(points.len() - 1));
-        let _ = writeln!(
-            svg,
-            "<path class=\"area\" d=\"M{from:.1} {floor:.1}L{}L{to:.1} {floor:.1}Z\"/>",
-            area.join("L")
-        );
+    let head = ("context", "Tokens in the context", description.as_str());
+    let mut chart = Chart::begin(head, most * 1.04, short, points);
+    chart.area(points.iter().enumerate().filter_map(|(place, point)| Some((place, tokens(point)?))));
+    chart.line("window", points.iter().map(window));
+    if let Some(window) = last_window.map(|window| window as f64) {
+        let y = chart.y(window) + 14.0;
+        chart.text(WIDTH - RIGHT, y, "end", &format!("window {}", short(window)));
     }
-    svg.push_str(&frame.line("window", points.iter().map(window)));
-    if let Some(window) = last_window {
-        let y = frame.y(window as f64) + 14.0;
-        let _ = writeln!(
-            svg,
-            "<text x=\"{:.1}\" y=\"{y:.1}\" text-anchor=\"end\">window {}</text>",
-            WIDTH - RIGHT,
-            short(window as f64)
-        );
-    }
-    svg.push_str(&frame.line("context", points.iter().map(tokens)));
+    chart.line("context", points.iter().map(tokens));
     let together = compactions.chunk_by(|one, other| one.point == other.point);
-    together.for_each(|together| svg.push_str(&mark(&frame, together)));
+    together.for_each(|together| chart.mark(together));
     if points.len() <= MAX_CHART_DOTS {
         for (place, point) in points.iter().enumerate() {
             let Some(value) = tokens(point) else { continue };
-            let (x, y) = (frame.x(place), frame.y(value));
-            let words =
-                format!("turn {}, step {}: {} tokens", point.turn, point.step, format_number(value as u64));
-            let _ = writeln!(
-                svg,
-                "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"><title>{words}</title></circle>"
-            );
+            let count = format_number(value as u64);
+            chart.dot(place, value, &format!("turn {}, step {}: {count} tokens", point.turn, point.step));
         }
     }
     let several = match figures.steps_per_point {
@@ -165,38 +179,12 @@ fn context(figures: &Figures) -> String {
         steps => format!(" Each point stands for up to {steps} steps, with the fullest of them."),
     };
     let marks = if compactions.is_empty() { "" } else { " Dotted lines with a triangle: compactions." };
-    let _ = writeln!(
-        svg,
-        "</svg>\n<figcaption>Tokens in the context after each step; dashed: the window.{marks}{several}</figcaption>\n</figure>"
-    );
-    svg
+    chart.end(&format!("Tokens in the context after each step; dashed: the window.{marks}{several}"))
 }
 
-/// Compactions stand between the point before them and the one after; those that came between the same two share a mark.
-fn mark(frame: &Frame, together: &[ChartCompaction]) -> String {
-    let Some(ChartCompaction { point, .. }) = together.first() else { return String::new() };
-    let (last, point) = (frame.points.saturating_sub(1), *point);
-    let x = (frame.x(point.saturating_sub(1).min(last)) + frame.x(point.min(last))) / 2.0;
-    let (top, floor) = (TOP, frame.y(0.0));
-    let words: Vec<String> = together.iter().map(in_words).collect();
-    format!(
-        "<g><title>{}</title>\
-         <line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top:.1}\" y2=\"{floor:.1}\"/>\
-         <path class=\"head\" d=\"M{:.1} {:.1}h10l-5 8Z\"/></g>\n",
-        words.join("; "),
-        x - 5.0,
-        top - 8.0,
-    )
-}
-
-fn in_words(compaction: &ChartCompaction) -> String {
-    let ChartCompaction { before, after, by, .. } = compaction;
-    format!(
-        "compaction {}: {} tokens became {}",
-        compacted_by_text(*by),
-        format_number(*before),
-        format_number(*after)
-    )
+fn compaction_text(compaction: &ChartCompaction) -> String {
+    let (before, after) = (format_number(compaction.before), format_number(compaction.after));
+    format!("compaction {}: {before} tokens became {after}", compacted_by_text(compaction.by))
 }
 
 fn cost(figures: &Figures) -> String {
@@ -204,26 +192,15 @@ fn cost(figures: &Figures) -> String {
     let Some(total) = figures.spend.cost else {
         return "<p class=\"aside\">No prices are known for this model, so there is no chart of the cost.</p>\n".to_owned();
     };
-    let frame = Frame { points: points.len(), most: if total > 0.0 { total * 1.04 } else { 1.0 } };
-    let description = format!(
-        "A rising line over {}, to {} in the end.",
-        format_count(figures.steps, "step"),
-        format_money(total)
-    );
-    let mut svg = frame.begin("cost", "Cost so far", &description, format_money, points);
-    svg.push_str(&frame.line("cost", points.iter().map(|point| point.cost)));
+    let (steps, money) = (format_count(figures.steps, "step"), format_money(total));
+    let description = format!("A rising line over {steps}, to {money} in the end.");
+    let most = if total > 0.0 { total * 1.04 } else { 1.0 };
+    let mut chart = Chart::begin(("cost", "Cost so far", description.as_str()), most, format_money, points);
+    chart.line("cost", points.iter().map(|point| point.cost));
     if points.len() == 1 {
-        let _ = writeln!(
-            svg,
-            "<circle class=\"dot\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"/>",
-            frame.x(0),
-            frame.y(total)
-        );
+        chart.dot(0, total, &money);
     }
-    svg.push_str(
-        "</svg>\n<figcaption>What everything had cost so far, in US dollars.</figcaption>\n</figure>\n",
-    );
-    svg
+    chart.end("What everything had cost so far, in US dollars.")
 }
 
 /// The numbers of the charts.

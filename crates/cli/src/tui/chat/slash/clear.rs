@@ -6,7 +6,7 @@ use crate::args::ChatOptions;
 use crate::panics;
 use crate::session_lookup::refuse_trashed;
 use crate::tui::ScreenUpdate;
-use crate::tui::chat::{Chat, ChatStep, event_sources, folder_session};
+use crate::tui::chat::{Chat, ChatStep, event_sources, free_key, key_of};
 
 impl Chat<'_> {
     /// `/clear`: a new session for the folder.
@@ -16,10 +16,13 @@ impl Chat<'_> {
             return Ok(ChatStep::Line);
         }
         let before = self.session.key().to_owned();
-        let key =
-            folder_session::free_key(&*self.runtime.journal(), folder_session::key_of(&self.config.work_dir))
-                .await?;
         self.printer.note(format!("{before} is saved; /session resume {before} goes back to it"));
+        self.switch_to_new().await
+    }
+
+    /// Switches the chat to a new session for the folder.
+    pub(crate) async fn switch_to_new(&mut self) -> anyhow::Result<ChatStep> {
+        let key = free_key(&*self.runtime.journal(), key_of(&self.config.work_dir)).await?;
         self.switch_to(&key).await
     }
 

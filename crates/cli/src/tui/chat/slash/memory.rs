@@ -30,11 +30,10 @@ pub(crate) async fn finish_extraction(work: &mut Option<ExtractionTask>) -> Extr
 }
 
 impl Chat<'_> {
-    pub(crate) async fn memory_command(&mut self, arguments: &str) {
-        match self.memory_lines(arguments).await {
-            Ok(lines) => self.printer.page(&sanitize(&lines.join("\n"))),
-            Err(error) => self.printer.note(format!("{error:#}")),
-        }
+    pub(crate) async fn memory_command(&mut self, arguments: &str) -> anyhow::Result<()> {
+        let lines = self.memory_lines(arguments).await?;
+        self.printer.page(&sanitize(&lines.join("\n")));
+        Ok(())
     }
 
     async fn memory_lines(&self, arguments: &str) -> anyhow::Result<Vec<String>> {

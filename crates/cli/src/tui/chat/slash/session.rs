@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anyhow::anyhow;
 use longhaul_agent::housekeeping::Mode;
 use longhaul_journal::{pin_session, trash_session, unpin_session};
 use longhaul_protocol::PrintablePath;
@@ -19,10 +20,11 @@ use crate::output_file::destination;
 use crate::session_lookup::find_session;
 use crate::suggested_command;
 use crate::tui::chat::line_source::LineSource;
-use crate::tui::chat::{Chat, ChatStep, folder_session};
+use crate::tui::chat::{Chat, ChatStep};
 use crate::tui::{PickerItem, ScreenUpdate};
 
 const USAGE: &str = "/session [list [WORDS]|resume [KEY]|fork [SEQ]|rename KEY|pin|unpin|delete|export FILE|prune [--dry-run]]";
+const FORK_USAGE: &str = "a session is forked at a record: /fork SEQ, as longhaul sessions show numbers them";
 const NEW: &str = "this session is new: nothing of it is stored yet";
 
 impl Chat<'_> {
@@ -53,7 +55,7 @@ impl Chat<'_> {
     async fn session_subcommand(&mut self, command: &str, rest: &str) -> anyhow::Result<()> {
         let (journal, key) = (self.runtime.journal(), self.session.key().to_owned());
         match (command, rest) {
-            ("pin" | "unpin", "") if self.session.id().is_none() => self.printer.note(NEW),
+            ("pin" | "unpin", "") | ("export", _) if self.session.id().is_none() => self.printer.note(NEW),
             ("pin", "") => {
                 pin_session(&*journal, &key).await?;
                 self.printer.note(format!("{key} is pinned: no retention touches it"));
@@ -67,7 +69,6 @@ impl Chat<'_> {
                 listed if listed.is_empty() => self.printer.note("no session has that"),
                 listed => self.printer.page(&table(&listed, now()).join("\n")),
             },
-            ("export", _) if self.session.id().is_none() => self.printer.note(NEW),
             ("export", file) if !file.is_empty() => {
                 let work_dir = self.session.state().await?.created.and_then(|created| created.work_dir);
                 let path = destination(&self.globals.home_dir()?, work_dir.as_deref(), Path::new(file))?;
@@ -99,14 +100,14 @@ impl Chat<'_> {
     /// `/save`.
     pub(crate) async fn save_command(&mut self) -> anyhow::Result<()> {
         let journal = self.runtime.journal();
-        match journal.session(self.session.key()).await? {
-            Some(entry) => {
-                let saved = check_saved(&*journal, &entry).await?;
-                self.printer.page(&saved.lines().join("\n"));
-            }
-            None => self.printer.note(NEW),
-        }
+        let entry = journal.session(self.session.key()).await?.ok_or_else(|| anyhow!(NEW))?;
+        let saved = check_saved(&*journal, &entry).await?;
+        self.printer.page(&saved.lines().join("\n"));
         Ok(())
+    }
+
+    fn require_stored(&self) -> anyhow::Result<()> {
+        if self.session.id().is_none() { Err(anyhow!(NEW)) } else { Ok(()) }
     }
 
     /// `/session resume [KEY]`; without a key, one is chosen from a list.
@@ -142,58 +143,38 @@ impl Chat<'_> {
                 detail: listed.title().to_owned(),
             }
         };
-        let choices: Vec<PickerItem> = listed.iter().map(item).collect();
-        let keys: Vec<String> = choices.iter().map(|item| item.key.clone()).collect();
+        let (title, choices) = ("Go on with which session?".to_owned(), listed.iter().map(item).collect());
         let (answer, chosen) = oneshot::channel();
-        screen.handle().send(ScreenUpdate::Pick {
-            title: "Go on with which session?".to_owned(),
-            choices,
-            answer,
-        });
+        screen.handle().send(ScreenUpdate::Pick { title, choices, answer });
         tokio::select! {
             biased;
             number = self.signals.next() => {
                 self.suspended = Some(number);
                 Ok(None)
             }
-            chosen = chosen => Ok(chosen.ok().flatten().and_then(|index| keys.get(index).cloned())),
+            chosen = chosen => {
+                let chosen = chosen.ok().flatten().and_then(|index| listed.get(index));
+                Ok(chosen.map(|chosen| chosen.entry().key.clone()))
+            }
         }
     }
 
     /// `/fork [SEQ]`: the conversation goes on in the copy.
     pub(crate) async fn fork(&mut self, at: &str) -> anyhow::Result<ChatStep> {
-        if self.session.id().is_none() {
-            self.printer.note(NEW);
-            return Ok(ChatStep::Line);
-        }
-        let at = match at.parse() {
-            Ok(seq) => Some(seq),
-            Err(_) if at.is_empty() => None,
-            Err(_) => {
-                self.printer.note(
-                    "a session is forked at a record: /fork SEQ, as longhaul sessions show numbers them",
-                );
-                return Ok(ChatStep::Line);
-            }
+        self.require_stored()?;
+        let at = match at {
+            "" => None,
+            at => Some(at.parse::<u64>().map_err(|_| anyhow!(FORK_USAGE))?),
         };
         let before = self.session.key().to_owned();
-        let forked = match fork_as(&*self.runtime.journal(), &before, at, None).await {
-            Ok(forked) => forked,
-            Err(error) => {
-                self.printer.note(format!("{error:#}"));
-                return Ok(ChatStep::Line);
-            }
-        };
+        let forked = fork_as(&*self.runtime.journal(), &before, at, None).await?;
         let lines = forked_lines(&before, &forked, &self.come_back_to(&forked.key));
         self.printer.page(&lines.join("\n"));
         self.switch_to(&forked.key).await
     }
 
     async fn rename(&mut self, to: &str) -> anyhow::Result<ChatStep> {
-        if self.session.id().is_none() {
-            self.printer.note(NEW);
-            return Ok(ChatStep::Line);
-        }
+        self.require_stored()?;
         // The session is opened again under its new key.
         self.session.release().await;
         rename_to(&*self.runtime.journal(), self.session.key(), to).await?;
@@ -202,18 +183,12 @@ impl Chat<'_> {
 
     /// `/session delete`: into the trash; the conversation goes on in a new one.
     async fn delete(&mut self) -> anyhow::Result<ChatStep> {
-        if self.session.id().is_none() {
-            self.printer.note(NEW);
-            return Ok(ChatStep::Line);
-        }
+        self.require_stored()?;
         let key = self.session.key().to_owned();
         self.session.release().await;
         trash_session(&*self.runtime.journal(), &key).await?;
         let restore = suggested_command::command(self.globals, &["sessions", "restore", &key]);
         self.printer.note(format!("{key} is in the trash for 14 days: {restore}"));
-        let key =
-            folder_session::free_key(&*self.runtime.journal(), folder_session::key_of(&self.config.work_dir))
-                .await?;
-        self.switch_to(&key).await
+        self.switch_to_new().await
     }
 }

@@ -12,7 +12,7 @@ use crate::commands::tasks::registry::TaskEntry;
 use crate::commands::tasks::{describe_killed, table};
 use crate::event_text;
 use crate::one_shot::goes_on;
-use crate::output::format_number;
+use crate::output::{format_number, task_text};
 use crate::short_id::short;
 use crate::signals::SIGINT;
 use crate::tui::chat::Chat;
@@ -29,26 +29,17 @@ pub(crate) enum TurnPhase {
 }
 
 impl Chat<'_> {
-    pub(crate) async fn tasks_command(&mut self, arguments: &str, moment: TurnPhase) -> anyhow::Result<()> {
+    pub(crate) async fn tasks_command(&mut self, arguments: &str, phase: TurnPhase) -> anyhow::Result<()> {
         let words: Vec<&str> = arguments.split_whitespace().collect();
-        let done = match (&words[..], moment) {
-            ([] | ["list"], _) => self.list_tasks().await,
-            (["output", name], _) => self.show_output(name).await,
-            (["kill", name], _) => self.kill_task(name).await,
-            (["follow", name], TurnPhase::BetweenTurns) => self.follow_task(name).await,
-            (["follow", name], TurnPhase::DuringTurn) => {
-                let hint =
-                    format!("a task is followed between turns; /tasks output {name} shows what is there");
-                self.printer.note(hint);
-                Ok(())
-            }
-            _ => {
-                self.printer.note(format!("that is not how it is used: {USAGE}"));
-                Ok(())
-            }
-        };
-        if let Err(error) = done {
-            self.printer.note(format!("{error:#}"));
+        match (&words[..], phase) {
+            ([] | ["list"], _) => self.list_tasks().await?,
+            (["output", name], _) => self.show_output(name).await?,
+            (["kill", name], _) => self.kill_task(name).await?,
+            (["follow", name], TurnPhase::BetweenTurns) => self.follow_task(name).await?,
+            (["follow", name], TurnPhase::DuringTurn) => self
+                .printer
+                .note(format!("a task is followed between turns; /tasks output {name} shows what is there")),
+            _ => self.printer.note(format!("that is not how it is used: {USAGE}")),
         }
         Ok(())
     }
@@ -128,7 +119,7 @@ impl Chat<'_> {
                 reader.finish()?;
                 let now = board.condition(&task).await?;
                 self.printer.close_line();
-                self.printer.note(event_text::task(task.id(), now.status, now.exit_code));
+                self.printer.note(task_text(task.id(), now.status, now.exit_code));
             }
         }
         self.printer.close_line();
