@@ -1,8 +1,10 @@
-//! K16: expiry of ended tasks. Their folders are removed after a while; the fact that they have run is kept for longer.
+//! K16: expiry of ended tasks. The folder of a task is removed after a while. The fact that the task ran is kept
+//! longer.
 //!
-//! A missing folder means that a command was never started, and may be. So before a folder is removed, a file `expired/<id>`
-//! records that there was one. The folder is then moved, so that it is there completely or not at all, and removed. After a
-//! crash in between, the next expiry finishes; two at once do no harm.
+//! A missing folder means that the command was never started and may be started. So before a folder is removed, a
+//! file `expired/<id>` records that it existed. The folder is then renamed, so that it exists completely or not at
+//! all, and removed. After a crash in between, the next expiry finishes the work. Two processes may run the expiry at
+//! once.
 //!
 //! | after | on disk | [`Tasks::find`] |
 //! | --- | --- | --- |
@@ -27,15 +29,15 @@ use crate::{Error, Found, Result, Tasks};
 const EXPIRED: &str = "expired";
 /// How long an expired id is kept.
 const EXPIRED_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// The grace period for a folder that looks like a start under way. A start is given up after a minute.
+/// How long to leave a folder alone that looks like a start under way. A runtime gives up a start after a minute.
 const START_GRACE: Duration = Duration::from_secs(10 * 60);
 /// The prefix of the drafts of the file `id`.
 const DRAFT: &str = "id.";
 
 impl Tasks {
-    /// Removes the folders of tasks that ended longer ago than this, and returns their ids. A task that runs, has orphans or
-    /// is needed stays. Leftovers of crashes are removed, too. After an error it goes on with the others, and returns the
-    /// first error at the end.
+    /// Removes the folders of tasks that ended longer ago than this, and returns their ids. Keeps a task that runs,
+    /// has orphans or is needed. Also removes leftovers of crashes. After an error it continues with the other tasks,
+    /// and returns the first error at the end.
     pub fn expire(&self, older_than: Duration, is_needed: impl Fn(TaskId) -> bool) -> Result<Vec<TaskId>> {
         let (mut expired, mut trouble) = (Vec::new(), None);
         for name in self.names()? {
@@ -50,7 +52,7 @@ impl Tasks {
         trouble.map_or(Ok(expired), Err)
     }
 
-    /// Whether this task has run and its folder was removed.
+    /// Whether this task ran and its folder was removed.
     pub(crate) fn has_expired(&self, id: TaskId) -> Result<bool> {
         match statat(self.handle(), format!("{EXPIRED}/{id}"), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
@@ -76,7 +78,7 @@ impl Tasks {
                 }
                 match self.find(id)? {
                     Found::Lost | Found::Unknown => {}
-                    // The lookup has voided a start that failed.
+                    // The lookup has already voided a start that failed.
                     Found::Running(_) | Found::Ended(_) | Found::NotStarted | Found::Expired => {
                         return Ok(false);
                     }
@@ -100,7 +102,7 @@ impl Tasks {
         Ok(true)
     }
 
-    /// Removes what is not the folder of a task: moved folders, and drafts.
+    /// Removes entries that are not the folder of a task: renamed folders, and drafts.
     fn expire_leftovers(&self, name: &str, older_than: Duration) -> Result<()> {
         if name.starts_with(DRAFT) {
             let folder = Folder::within(self.handle(), ".")?.ok_or_else(missing_folder)?;
@@ -117,7 +119,7 @@ impl Tasks {
         }
     }
 
-    /// Records durably that there was a task.
+    /// Records durably that the task existed.
     fn record_expiry(&self, id: TaskId) -> Result<()> {
         match mkdirat(self.handle(), EXPIRED, Mode::from_raw_mode(PRIVATE)) {
             Ok(()) => fsync(self.handle()).map_err(Error::io("writing the folder of tasks to disk"))?,
@@ -132,7 +134,7 @@ impl Tasks {
         }
     }
 
-    /// Removes a folder that was moved. The spec goes first and the lock last, so that a late keeper finds nothing to start.
+    /// Removes a renamed folder. The spec goes first and the lock last, so that a late keeper finds nothing to start.
     fn remove(&self, name: &str) -> Result<()> {
         let Some(folder) = Folder::within(self.handle(), name)? else { return Ok(()) };
         let _lock = match folder.try_lock() {
@@ -168,7 +170,7 @@ fn is_older(at: At, than: Duration) -> bool {
     now().0.saturating_sub(at.0) >= than
 }
 
-/// The task and the reason in the name of a moved folder: `task_….void-1`.
+/// The task and the reason in the name of a renamed folder: `task_….void-1`.
 fn parse_moved_name(name: &str) -> Option<(TaskId, &str)> {
     let (id, rest) = name.split_once('.')?;
     let (kind, number) = rest.split_once('-')?;

@@ -1,7 +1,7 @@
-//! Landlock: what a process and all that it starts may do with files, and which processes it may signal.
+//! Landlock: what a process and its children may do with files, and which processes they may signal.
 //!
-//! It calls the system itself: the crate `landlock` keeps the kernel's version to itself, which the probe reports and the
-//! rules depend on, and would save no more than the three calls at the end of this file.
+//! It makes the system calls itself. The crate `landlock` hides the kernel's version, which the probe reports and the
+//! rules depend on. It would only save the three calls at the end of this file.
 
 use std::io;
 use std::mem::size_of;
@@ -31,7 +31,7 @@ mod access {
     pub(super) const DEVICES: u64 = READ_FILE | WRITE_FILE | READ_DIR | TRUNCATE | IOCTL_DEV;
 }
 
-/// `LANDLOCK_SCOPE_*`: no abstract sockets of, and no signals to, processes outside.
+/// `LANDLOCK_SCOPE_*`: no signals to processes outside the sandbox, and none of their abstract sockets.
 const SCOPE_ABSTRACT_SOCKETS: u64 = 1;
 const SCOPE_SIGNALS: u64 = 1 << 1;
 const VERSION: u32 = 1;
@@ -66,13 +66,13 @@ fn known(version: u32) -> u64 {
 /// The kernel's version of Landlock (its ABI).
 #[allow(unsafe_code, reason = "the library has no such call")]
 pub(super) fn version() -> io::Result<u32> {
-    // SAFETY: with this flag nothing is read and nothing is made.
+    // SAFETY: with this flag the system reads no memory and creates nothing.
     let version =
         unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, ptr::null::<Handled>(), 0_usize, VERSION) };
     u32::try_from(version).map_err(|_| io::Error::last_os_error())
 }
 
-/// Restricts this process, and all that it starts, to the paths that the bounds allow.
+/// Restricts this process and its children to the paths that the bounds allow.
 pub(super) fn restrict(bounds: &Bounds) -> SandboxResult {
     let version = version().map_err(context("looking for Landlock"))?;
     let known = known(version);
@@ -98,7 +98,7 @@ pub(super) fn restrict(bounds: &Bounds) -> SandboxResult {
     restrict_self(&rules).map_err(context("setting Landlock's rules"))
 }
 
-/// Adds a rule for a path, if it exists and leads through no symbolic link.
+/// Adds a rule for a path, if it exists and goes through no symbolic link.
 fn allow(rules: &OwnedFd, path: &Path, allowed: u64) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let Ok(place) = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else {
