@@ -1,5 +1,5 @@
-//! Pins: what a compacted context begins with after its summary. The first request, the files changed, the todo list
-//! and the running tasks are never summarised.
+//! Pins: the texts that follow the summary in a compacted context. The first request, the files changed, the todo
+//! list and the running tasks are never summarised.
 
 use std::collections::HashSet;
 
@@ -17,14 +17,14 @@ const FILES_CHANGED: &str = "files_changed";
 
 const FIRST_REQUEST_HEADING: &str = "[First request of this session, word for word]";
 const TODO_MARK: &str = "[Session todo snapshot]";
-/// When a todo list is too long, each line is truncated to this part of the room, but not below `MIN_LINE_BYTES`.
+/// If a todo list is too long, each line is truncated to the room divided by this, but not below `MIN_LINE_BYTES`.
 const MAX_LINE_DIVISOR: usize = 4;
 const MIN_LINE_BYTES: usize = 60;
 
 /// The first line of the memory of earlier sessions.
 pub const MEMORY_MARK: &str = "[Memory]";
 
-/// The pin with the first request. A request of more than `most` tokens is truncated in its middle, with a line that
+/// The pin with the first request. If the request has more than `most` tokens, its middle is replaced by a line that
 /// says how to read the rest.
 pub fn first_request_pin(text: &str, seq: u64, most: u64) -> Pin {
     Pin { name: FIRST_REQUEST_PIN.to_owned(), text: truncate_request(text, seq, most) }
@@ -70,8 +70,8 @@ pub fn render_pin(pin: &Pin) -> String {
     neutralise_marks(&format!("{heading}\n{}", pin.text)).into_owned()
 }
 
-/// The todo list in at most `most` tokens, also when it is empty. If it is too long, done items go first, then the
-/// last ones.
+/// The todo list in at most `most` tokens. An empty list has a text too. If it is too long, done items are dropped
+/// first, then the last ones.
 pub fn render_todo(todo: &[Todo], most: u64) -> String {
     if todo.is_empty() {
         return format!("{TODO_MARK}\n(empty)");
@@ -126,7 +126,7 @@ fn truncate_request(text: &str, seq: u64, most: u64) -> String {
             with_commas(missing)
         )
     };
-    // With little room the first words say more than a marker does.
+    // With little room, the first words are more useful than a marker.
     if room < 2 * marker(text.len()).len() {
         return if text.len() <= room { text } else { truncate_end(text, room) }.to_owned();
     }
