@@ -21,21 +21,21 @@ pub fn records<'a>(journal: &'a dyn Journal, stream: &StreamName, from: Seq) -> 
     }
 }
 
-/// The record at one place; `None` past the end of the stream.
+/// The record at one position. `None` past the end of the stream.
 pub async fn record_at(journal: &dyn Journal, stream: &StreamName, seq: Seq) -> Result<Option<Record>> {
     Ok(journal.read(stream, seq, Page { records: 1, bytes: 0 }).await?.pop())
 }
 
-/// Lists all sessions in the order of their keys, those in the trash too.
+/// Lists all sessions in the order of their keys, including those in the trash.
 pub fn all_sessions(journal: &dyn Journal) -> SessionCursor<'_> {
     SessionCursor { journal, after: None, buffer: Vec::new().into_iter() }
 }
 
-/// A place in a stream that moves forward with every record read. See [`records`].
+/// A position in a stream that moves forward with every record read. See [`records`].
 pub struct RecordCursor<'a> {
     journal: &'a dyn Journal,
     stream: StreamName,
-    /// The place after the last record that was read into the buffer, or after a damaged one.
+    /// The position after the last record in the buffer, or after a damaged one.
     next: Seq,
     through: Seq,
     page: Page,
@@ -55,9 +55,9 @@ impl RecordCursor<'_> {
         Self { page, ..self }
     }
 
-    /// The next record; `None` at the end. A later call finds what was appended meanwhile.
+    /// The next record. `None` at the end. A later call finds records that were appended meanwhile.
     ///
-    /// After [`Error::Damaged`] the cursor stands behind the damaged record, and the caller may go on.
+    /// After [`Error::Damaged`] the cursor is after the damaged record, and the caller may continue.
     pub async fn next(&mut self) -> Result<Option<Record>> {
         if let Some(record) = self.buffer.next() {
             return Ok(Some(record));
@@ -74,7 +74,7 @@ impl RecordCursor<'_> {
                 Ok(self.buffer.next())
             }
             Err(Error::Damaged { stream, seq, reason }) => {
-                // Where the file itself is corrupt, every place is damaged, also those past the end.
+                // If the file itself is corrupt, every position is damaged, even those past the end.
                 self.through = self.through.min(self.journal.head(&self.stream).await?.seq);
                 self.next = self.next.max(seq) + 1;
                 Err(Error::Damaged { stream, seq, reason })
@@ -83,7 +83,7 @@ impl RecordCursor<'_> {
         }
     }
 
-    /// The next record that can be read. Damaged ones are passed over: `verify` reports them.
+    /// The next record that can be read. Skips damaged ones: `verify` reports them.
     pub async fn next_undamaged(&mut self) -> Result<Option<Record>> {
         loop {
             match self.next().await {
@@ -93,7 +93,7 @@ impl RecordCursor<'_> {
         }
     }
 
-    /// The place of the next record, behind those that were read or passed over.
+    /// The position of the next record, after those that were read or skipped.
     pub fn next_seq(&self) -> Seq {
         self.next - self.buffer.len() as Seq
     }
@@ -108,7 +108,7 @@ impl RecordCursor<'_> {
     }
 }
 
-/// A place in the list of sessions. See [`all_sessions`].
+/// A position in the list of sessions. See [`all_sessions`].
 pub struct SessionCursor<'a> {
     journal: &'a dyn Journal,
     after: Option<String>,

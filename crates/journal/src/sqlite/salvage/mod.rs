@@ -4,9 +4,10 @@
 //! | --- | --- |
 //! | `file_format` | SQLite's file format: pages, cells, varints; trusts nothing |
 //! | `scan` | finds rows by their shape on every page, whatever the trees say, and the streams that they belong to |
-//! | `repair` | makes a complete journal of the records found: stubs for lost ones, derived tables rebuilt |
+//! | `repair` | completes the new journal: stubs for lost records, derived tables rebuilt |
 //!
-//! A record's own hash decides whether a row is one. So a record is recovered as it was committed, or not at all.
+//! A record's own hash decides whether a row is valid. So a record is recovered exactly as it was committed, or not
+//! at all.
 
 mod file_format;
 mod repair;
@@ -31,16 +32,16 @@ use scan::{FileScan, RawRow, StreamNames};
 /// The result of a salvage.
 #[derive(Debug, Clone)]
 pub struct SalvageReport {
-    /// What the new file holds.
+    /// The contents of the new file.
     pub report: VerifyReport,
     /// What could not be recovered. Losses of an earlier salvage are not listed again.
     pub lost: Vec<Damage>,
 }
 
-/// Writes every sound record of a home's journal, with its blobs, to a new journal in `file`. The original is only read.
-/// A stub replaces each lost record, so that the new journal verifies.
+/// Writes every sound record of a home's journal, with its blobs, to a new journal in `file`. The original is only
+/// read. A stub replaces each lost record, so that the new journal verifies.
 ///
-/// This needs disk space beside `file` for two copies of the journal.
+/// This needs disk space for two copies of the journal in the folder of `file`.
 pub fn salvage(home: &Home, file: &Path) -> Result<SalvageReport> {
     if file.exists() {
         return Err(Error::Exists { path: file.to_owned() });
@@ -50,7 +51,7 @@ pub fn salvage(home: &Home, file: &Path) -> Result<SalvageReport> {
         let (home, why, by) = (home.folder().to_owned(), "a salvage", "this process itself".to_owned());
         return Err(Error::InUse { home, why, by });
     }
-    // Keeps a restore from replacing the journal meanwhile.
+    // Prevents a restore from replacing the journal meanwhile.
     let _home_lock = home.lock_shared()?;
     let (known, unread) = match known_heads::load(home) {
         Ok(known) => (known.heads, None),
@@ -76,11 +77,11 @@ pub fn salvage(home: &Home, file: &Path) -> Result<SalvageReport> {
     Ok(SalvageReport { report, lost })
 }
 
-/// Attempts to copy a journal that other processes go on writing.
+/// Attempts to copy a journal that other processes are still writing.
 const MAX_COPY_ATTEMPTS: u32 = 3;
 
-/// Copies a journal and its log. Writers may append to the log meanwhile. If the log started over, each copy may lack
-/// what moved from one to the other, and this tries again.
+/// Copies a journal and its log. Writers may append to the log meanwhile. If the log starts over, pages that moved
+/// from the log to the file may be missing in both copies, so this tries again.
 fn copy_journal(journal: &Path, copy: &Path) -> Result<()> {
     let log = with_suffix(journal, "-wal");
     let beginning = || {
@@ -89,14 +90,14 @@ fn copy_journal(journal: &Path, copy: &Path) -> Result<()> {
     };
     let copied_log = with_suffix(copy, "-wal");
     for _ in 0..MAX_COPY_ATTEMPTS {
-        // SQLite would play the log of a failed attempt into the newer copy.
+        // SQLite would apply the log of a failed attempt to the newer copy.
         let _ = std::fs::remove_file(&copied_log);
         let before = beginning();
         copy_blocks(journal, copy)?;
         if before.is_none() && beginning().is_none() {
             break;
         }
-        // A log that has just disappeared was moved to the file.
+        // A log that has just disappeared was moved into the file.
         if log.exists() {
             copy_blocks(&log, &copied_log)?;
         }
@@ -107,7 +108,7 @@ fn copy_journal(journal: &Path, copy: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies a file. A block that can't be read is left zero; it is damage like any other.
+/// Copies a file. A block that can't be read becomes zeros, and counts as damage like any other.
 fn copy_blocks(from: &Path, to: &Path) -> Result<()> {
     const BLOCK: usize = 4096;
     let source = File::open(from).map_err(|error| match error.kind() {
@@ -136,7 +137,7 @@ fn checkpoint_log(copy: &Path) {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let Ok(db) = Connection::open_with_flags(copy, flags) else { return };
     // The pragma needs the schema, which may be damaged. But once SQLite has read the log, closing the file moves it,
-    // whatever the state of the schema.
+    // even if the schema is damaged.
     let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     let _ = db.close();
 }
@@ -150,7 +151,7 @@ fn rebuild_journal(
     let said = |error| failure(target, &error);
     let mut streams = StreamNames::survey(source, known.keys().cloned().collect())?;
     let db = connect(target, None)?;
-    // Nothing needs to be durable before the end: after a failure, the whole file is deleted.
+    // Nothing has to be durable before the end, because the whole file is deleted after a failure.
     db.execute_batch(
         "PRAGMA journal_mode = off; PRAGMA synchronous = off; PRAGMA cache_size = -65536; BEGIN;",
     )
@@ -172,7 +173,7 @@ fn rebuild_journal(
     Ok(lost)
 }
 
-/// Inserts a row of the old journal, if its hash is right.
+/// Inserts a row of the old journal, if its hash is correct.
 fn insert_row(db: &Connection, streams: &mut StreamNames, row: &RawRow<'_>) -> rusqlite::Result<()> {
     match row {
         RawRow::Stream(..) => Ok(()),
@@ -204,7 +205,7 @@ fn insert_record(db: &Connection, record: &Record) -> rusqlite::Result<()> {
     let number = stream_number(db, &record.stream)?;
     let row = number.row_id(record.seq);
     if matches!(record.body, Body::Gone(_)) {
-        // The erasure came after the body: a row with the body is a remnant.
+        // The erasure is newer than the body, so a row with the body is a remnant.
         repair::delete_records(db, row, row)?;
     }
     let found = db.prepare_cached("SELECT 1 FROM records WHERE id = ?1")?.exists([row])?;
@@ -230,7 +231,7 @@ fn stream_number(db: &Connection, stream: &StreamName) -> rusqlite::Result<Strea
     db.prepare_cached("INSERT INTO streams (name) VALUES (?1)")?.insert([stream.as_str()]).map(StreamNumber)
 }
 
-/// Records that are known to have stood after the last one found, by the known heads or by a damaged row.
+/// Records after the last one found. The known heads or a damaged row prove that they existed.
 fn lost_tails(
     db: &Connection,
     streams: &StreamNames,
@@ -249,7 +250,7 @@ fn lost_tails(
             lost.push(Damage::of_file(reason));
             continue;
         };
-        // The place in a damaged row may be wrong, but there was a record.
+        // The position in a damaged row may be wrong, but it proves that there was a record.
         let last = last(stream)?;
         let after = places.iter().filter(|seq| **seq > last).count() as u64;
         let end = ends.entry(stream).or_default();

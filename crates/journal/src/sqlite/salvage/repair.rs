@@ -1,4 +1,4 @@
-//! Repairs the new journal of a salvage: puts a stub in place of each missing record, and rebuilds derived tables.
+//! Repairs the new journal of a salvage: replaces each missing record by a stub, and rebuilds the derived tables.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ type Sql<T> = rusqlite::Result<T>;
 /// The kind of the stub of a lost record.
 const LOST: &str = "lost";
 
-/// The stub that an earlier salvage put in place of a lost record. Its hash can't be checked, so it is only used where
+/// The stub with which an earlier salvage replaced a lost record. Its hash can't be checked, so it is used only if
 /// the record is missing anyway.
 pub(super) fn lost_stub(record: &Record) -> Option<&Gone> {
     match &record.body {
@@ -52,7 +52,7 @@ pub(super) fn delete_records(db: &Connection, from: i64, through: i64) -> Sql<()
     db.prepare_cached("DELETE FROM records WHERE id BETWEEN ?1 AND ?2")?.execute([from, through]).map(drop)
 }
 
-/// Fills every gap and rebuilds the derived tables. Returns what is newly missing.
+/// Fills every gap and rebuilds the derived tables. Returns the new losses.
 pub(super) fn repair_journal(db: &Connection) -> Sql<Vec<Damage>> {
     let names: BTreeMap<StreamNumber, StreamName> = rows::streams(db)?.into_iter().collect();
     let now = writer::now();
@@ -67,7 +67,7 @@ pub(super) fn repair_journal(db: &Connection) -> Sql<Vec<Damage>> {
     Ok(lost)
 }
 
-/// A range of places in a stream without a record, or with one that contradicts its neighbour.
+/// A range of positions in a stream without a record, or with one that contradicts its neighbour.
 struct Gap {
     number: StreamNumber,
     from: Seq,
@@ -108,7 +108,7 @@ fn gaps(db: &Connection) -> Sql<Vec<Gap>> {
         if seq > from {
             gaps.push(gap(seq - 1, prev, "lost to damage"));
         } else if prev != before {
-            // Each of the two has the right hash, but they are not of one history.
+            // Both records have the right hash, but they do not belong to the same history.
             gaps.push(gap(seq, hash, "it does not follow from the record before it"));
         }
         last = PreviousRecord { number, seq, hash, at: Some(at) };
@@ -116,7 +116,7 @@ fn gaps(db: &Connection) -> Sql<Vec<Gap>> {
     Ok(gaps)
 }
 
-/// Puts a stub into every place of a gap, such that the chain holds. Returns what is newly lost.
+/// Fills every position of a gap with a stub so that the chain verifies. Returns the new losses.
 fn fill_gap(db: &Connection, stream: &StreamName, gap: &Gap, now: At) -> Sql<Vec<Damage>> {
     let mut lost: Vec<(Seq, Seq)> = Vec::new();
     let mut prev = gap.prev;

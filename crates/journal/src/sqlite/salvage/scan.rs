@@ -1,4 +1,4 @@
-//! Finds rows of a journal by their shape, and the streams that they belong to by their hashes.
+//! Finds rows of a journal by their shape, and the streams of these rows by their hashes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::home::io_error;
 use crate::names::NameChange;
 use crate::sqlite::rows::{StreamNumber, decode_gone};
 
-/// A file that may hold rows of a journal.
+/// A file that may contain rows of a journal.
 pub(super) struct FileScan {
     path: PathBuf,
     pages: PageFile,
@@ -26,7 +26,7 @@ impl FileScan {
         Ok(Self { path: path.to_owned(), pages })
     }
 
-    /// Passes everything in the file that has the shape of a row of ours, up to a size, to `each`.
+    /// Passes everything in the file that has the shape of a journal's row, up to a size, to `each`.
     pub(super) fn each_row(
         &self,
         largest: usize,
@@ -50,7 +50,7 @@ impl FileScan {
     }
 }
 
-/// Something with the shape of a row of ours. Its content is not checked.
+/// Bytes with the shape of a journal's row. Their content is not checked.
 pub(super) enum RawRow<'bytes> {
     Stream(StreamNumber, StreamName),
     /// Without bytes if an earlier salvage lost them.
@@ -115,7 +115,7 @@ impl<'bytes> RawRow<'bytes> {
 }
 
 impl RawRecord<'_> {
-    /// The record; its stream is set to `names` until the real one is known.
+    /// Decodes the record. Its stream is `names` until the real one is known.
     pub(super) fn decode(&self) -> Option<Record> {
         let body = match (self.gone, self.body) {
             (None, Some(body)) => Body::Here(RawValue::from_string(body.to_owned()).ok()?),
@@ -135,7 +135,7 @@ impl RawRecord<'_> {
         })
     }
 
-    /// What it changes in the index of session keys, if it really is of the stream `names`.
+    /// What it changes in the index of session keys, if it really belongs to the stream `names`.
     fn name_change(&self) -> Option<NameChange> {
         if !NamesRecord::KINDS.contains(&self.kind) {
             return None;
@@ -146,21 +146,21 @@ impl RawRecord<'_> {
     }
 }
 
-/// The largest row to read for the names of streams.
+/// The largest row to read while looking for names of streams.
 const MAX_NAME_ROW_BYTES: usize = 1 << 16;
-/// Records under one number to try with every possible name. If none of these fits, the others won't either, and there
-/// may be many of both.
+/// How many records with the same stream number are tried with every possible name. If none of these fits, the others
+/// won't either, and there may be many records and names.
 const MAX_NAME_ATTEMPTS: usize = 16;
 
-/// Which stream each number stands for. The table `streams` says so, but may be damaged; a record's hash proves it.
+/// The stream of each number. The table `streams` lists them, but may be damaged. A record's hash proves its stream.
 pub(super) struct StreamNames {
-    /// According to the table.
+    /// Names according to the table.
     listed: BTreeMap<StreamNumber, Vec<StreamName>>,
     /// Every name that a stream may have.
     possible: BTreeSet<StreamName>,
-    /// According to the hash of a record.
+    /// Names that the hash of a record proves.
     proven: BTreeMap<StreamNumber, Vec<StreamName>>,
-    /// The places of records that are damaged, or whose stream's name is lost.
+    /// The positions of records that are damaged, or whose stream's name is lost.
     unusable: BTreeMap<StreamNumber, BTreeSet<Seq>>,
 }
 
@@ -227,13 +227,13 @@ impl StreamNames {
         self.unusable.entry(number).or_default().insert(seq);
     }
 
-    /// The probable name of the stream with this number.
+    /// The most likely name of the stream with this number.
     pub(super) fn likely(&self, number: StreamNumber) -> Option<&StreamName> {
         let names = [self.proven.get(&number), self.listed.get(&number)];
         names.into_iter().flatten().flatten().next()
     }
 
-    /// Streams of which no record was found.
+    /// Streams without a found record.
     pub(super) fn empty(&self) -> impl Iterator<Item = &StreamName> {
         self.listed
             .iter()
@@ -241,7 +241,7 @@ impl StreamNames {
             .flat_map(|(_, names)| names)
     }
 
-    /// The places of unusable records, with the probable names of their streams.
+    /// The positions of unusable records, with the most likely names of their streams.
     pub(super) fn unusable(&self) -> impl Iterator<Item = (Option<&StreamName>, &BTreeSet<Seq>)> {
         self.unusable.iter().map(|(number, places)| (self.likely(*number), places))
     }
