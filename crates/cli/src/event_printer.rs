@@ -144,7 +144,7 @@ impl EventPrinter {
         }
     }
 
-    /// ExitSignals the line that is open.
+    /// Ends the open line.
     pub(crate) fn close_line(&mut self) {
         if self.screen.is_some() {
             let rest = std::mem::take(&mut self.partial_line);
