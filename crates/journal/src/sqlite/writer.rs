@@ -151,7 +151,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread. It ends when it is told to close or when the last queue is dropped.
+    /// Starts the thread. It ends when it is asked to close or when the last queue is dropped.
     pub(crate) fn start(
         home: &Home,
         mut db: Connection,

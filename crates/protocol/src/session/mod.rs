@@ -61,7 +61,7 @@ record_kinds! {
         /// A command continues in the background.
         "task_started" => TaskStarted(TaskStarted),
         "task_ended" => TaskEnded(TaskEnded),
-        /// The model is told of the end of a task.
+        /// The model is notified of the end of a task.
         "notification" => Notification(Notification),
         /// A message of the runtime to the model.
         "note" => Note(Note),

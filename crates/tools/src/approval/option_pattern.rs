@@ -47,7 +47,7 @@ pub(super) struct OptionPattern {
 #[derive(Debug, Clone)]
 struct RequiredOption {
     option: String,
-    /// The option may go on: `--force*`.
+    /// The option may be longer: `--force*`.
     is_prefix: bool,
 }
 
