@@ -1,8 +1,8 @@
-//! From items to messages, before a protocol gives them its form.
+//! Converts items into messages that do not depend on the protocol.
 //!
-//! A message depends only on its items and those before them, never on later ones, so what was sent stays the same.
-//! The only groups are runs that are complete when a request is made: what a model wrote in one answer, and the
-//! results of its calls.
+//! A message depends only on its own items and those before them, never on later ones, so a message that was sent
+//! never changes. Items are grouped only if the group is complete when the request is made: the parts of one answer,
+//! and the results of its calls.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -23,16 +23,16 @@ const NOTE_MARK: &str = "[runtime note]";
 
 const NOT_A_NOTE: (&str, &str) = (NOTE_MARK, "[runtime note?]");
 
-/// How the runtime's own texts begin, and what replaces that in other texts. The context crate writes the last two;
-/// this crate must not depend on it.
+/// How the runtime's own texts begin, and what replaces these words in other texts. The context crate writes the last
+/// two, but this crate must not depend on it.
 const MARKS: [(&str, &str); 3] = [
     NOT_A_NOTE,
     (longhaul_protocol::SUMMARY_MARK, "[Compacted context summary?]"),
     ("[Session todo snapshot]", "[Session todo snapshot?]"),
 ];
 
-/// How the memory of earlier sessions begins, and what replaces it at the start of a user message. Elsewhere it may
-/// stay: files have sections of that name.
+/// How the memory of earlier sessions begins, and what replaces that at the start of a user message. Elsewhere it
+/// stays, because files may have a section of this name.
 const MEMORY_MARK: (&str, &str) = ("[Memory]", "[Memory?]");
 
 /// Replaces an empty text, which providers refuse.
@@ -41,35 +41,36 @@ const EMPTY_TEXT: &str = "(empty)";
 /// Replaces a picture whose bytes are gone.
 pub(super) const NO_PICTURE: &str = "[the picture is not available]";
 
-/// The field that holds arguments which are no JSON object.
+/// The field that wraps arguments that are not a JSON object.
 const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
-/// The longest call id and tool name that every provider takes.
+/// The longest call id and tool name that every provider accepts.
 const MAX_NAME_BYTES: usize = 64;
 
 pub(super) enum Message<'a> {
-    /// What the model wrote in one answer. Never empty, and never with reasoning at its end.
+    /// What the model wrote in one answer. Never empty, and never ends with reasoning.
     Answer(Vec<AnswerItem<'a>>),
     Results(Vec<CallResult<'a>>),
     User(Cow<'a, str>),
     Picture(&'a Image),
-    /// A text of the runtime, if the server accepts system messages here; else it is [`User`](Self::User).
+    /// A text of the runtime, if the server accepts system messages at this point. Otherwise it is
+    /// [`User`](Self::User).
     System(Cow<'a, str>),
 }
 
 pub(super) enum AnswerItem<'a> {
     Text(Cow<'a, str>),
-    /// Reasoning of this model.
+    /// Reasoning of the model that gets the request.
     Thought {
         text: &'a str,
-        /// The provider's proof, without the name of the model.
+        /// The provider's signature, without the name of the model.
         signature: &'a str,
     },
     Call {
         id: Cow<'a, str>,
         name: Cow<'a, str>,
         arguments: Cow<'a, str>,
-        /// The provider's proof, without the name of the model.
+        /// The provider's signature, without the name of the model.
         signature: Option<&'a str>,
     },
 }
@@ -83,7 +84,7 @@ pub(super) struct CallResult<'a> {
 }
 
 impl CallResult<'_> {
-    /// The caption of its pictures if they can't be in the result itself.
+    /// The caption of the result's pictures, for protocols that can't have them in the result itself.
     pub(super) fn caption(&self) -> String {
         format!("[from the result of {}]", self.name)
     }
@@ -189,7 +190,7 @@ fn answer_item<'a>(
     }
 }
 
-/// Results become tool results if the model has tools and the call is known; else text.
+/// Results become tool results if the model has tools and the call is known. Otherwise they become text.
 fn push_results<'a>(
     items: impl Iterator<Item = &'a Item>,
     request: &Request,
@@ -225,7 +226,8 @@ fn push_results<'a>(
 
 fn single_message(item: &Item) -> Message<'_> {
     match item {
-        // The runtime composed it and neutralised other texts in it; it only is no note.
+        // The runtime composed this text and has neutralised the quotes in it. Only the mark of a note is left to
+        // neutralise.
         Item::Text { role: Role::System, text } => Message::System(non_empty_with(text, &[NOT_A_NOTE])),
         Item::Note { text } => Message::System(format!("{NOTE_MARK} {}", neutralise(text, &MARKS)).into()),
         Item::Image(image) => Message::Picture(image),
@@ -247,12 +249,12 @@ fn without_memory_mark(text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// The provider's part of a signature of this model.
+/// The provider's part of a signature, if it is from this model.
 pub(super) fn own_signature<'a>(signature: Option<&'a str>, author: &str) -> Option<&'a str> {
     signature?.strip_prefix(author)?.strip_prefix(' ')
 }
 
-/// Not empty, and without marks of the runtime.
+/// Replaces an empty text, and neutralises the runtime's marks.
 fn non_empty(text: &str) -> Cow<'_, str> {
     non_empty_with(text, &MARKS)
 }
@@ -261,7 +263,7 @@ fn non_empty_with<'a>(text: &'a str, marks: &[(&str, &str)]) -> Cow<'a, str> {
     if text.trim().is_empty() { EMPTY_TEXT.into() } else { neutralise(text, marks) }
 }
 
-/// Neutralises these marks, in any case.
+/// Neutralises these marks, whatever their case.
 fn neutralise<'a>(text: &'a str, marks: &[(&str, &str)]) -> Cow<'a, str> {
     let mut neutralise = String::new();
     let mut copied = 0;
@@ -292,10 +294,10 @@ fn plain_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(if name.is_empty() { "_".to_owned() } else { name })
 }
 
-/// Arguments as a JSON object: as they are if they are one, else wrapped in one.
+/// Arguments as a JSON object. Those that are no JSON object are wrapped in one.
 ///
-/// They are parsed in full: some providers refuse text that only looks like JSON (half a surrogate pair, endless
-/// nesting), and then every request of the session would fail.
+/// They are parsed in full, because some providers refuse text that only looks like JSON (half a surrogate pair,
+/// endless nesting). Every later request of the session would contain it and fail.
 fn json_object(arguments: &str) -> Cow<'_, str> {
     if arguments.trim().is_empty() {
         return Cow::Borrowed("{}");
@@ -349,7 +351,7 @@ impl Serialize for DataUrl<'_> {
     }
 }
 
-/// The pictures of results for a message of their own, each after its caption.
+/// The pictures of results as the parts of a separate message, each after its caption.
 pub(super) fn pictures<'a, P>(
     results: &[CallResult<'a>],
     caption: impl Fn(Cow<'a, str>) -> P,
