@@ -6,11 +6,11 @@ use similar::{ChangeTag, TextDiff};
 
 /// Unchanged lines that are shown around changed ones.
 const CONTEXT_LINES: usize = 2;
-/// After this time the rest counts as replaced as a whole, so that no input takes long.
+/// After this time the rest counts as one replaced block, so that no input takes long.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Removed lines with `-`, added ones with `+`, and a few unchanged ones around them. ` …` stands for those in between. Empty if
-/// nothing changed.
+/// Removed lines with `-`, added lines with `+`, and a few unchanged lines around them. ` …` marks omitted lines.
+/// Empty if nothing changed.
 pub(crate) fn line_diff(before: &str, after: &str) -> String {
     let (before, after): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_slices(&before, &after);

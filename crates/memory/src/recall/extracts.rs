@@ -8,7 +8,7 @@ use super::{RecallHit, RecallPlace, RecallScope};
 use crate::Result;
 use crate::provenance::distrust_imported;
 
-/// Extracts to read for each wanted hit: few of their items match.
+/// Extracts to read for each wanted hit, because only a few of their items match.
 const EXTRACTS_PER_HIT: usize = 4;
 
 pub(super) async fn hits(
@@ -31,7 +31,7 @@ pub(super) async fn candidates(
         let one = journal.read(&hit.stream, hit.seq, Page { records: 1, bytes: 0 }).await;
         let record = match one {
             Ok(mut page) if !page.is_empty() => page.remove(0),
-            // Skipped; `verify` reports it.
+            // `verify` reports the damage.
             Ok(_) | Err(Error::Damaged { .. }) => continue,
             Err(error) => return Err(error.into()),
         };

@@ -9,13 +9,13 @@ use super::{RecallHit, RecallPlace, RecallScope};
 use crate::text::truncate_line;
 use crate::{Result, Utterance, UtteranceReader};
 
-/// Records to read for each wanted hit: not all can be shown.
+/// Records to read for each wanted hit, because some can't be shown.
 const RECORDS_PER_HIT: usize = 6;
-/// Records around a hit in which its turn is looked for.
+/// How many records around a hit are searched for its turn.
 const RECORDS_BEFORE: u64 = 24;
 const RECORDS_AFTER: u64 = 40;
 const MAX_SHOWN_RECORDS: usize = 3;
-/// Bytes of an utterance that is only shown with a hit.
+/// The most bytes of an utterance that is shown only because it accompanies a hit.
 const MAX_COMPANION_BYTES: usize = 180;
 
 pub(super) async fn hits(
@@ -27,7 +27,7 @@ pub(super) async fn hits(
     query.hits(journal, places, StreamName::session, RECORDS_PER_HIT * most).await
 }
 
-/// The exchanges of these records, each once.
+/// The exchanges of these records, without repetitions.
 pub(super) async fn candidates(
     journal: &dyn Journal,
     places: &RecallScope,
@@ -63,20 +63,20 @@ impl TimedUtterance {
     }
 }
 
-/// A hit, with what was said around it in the same turn.
+/// A hit, with the other utterances of its turn.
 struct RecalledExchange {
     session: SessionId,
     score: f64,
-    /// The best hit of it.
+    /// The best hit in the exchange.
     best: Seq,
-    /// The utterances of the turn in their order. An untrusted hit stands alone, so that it can't pass for the user's
-    /// words.
+    /// The utterances of the turn, in their order. An untrusted hit is shown alone, so that it can't be mistaken for
+    /// the user's words.
     said: Vec<TimedUtterance>,
     shown: Vec<TimedUtterance>,
 }
 
 impl RecalledExchange {
-    /// The exchange of a record. `None` if the record was withdrawn or only repeats others.
+    /// The exchange that contains a record. `None` if the record was withdrawn or only repeats others.
     async fn load(journal: &dyn Journal, session: SessionId, hit: &SearchHit) -> Result<Option<Self>> {
         let from = hit.seq.saturating_sub(RECORDS_BEFORE).max(1);
         let records = read(journal, &hit.stream, from, hit.seq + RECORDS_AFTER).await?;
@@ -99,7 +99,7 @@ impl RecalledExchange {
         self.said.iter().any(|said| said.utterance.seq == seq)
     }
 
-    /// Another record of the exchange is a hit too.
+    /// Adds another hit in the same exchange.
     fn show(&mut self, hit: &SearchHit) {
         let is_shown = self.shown.iter().any(|shown| shown.utterance.seq == hit.seq);
         if let Some(said) = self.said.iter().find(|said| said.utterance.seq == hit.seq)
@@ -145,7 +145,7 @@ async fn read(journal: &dyn Journal, stream: &StreamName, from: Seq, to: Seq) ->
     let page = Page { records: usize::try_from(to + 1 - from).unwrap_or(usize::MAX), ..Page::default() };
     match journal.read(stream, from, page).await {
         Ok(records) => Ok(records),
-        // Skipped; `verify` reports it.
+        // `verify` reports the damage.
         Err(Error::Damaged { .. }) => Ok(Vec::new()),
         Err(error) => Err(error.into()),
     }

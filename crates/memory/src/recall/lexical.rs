@@ -9,14 +9,15 @@ use super::scoring::WeightedQuery;
 use super::{Finder, RecallHit, RecallPlace, RecallScope, extracts, history, pages};
 use crate::Result;
 
-/// Scores that differ by less than this share are ties.
+/// Scores count as equal if they differ by less than this share.
 const TIE_MARGIN: f64 = 0.1;
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Finds by words.
 ///
-/// More of the words, and rarer ones, score higher. Among ties the later day comes first, then what is cited more
-/// (items by page versions, pages by their versions), then the newer one.
+/// A text scores higher if it contains more of the words, and rarer ones. Among equal scores the later day comes
+/// first, then the text that is cited more (items by page versions, pages by their number of versions), then the
+/// newer one.
 #[derive(Debug, Default)]
 pub struct LexicalFinder;
 
@@ -24,7 +25,7 @@ pub struct LexicalFinder;
 pub(super) struct RecallCandidate {
     pub(super) hit: RecallHit,
     pub(super) score: f64,
-    /// How many page versions cite it; for a page, its versions.
+    /// How many page versions cite the item. For a page, the number of its versions.
     pub(super) citations: usize,
 }
 
@@ -66,7 +67,7 @@ fn dedup_candidates(mut items: Vec<RecallCandidate>, records: Vec<RecallCandidat
     }
     items.append(&mut besides);
     let mut seen = HashSet::new();
-    // Of the same text twice the later one stays.
+    // Of two equal texts the later one stays.
     items.sort_by_key(|candidate| std::cmp::Reverse(candidate.hit.at));
     items.retain(|candidate| seen.insert(candidate.hit.excerpt.to_lowercase()));
     items

@@ -27,14 +27,13 @@ use crate::{PageSet, Result};
 /// first hit of one.
 const RANK_FUSION_OFFSET: f64 = 60.0;
 
-/// Where recall searches. Nothing outside of it is ever found.
+/// Where recall searches. It never finds anything outside of this.
 #[derive(Debug, Clone)]
 pub struct RecallScope {
     pub book: PageSet,
-    /// With their keys.
+    /// The sessions and their keys.
     pub sessions: Vec<(SessionId, String)>,
-    /// The session and the record from which on the caller's own context begins. It is left out, as is the question
-    /// itself.
+    /// The caller's session and the first record of its context. Recall skips these records and the question itself.
     pub present: Option<(SessionId, Seq)>,
 }
 
@@ -43,16 +42,14 @@ pub struct RecallScope {
 pub enum RecallPlace {
     Page(String),
     Item {
-        /// The session.
         session: SessionId,
-        /// The record of the session's extracts.
+        /// The record in the session's extract stream.
         seq: Seq,
         item: usize,
     },
     Record {
-        /// The session.
         session: SessionId,
-        /// The record.
+        /// The record in the session's stream.
         seq: Seq,
     },
 }
@@ -66,12 +63,12 @@ pub struct RecallHit {
     pub at: At,
     /// The part that matches.
     pub excerpt: String,
-    /// For an item, the records that it came from. For a record, those that are shown with it.
+    /// For an item, the records that it came from. For a record, the records that are shown with it.
     pub sources: Vec<Seq>,
 }
 
-/// A way of finding things. The only one so far is lexical; embeddings could be another, and their lists are fused by
-/// rank.
+/// A way of finding things. Lexical search is the only one so far. Embeddings could be another: the lists are fused
+/// by rank.
 #[async_trait]
 pub trait Finder: Send + Sync {
     /// At most `most` hits, the best first.
@@ -101,7 +98,7 @@ pub async fn recall(
     Ok(merged)
 }
 
-/// Fuses several lists. A single list stays as it is.
+/// Fuses several lists. A single list is returned unchanged.
 fn fuse_ranks(mut lists: Vec<Vec<RecallHit>>) -> Vec<RecallHit> {
     if lists.len() == 1 {
         return lists.remove(0);
