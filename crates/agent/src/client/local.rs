@@ -1,4 +1,4 @@
-//! A session as the runtime of this process runs it: requests go to its worker, which reports the outcome.
+//! A session in the runtime of this process: requests go to its worker, which reports the outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use crate::runtime::slot::{AwaitedRequest, SessionSlot};
 use crate::session::state::State;
 use crate::{Error, Result};
 
-/// How often a settling session is checked while no event comes: another process may run it by now.
+/// How often a settling session is checked while no event comes, because another process may have taken it.
 const SETTLE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A session and the runtime that can run it. Its methods fail with `Error::Elsewhere` where another
-/// process runs it; [`super::Session`] then goes on there.
+/// A session and the runtime that can run it. Its methods fail with `Error::Elsewhere` if another process runs the
+/// session. [`super::Session`] then continues there.
 #[derive(Clone)]
 pub(crate) struct LocalSession {
     pub(crate) runtime: Arc<Inner>,
@@ -55,7 +55,7 @@ impl LocalSession {
         self.slot.wake_and_wait(&self.runtime).await
     }
 
-    /// Has this process's worker carry out a request.
+    /// Lets this process's worker carry out a request.
     pub(super) async fn run(&self, request: &Request) -> Result<RequestOutcome> {
         let ended = match request {
             Request::Send(text) => self.send(text).await.map(Some),
@@ -73,7 +73,7 @@ impl LocalSession {
             Input { id: InputId::generate(), text: text.to_owned(), images: vec![], mode: JoinMode::Join };
         check_size(&InboxRecord::Input(input.clone()).encode())?;
         self.refuse_deleted().await?;
-        // The worker that reports the outcome has to be here before the input is.
+        // The worker must run before the input is sent, because it reports the outcome.
         self.wake().await?;
         let outcome = self.slot.subscribe_outcome(AwaitedRequest::Input(input.id));
         self.put(input, None).await?;
@@ -112,7 +112,8 @@ impl LocalSession {
         Ok(accepted)
     }
 
-    /// A session that was deleted since this handle was made accepts no input: no key leads to it any more.
+    /// Refuses input to a session that was deleted since this handle was created, because no key leads to it any
+    /// more.
     async fn refuse_deleted(&self) -> Result<()> {
         match self.slot.id.get() {
             Some(id) if self.runtime.journal.session_with_id(*id).await?.is_none() => {
@@ -128,7 +129,8 @@ impl LocalSession {
         if holder.is_some_and(|holder| !holder.is_gone()) {
             return self.order(OrderKind::Continue).await;
         }
-        // After a crash the order has to be on disk before a worker opens the session: it would repeat the request.
+        // After a crash the order has to be on disk before a worker opens the session. Otherwise the worker would
+        // repeat the request.
         let order = Order { id: OrderId::generate(), kind: OrderKind::Continue };
         let outcome = self.slot.subscribe_outcome(AwaitedRequest::Order(order.id));
         accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
@@ -153,7 +155,7 @@ impl LocalSession {
         }
     }
 
-    /// How a turn ended, by the records after `after`.
+    /// How a turn ended, according to the records after `after`.
     async fn end_of(&self, id: SessionId, turn: u64, after: Seq) -> Result<Option<TurnEnded>> {
         let stream = StreamName::session(id);
         let mut records = longhaul_journal::records(&*self.runtime.journal, &stream, after + 1);
@@ -191,7 +193,7 @@ impl LocalSession {
         self.compaction_of(id, order.id, after).await
     }
 
-    /// What came of the compaction that an order asked for, by the records after `after`.
+    /// The outcome of the compaction that an order requested, according to the records after `after`.
     async fn compaction_of(&self, id: SessionId, order: OrderId, after: Seq) -> Result<RequestOutcome> {
         let (stream, mut is_taken) = (StreamName::session(id), false);
         let mut records = longhaul_journal::records(&*self.runtime.journal, &stream, after + 1);
@@ -210,13 +212,14 @@ impl LocalSession {
         Ok(RequestOutcome::Nothing)
     }
 
-    /// Returns when no task runs, no task's end is about to begin a turn, and no turn is open; or when a question is open.
+    /// Returns when no task runs, no task's end is about to begin a turn, and no turn is open. Also returns when a
+    /// question is open.
     async fn settle(&self) -> Result<Settled> {
         let mut watcher = self.watch();
         let mut state = State::default();
         loop {
             let id = self.known_id().await?;
-            // A session that failed repeatedly is left alone until its back-off has passed.
+            // A session that failed repeatedly is not woken until its back-off has passed.
             if !id.is_some_and(|id| self.runtime.worker_backoff.is_backing_off(id)) {
                 self.wake().await?;
             }
@@ -257,10 +260,10 @@ impl LocalSession {
         }
     }
 
-    /// Wakes the worker here, and rings the process that holds the session if it is another one.
+    /// Wakes the worker of this process, and also the process that holds the session if that is another one.
     pub(super) async fn ring(&self, id: SessionId) {
         self.slot.wake(&self.runtime);
-        // The input is on disk, and the holder's next check finds it without a ring.
+        // The input is on disk, so the holder finds it at its next check even if this wake is lost.
         let _ = self.runtime.journal.wake_holder(&StreamName::session(id)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Y11: what a context begins with.
+//! Y11: the pages of memory that a context begins with.
 
 use std::time::Duration;
 
@@ -12,40 +12,40 @@ use crate::turn::fallback::max_answer_tokens;
 use crate::turn::request::known_window;
 use crate::worker::Worker;
 
-/// The maximum size of memory in a context, in estimated tokens.
+/// The most tokens of memory in a context, estimated.
 const MAX_MEMORY_TOKENS: u64 = 2_500;
-/// So many books are kept in memory. Where memory is a person's, there may be one for each session.
-const MOST_BOOKS: usize = 16;
-/// How long to wait for the server to state its context window. After that it is taken to be large enough.
+/// Page sets to cache. With per-person memory there may be one for each session.
+const MAX_CACHED_PAGE_SETS: usize = 16;
+/// How long to wait for the server to state its context window. After that the window counts as large enough.
 const FACTS_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Memory {
-    /// The pages of a scope as they are now.
-    pub(super) async fn book(&self, runtime: &Inner, scope: &str) -> Result<PageSet> {
-        let known = lock(&self.books).get(scope).cloned();
-        let book = match known {
-            Some(mut book) => {
-                book.catch_up(&*runtime.journal).await?;
-                book
+    /// The current pages of a scope.
+    pub(super) async fn page_set(&self, runtime: &Inner, scope: &str) -> Result<PageSet> {
+        let known = lock(&self.page_sets).get(scope).cloned();
+        let page_set = match known {
+            Some(mut page_set) => {
+                page_set.catch_up(&*runtime.journal).await?;
+                page_set
             }
             None => PageSet::load(&*runtime.journal, scope).await?,
         };
-        let mut books = lock(&self.books);
-        if books.len() >= MOST_BOOKS {
-            books.clear();
+        let mut page_sets = lock(&self.page_sets);
+        if page_sets.len() >= MAX_CACHED_PAGE_SETS {
+            page_sets.clear();
         }
-        books.insert(scope.to_owned(), book.clone());
-        Ok(book)
+        page_sets.insert(scope.to_owned(), page_set.clone());
+        Ok(page_set)
     }
 }
 
-/// The text of memory that a new context of this session begins with. Memory that can't be read counts as empty: a turn never waits
-/// for it and never fails because of it.
+/// The text of memory that a new context of this session begins with. Memory that can't be read counts as empty: a
+/// turn never waits for it and never fails because of it.
 pub(crate) async fn memory_for_context(worker: &Worker) -> Option<String> {
     let runtime = worker.runtime();
     let scope = runtime.config.memory_scope(worker.key(), worker.toolset().work_dir());
-    let book = runtime.memory.book(runtime, &scope).await.ok()?;
-    if book.pages.is_empty() {
+    let page_set = runtime.memory.page_set(runtime, &scope).await.ok()?;
+    if page_set.pages.is_empty() {
         return None;
     }
     let space = &worker.policy().context;
@@ -54,13 +54,13 @@ pub(crate) async fn memory_for_context(worker: &Worker) -> Option<String> {
         None => room_before_first_call(runtime).await,
     };
     let most = room.map_or(MAX_MEMORY_TOKENS, |room| room.at_most(MAX_MEMORY_TOKENS));
-    // In the model's own count, if that is known: its tokens may be smaller than the estimate's.
+    // In the model's own count, if that is known, because its tokens may be smaller than the estimated ones.
     let most = worker.state().calibration(&space.model).largest_within(most);
-    let text = book.context_preface(most)?;
+    let text = page_set.context_preface(most)?;
     Some(runtime.redactor.redact(&text).into_owned())
 }
 
-/// The room of the configured model, before any model was called.
+/// The budget of the configured model before the first call.
 async fn room_before_first_call(runtime: &Inner) -> Option<ContextBudget> {
     let facts =
         tokio::time::timeout(FACTS_TIMEOUT, runtime.model_chain().primary().capabilities()).await.ok()?;

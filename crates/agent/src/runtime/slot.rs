@@ -1,5 +1,5 @@
-//! What the handles of a session, its worker and the runtime share: the worker's state, the callers that wait for an outcome, and the
-//! session's watchers.
+//! What the handles of a session, its worker and the runtime share: the state of the worker, the callers that wait
+//! for an outcome, and the session's watchers.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -16,12 +16,12 @@ use crate::{Error, Result, worker};
 /// One session in memory.
 pub(crate) struct SessionSlot {
     pub(crate) key: String,
-    /// Set at the first use: opening a key stores nothing.
+    /// Set at the first use, because opening a key stores nothing.
     pub(crate) id: OnceCell<SessionId>,
     pub(crate) hub: EventHub,
     /// The watchers of all sessions.
     all_sessions_hub: Arc<EventHub>,
-    /// Wakes a worker that waits: the inbox may have something new.
+    /// Wakes a waiting worker: the inbox may have something new.
     pub(crate) wake_notify: Notify,
     /// Held while a client appends to the inbox and while the worker reads it.
     pub(crate) inbox_lock: tokio::sync::Mutex<()>,
@@ -41,9 +41,9 @@ struct SlotState {
     ended_tasks: Vec<TaskId>,
     /// Tasks that seem to wait for input, with the last line of their output.
     stalled_tasks: Vec<(TaskNews, String)>,
-    /// Callers that wait until the session is released. Dropping a sender tells its caller.
+    /// Callers that wait until the session is released. Dropping a sender notifies its caller.
     release_waiters: Vec<oneshot::Sender<()>>,
-    /// Callers that wait for the work that is done while the session is idle.
+    /// Callers that wait for the work on the idle session.
     idle_work_waiters: Vec<oneshot::Sender<Result<bool>>>,
 }
 
@@ -53,7 +53,7 @@ enum WorkerState {
     Absent,
     Starting,
     Running,
-    /// The worker releases its lease. If it is woken meanwhile, it starts again.
+    /// The worker is releasing its lease. If it is woken meanwhile, it starts again.
     Leaving,
 }
 
@@ -105,7 +105,7 @@ impl SessionSlot {
         Ok(*id)
     }
 
-    /// Has a worker read the inbox. Starts one if there is none.
+    /// Makes a worker read the inbox. Starts one if there is none.
     pub(crate) fn wake(self: &Arc<Self>, runtime: &Arc<Inner>) {
         let mut state = self.state();
         state.wake_requested = true;
@@ -142,7 +142,7 @@ impl SessionSlot {
         self.state().worker != WorkerState::Absent
     }
 
-    /// The worker holds the lease and has loaded the session.
+    /// Records that the worker holds the lease and has loaded the session.
     pub(crate) fn mark_worker_running(&self) {
         let mut state = self.state();
         state.worker = WorkerState::Running;
@@ -151,12 +151,12 @@ impl SessionSlot {
         }
     }
 
-    /// The worker is about to read the inbox. A wake after this makes it read again.
+    /// Records that the worker is about to read the inbox. A later wake makes it read again.
     pub(crate) fn clear_wake_request(&self) {
         self.state().wake_requested = false;
     }
 
-    /// The worker is done and about to release its lease.
+    /// Records that the worker is done and about to release its lease.
     pub(crate) fn mark_worker_leaving(&self) {
         self.state().worker = WorkerState::Leaving;
     }
@@ -170,8 +170,8 @@ impl SessionSlot {
         self.state().unreleased_lease.take()
     }
 
-    /// Marks the worker as gone, unless it was woken after it last read the inbox: then it returns `false`, and the worker starts
-    /// again.
+    /// Marks the worker as gone. If the worker was woken after it last read the inbox, returns `false`, and the
+    /// worker starts again.
     pub(crate) fn try_remove_worker(&self) -> bool {
         let mut state = self.state();
         state.worker = if state.wake_requested { WorkerState::Starting } else { WorkerState::Absent };
@@ -181,7 +181,7 @@ impl SessionSlot {
         !state.wake_requested
     }
 
-    /// Has the worker leave as soon as the session is at rest, and waits until it has released the lease.
+    /// Makes the worker leave as soon as the session is at rest, and waits until it has released the lease.
     pub(crate) async fn release(&self) {
         let (sender, receiver) = oneshot::channel();
         {
@@ -203,7 +203,7 @@ impl SessionSlot {
         !state.release_waiters.is_empty()
     }
 
-    /// The worker has stopped with an error: every waiting caller gets it.
+    /// Removes a worker that stopped with an error. Every waiting caller gets the error.
     pub(crate) fn remove_worker(&self, error: &Error) {
         let (awaiting_worker, outcomes, idle_work) = {
             let mut state = self.state();
@@ -236,15 +236,15 @@ impl SessionSlot {
         receiver
     }
 
-    /// The worker has taken a request from the inbox.
+    /// Records that the worker has taken a request from the inbox.
     pub(crate) fn mark_taken(&self, request: AwaitedRequest) {
         for waiter in self.state().outcome_waiters.iter_mut().filter(|waiter| waiter.request == request) {
             waiter.is_taken = true;
         }
     }
 
-    /// A turn has ended, or none was needed: reports this to the callers whose input or order was taken, except inputs that wait for a
-    /// later turn.
+    /// Reports that a turn has ended, or that none was needed, to the callers whose input or order was taken. Leaves
+    /// out inputs that wait for a later turn.
     pub(crate) fn report_outcome(&self, ended: Option<&TurnEnded>, state: &State) {
         let is_pending = |request: AwaitedRequest| {
             state.pending_inputs.iter().any(|input| request == AwaitedRequest::Input(input.id))
@@ -255,7 +255,7 @@ impl SessionSlot {
         self.notify_waiters(|waiter| waiter.is_taken && is_settled(waiter.request), || Ok(ended.cloned()));
     }
 
-    /// Has the worker check whether a task has ended.
+    /// Asks the worker to check whether a task has ended.
     pub(crate) fn queue_task_check(&self, id: TaskId) {
         let mut state = self.state();
         if !state.ended_tasks.contains(&id) {
@@ -274,7 +274,7 @@ impl SessionSlot {
         (std::mem::take(&mut state.ended_tasks), std::mem::take(&mut state.stalled_tasks))
     }
 
-    /// Has the worker do what is due while the session is idle. `false` if nothing was.
+    /// Asks the worker to do the work that is due while the session is idle. Returns `false` if there was none.
     pub(crate) async fn run_idle_work(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<bool> {
         self.wake_and_wait(runtime).await?;
         let (sender, receiver) = oneshot::channel();
@@ -289,7 +289,7 @@ impl SessionSlot {
         !state.idle_work_waiters.is_empty()
     }
 
-    /// Reports the result of idle work: whether there was any.
+    /// Reports the result of idle work. True if there was any.
     pub(crate) fn report_idle_work(&self, result: &Result<bool>) {
         let waiters = std::mem::take(&mut self.state().idle_work_waiters);
         for sender in waiters {

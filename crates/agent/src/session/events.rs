@@ -1,4 +1,4 @@
-//! What watchers see of a record.
+//! The events that watchers see for records.
 
 use longhaul_protocol::{
     AttemptEnded, Event, EventKind, Record, Role, SessionRecord, ToolFinished, ToolStarted, TurnEnded,
@@ -76,7 +76,7 @@ fn kind_of(state: &State, fact: SessionRecord) -> Option<EventKind> {
     })
 }
 
-/// A message, where an answer came to its end; what was kept, where it did not.
+/// The event of an ended attempt: a message if the answer is complete, otherwise the part that was kept.
 fn answer(state: &State, ended: &AttemptEnded) -> Option<EventKind> {
     if ended.error.is_some() {
         return Some(EventKind::AttemptDiscarded { attempt: ended.attempt, kept_blocks: ended.kept });

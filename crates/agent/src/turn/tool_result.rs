@@ -1,5 +1,5 @@
-//! Recording the result of a tool call: secrets are redacted, and a long output is truncated to its head and tail. The whole
-//! output is kept as a blob, which `read_file` of `output:<call id>` reads.
+//! Records the result of a tool call. Secrets are redacted, and a long output is truncated to its head and tail. The
+//! whole output is kept as a blob, which `read_file` of `output:<call id>` reads.
 
 use longhaul_journal::Blob;
 use longhaul_protocol::{BlobRef, CallId, Image, SessionRecord, ToolFinished};
@@ -8,10 +8,10 @@ use longhaul_tools::{OutputLimit, ToolOutcome, truncate_output};
 use crate::turn::request::effective_window;
 use crate::worker::{Worker, WorkerResult};
 
-/// One result takes at most this fraction of the context window: one part in so many.
+/// One result may take at most the context window divided by this.
 const MAX_OUTPUT_SHARE: u64 = 20;
 const BYTES_PER_TOKEN: u64 = 4;
-/// Bytes of an output to keep as a blob.
+/// The most bytes of an output to keep as a blob.
 const MAX_WHOLE_OUTPUT_BYTES: usize = 16 << 20;
 
 /// Records the result of a call.
@@ -45,7 +45,8 @@ pub(super) async fn record_result(
         ..ToolFinished::new(id, &call.name, content)
     };
     let blobs = images.into_iter().map(|picture| picture.bytes).chain(whole).map(Blob::new).collect();
-    // A command that goes on as a task is recorded in the same append: a crash between the two would lose the task.
+    // A command that continues as a task is recorded in the same append, because a crash in between would lose the
+    // task.
     let started = task.map(SessionRecord::TaskStarted);
     let facts = started.into_iter().chain([SessionRecord::ToolFinished(result)]).collect();
     worker.commit(facts, blobs).await

@@ -1,4 +1,4 @@
-//! From waking a session to leaving it: take the lease, run the worker, release the lease, retry after failures.
+//! The life of a worker: take the lease, run, release the lease, retry after failures.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,7 @@ use crate::runtime::slot::SessionSlot;
 use crate::worker::commit::{FIRST_RETRY_DELAY, MAX_RETRY_DELAY};
 use crate::worker::{Worker, WorkerResult, WorkerStop};
 
-/// Runs the worker of a session for as long as the session has something to do.
+/// Runs the worker of a session as long as the session has something to do.
 pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<SessionSlot>) {
     let mut suspension = runtime.suspension();
     let mut must_end = None;
@@ -32,13 +32,13 @@ pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<SessionSlot>) {
             Err(WorkerStop::Suspended) => Error::Suspended,
             Err(WorkerStop::Failed(error)) => name_new_holder(error, &slot.key),
         };
-        // Watchers are told even if no caller waits for an outcome.
+        // Watchers are notified even if no caller waits for an outcome.
         if !matches!(error, Error::Suspended | Error::Elsewhere(Elsewhere::Held { .. })) {
             let warning = EventKind::Warning { code: "session_stopped".to_owned(), text: error.to_string() };
             slot.show(&slot.live_event(None, warning));
         }
         match &error {
-            // A passing failure: retry with back-off, so that accepted inputs don't wait for the next wake.
+            // A temporary failure: retry with back-off, so that accepted inputs do not wait for the next wake.
             Error::Journal(error) if error.may_pass() => {
                 tokio::select! {
                     _ = suspension.wait_for(|suspended| *suspended) => {}
@@ -48,7 +48,7 @@ pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<SessionSlot>) {
                     }
                 }
             }
-            // This turn would fail again: retry once, only to end it.
+            // This turn would fail again, so retry once, only to end it.
             Error::Worker { reason, .. } if runtime.worker_backoff.record_failure(&slot) == 1 => {
                 must_end = Some(reason.clone());
                 continue;
@@ -70,7 +70,7 @@ fn name_new_holder(error: Error, key: &str) -> Error {
     }
 }
 
-/// Takes the session's lease, works, and releases it. `must_end`: why the open turn may only be ended.
+/// Takes the session's lease, works, and releases it. `must_end` says why the open turn may only be ended.
 async fn run_with_lease(
     runtime: &Arc<Inner>,
     slot: &Arc<SessionSlot>,
@@ -85,14 +85,15 @@ async fn run_with_lease(
     .await;
     slot.hub.end_partial();
     slot.mark_worker_leaving();
-    // Releasing a lease that another process took over does nothing. One that can't be released now is used the next time.
+    // If another process has taken over the lease, releasing it does nothing. If it can't be released now, the next
+    // worker uses it.
     if runtime.journal.release_lease(&lease).await.is_err() {
         slot.keep_lease(lease);
     }
     worked
 }
 
-/// Takes the session's lease, or the one that could not be released the last time.
+/// Takes the session's lease, or the one that could not be released last time.
 async fn acquire_lease(runtime: &Inner, slot: &SessionSlot, id: SessionId) -> WorkerResult<Lease> {
     if let Some(kept) = slot.take_kept_lease() {
         match runtime.journal.renew_lease(&kept).await {
@@ -113,7 +114,7 @@ async fn acquire_lease(runtime: &Inner, slot: &SessionSlot, id: SessionId) -> Wo
     }
 }
 
-/// Turns a panic of the worker into an error, so that its lease is released and waiting callers are told.
+/// Turns a panic of the worker into an error, so that its lease is released and waiting callers are notified.
 async fn catch_panic(key: &str, work: impl Future<Output = WorkerResult<()>>) -> WorkerResult<()> {
     let mut work = pin!(work);
     poll_fn(|context| {
