@@ -2,7 +2,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul_protocol::At;
 
-/// This moment. Only the shell asks for it; what is recorded has its time from the journal.
+/// The current time. The pure core does not call this, and records get their time from the journal.
 pub(crate) fn now() -> At {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))

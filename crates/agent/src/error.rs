@@ -7,16 +7,16 @@ use longhaul_protocol::{DecodeError, PrintablePath, Seq};
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The journal refused.
+    /// The journal returned an error.
     #[error(transparent)]
     Journal(#[from] longhaul_journal::Error),
     /// There is no such model.
     #[error(transparent)]
     Model(#[from] longhaul_model::Error),
-    /// The config can't be used.
+    /// The config is invalid.
     #[error("{origin}: {reason}")]
     Config {
-        /// Where it came from.
+        /// The source of the invalid value.
         origin: String,
         /// What is wrong with it.
         reason: String,
@@ -29,7 +29,7 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
-    /// What happened could not be written down. It is kept in memory and tried again.
+    /// The latest records could not be written. They are kept in memory, and the write is retried.
     #[error("not saved: {reason}; it is kept in memory and tried again")]
     NotSaved {
         /// Why.
@@ -41,16 +41,16 @@ pub enum Error {
         /// The session's key.
         key: String,
     },
-    /// The order to cancel is in the inbox, and the turn has not ended within the grace period.
+    /// The order to cancel is in the inbox, but the turn has not ended within the grace period.
     #[error("the turn of {key} has not ended yet; the order to cancel it is in its inbox")]
     CancelPending {
         /// The session's key.
         key: String,
     },
-    /// Commands can't be kept in this home.
+    /// This home can't run keepers for commands.
     #[error(transparent)]
     Keeper(Arc<longhaul_keeper::Error>),
-    /// A record says something that this version doesn't understand.
+    /// This version can't read a record.
     #[error("{key} can't be opened: {reason}; a newer version may read it")]
     Unreadable {
         /// The session.
@@ -58,7 +58,7 @@ pub enum Error {
         /// What can't be read.
         reason: DecodeError,
     },
-    /// There is no such record to fork at.
+    /// The session can't be forked at this record.
     #[error("{key} can't be forked at record {seq}: {reason}; it has records 1 to {head}")]
     NoSuchPoint {
         /// The session.
@@ -67,17 +67,17 @@ pub enum Error {
         seq: Seq,
         /// What is wrong with it.
         reason: String,
-        /// The last record that there is.
+        /// The last record of the session.
         head: Seq,
     },
-    /// No such question is open.
+    /// The question is not open.
     #[error("{key} has no open question {question}: {known}")]
     NoSuchQuestion {
         /// The session.
         key: String,
-        /// What was asked for.
+        /// The question that the caller asked for.
         question: String,
-        /// What became of it, or which there are.
+        /// What happened to it, or the open questions.
         known: String,
     },
     /// The session has no such task.
@@ -85,32 +85,32 @@ pub enum Error {
     NoSuchTask {
         /// The session.
         key: String,
-        /// What was asked for.
+        /// The task that the caller asked for.
         task: String,
-        /// Which there are.
+        /// The tasks that the session has.
         known: String,
     },
-    /// The context could not be made smaller; it is as it was.
+    /// The context could not be made smaller, and is unchanged.
     #[error("the context could not be made smaller: {reason}")]
     NotCompacted {
         /// Why.
         reason: String,
     },
-    /// Memory refused.
+    /// Memory returned an error.
     #[error(transparent)]
     Memory(#[from] longhaul_memory::Error),
     /// The daily budget is spent: background calls are off until tomorrow.
     #[error("limits.cost_per_day is reached")]
     OutOfMoney,
-    /// The runtime is about to end; the turn is open and the next one goes on with it.
+    /// The runtime is about to end. The turn stays open, and the next runtime continues it.
     #[error("the runtime is ending: the turn stays open, and the next runtime goes on with it")]
     Suspended,
-    /// The session's worker came to an end that it should not have come to.
+    /// The session's worker ended unexpectedly.
     #[error("the worker of {key} failed: {reason}; send anything to start it again")]
     Worker {
         /// The session.
         key: String,
-        /// How.
+        /// How it ended.
         reason: String,
     },
 }

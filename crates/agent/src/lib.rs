@@ -1,13 +1,13 @@
-//! Sessions and turns: an input comes, the agent works with tools, and whatever happens to the process in between, the work is finished
-//! or explained. This is also the library that other programs embed.
+//! Sessions and turns. An input comes, and the agent works with tools. Whatever happens to the process meanwhile, the
+//! work is finished or explained. This is also the library that other programs embed.
 //!
 //! # What this crate promises
 //!
 //! - **An input is on disk before it is acknowledged**, and before any model is asked. None is ever dropped.
-//! - **After `kill -9` at any point of a turn** the session opens, shows what was open, and goes on: nothing that finished is
-//!   done again, nothing that may have happened is done again blindly, and nothing is silently dropped.
-//! - **One loop for everything.** [`session::decide`] looks at the [`session::State`] and says what to do; the worker does it and
-//!   appends what happened. Streaming is how it is shown, not a second path.
+//! - **After `kill -9` at any point of a turn** the session opens, shows what was open, and continues: nothing that
+//!   finished is repeated, nothing that may have happened is repeated blindly, and nothing is silently dropped.
+//! - **One loop for everything.** [`session::decide`] reads the [`session::State`] and returns the next action. The
+//!   worker carries it out and appends what happened. Streaming only shows this, it is no second path.
 //! - **A slow watcher delays no turn**, and what watchers see is what is on disk.
 //!
 //! # Where things are
@@ -54,7 +54,7 @@
 //! }
 //! ```
 
-// The public API of the library is documented; the other crates explain what needs it.
+// The public API of the library is fully documented. The other crates document only what needs an explanation.
 #![warn(missing_docs)]
 
 mod client;
@@ -88,7 +88,7 @@ pub use turn::fallback::model_facts;
 pub use turn::retry::RetryMode;
 
 pub use longhaul_redact::{Redactor, StreamRedactor};
-// What an embedding program needs of the other crates.
+// Re-exports for embedding programs.
 pub use longhaul_journal as journal;
 pub use longhaul_keeper as keeper;
 pub use longhaul_model as model;

@@ -1,5 +1,5 @@
-//! Replay: rebuilds the state of a session from its records, for example to resume after a kill. The cost is that of the newest epoch,
-//! however long the session is.
+//! Replay: rebuilds the state of a session from its records, for example to resume after a kill. Its cost depends on
+//! the newest epoch, not on the length of the session.
 
 use longhaul_journal::{Journal, newest_import, record_at, records};
 use longhaul_protocol::{EpochStarted, Record, Seq, SessionId, StreamName};
@@ -7,12 +7,13 @@ use longhaul_protocol::{EpochStarted, Record, Seq, SessionId, StreamName};
 use crate::session::state::State;
 use crate::{Error, Result};
 
-/// Loads the state of a session; an empty state if it has no records.
+/// Loads the state of a session. Empty if it has no records.
 pub async fn load(journal: &dyn Journal, key: &str, id: SessionId) -> Result<State> {
     load_through(journal, key, id, Seq::MAX).await
 }
 
-/// Loads the state as it was after this record. In an earlier epoch than the newest, this reads the session from its beginning.
+/// Loads the state as it was after this record. For a record of an earlier epoch, this reads the session from its
+/// beginning.
 pub async fn load_through(journal: &dyn Journal, key: &str, id: SessionId, last: Seq) -> Result<State> {
     let stream = StreamName::session(id);
     let mut state = State::default();
@@ -20,10 +21,10 @@ pub async fn load_through(journal: &dyn Journal, key: &str, id: SessionId, last:
         Some(epoch) if epoch <= last => replay_start(journal, &stream, epoch).await?,
         _ => 1,
     };
-    // The first record has the work folder.
+    // The first record contains the work folder.
     if from > 1 {
         apply(&mut state, key, record_at(journal, &stream, 1).await?.as_slice())?;
-        // So has the newest import, which also says which user wrote the records before it.
+        // So does the newest import, which also says who wrote the records before it.
         let import = newest_import(journal, id).await?.filter(|import| import.seq < from);
         apply(&mut state, key, import.as_slice())?;
     }
@@ -36,7 +37,7 @@ pub async fn load_through(journal: &dyn Journal, key: &str, id: SessionId, last:
 
 /// The record from which a replay begins: the epoch, or the earlier one whose context it continues.
 pub(crate) async fn replay_start(journal: &dyn Journal, stream: &StreamName, epoch: Seq) -> Result<Seq> {
-    // If the record of the epoch is gone, so is what it carried over: replay everything.
+    // If the record of the epoch is gone, so is the state that it carried over. So everything is replayed.
     let Some(newest) = epoch_at(journal, stream, epoch).await? else { return Ok(1) };
     match newest.folds_from {
         Some(earlier) if earlier != epoch => {

@@ -18,8 +18,8 @@ pub(crate) fn redactor_for(models: &Models, config: &Config) -> Result<Redactor>
         .map_err(|bad| Error::Config { origin: config.set_by("secrets.patterns"), reason: bad.to_string() })
 }
 
-/// The environment variables to hide from commands, besides those whose names say that they hold a key. The key of a provider that
-/// the config doesn't use may be there for commands.
+/// The environment variables to hide from commands, in addition to those that are named like a key. The key of a
+/// provider that the config does not use is not hidden, because it may be meant for commands.
 pub(crate) fn hidden_variables(models: &Models, config: &Config) -> Vec<String> {
     let settings = &config.settings;
     let named = [&settings.model.api_key_env, &settings.server.token_env].into_iter().flatten();

@@ -1,4 +1,4 @@
-//! The settings as people read them: every key with its value and where it comes from.
+//! The settings in the form that people read: every key with its value and source.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,7 +18,7 @@ pub struct ResolvedSetting {
     pub value: Value,
     /// `default`, `FILE:LINE`, `environment NAME` or the flag.
     pub source: String,
-    /// Whether this version does anything with it.
+    /// Whether this version uses it.
     pub used: bool,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for ResolvedSetting {
     }
 }
 
-/// Every key, in the order in which the settings declare them; `is_used` tells which of them have an effect.
+/// Every key, in the order in which the settings declare them. `is_used` tells which keys have an effect.
 pub fn resolved_settings(
     settings: &impl Serialize,
     origins: &Origins,
@@ -43,7 +43,7 @@ pub fn resolved_settings(
     for (section, keys) in sections_in_order(settings) {
         for (name, value) in keys {
             let key = format!("{section}.{name}");
-            // A key that is set and has no value was set to an empty text.
+            // A key that is set but has no value was set to an empty text.
             let value = if value.is_null() && origins.contains(&key) { "".into() } else { value };
             let (source, used) = (origins.source(&key), is_used(&key));
             shown.push(ResolvedSetting { key, value, source, used });
@@ -60,7 +60,7 @@ pub fn sections_in_order(settings: &impl Serialize) -> Vec<(String, Vec<(String,
     sections.into_iter().map(|(section, OrderedMap(keys))| (section, keys)).collect()
 }
 
-/// A JSON object in the order of its text; a map would sort it.
+/// A JSON object in the order of its text. A map would sort it.
 struct OrderedMap<V>(Vec<(String, V)>);
 
 impl<'de, V: Deserialize<'de>> Deserialize<'de> for OrderedMap<V> {
@@ -101,8 +101,8 @@ pub fn hide_url_password(address: &str) -> String {
     }
 }
 
-/// A value as one line of TOML. The `toml` crate's writer would break long texts into several lines, and would let control
-/// characters through to the terminal.
+/// A value as one line of TOML. The `toml` crate's writer would break long texts into several lines, and would pass
+/// control characters to the terminal.
 pub fn to_toml(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),

@@ -1,4 +1,4 @@
-//! What config files may say: the schema of the settings type, and what a schema can't express.
+//! What config files may contain: the schema of the settings type, and the checks that a schema can't express.
 
 use std::marker::PhantomData;
 
@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// The format of the config files that become `S`. Its sections are the fields of `S`, its keys the fields of those.
+/// The format of the config files that become `S`. Its sections are the fields of `S`, and its keys are the fields of
+/// those.
 #[derive(Debug)]
 pub struct ConfigFormat<S> {
     schema: Value,
@@ -28,13 +29,13 @@ impl<S: JsonSchema> ConfigFormat<S> {
         Self { schema, check_text: |_, _| None, alternatives: &[], settings: PhantomData }
     }
 
-    /// Adds a check of text values. Its messages should not repeat the text: it may be a secret in the wrong place.
+    /// Adds a check of text values. Its messages should not repeat the text, because it may be a misplaced secret.
     #[must_use]
     pub fn with_text_check(self, check_text: TextCheck) -> Self {
         Self { check_text, ..self }
     }
 
-    /// Pairs of keys that say the same in two ways. A layer that sets the first and not the second resets the second.
+    /// Pairs of keys that set the same thing in two ways. A layer that sets only the first key resets the second.
     #[must_use]
     pub fn with_alternatives(self, alternatives: &'static [(&'static str, &'static str)]) -> Self {
         Self { alternatives, ..self }
@@ -48,7 +49,7 @@ impl<S> ConfigFormat<S> {
     }
 }
 
-/// The words that a value may be, if it may not be any text.
+/// The words that a value may be. `None` if any text is allowed.
 pub fn choices(schema: &Value) -> Option<Vec<&str>> {
     if let Some(words) = schema["enum"].as_array() {
         return Some(words.iter().filter_map(Value::as_str).collect());
@@ -57,7 +58,7 @@ pub fn choices(schema: &Value) -> Option<Vec<&str>> {
     Some(choices.iter().filter_map(|choice| choice["const"].as_str()).collect())
 }
 
-/// Removes "or null", which TOML doesn't have: a key that is not set is left out.
+/// Removes "or null", which TOML does not have: a key that is not set is left out.
 fn adapt_to_toml(schema: &mut Value) {
     let Value::Object(object) = schema else { return };
     if let Some(Value::Array(kinds)) = object.get_mut("type") {
@@ -67,7 +68,7 @@ fn adapt_to_toml(schema: &mut Value) {
             object.insert("type".to_owned(), kind);
         }
     }
-    // The default of a section is that of its keys.
+    // A section needs no default, because its keys have theirs.
     if object.get("default").is_some_and(|default| default.is_null() || default.is_object()) {
         object.remove("default");
     }

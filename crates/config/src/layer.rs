@@ -1,4 +1,4 @@
-//! Layers of config, one over the other: the later one wins, key by key.
+//! Layers of config, one on top of the other. The upper one wins, key by key.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct LayerEntry {
 }
 
 impl Layer {
-    /// A layer with one text value, such as a variable or a flag sets it.
+    /// A layer with one text value, for a variable or a flag.
     pub fn from_text_value(key: &str, value: &str, origin: Origin) -> Self {
         let entry = LayerEntry { value: Value::String(value.to_owned()), origin };
         Self(BTreeMap::from([(key.to_owned(), entry)]))
@@ -69,7 +69,7 @@ impl<'a, S: DeserializeOwned> Layers<'a, S> {
         Self { format, values: Table::new(), origins: Origins::default() }
     }
 
-    /// Puts a layer on top; its values replace those below.
+    /// Adds a layer on top. Its values replace those below.
     pub fn put(&mut self, layer: Layer) {
         for (key, alternative) in self.format.alternatives {
             if layer.0.contains_key(*key) && !layer.0.contains_key(*alternative) {
@@ -83,7 +83,7 @@ impl<'a, S: DeserializeOwned> Layers<'a, S> {
         }
     }
 
-    /// Puts a layer on top whose list under `appended_key` is appended to the one below instead of replacing it.
+    /// Adds a layer on top. Its list under `appended_key` is appended to the one below instead of replacing it.
     pub fn put_appending(&mut self, mut layer: Layer, appended_key: &str) {
         let appended = layer.0.remove(appended_key);
         self.put(layer);
@@ -97,7 +97,7 @@ impl<'a, S: DeserializeOwned> Layers<'a, S> {
 
     /// The settings, with the defaults of all keys that no layer sets.
     pub fn settings(&self) -> Result<S, ConfigError> {
-        // Each layer was checked alone, so an error here is rare; it can't name a line.
+        // Each layer was already checked alone, so an error here is rare. It can't name a line.
         S::deserialize(self.values.clone())
             .map_err(|error: toml::de::Error| ConfigError::new("the config", error.message()))
     }

@@ -6,7 +6,7 @@
 //!   that schema.
 //! - **All mistakes of a file are reported at once**, each with its line. An unknown key comes with the nearest known one.
 //! - **Every value knows its origin**: a file and line, a variable, a flag, or the default.
-//! - **Nothing here reads or writes a file.** The caller passes texts, so it decides which files it dares to open.
+//! - **Nothing here reads or writes a file.** The caller passes texts, so it decides which files to open.
 //!
 //! # Where things are
 //!
@@ -15,8 +15,8 @@
 //! | `format` | [`ConfigFormat`]: the schema of a settings type, and what a schema can't express |
 //! | `validate`, `suggestion` | the check of a file against the schema; the nearest name to an unknown key |
 //! | `layer` | [`Layer`], the entries of one file, and [`Layers`], which merges them into settings |
-//! | `origin` | where each value comes from |
-//! | `display` | the settings as people read them: `key = value  # origin` |
+//! | `origin` | the source of each value |
+//! | `display` | the settings in the form that people read: `key = value  # origin` |
 //! | `trust` | the list of project files that the user trusts |
 //!
 //! # Example
@@ -63,7 +63,7 @@ pub use layer::{Layer, LayerEntry, Layers};
 pub use origin::{Origin, Origins};
 pub use trust::{TrustList, TrustState, TrustedFile};
 
-/// A config that can't be used.
+/// A config that is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}: {reason}")]
 pub struct ConfigError {

@@ -1,9 +1,9 @@
-//! Where each value comes from.
+//! The source of each value.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What set a value, if it is not the default.
+/// The source of a value that is not the default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     File { name: String, line: usize },
@@ -22,7 +22,7 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// The line in the file; 0 if it is no file.
+    /// The line in the file. 0 if the origin is not a file.
     pub fn line(&self) -> usize {
         match self {
             Self::File { line, .. } => *line,
@@ -30,7 +30,7 @@ impl Origin {
         }
     }
 
-    /// For a sentence about the key.
+    /// The origin as part of a sentence about the key.
     fn phrase(&self, key: &str) -> String {
         match self {
             Self::File { name, line } => format!("{key} in {name}:{line}"),
@@ -61,7 +61,7 @@ impl Origins {
         self.0.contains_key(key)
     }
 
-    /// As it stands beside the value: `default`, `FILE:LINE`, `environment NAME` or the flag.
+    /// The text that is shown beside the value: `default`, `FILE:LINE`, `environment NAME` or the flag.
     pub fn source(&self, key: &str) -> String {
         match self.0.get(key) {
             Some(origins) => origins.iter().map(Origin::to_string).collect::<Vec<_>>().join(", "),
@@ -69,7 +69,7 @@ impl Origins {
         }
     }
 
-    /// For a sentence: `model.base_url in /home/me/.longhaul/config.toml:3`, `--model`.
+    /// The text for a sentence: `model.base_url in /home/me/.longhaul/config.toml:3`, `--model`.
     pub fn set_by(&self, key: &str) -> String {
         match self.0.get(key) {
             Some(origins) => {

@@ -5,12 +5,13 @@ use toml::de::DeValue;
 
 use crate::validate::property_names;
 
-/// Similarity, of 1, above which a name of the same section is suggested.
+/// A name of the same section is suggested if it is at least this similar (of 1).
 const MIN_SIMILARITY: f64 = 0.5;
-/// The same for a name of another section, which is less likely to be meant.
+/// The same for a name of another section, which the user is less likely to mean.
 const MIN_SIMILARITY_ELSEWHERE: f64 = 0.7;
 
-/// Says that `key` is unknown and what was probably meant. `path` is the section, empty outside all sections; `known` are its keys.
+/// The message that `key` is unknown, with the name that the user probably meant. `path` is the section, or empty
+/// outside all sections. `known` are its keys.
 pub(crate) fn describe_unknown_key(
     schema: &Value,
     path: &str,

@@ -1,4 +1,4 @@
-//! The list of project files that the user trusts, as they were when the user looked at them.
+//! The project files that the user trusts, with their content at the time when the user read them.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::display::to_toml;
 
-/// Whether a project file may set everything.
+/// Whether a project file may set all keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrustState {
     Trusted,

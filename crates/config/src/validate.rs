@@ -1,5 +1,5 @@
-//! The check of a file against the schema: every key is known and every value has its type. It finds all mistakes at once, each
-//! with its line.
+//! Checks a file against the schema: every key is known and every value has its type. Finds all mistakes at once,
+//! each with its line.
 
 use serde_json::Value;
 use toml::Spanned;
@@ -15,7 +15,7 @@ pub(crate) struct ConfigMistake {
     pub(crate) reason: String,
 }
 
-/// All mistakes of a file as one error, a line each.
+/// All mistakes of a file as one error, one on each line.
 pub(crate) fn mistakes_error(file: &str, mut mistakes: Vec<ConfigMistake>) -> ConfigError {
     mistakes.sort_by_key(|mistake| mistake.line);
     let mut origin = file.to_owned();
@@ -49,7 +49,7 @@ pub(crate) fn find_mistakes<S>(
 
 struct Validator<'a> {
     text: &'a str,
-    /// Of the whole file.
+    /// The schema of the whole file.
     schema: &'a Value,
     check_text: TextCheck,
     mistakes: Vec<ConfigMistake>,
@@ -126,7 +126,7 @@ impl Validator<'_> {
     fn check_number(&mut self, path: &str, line: usize, number: Option<f64>, written: &str, schema: &Value) {
         let least = schema["minimum"].as_f64().unwrap_or(f64::MIN);
         let most = schema["maximum"].as_f64().unwrap_or(f64::MAX);
-        // NaN lies in no range.
+        // NaN is in no range.
         if number.is_some_and(|number| (least..=most).contains(&number)) {
             return;
         }

@@ -1,4 +1,4 @@
-//! The tokens of a context by its parts, for `/context` and its kin.
+//! The tokens of a context by its parts, for `/context` and similar commands.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The token budget of a context and the thresholds at which it is compacted. All tokens are corrected ones
 //! ([`TokenCalibration`](crate::TokenCalibration)).
 
-/// C13: what a setting gives in tokens (kept turns, memory) takes at most the usable tokens divided by this.
+/// C13: a part whose size is configured (kept turns, memory) takes at most the usable tokens divided by this.
 const SETTING_DIVISOR: u64 = 10;
 
 /// The tokens that a model has for a context.
@@ -9,9 +9,9 @@ const SETTING_DIVISOR: u64 = 10;
 pub struct ContextBudget {
     /// The context window, which holds the prompt and the answer.
     pub window: u64,
-    /// Reserved for the answer.
+    /// Tokens reserved for the answer.
     pub answer: u64,
-    /// Taken by the system prompt and the tools.
+    /// Tokens of the system prompt and the tools.
     pub fixed: u64,
 }
 
@@ -21,7 +21,7 @@ impl ContextBudget {
         self.window.saturating_sub(self.answer)
     }
 
-    /// The tokens that a setting gives, limited to its share of a small window.
+    /// The configured number of tokens, limited to its share of a small window.
     pub fn at_most(&self, set: u64) -> u64 {
         set.min(self.usable() / SETTING_DIVISOR)
     }
@@ -31,9 +31,9 @@ impl ContextBudget {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompactionThresholds {
     pub before_turn: Option<u64>,
-    /// Before every request within a turn.
+    /// Checked before every request within a turn.
     pub within_turn: Option<u64>,
-    /// When the session has become idle.
+    /// Checked when the session becomes idle.
     pub idle: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ impl CompactionThresholds {
     }
 }
 
-/// One threshold: `tokens` if that is set, else a share of the usable tokens. 0 turns it off.
+/// One threshold: `tokens` if it is set, otherwise a share of the usable tokens. 0 turns it off.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

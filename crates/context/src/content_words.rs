@@ -1,10 +1,10 @@
-//! The words that say what a text is about, and what share of them another text has.
+//! The content words of a text, and the share of them that another text contains.
 
 use std::collections::BTreeSet;
 
 use longhaul_protocol::{WordRun, is_wordlike, word_runs};
 
-/// Stop words. Words that negate (not, no, never) are not among them: they turn a meaning round.
+/// Stop words. Negations (not, no, never) are not among them, because they reverse the meaning.
 const STOP_WORDS: [&str; 62] = [
     "a", "about", "after", "an", "and", "are", "as", "at", "be", "been", "before", "but", "by", "can",
     "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "his", "how", "i", "if",
@@ -35,7 +35,7 @@ impl ContentWords {
         self.0.is_empty()
     }
 
-    /// The share of these words that the other text has too, from 0 to 1. It is 0 if there are no words.
+    /// The share of these words that the other text also contains, from 0 to 1. 0 if there are no words.
     pub fn share_in(&self, other: &Self) -> f64 {
         if self.is_empty() {
             return 0.0;
@@ -50,7 +50,7 @@ impl ContentWords {
         self.0.intersection(&other.0).map(String::as_str)
     }
 
-    /// Whether a word is among them, in the form that [`ContentWords::of`] gives it.
+    /// Whether the set contains a word, in the form that [`ContentWords::of`] produces.
     pub fn contains(&self, word: &str) -> bool {
         self.0.contains(word)
     }

@@ -1,8 +1,8 @@
-//! The kept window: which end of a context stays verbatim in a compaction, and which tool outputs become stubs. Pure.
+//! The kept window: which end of a context a compaction keeps verbatim, and which tool outputs become stubs. Pure.
 //!
-//! A context is a list of exchanges, one for each turn, and an exchange is a list of steps. The kept window begins
-//! where an exchange begins. Only if the open turn is too large by itself, it may begin at a step of that turn. It
-//! never separates a call from its result: a boundary that would is not used.
+//! A context is a list of exchanges, one for each turn, and an exchange is a list of steps. The kept window begins at
+//! the start of an exchange. Only if the open turn is too large by itself, the window may begin at a step of that
+//! turn. It never separates a call from its result.
 
 use std::sync::Arc;
 
@@ -21,17 +21,18 @@ const STUB_PREFIX: &str = "[stub: the output of ";
 const MAX_STUB_BYTES: usize = 320;
 const MAX_NAME_BYTES: usize = 64;
 
-/// A context, as compaction planning sees it.
+/// A context, with what the planning of a compaction needs.
 #[derive(Debug, Clone, Copy)]
 pub struct ContextOutline<'a> {
     pub items: &'a [Arc<Item>],
-    /// Where each item came into the context: one for each item.
+    /// Where and when each item entered the context, one for each item.
     pub places: &'a [Place],
-    /// The first so many items are the preface of the epoch (summary, pins). They are not kept but made anew.
+    /// The number of leading items that are the preface of the epoch (summary, pins). A compaction does not keep them
+    /// but writes new ones.
     pub preface: usize,
-    /// The open turn. If it retries an earlier turn, that one. Everything since belongs to it.
+    /// The open turn, or the earlier turn that it retries. Everything since then belongs to it.
     pub open_turn: Option<u64>,
-    /// Tokens of the open turn's requests that stay in any case.
+    /// Tokens of the open turn's requests, which always stay.
     pub requests: u64,
     pub calibration: &'a TokenCalibration,
 }
@@ -39,9 +40,9 @@ pub struct ContextOutline<'a> {
 /// What a compaction keeps verbatim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptWindow {
-    /// The index of the first item that is kept with everything after it.
+    /// The index of the first kept item. Everything after it is kept too.
     pub from: usize,
-    /// Earlier items that the user said in the open turn: texts and pictures. They are kept too.
+    /// Earlier items of the open turn that the user sent: texts and pictures. They are kept too.
     pub requests: Vec<usize>,
 }
 
@@ -59,20 +60,20 @@ struct WindowBoundary {
     at: usize,
     /// Tokens from there to the end, uncorrected.
     estimated: u64,
-    /// Else only a step begins here.
+    /// Whether an exchange begins here. Otherwise only a step does.
     is_exchange: bool,
 }
 
 impl ContextOutline<'_> {
-    /// The newest whole exchanges that fit into this many tokens. If the open turn does not fit by itself: its newest
-    /// whole steps and what was requested in it. Never the preface.
+    /// The newest whole exchanges that fit into this many tokens. If the open turn alone does not fit: its newest
+    /// whole steps and its requests. Never includes the preface.
     pub fn kept_window(&self, tokens: u64) -> KeptWindow {
         let boundaries_within = self.boundaries_within(tokens);
         let newest = exchange_boundaries(&boundaries_within).last().map(|one| one.at);
         self.window_from(newest.or_else(|| self.oldest_open_step(&boundaries_within)))
     }
 
-    /// C7: the newest whole exchanges that fit into this many tokens; at least two, if those fit into
+    /// C7: the newest whole exchanges that fit into this many tokens. At least two, if those fit into
     /// `at_least_within`.
     pub fn kept_window_by_rule(&self, tokens: u64, at_least_within: u64) -> KeptWindow {
         let boundaries_within = self.boundaries_within(tokens.max(at_least_within));
@@ -84,14 +85,14 @@ impl ContextOutline<'_> {
         self.window_from(from.or_else(|| self.oldest_open_step(&boundaries_within)))
     }
 
-    /// C9: stubs for the outputs that are older than the last two turns, no stubs yet, and large enough.
+    /// C9: the outputs to replace by stubs. These are older than the last two turns, not stubs yet, and large enough.
     pub fn plan_stubs(&self) -> StubPlan {
         let (recent, earliest) = (self.second_to_last_turn(), self.first_items_of_calls());
         let results = |index: &usize| matches!(&*self.items[*index], Item::ToolResult { .. });
         let all: Vec<usize> = (self.preface_end()..self.items.len()).filter(results).collect();
         let (new, old): (Vec<usize>, Vec<usize>) =
             all.into_iter().partition(|index| self.place_of(*index).turn >= recent);
-        // A call has one stub, and none if one of its results is recent.
+        // A call gets at most one stub, and none if one of its results is recent.
         let mut is_settled = vec![false; self.items.len()];
         new.iter().for_each(|index| is_settled[earliest[*index]] = true);
         let mut plan_stubs = StubPlan { calls: vec![], gains: 0 };
@@ -127,13 +128,13 @@ impl ContextOutline<'_> {
         self.preface.min(self.items.len())
     }
 
-    /// Where an item came into the context. If that is unknown, it came with the last one.
+    /// Where and when an item entered the context. If that is unknown, the place of the last item.
     fn place_of(&self, index: usize) -> Place {
         let known = self.places.get(index).or_else(|| self.places.last());
         known.copied().unwrap_or(Place { seq: 0, turn: 0, step: 0, said: None })
     }
 
-    /// The number of the second to last turn. The open turn counts even if nothing was said in it yet.
+    /// The number of the second to last turn. The open turn counts even if it is still empty.
     fn second_to_last_turn(&self) -> u64 {
         let turns = || (self.preface_end()..self.items.len()).map(|index| self.place_of(index).turn);
         let last = turns().chain(self.open_turn).max().unwrap_or(0);
@@ -145,7 +146,7 @@ impl ContextOutline<'_> {
         let earliest = self.first_items_of_calls();
         let most = self.calibration.largest_within(tokens);
         let mut boundaries_within = Vec::new();
-        // The first item that a kept call or result belongs with, and the tokens so far.
+        // The first item that a kept call or result needs, and the tokens so far.
         let (mut needed, mut estimated) = (usize::MAX, 0_u64);
         for at in (self.preface_end()..self.items.len()).rev() {
             estimated = estimated.saturating_add(estimate_item(&self.items[at]));
@@ -168,7 +169,7 @@ impl ContextOutline<'_> {
     /// without a call id map to themselves.
     fn first_items_of_calls(&self) -> Vec<usize> {
         let belongs = |index: usize| call_of(&self.items[index]).map(|call| (call, index));
-        // Ids grow with time, so this is nearly sorted already.
+        // Ids grow with time, so this is already nearly sorted.
         let mut by_call: Vec<(CallId, usize)> =
             (self.preface_end()..self.items.len()).filter_map(belongs).collect();
         by_call.sort();
@@ -197,8 +198,8 @@ impl ContextOutline<'_> {
         self.open_turn.is_some_and(|open| self.place_of(index).turn >= open)
     }
 
-    /// The requests of the open turn: the user's inputs, or, if there are none, the notifications that began it. If
-    /// they are too many for `most` tokens: the first, those that the model has not answered, and the newest that fit.
+    /// The requests of the open turn: the user's inputs, or the notifications that began it if there are none. If
+    /// they exceed `most` tokens: the first, those that the model has not answered, and the newest that fit.
     pub fn open_requests(&self, most: u64) -> Vec<usize> {
         let open: Vec<usize> =
             (self.preface_end()..self.items.len()).filter(|index| self.is_open(*index)).collect();

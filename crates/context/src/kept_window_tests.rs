@@ -193,7 +193,7 @@ fn planning_ten_thousand_items_costs_a_few_estimates_of_them() {
     assert!(fastest < estimating, "{fastest:?} for a plan, {estimating:?} for 500 estimates");
 }
 
-/// Whether everything of one exchange, or of one step, is on one side of a place_of.
+/// Whether everything of one exchange, or of one step, is on one side of a boundary.
 fn is_whole(history: &History, from: usize) -> bool {
     let (Some(before), Some(first)) = (history.places.get(from.wrapping_sub(1)), history.places.get(from))
     else {

@@ -4,8 +4,8 @@
 //!
 //! - **Every call has exactly one result, and every result its call**, whatever the records say ([`normalise`]) and whatever
 //!   a compaction keeps ([`KeptWindow`]).
-//! - **A context only grows at its end.** If one list of whole steps begins with another, so do their normalised lists. So a
-//!   provider's cache holds, and cost stays linear.
+//! - **A context only grows at its end.** If one list of whole steps begins with another, so do their normalised
+//!   lists. So a provider's cache stays valid, and cost stays linear.
 //! - **The same parts give the same prompt** ([`system_prompt`]).
 //! - **A token budget holds.** Summary prompts, summaries and pins never take more tokens than they are given, by [`estimate`].
 //!   Texts are truncated between characters.
@@ -22,7 +22,7 @@
 //! | `budget` | the token budget of a context, and compaction thresholds |
 //! | `kept_window` | what a compaction keeps verbatim, and which tool outputs become stubs |
 //! | `summary` | summaries: prompt, parsing, merging, rendering |
-//! | `pins` | what stands after the summary: first request, files changed, todo list, tasks |
+//! | `pins` | what follows the summary: first request, files changed, todo list, tasks |
 //! | `task_notes` | notifications of ended tasks, and notes on running ones |
 //! | `structured` | asking a model for a structured answer, again if the answer is unusable; parsing the answer |
 //! | `quotable`, `pasted_text` | the passages of an input that can be quoted alone; pasted text in an input |

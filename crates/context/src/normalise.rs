@@ -1,20 +1,20 @@
 //! Normalises items into a list that every provider accepts.
 //!
-//! The records hold a result for every call. This is the safety net below that: an erased record, a salvaged journal
-//! or an old bug must not leave a session that every provider refuses.
+//! The records contain a result for every call. This module is a safety net: an erased record, a salvaged journal or
+//! an old bug must not leave a session that every provider refuses.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use longhaul_protocol::{CallId, Item};
 
-/// The result of a call that has none on record.
+/// The result of a call that has none in the records.
 const NO_RESULT: &str = "[no result was recorded for this call]";
 /// The content of an empty result: some providers refuse empty content.
 const NO_OUTPUT: &str = "[no output]";
 
-/// The same items, such that every call has exactly one result, directly after the calls of its answer and in their
-/// order; every result has its call; and nothing is empty.
+/// The same items, changed so that every call has exactly one result, directly after the calls of its answer and in
+/// their order. Every result has its call, and nothing is empty.
 pub fn normalise(items: &[Arc<Item>]) -> Vec<Arc<Item>> {
     let mut results = first_results(items);
     let mut normal = Vec::with_capacity(items.len());
@@ -22,7 +22,8 @@ pub fn normalise(items: &[Arc<Item>]) -> Vec<Arc<Item>> {
     let mut seen_calls = HashSet::new();
     for item in items {
         match &**item {
-            // The first result ends the calls of an answer. All results follow those calls, wherever they stood.
+            // The first result ends the calls of an answer. All results follow those calls, wherever they were in the
+            // list.
             Item::ToolResult { call, .. } => {
                 if open_calls.contains(call) {
                     push_results(&mut open_calls, &mut results, &mut normal);

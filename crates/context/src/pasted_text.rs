@@ -1,5 +1,5 @@
-//! Separates pasted text from the user's own words. Lines quoted with `>` and fenced blocks are pasted: the user shows
-//! them and says none of it.
+//! Separates pasted text from the user's own words. Lines quoted with `>` and fenced blocks are pasted: the user
+//! shows them but does not say them.
 
 use crate::quotable::ELLIPSIS;
 
@@ -15,8 +15,8 @@ pub struct UserText {
 }
 
 impl UserText {
-    /// Splits an input. A fence that is never closed reaches to the end: losing words of the user is better than
-    /// taking pasted text for the user's.
+    /// Splits an input. A fence that is never closed extends to the end, because losing words of the user is better
+    /// than attributing pasted text to the user.
     pub fn of(said: &str) -> Self {
         let mut splitter = Splitter::default();
         said.lines().for_each(|line| splitter.push(line));
@@ -28,7 +28,7 @@ impl UserText {
 enum OpenFence {
     /// Closed by a line that is a fence. A pasted document may have fences of its own, which `depth` counts.
     Block { mark: char, length: usize, depth: usize },
-    /// It began in the middle of a line. The next backticks close it, wherever they are.
+    /// It began in the middle of a line. The next backticks close it, even in the middle of a line.
     Inline,
 }
 
@@ -73,7 +73,7 @@ impl Splitter {
         }
     }
 
-    /// A line of the user, which may have fenced text in it.
+    /// Adds a line of the user, which may contain fenced text.
     fn push_inline(&mut self, line: &str) {
         let mut own = String::new();
         let mut rest = line;
@@ -126,7 +126,7 @@ impl<'a> FenceLine<'a> {
         (length >= BACKTICKS.len()).then_some(Self { mark, length, info: info.trim() })
     }
 
-    /// Whether the rest of the line is one word, as the name of a language is.
+    /// Whether the rest of the line is a single word, like the name of a language.
     fn has_language(&self) -> bool {
         !self.info.contains(|letter: char| letter.is_whitespace() || letter == '`')
     }

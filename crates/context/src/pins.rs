@@ -1,5 +1,5 @@
-//! Pins: what a compacted context begins with after its summary. The first request, the files changed, the todo list
-//! and the running tasks are never summarised.
+//! Pins: the texts that follow the summary in a compacted context. The first request, the files changed, the todo
+//! list and the running tasks are never summarised.
 
 use std::collections::HashSet;
 
@@ -64,8 +64,8 @@ pub fn render_pin(pin: &Pin) -> String {
     neutralise_marks(&format!("{heading}\n{}", pin.text)).into_owned()
 }
 
-/// The todo list in at most `most` tokens, also when it is empty. If it is too long, done items go first, then the
-/// last ones.
+/// The todo list in at most `most` tokens. An empty list has a text too. If it is too long, done items are dropped
+/// first, then the last ones.
 pub fn render_todo(todo: &[Todo], most: u64) -> String {
     if todo.is_empty() {
         return format!("{TODO_MARK}\n(empty)");
@@ -120,7 +120,7 @@ fn truncate_request(text: &str, seq: u64, most: u64) -> String {
             with_commas(missing)
         )
     };
-    // With little room the first words say more than a marker does.
+    // With little room, the first words are more useful than a marker.
     if room < 2 * marker(text.len()).len() {
         return if text.len() <= room { text } else { truncate_end(text, room) }.to_owned();
     }

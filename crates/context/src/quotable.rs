@@ -1,38 +1,38 @@
 //! Quotable passages: the parts of an input that keep their meaning when they are quoted alone.
 //!
 //! Half a sentence can mean the opposite of the whole: "deploy without asking me" is part of "Never deploy without
-//! asking me". The same holds for a line of a hard-wrapped text and for an item of a list below "Forbidden:". So a
-//! short input is quoted whole. A long one is split into paragraphs, and a paragraph that is too long into sentences.
-//! A list keeps the paragraph before it, and every block keeps its heading. Where it is unclear whether a sentence
-//! ends, it goes on. Pasted text is never quoted.
+//! asking me". The same is true of a line in hard-wrapped text, and of a list item below "Forbidden:". So a short
+//! input is quoted whole. A long one is split into paragraphs, and a long paragraph into sentences. A list keeps the
+//! paragraph before it, and every block keeps its heading. If the end of a sentence is unclear, the sentence
+//! continues. Pasted text is never quoted.
 
 use longhaul_protocol::is_wordlike;
 
 use crate::UserText;
 
-/// An input of at most this many characters is one passage: its sentences may depend on each other.
+/// An input of at most this many characters is one passage, because its sentences may depend on each other.
 const SHORT_INPUT_CHARS: usize = 300;
 /// A longer passage that can't be split is not quoted.
 const MAX_PASSAGE_CHARS: usize = 600;
-/// A sentence with fewer words ("Never.", "Not on Fridays!") belongs to the one beside it.
+/// A shorter sentence ("Never.", "Not on Fridays!") belongs to its neighbour.
 const MIN_SENTENCE_WORDS: usize = 4;
 /// Columns by which a line after an empty one must be indented to belong to the list item above.
 const MIN_ITEM_INDENT: usize = 2;
 /// Replaces text that a quotation leaves out.
 pub(crate) const ELLIPSIS: &str = "[…]";
 
-/// Words that a full stop may follow in the middle of a sentence.
+/// Words that a full stop may follow inside a sentence.
 const ABBREVIATIONS: [&str; 32] = [
     "al", "approx", "bzw", "ca", "cf", "dept", "dr", "ed", "esp", "est", "etc", "excl", "fig", "inc", "incl",
     "ltd", "max", "min", "mr", "mrs", "ms", "no", "nr", "p", "prof", "resp", "sec", "st", "usw", "vgl",
     "vol", "vs",
 ];
-/// A sentence that begins with one of these words limits_previous the one before it.
+/// A sentence that begins with one of these words limits the one before it.
 const LIMITING_WORDS: [&str; 9] =
     ["although", "but", "except", "however", "nor", "otherwise", "though", "unless", "yet"];
 
-/// The passages of an input, each as one line: the whole input if it is short, else its paragraphs, sentences and
-/// lists.
+/// The passages of an input, each as one line: the whole input if it is short, otherwise its paragraphs, sentences
+/// and lists.
 pub fn quotable_passages(said: &str) -> Vec<String> {
     let said = &UserText::of(said).own;
     let whole = join_words(said.split_whitespace());
@@ -44,7 +44,7 @@ pub fn quotable_passages(said: &str) -> Vec<String> {
     passages.into_iter().filter(|passage| passage.contains(char::is_alphanumeric)).collect()
 }
 
-/// A paragraph or a list, with the heading and the words before it that its meaning depends on.
+/// A paragraph or a list, with the heading and the words before it that determine its meaning.
 #[derive(Debug, Default)]
 struct QuotableBlock {
     /// The heading, and for a list also the paragraph that introduces it.
@@ -79,7 +79,7 @@ impl QuotableBlock {
         self.parts.iter().enumerate().map(passage).filter(|passage| is_quotable(passage)).collect()
     }
 
-    /// What introduces a list after this paragraph.
+    /// The text that introduces a list after this paragraph.
     fn list_intro(&self) -> String {
         match self.parts.last() {
             Some(last) if last.ends_with(':') => last.clone(),
@@ -153,7 +153,7 @@ fn split_blocks(said: &str) -> Vec<QuotableBlock> {
 struct BlockSplitter {
     split_blocks: Vec<QuotableBlock>,
     heading: Option<String>,
-    /// Blocks under this heading so far.
+    /// How many blocks there are under this heading so far.
     under_heading: usize,
     /// The paragraph or the list that is open.
     paragraph: String,
@@ -217,7 +217,7 @@ impl BlockSplitter {
         append_words(&mut self.paragraph, text);
     }
 
-    /// Pasted text belongs to the open paragraph or item and ends neither.
+    /// Adds an ellipsis for pasted text. It belongs to the open paragraph or item and ends neither.
     fn push_ellipsis(&mut self) {
         let open = self.items.last_mut().unwrap_or(&mut self.paragraph);
         append_words(open, ELLIPSIS);
@@ -243,7 +243,7 @@ impl BlockSplitter {
             let before = self.split_blocks.last_mut().filter(|_| self.under_heading > 0);
             if let Some(before) = before.filter(|block| block.kind == BlockKind::Paragraph) {
                 context_words.push(before.list_intro());
-                // Quoted without its list, the introduction must not seem to introduce the next thing.
+                // The introduction may be quoted without its list. Then it must not seem to introduce the next text.
                 if let Some(last) = before.parts.last_mut().filter(|last| last.ends_with(':')) {
                     append_words(last, ELLIPSIS);
                 }
@@ -274,7 +274,7 @@ fn is_finished(text: &str) -> bool {
     text.trim_end_matches(closing).ends_with(['.', '!', '?', '。', '！', '？'])
 }
 
-/// Splits a paragraph into sentences. A sentence that is very short or limits the one before it stays with that one.
+/// Splits a paragraph into sentences. A sentence that is very short or limits the previous one stays with it.
 pub(crate) fn sentences(paragraph: &str) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     let (mut begins, mut after_stop) = (0, 0);
@@ -340,7 +340,7 @@ fn ends_with_abbreviation(text: &str) -> bool {
         || ABBREVIATIONS.contains(&word.as_str())
 }
 
-/// Whether the next sentence limits the one before it, or is too short to stand alone.
+/// Whether the next sentence limits the previous one, or is too short to be quoted alone.
 fn limits_previous(text: &str) -> bool {
     let first: String = text.chars().take_while(|letter| letter.is_alphabetic()).collect();
     let ends = text.find(['.', '!', '?', '。', '！', '？']).unwrap_or(text.len());

@@ -1,4 +1,5 @@
-//! Structured answers: a model is asked for one tool call, and its answer is parsed. Pure; the caller sends and retries.
+//! Structured answers: a model is asked for one tool call, and its answer is parsed. Pure: the caller sends and
+//! retries.
 //!
 //! [`StructuredAsk`] holds what changes from request to request:
 //!
@@ -17,10 +18,11 @@ use serde_json::Value;
 use crate::estimate;
 use crate::token_estimate::estimate_text;
 
-/// At how many opening braces of a text [`list_entries`] tries to parse an object. Each is parsed to its end or first error.
+/// The most opening braces of a text at which [`list_entries`] tries to parse an object. Each attempt ends at the end
+/// of the object or at the first error.
 const MAX_OBJECT_STARTS: usize = 20;
 
-/// How a model is to give a structured answer.
+/// The form in which a model should give a structured answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerForm {
     /// As the arguments of a tool call.
@@ -44,25 +46,25 @@ impl StructuredPrompt {
     }
 }
 
-/// How long a [`StructuredAsk`] goes on.
+/// When a [`StructuredAsk`] gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StructuredLimits {
-    /// It ends with this many unusable answers in a row. 2: the model is told once what was wrong.
+    /// It gives up after this many unusable answers in a row. With 2, the model gets one chance to fix its answer.
     pub unusable_answers: u32,
-    /// The same for answers that were cut at their length limit, as long as the budget can be halved.
+    /// The same limit for answers that were cut at their length limit. It applies while the budget can be halved.
     pub cut_answers: u32,
     pub halvings: u32,
-    /// The budget is not halved to less than this many tokens.
+    /// The budget is never halved below this many tokens.
     pub min_budget: u64,
 }
 
-/// How a model is asked for a structured answer, as failures and unusable answers change it.
+/// A request for a structured answer. Failures and unusable answers change its form, budget and complaint.
 #[derive(Debug, Clone)]
 pub struct StructuredAsk {
     pub form: AnswerForm,
-    /// Tokens that the prompt, or the material in it, may have.
+    /// The most tokens of the prompt, or of the material in it.
     pub budget: u64,
-    /// What was wrong with the last answer, for the next prompt.
+    /// The problem of the last answer, for the next prompt.
     pub complaint: Option<String>,
     limits: StructuredLimits,
     halvings: u32,
@@ -74,12 +76,12 @@ impl StructuredAsk {
         Self { form, budget, complaint: None, limits, halvings: 0, unusable: 0 }
     }
 
-    /// The model can't call tools. False if text was asked for already.
+    /// Asks for text from now on, because the model can't call tools. Returns false if text was already asked for.
     pub fn switch_to_text(&mut self) -> bool {
         std::mem::replace(&mut self.form, AnswerForm::Text) == AnswerForm::ToolCall
     }
 
-    /// Halves the budget. False if it may not get smaller.
+    /// Halves the budget. Returns false if it is already at its minimum.
     pub fn halve_budget(&mut self) -> bool {
         let may_halve = self.halvings < self.limits.halvings && self.budget / 2 >= self.limits.min_budget;
         if may_halve {
@@ -88,8 +90,8 @@ impl StructuredAsk {
         may_halve
     }
 
-    /// The answer can't be used for this reason. `is_cut`: it reached its length limit, so the next budget is half of this one.
-    /// The error is the reason again, and means that the model is not asked any more.
+    /// Records why the answer can't be used. With `is_cut` the answer reached its length limit, so the next budget is
+    /// half of this one. Returns the reason as an error if the model should not be asked again.
     pub fn reject_answer(&mut self, reason: String, is_cut: bool) -> Result<(), String> {
         self.unusable += 1;
         let is_halved = is_cut && self.unusable < self.limits.cut_answers && self.halve_budget();
@@ -100,7 +102,7 @@ impl StructuredAsk {
         Ok(())
     }
 
-    /// The answer was used. The form and the budget stay for the next question.
+    /// Records that the answer was used. The form and the budget stay for the next question.
     pub fn accept_answer(&mut self) {
         (self.complaint, self.unusable) = (None, 0);
     }
@@ -116,7 +118,7 @@ pub fn call_arguments<'a>(answer: &'a [Arc<Item>], tool: &str) -> impl Iterator<
     })
 }
 
-/// The text of an answer, its blocks on lines of their own.
+/// The text of an answer. Each block begins on a new line.
 pub fn answer_text(answer: &[Arc<Item>]) -> String {
     let texts = answer.iter().filter_map(|item| match &**item {
         Item::Text { role: Role::Assistant, text } => Some(text.as_str()),
@@ -125,9 +127,9 @@ pub fn answer_text(answer: &[Arc<Item>]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The entries of the list with this name in all calls of the tool. If there is no call, those of the first JSON object in the
-/// text that has such a list: a model that was asked for a call may write it down instead. The error says what is wrong
-/// with the answer as a whole.
+/// The entries of the list with this name, from all calls of the tool. If there is no call, uses the first JSON
+/// object in the text that has such a list, because a model may write the call down instead of making it. The error
+/// says what is wrong with the answer as a whole.
 pub fn list_entries(answer: &[Arc<Item>], tool: &str, list: &str) -> Result<Vec<Value>, String> {
     let calls: Vec<_> =
         call_arguments(answer, tool).map(|arguments| list_in_arguments(arguments, list)).collect();
@@ -156,7 +158,7 @@ fn list_in_text(text: &str, list: &str) -> Option<Vec<Value>> {
 
 fn list_in_object(mut object: Value, list: &str) -> Option<Vec<Value>> {
     let entries = match object.get_mut(list).map(Value::take)? {
-        // Some models write the list as JSON within a string.
+        // Some models write the list as a string that contains JSON.
         Value::String(text) => serde_json::from_str(&text).ok()?,
         entries => entries,
     };

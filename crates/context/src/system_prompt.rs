@@ -13,10 +13,10 @@ pub struct SystemPromptParts<'a> {
     pub work_dir: Option<&'a str>,
     /// The text of the work folder's `AGENTS.md`.
     pub project_rules: Option<&'a str>,
-    /// One sentence on what the sandbox allows to commands.
+    /// One sentence about what the sandbox allows.
     pub sandbox: &'a str,
-    /// When the session began. The utc_date stays the same for as long as the session lives, or every midnight would cost the
-    /// whole context.
+    /// When the session began. The date in the prompt stays the same for the life of the session; a new date each
+    /// midnight would invalidate the provider's cache.
     pub started_at: At,
 }
 
@@ -59,7 +59,7 @@ pub fn system_prompt(prompt: &SystemPromptParts<'_>) -> String {
 }
 
 /// A section with the project's text in a fence that the text can't close, so that no heading in it looks like one of
-/// ours.
+/// the runtime's.
 fn fenced_section(heading: &str, text: &str) -> String {
     let runs = text.split(|letter| letter != '`').map(str::len);
     let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);

@@ -30,8 +30,8 @@ pub fn task_notification(task: &TaskStarted, end: &TaskEnded) -> String {
     text + CLOSING_TAG
 }
 
-/// Whether a message is a notification. It has the role of a user but holds what a program printed, so code that looks
-/// for the user's words skips it.
+/// Whether a message is a notification. It has the role of a user but contains the output of a program, so code that
+/// looks for the user's words skips it.
 pub fn is_task_notification(text: &str) -> bool {
     text.starts_with(OPENING_TAG) && text.ends_with(CLOSING_TAG)
 }
@@ -78,7 +78,7 @@ fn escape_xml(text: &str) -> String {
     escaped
 }
 
-/// Text of a program in a note: one line, so that it can't begin another note, and escaped.
+/// Text of a program in a note: escaped, and on one line, so that it can't begin another note.
 fn one_line(text: &str) -> String {
     let line: String =
         text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_LINE_CHARS).collect();

@@ -1,5 +1,5 @@
-//! Token estimates. A provider's own count is exact but comes after the request, so a context is planned with an
-//! estimate from bytes. [`TokenCalibration`] corrects it by the counts that came so far.
+//! Token estimates. A provider's own count is exact but known only after the request, so a context is planned with an
+//! estimate from bytes. [`TokenCalibration`] corrects it with the counts so far.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use longhaul_protocol::{Item, ToolSchema};
 
 /// Bytes of text that count as one token, before any correction.
 pub(crate) const BYTES_PER_TOKEN: u64 = 4;
-/// What a message takes besides its text.
+/// Tokens that a message takes in addition to its text.
 pub(crate) const TOKENS_PER_ITEM: u64 = 6;
 const TOKENS_PER_IMAGE: u64 = 1_200;
-/// Counts that are remembered. The newest say most about the next request.
+/// How many counts are kept. The newest are the best prediction for the next request.
 const MAX_SAMPLES: usize = 8;
-/// With fewer counts an estimate is not trusted enough to blame a server.
+/// With fewer counts, the estimate is not reliable enough to conclude that a server truncates prompts.
 const MIN_SAMPLES_TO_JUDGE: usize = 3;
 /// Shorter prompts are not judged, in tokens.
 const MIN_JUDGED_PROMPT: u64 = 2_000;
@@ -64,20 +64,20 @@ fn tokens_of_bytes(length: usize) -> u64 {
     estimate_bytes(length as u64)
 }
 
-/// Corrects the estimates for one model by what its provider counted.
+/// Corrects the estimates for one model with the counts of its provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenCalibration {
-    /// Estimated and counted, the newest last.
+    /// Pairs of estimated and counted tokens, the newest last.
     samples: Vec<(u64, u64)>,
 }
 
 impl TokenCalibration {
-    /// Estimated and counted, the newest last.
+    /// Pairs of estimated and counted tokens, the newest last.
     pub fn samples(&self) -> &[(u64, u64)] {
         &self.samples
     }
 
-    /// Restores a calibration from saved samples. Samples without tokens are left out.
+    /// Restores a calibration from saved samples. Skips samples without tokens.
     pub fn from_samples(mut samples: Vec<(u64, u64)>) -> Self {
         samples.retain(|(estimated, counted)| *estimated > 0 && *counted > 0);
         let surplus = samples.len().saturating_sub(MAX_SAMPLES);
@@ -109,7 +109,7 @@ impl TokenCalibration {
         u64::try_from(largest).unwrap_or(u64::MAX)
     }
 
-    /// The sums of all estimates and of all counts. Neither is 0.
+    /// The sum of all estimates and the sum of all counts. Neither is 0.
     fn totals(&self) -> (u128, u128) {
         let add =
             |sum: (u128, u128), one: &(u64, u64)| (sum.0 + u128::from(one.0), sum.1 + u128::from(one.1));

@@ -7,13 +7,13 @@ use longhaul_protocol::{MEMORY_MARK, NOTE_MARK, SUMMARY_MARK, TODO_MARK};
 
 use crate::token_estimate::BYTES_PER_TOKEN;
 
-/// Every character that ends a line somewhere: in a terminal, in a model's view, or by Unicode.
+/// Every character that ends a line in a terminal, in a model's view or in Unicode.
 pub const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// How the runtime's own messages begin. [`neutralise_marks`] adds a question mark to each of them in other texts.
 const RUNTIME_MARKS: [&str; 4] = [NOTE_MARK, SUMMARY_MARK, TODO_MARK, MEMORY_MARK];
 
-/// The bytes that a text of this many tokens may have, by the uncorrected estimate.
+/// The most bytes of a text with this many tokens, by the uncorrected estimate.
 pub fn max_bytes_for(tokens: u64) -> usize {
     usize::try_from(tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
 }
@@ -28,8 +28,9 @@ pub(crate) fn truncate_start(text: &str, max: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(max))..]
 }
 
-/// Truncates a text in its middle to at most `max` bytes. `marker` says how many bytes are missing and must not grow when
-/// fewer are. If not even the marker fits, the result is the beginning of the text without a marker.
+/// Truncates a text in its middle to at most `max` bytes. `marker` says how many bytes are missing, and must not get
+/// longer when fewer are missing. If even the marker does not fit, returns the beginning of the text without a
+/// marker.
 pub(crate) fn truncate_middle(text: &str, max: usize, marker: impl Fn(usize) -> String) -> Cow<'_, str> {
     if text.len() <= max {
         return text.into();
@@ -41,7 +42,8 @@ pub(crate) fn truncate_middle(text: &str, max: usize, marker: impl Fn(usize) -> 
     format!("{head}{}{tail}", marker(text.len() - head.len() - tail.len())).into()
 }
 
-/// The largest number of a range that passes a test which every smaller number passes too. The start of the range if none does.
+/// The largest number of a range that passes a test which every smaller number also passes. The start of the range if
+/// none does.
 pub(crate) fn largest_passing(range: RangeInclusive<usize>, passes: impl Fn(usize) -> bool) -> usize {
     let (mut passed, mut failed) = (*range.start(), range.end().saturating_add(1));
     while failed.saturating_sub(passed) > 1 {
@@ -55,7 +57,7 @@ pub(crate) fn largest_passing(range: RangeInclusive<usize>, passes: impl Fn(usiz
     passed
 }
 
-/// How many of these lines, from the first, fit into `max` bytes together with the line break after each.
+/// How many of these lines, from the first, fit into `max` bytes, counting the line break after each.
 pub fn count_fitting_lines(lines: &[impl AsRef<str>], max: usize) -> usize {
     let ends = lines.iter().scan(0, |end, line| {
         *end += line.as_ref().len() + 1;
@@ -64,13 +66,13 @@ pub fn count_fitting_lines(lines: &[impl AsRef<str>], max: usize) -> usize {
     ends.take_while(|end| *end <= max).count()
 }
 
-/// A text as one line, whatever line breaks it has.
+/// The text as one line, with all kinds of line breaks replaced.
 pub(crate) fn one_line(text: &str) -> String {
     let lines = text.split(LINE_BREAKS).map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// Text of users, programs or models in which nothing looks like the beginning of a message of the runtime.
+/// Neutralises text of users, programs or models: nothing in it looks like the beginning of a message of the runtime.
 pub fn neutralise_marks(text: &str) -> Cow<'_, str> {
     let mut safe = String::new();
     let mut copied = 0;

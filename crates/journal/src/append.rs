@@ -12,19 +12,19 @@ pub struct Append {
     pub(crate) blobs: Vec<Blob>,
 }
 
-/// Where the writer expects the head of the stream.
+/// The head of the stream that the writer expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// Anywhere: the order between writers doesn't matter.
+    /// Any head: the order between writers does not matter.
     Any,
-    /// Here; otherwise the append is refused with `Conflict`.
+    /// This head. Otherwise the append is refused with `Conflict`.
     Head(Seq),
 }
 
 /// The end of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Head {
-    /// The place of the last record; 0 if there is none.
+    /// The position of the last record; 0 if there is none.
     pub seq: Seq,
     /// The hash of the last record.
     pub hash: Hash,
@@ -62,7 +62,7 @@ impl Blob {
 }
 
 impl Append {
-    /// An append to the end of a stream, wherever its head is.
+    /// An append to the end of a stream, whatever its head is.
     pub fn to(stream: &StreamName) -> Self {
         let stream = stream.clone();
         Self { stream, expected: Expected::Any, lease: None, records: Vec::new(), blobs: Vec::new() }
@@ -73,7 +73,7 @@ impl Append {
         Self { lease: Some(lease.clone()), ..Self::to(&lease.stream) }
     }
 
-    /// Refuses the append unless the head is here.
+    /// Refuses the append unless this is the head.
     #[must_use]
     pub fn expecting(self, head: Seq) -> Self {
         Self { expected: Expected::Head(head), ..self }
@@ -86,12 +86,10 @@ impl Append {
         self
     }
 
-    /// The stream.
     pub fn stream(&self) -> &StreamName {
         &self.stream
     }
 
-    /// The records.
     pub fn records(&self) -> &[NewRecord] {
         &self.records
     }

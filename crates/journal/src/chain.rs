@@ -1,8 +1,8 @@
 //! The hash that ties each record to the one before it.
 //!
 //! A record's hash is blake3 over its fields, each framed by its length: format, stream, seq, at, kind, prev, the
-//! hash of the body, and, if the record has a key, the hash of the key. The body goes in as a hash of its stored
-//! bytes, so it can be erased and the chain still verifies. The chain finds damage; it doesn't prevent forgery.
+//! hash of the body, and the hash of the key if the record has one. Only the hash of the body's stored bytes goes in,
+//! so the body can be erased and the chain still verifies. The chain detects damage. It does not prevent forgery.
 
 use longhaul_protocol::{At, Body, Hash, Record, Seq, StreamName};
 
@@ -67,7 +67,7 @@ impl ChainCheck {
         self.next
     }
 
-    /// Checks one record and moves behind it, also after an error.
+    /// Checks one record and moves to the next one, even after an error.
     pub(crate) fn follow(&mut self, record: &Record) -> Result<(), String> {
         let verdict = if record.seq != self.next {
             Err(format!("seq {} is missing", self.next))

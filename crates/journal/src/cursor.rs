@@ -21,21 +21,21 @@ pub fn records<'a>(journal: &'a dyn Journal, stream: &StreamName, from: Seq) -> 
     }
 }
 
-/// The record at one place; `None` past the end of the stream.
+/// The record at one position. `None` past the end of the stream.
 pub async fn record_at(journal: &dyn Journal, stream: &StreamName, seq: Seq) -> Result<Option<Record>> {
     Ok(journal.read(stream, seq, Page { records: 1, bytes: 0 }).await?.pop())
 }
 
-/// Lists all sessions in the order of their keys, those in the trash too.
+/// Lists all sessions in the order of their keys, including those in the trash.
 pub fn all_sessions(journal: &dyn Journal) -> SessionCursor<'_> {
     SessionCursor { journal, after: None, buffer: Vec::new().into_iter() }
 }
 
-/// A place in a stream that moves forward with every record read. See [`records`].
+/// A position in a stream that moves forward with every record read. See [`records`].
 pub struct RecordCursor<'a> {
     journal: &'a dyn Journal,
     stream: StreamName,
-    /// The place after the last record that was read into the buffer, or after a damaged one.
+    /// The position after the last record in the buffer, or after a damaged one.
     next: Seq,
     through: Seq,
     page: Page,
@@ -55,9 +55,9 @@ impl RecordCursor<'_> {
         Self { page, ..self }
     }
 
-    /// The next record; `None` at the end. A later call finds what was appended meanwhile.
+    /// The next record. `None` at the end. A later call finds records that were appended meanwhile.
     ///
-    /// After [`Error::Damaged`] the cursor stands behind the damaged record, and the caller may go on.
+    /// After [`Error::Damaged`] the cursor is after the damaged record, and the caller may continue.
     pub async fn next(&mut self) -> Result<Option<Record>> {
         if let Some(record) = self.buffer.next() {
             return Ok(Some(record));
@@ -86,7 +86,7 @@ impl RecordCursor<'_> {
         }
     }
 
-    /// The next record that can be read. Damaged ones are passed over: `verify` reports them.
+    /// The next record that can be read. Skips damaged ones: `verify` reports them.
     pub async fn next_undamaged(&mut self) -> Result<Option<Record>> {
         loop {
             match self.next().await {
@@ -96,7 +96,7 @@ impl RecordCursor<'_> {
         }
     }
 
-    /// The place of the next record, behind those that were read or passed over.
+    /// The position of the next record, after those that were read or skipped.
     pub fn next_seq(&self) -> Seq {
         self.next - self.buffer.len() as Seq
     }
@@ -111,7 +111,7 @@ impl RecordCursor<'_> {
     }
 }
 
-/// A place in the list of sessions. See [`all_sessions`].
+/// A position in the list of sessions. See [`all_sessions`].
 pub struct SessionCursor<'a> {
     journal: &'a dyn Journal,
     after: Option<String>,

@@ -8,7 +8,7 @@ use crate::{Head, Holder};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Another writer moved the head. Read what it wrote, then decide again.
+    /// Another writer moved the head. Read its records, then decide again.
     #[error("{stream} has moved on to seq {}: another writer appended", head.seq)]
     Conflict {
         /// The stream.
@@ -16,7 +16,7 @@ pub enum Error {
         /// Where its head is now.
         head: Head,
     },
-    /// Another process has taken the lease over. Stop: this writer's state is out of date.
+    /// Another process has taken over the lease. Stop: this writer's state is out of date.
     #[error("the lease on {stream} was taken over{}", by(holder.as_deref()))]
     Fenced {
         /// The stream.
@@ -37,7 +37,7 @@ pub enum Error {
     Duplicate {
         /// The stream.
         stream: StreamName,
-        /// The place of the first one.
+        /// The position of the first one.
         seq: Seq,
     },
     /// A body refers to a blob that is neither in the append nor in the journal.
@@ -73,9 +73,9 @@ pub enum Error {
     NoSuchRecord {
         /// The stream.
         stream: StreamName,
-        /// The place that the caller asked for.
+        /// The position that the caller asked for.
         seq: Seq,
-        /// The last place of the stream.
+        /// The last position of the stream.
         head: Seq,
     },
     /// There is no such blob.
@@ -84,7 +84,7 @@ pub enum Error {
         /// The blob.
         hash: Hash,
     },
-    /// A record is not as it was committed. Others stay readable.
+    /// A record is not as it was committed. Other records stay readable.
     #[error("{stream} seq {seq} is damaged: {reason}; `longhaul verify` shows the extent")]
     Damaged {
         /// The stream.

@@ -1,8 +1,8 @@
 //! The file of an exported session: its lines, and a reader that verifies them.
 //!
-//! The first line is a header. Then comes every record of the session's streams with its hash, every blob before the first
-//! record that refers to it, and at the end the hash of all bytes before. The body of a record has the same bytes as in
-//! the journal, so the file alone is enough to verify the chain.
+//! The first line is a header. Then follow all records of the session's streams with their hashes. Each blob precedes
+//! the first record that refers to it. The last line is the hash of all bytes before it. The body of a record has the
+//! same bytes as in the journal, so the file alone is enough to verify the chain.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -25,7 +25,7 @@ use crate::{Blob, Error, Head, Result};
 pub(crate) const FORMAT: u32 = 1;
 /// The longest line that an export writes. A longer one is refused before it is read into memory.
 const MAX_LINE_BYTES: u64 = 64 << 20;
-/// Bytes of blobs that may stand before the record that refers to them.
+/// The most bytes of blobs that may precede the record that refers to them.
 const MAX_PENDING_BLOB_BYTES: usize = 256 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub(crate) struct VerifiedExport {
     pub(crate) blobs: u64,
     /// The hash of all bytes of the file.
     pub(crate) file_hash: Hash,
-    /// What the newest import on record in the file says.
+    /// The newest import that is recorded in the file.
     pub(crate) earlier: ImportMark,
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn verify_file(file: &Path) -> Result<VerifiedExport> {
     Ok(VerifiedExport { header, records, blobs, file_hash, earlier: earlier.newest })
 }
 
-/// Checks that a session begins with its creation, or with a stub where that was erased or lost.
+/// Checks that a session begins with its creation, or with a stub if that was erased or lost.
 fn check_beginning(record: &Record) -> std::result::Result<(), String> {
     const CREATED: &str = "session_created";
     let is_stub = matches!(record.body, Body::Gone(_)) && record.kind == "lost";
@@ -146,7 +146,7 @@ fn check_beginning(record: &Record) -> std::result::Result<(), String> {
     Err(format!("the session begins with {:?}, not with {CREATED:?}", record.kind))
 }
 
-/// Checks that a record can be decoded. A session with one that can't be could not be opened.
+/// Checks that a record can be decoded. Otherwise the session could not be opened.
 fn check_decodes(record: &Record) -> std::result::Result<(), DecodeError> {
     let decoded = match record.stream.as_str().split_once('/') {
         Some(("inbox", _)) => InboxRecord::decode(record).map(drop),

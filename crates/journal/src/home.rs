@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::{Error, Result};
 
-/// How long to wait for the exclusive lock: processes that only clean up hold it for a moment.
+/// How long to wait for the exclusive lock. Processes that only clean up hold the lock for a moment.
 const EXCLUSIVE_LOCK_WAIT: Duration = Duration::from_millis(200);
 
 /// The folder with the journal and all other files of a user.
@@ -98,8 +98,8 @@ impl Home {
         }
     }
 
-    /// Takes the shared lock; waits while another process has it exclusively, which is never for long. `None` for a
-    /// read-only home, which has nothing to lock.
+    /// Takes the shared lock. Waits while another process holds it exclusively, which is never for long. `None` for a
+    /// read-only home, which needs no lock.
     pub(crate) fn lock_shared(&self) -> Result<Option<HomeLock>> {
         match self.lock_file() {
             Ok((path, file)) => {
@@ -174,7 +174,7 @@ impl Home {
     }
 }
 
-/// Makes a folder private, if it is empty or a home already. A folder with other content keeps the mode that the user
+/// Makes a folder private, if it is empty or already a home. A folder with other content keeps the mode that the user
 /// gave it.
 fn make_private(folder: &Path, mode: u32) -> io::Result<()> {
     let is_home = folder.join("journal.db").exists();
@@ -198,8 +198,8 @@ pub(crate) fn create_new(path: &Path) -> Result<File> {
     })
 }
 
-/// A private file that atomically replaces another when it is finished: readers see the old bytes or the new ones, also
-/// after a crash. Dropped before that, it leaves nothing.
+/// A private file that atomically replaces another when it is finished. Readers see either the old bytes or the new
+/// ones, even after a crash. If it is dropped before that, nothing is left of it.
 #[derive(Debug)]
 pub struct ReplacingFile {
     path: PathBuf,
@@ -243,14 +243,15 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<()> {
     file.finish()
 }
 
-/// Creates a file atomically; an existing one stays as it is.
+/// Creates a file atomically. An existing one stays unchanged.
 pub(crate) fn create_once(path: &Path, bytes: &[u8]) -> Result<()> {
     let partial = PartialFile::next_to(path);
     create_new(partial.path())?.write_all(bytes).map_err(|error| io_error(path, &error))?;
     publish_once(partial.path(), path)
 }
 
-/// Gives a finished file its name, unless it is taken: of two processes that do this, one wins and both use its file.
+/// Gives a finished file its name, unless a file with that name exists. If two processes do this, one wins and both
+/// use its file.
 pub(crate) fn publish_once(finished: &Path, path: &Path) -> Result<()> {
     match publish(finished, path) {
         Err(Error::Exists { .. }) => Ok(()),
@@ -258,8 +259,8 @@ pub(crate) fn publish_once(finished: &Path, path: &Path) -> Result<()> {
     }
 }
 
-/// Makes a finished file durable and gives it its name; an error if that exists. It links the file, because a rename would
-/// replace an existing one.
+/// Makes a finished file durable and gives it its name. Fails if the name exists. It links the file, because a rename
+/// would replace an existing one.
 pub(crate) fn publish(finished: &Path, path: &Path) -> Result<()> {
     let link = || {
         File::open(finished)?.sync_all()?;
@@ -272,21 +273,21 @@ pub(crate) fn publish(finished: &Path, path: &Path) -> Result<()> {
     })
 }
 
-/// The path with something appended to its name, such as `-wal`.
+/// The path with a suffix added to its name, such as `-wal`.
 pub(crate) fn with_suffix(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)
 }
 
-/// The unique path beside a file or folder at which its new content is prepared. Dropping this removes what is there.
+/// A unique path beside a file or folder, where its new content is prepared. Dropping this removes the content.
 #[derive(Debug)]
 pub(crate) struct PartialFile(PathBuf);
 
 impl PartialFile {
     pub(crate) fn next_to(path: &Path) -> Self {
-        // The system reuses pids, in a container at every start, and a killed process may have left its files. So the
-        // numbers of each process begin with the current time.
+        // The system reuses pids (in a container at every start), and a killed process may have left its files. So
+        // the numbers of each process begin with the current time.
         static NEXT: LazyLock<AtomicU64> = LazyLock::new(|| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             AtomicU64::new(u64::try_from(now.as_nanos()).unwrap_or_default())

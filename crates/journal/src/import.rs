@@ -1,7 +1,8 @@
 //! Imports a session from an exported file, under the session's lease.
 //!
-//! Records come first, in parts and without a name; then the record `imported`; then the name. So a session that can be
-//! found by a key is complete and marked. The next import of the same file removes what a crash left.
+//! The records come first, in parts and without a name. Then come the record `imported` and the name. So a session
+//! that can be found by a key is complete and marked. The next import of the same file removes the remains of a
+//! crash.
 
 use std::path::Path;
 
@@ -26,8 +27,8 @@ pub async fn import_session(journal: &dyn Journal, file: &Path, options: &Import
         return Err(refused);
     }
     if let Err(error) = import_records(journal, &lease, file, &verified, key, options).await {
-        // A process that has taken the lease over may use the records. If removing them fails, the next import removes
-        // them, and the caller gets the first error.
+        // A process that has taken over the lease may use the records. If removing them fails, the next import
+        // removes them, and the caller gets the first error.
         let is_ours = !matches!(error, Error::Fenced { .. });
         if is_ours && matches!(existing_key(journal, header.id).await, Ok(None)) {
             let _ = remove_leftovers(journal, &lease, header).await;
@@ -39,7 +40,7 @@ pub async fn import_session(journal: &dyn Journal, file: &Path, options: &Import
     Ok(Imported { key: key.to_owned(), id: header.id, records: verified.records, blobs: verified.blobs })
 }
 
-/// The key for the session: the caller's, or else the file's.
+/// The key for the session: the caller's, otherwise the one in the file.
 fn choose_key(file: &Path, header: &Header, options: &ImportOptions) -> Result<String> {
     if let Some(key) = &options.key {
         names::check_key(key)?;
@@ -60,14 +61,14 @@ fn choose_key(file: &Path, header: &Header, options: &ImportOptions) -> Result<S
     }
 }
 
-/// Refuses a session that is in this journal already.
+/// Refuses a session that is already in this journal.
 async fn refuse_existing(journal: &dyn Journal, file: &Path, header: &Header) -> Result<()> {
     let Some(known) = existing_key(journal, header.id).await? else { return Ok(()) };
     let reason = format!("its session {} is here already, as {known:?}", header.id);
     Err(Error::BadFile { path: file.to_owned(), reason })
 }
 
-/// Acquires the lease on a session, and removes what an interrupted import has left: records without a name. Another
+/// Acquires the lease on a session, and removes records without a name, which an interrupted import has left. Another
 /// import under way holds the lease.
 async fn acquire_empty_session(journal: &dyn Journal, header: &Header) -> Result<Lease> {
     let session = StreamName::session(header.id);
@@ -81,7 +82,7 @@ async fn acquire_empty_session(journal: &dyn Journal, header: &Header) -> Result
 }
 
 async fn is_empty(journal: &dyn Journal, header: &Header) -> Result<bool> {
-    // The session's own stream may not be in the file: an interrupted import may have put the mark there.
+    // The session's own stream may be missing in the file, but an interrupted import may have put the mark there.
     for stream in header.streams.keys().chain([&StreamName::session(header.id)]) {
         if journal.head(stream).await? != Head::EMPTY {
             return Ok(false);
@@ -90,7 +91,8 @@ async fn is_empty(journal: &dyn Journal, header: &Header) -> Result<bool> {
     Ok(true)
 }
 
-/// Removes the streams of a session without a name. The session's own comes last, and the lease ends with it.
+/// Removes the streams of a session without a name. The session's own stream comes last, because the lease ends with
+/// it.
 async fn remove_leftovers(journal: &dyn Journal, lease: &Lease, header: &Header) -> Result<()> {
     for stream in header.streams.keys().filter(|stream| **stream != lease.stream) {
         journal.remove(stream, None).await?;
@@ -124,7 +126,7 @@ async fn import_records(
             }
             ExportLine::Record(record) => {
                 records.push(record);
-                // Only after a record: a blob must come with the record that refers to it.
+                // Only after a record, because a blob must come with the record that refers to it.
                 if bytes > Page::default().bytes {
                     journal.adopt(lease, std::mem::take(&mut records), std::mem::take(&mut blobs)).await?;
                     bytes = 0;

@@ -1,7 +1,8 @@
 //! The record `imported`, which marks a session as imported.
 //!
-//! It follows the records of the file and is durable before the session has a name, so every imported session that can be
-//! found by a key is marked. Its key is `imported/<n>`, so one look-up tells whether a session was ever imported.
+//! It follows the records of the file and is durable before the session has a name. So every imported session that
+//! can be found by a key is marked. Its key is `imported/<n>`, so one look-up tells whether a session was ever
+//! imported.
 
 use std::collections::HashSet;
 
@@ -18,7 +19,7 @@ pub struct ImportOptions {
     pub at: At,
     /// The key to give it; `None` for its own.
     pub key: Option<String>,
-    /// The folder that it works in from here on.
+    /// The folder in which it works from now on.
     pub work_dir: Option<String>,
     /// Who wrote the user's inputs in it.
     pub author: Author,
@@ -31,7 +32,7 @@ impl ImportOptions {
     }
 }
 
-/// Who wrote the inputs that a file gives as the user's.
+/// Who wrote the inputs that a file attributes to the user.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Author {
     /// Another person. Their words are data, never the importer's instructions.
@@ -44,13 +45,13 @@ pub enum Author {
 /// What the newest import of a session says about its records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportMark {
-    /// The place of the record `imported`; 0 if the session was never imported.
+    /// The position of the record `imported`; 0 if the session was never imported.
     pub seq: Seq,
     /// The key that the session was given.
     pub key: String,
     /// The folder that it works in.
     pub work_dir: Option<String>,
-    /// The last record that a stranger's session brought.
+    /// The last record that came from a stranger's session.
     pub foreign_through: Seq,
     /// The last extract that was not made in this home.
     pub foreign_extracts_through: Seq,
@@ -81,7 +82,7 @@ fn import_key(number: u64) -> String {
     format!("{IMPORTED}/{number}")
 }
 
-/// The hash of the key of a session's first import. A fork gives it to its copy of the mark.
+/// The hash of the key of a session's first import. A fork uses it for its copy of the mark.
 pub fn first_import_key() -> Hash {
     Hash::of(import_key(1))
 }
@@ -101,7 +102,7 @@ pub async fn newest_import(journal: &dyn Journal, session: SessionId) -> Result<
     Ok(newest)
 }
 
-/// What the newest import of a session says; the default if it was never imported. Where the record is damaged,
+/// What the newest import of a session says. The default if it was never imported. If the record is damaged,
 /// everything before it counts as a stranger's.
 pub async fn import_mark(journal: &dyn Journal, session: SessionId) -> Result<ImportMark> {
     match newest_import(journal, session).await {
@@ -111,17 +112,15 @@ pub async fn import_mark(journal: &dyn Journal, session: SessionId) -> Result<Im
     }
 }
 
-/// The key and the folder that a session began with in this home.
+/// The key and the folder that a session first had in this home.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionPlace {
-    /// The key.
     pub key: String,
-    /// The folder.
     pub work_dir: Option<String>,
 }
 
-/// Where a session began in this home, by its newest import or else its first record; `None` if there is no such record
-/// or it can't be decoded.
+/// The first key and folder of a session in this home, from its newest import, otherwise from its first record.
+/// `None` if there is no such record or it can't be decoded.
 pub async fn session_place(journal: &dyn Journal, session: SessionId) -> Result<Option<SessionPlace>> {
     let mark = import_mark(journal, session).await?;
     if mark.seq > 0 {
@@ -162,7 +161,7 @@ impl EarlierImports {
         Self { newest: ImportMark::default(), count: 0, keys }
     }
 
-    /// Sees the session's next record; an error if a file may not have it.
+    /// Checks the session's next record. Fails if a file may not contain it.
     pub(crate) fn push(&mut self, record: &Record) -> std::result::Result<(), &'static str> {
         if record.kind != IMPORTED {
             let has_import_key = record.key.is_some_and(|key| self.keys.contains(&key));
@@ -187,7 +186,7 @@ pub(crate) async fn mark_imported(
     }
     let mut facts: Vec<NewRecord> = Vec::new();
     if file.session_head == 0 {
-        // The file has only an inbox. Every session begins with its creation.
+        // The file has only an inbox, but every session has to begin with its creation.
         facts.push(
             SessionRecord::SessionCreated(SessionCreated {
                 id: file.id,

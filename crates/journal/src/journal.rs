@@ -9,29 +9,30 @@ use crate::{
     VerifyReport, WordFrequencies,
 };
 
-/// A journal. An engine keeps the promises on this crate's first page; one suite of tests checks them for any engine.
-/// No method takes a time: the engine has a clock.
+/// A journal. An engine keeps the promises on this crate's first page, and one test suite checks them for any engine.
+/// No method takes a time, because the engine has a clock.
 ///
-/// A future that is dropped early may or may not have had its effect, as with a crash.
+/// A future that is dropped early may or may not have had its effect, as after a crash.
 #[async_trait]
 pub trait Journal: Send + Sync {
     /// Appends records to a stream. They are durable when this returns them as committed.
     async fn append(&self, append: Append) -> Result<Vec<Record>>;
 
-    /// Reads a page of records from a place on; empty at the end. Each is checked against its hash. A damaged record
-    /// ends the page, and is the error if it would be the page's first. [`records`](crate::records) reads page by page.
+    /// Reads a page of records from a position on. Empty at the end of the stream. Each record is checked against its
+    /// hash. A damaged record ends the page. If it would be the first of the page, it is an error.
+    /// [`records`](crate::records) reads page by page.
     async fn read(&self, stream: &StreamName, from: Seq, page: Page) -> Result<Vec<Record>>;
 
     /// The head of a stream; [`Head::EMPTY`] if there is no such stream.
     async fn head(&self, stream: &StreamName) -> Result<Head>;
 
-    /// The place of the newest record of kind `epoch_started`: loading a session begins there.
+    /// The position of the newest record of kind `epoch_started`, where loading a session begins.
     async fn newest_epoch(&self, stream: &StreamName) -> Result<Option<Seq>>;
 
     /// The size of a stream.
     async fn size(&self, stream: &StreamName) -> Result<StreamSize>;
 
-    /// The place of the record that was appended with this key.
+    /// The position of the record that was appended with this key.
     async fn find(&self, stream: &StreamName, key: &str) -> Result<Option<Seq>>;
 
     /// All streams, by name.
@@ -49,73 +50,73 @@ pub trait Journal: Send + Sync {
     /// Acquires the lease on a stream, if it was never taken, is released or expired, or its holder is gone.
     async fn acquire_lease(&self, stream: &StreamName) -> Result<Lease>;
 
-    /// Renews a lease: it expires later. An append does this by itself.
+    /// Renews a lease, so that it expires later. An append also does this.
     async fn renew_lease(&self, lease: &Lease) -> Result<()>;
 
-    /// Releases a lease. One that was taken over is left alone.
+    /// Releases a lease. Does nothing if another process has taken it over.
     async fn release_lease(&self, lease: &Lease) -> Result<()>;
 
     /// The holder of the lease on a stream.
     async fn holder(&self, stream: &StreamName) -> Result<Option<Holder>>;
 
-    /// Wakes the process that holds the lease on a stream, or if it is free, the holder of [`StreamName::host`]. It is no
-    /// error if there is no such process or it can't be reached: a wake is a hint, the records are the fact.
+    /// Wakes the process that holds the lease on a stream. If the lease is free, wakes the holder of
+    /// [`StreamName::host`]. It is no error if there is no such process or it can't be reached: a wake is a hint, the
+    /// records are the fact.
     async fn wake_holder(&self, stream: &StreamName) -> Result<()>;
 
     /// The wakes that reach this process from now on.
     async fn wake_signals(&self) -> Result<WakeSignals>;
 
-    /// Subscribes to the lines that the holder of a stream sends; `None` if it can't be reached. A holder that doesn't
-    /// serve the stream disconnects; one of an older version sends nothing.
+    /// Subscribes to the lines that the holder of a stream sends. `None` if it can't be reached. A holder that does
+    /// not serve the stream disconnects. A holder of an older version sends nothing.
     async fn subscribe(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Subscription>>;
 
-    /// The subscribers of this process from now on. They go to the caller that asked last.
+    /// The subscribers of this process from now on. Only the last caller of this method gets them.
     async fn subscribers(&self) -> Result<Subscribers>;
 
     /// The bytes of a blob, checked against their hash.
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>>;
 
-    /// Erases the bodies of these records for good, all or none, with their search entries and the blobs that only they
-    /// refer to. A stub says when and why; the chain still verifies.
+    /// Erases the bodies of these records for good, all or none, with their search entries and the blobs that only
+    /// they refer to. A stub says when and why. The chain still verifies.
     async fn erase(&self, places: &[(StreamName, Seq)], reason: &str) -> Result<()>;
 
     /// Removes a stream with all its records. Refused while another process holds its lease.
     async fn remove(&self, stream: &StreamName, lease: Option<&Lease>) -> Result<()>;
 
-    /// Removes blobs that no record refers to, and returns how many there were. There are none unless something went
-    /// wrong.
+    /// Removes blobs that no record refers to, and returns how many there were. Normally there are none.
     async fn drop_unused_blobs(&self) -> Result<u64>;
 
-    /// Moves everything committed to the main file and writes the known heads. Appends are durable without this; it is for
-    /// a caller that wants a confirmation.
+    /// Moves all commits from the log to the main file and writes the known heads. Appends are durable without this.
+    /// It is for a caller that wants a confirmation.
     async fn sync(&self) -> Result<()>;
 
-    /// Adds records as they are, with their places, times and hashes, if they continue their streams, under the lease on
-    /// the session that they belong to. Imports and forks use this.
+    /// Adds records with their positions, times and hashes unchanged, if they continue their streams, under the lease
+    /// on their session. Imports and forks use this.
     async fn adopt(&self, lease: &Lease, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()>;
 
-    /// Finds records by words. The index is brought up to date with the streams of the search first.
+    /// Finds records by words. Updates the index for the searched streams first.
     async fn search(&self, search: &SearchQuery) -> Result<Vec<SearchHit>>;
 
-    /// Counts the records with each of these words, in any of its forms. The index is not brought up to date first.
+    /// Counts the records that contain each of these words, in any of its forms. Does not update the index first.
     async fn frequencies(&self, words: &[String]) -> Result<WordFrequencies>;
 
     /// Reads everything and reports what is not as it was committed.
     async fn verify(&self) -> Result<VerifyReport>;
 
-    /// Writes a consistent copy to a new file, while processes go on appending.
+    /// Writes a consistent copy to a new file, while other processes append.
     async fn backup(&self, file: &Path) -> Result<VerifyReport>;
 
-    /// Finishes what is under way and closes the journal. Later calls get `Closed`.
+    /// Finishes the work under way and closes the journal. Later calls get `Closed`.
     async fn close(&self);
 }
 
-/// The limits of one read. It returns at least one record, however large.
+/// The limits of one read. A read returns at least one record, however large it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
-    /// The maximum of records.
+    /// The most records.
     pub records: usize,
-    /// The page ends with the record that brings the bodies to this many bytes.
+    /// The page ends with the record that makes the bodies reach this many bytes.
     pub bytes: usize,
 }
 
@@ -134,16 +135,16 @@ pub struct StreamSize {
     pub bytes: u64,
 }
 
-/// A session in a listing, with what is needed to load it.
+/// A session in a listing, with the data that is needed to load it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct SessionEntry {
-    /// The key by which people find it; it can change.
+    /// The key by which people find it. It can change.
     pub key: String,
-    /// The id, which never changes.
+    /// The id. It never changes.
     pub id: SessionId,
     /// Whether it is in the trash.
     pub trashed: bool,
-    /// Whether retention leaves it alone.
+    /// Whether retention never removes it.
     pub pinned: bool,
     /// The head of its stream.
     pub head: Head,

@@ -1,8 +1,9 @@
 //! Leases: the right to append to a stream.
 //!
-//! Every append carries the token of its lease (a fencing token). Expiry only *permits* a takeover; a takeover raises the
-//! token, and an append with an old token gets `Fenced`, however late it comes. A lease names the process that holds it, so
-//! that the lease of a process that died on the same boot can be taken over at once, without waiting for expiry.
+//! Every append carries the token of its lease (a fencing token). Expiry only *permits* a takeover. A takeover raises
+//! the token, and an append with an old token gets `Fenced`, however late it comes. A lease names the process that
+//! holds it. If that process died on the same boot, another can take over the lease at once, without waiting for
+//! expiry.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -45,7 +46,7 @@ impl fmt::Display for Holder {
 impl Holder {
     /// This process.
     pub fn this_process() -> Self {
-        // It never changes while the process lives, and every wake needs it.
+        // It never changes during the life of the process, and every wake needs it.
         static THIS: LazyLock<Holder> = LazyLock::new(Holder::look_up);
         THIS.clone()
     }
@@ -74,8 +75,8 @@ impl Holder {
         self.is_gone_for(&Self::this_process())
     }
 
-    /// Whether the process is certainly gone, as seen by `observer`. Where that can't be known, only expiry permits a
-    /// takeover.
+    /// Whether the process is certainly gone, as seen by `observer`. If that can't be determined, only expiry permits
+    /// a takeover.
     pub(crate) fn is_gone_for(&self, observer: &Self) -> bool {
         if self.boot.is_empty() || self.host != observer.host {
             return false;

@@ -1,12 +1,12 @@
 //! The journal: append-only, hash-chained streams of records, shared by many processes.
 //!
-//! Everything that Longhaul knows is a record in one of these streams. State is what folding them gives; it is
+//! Everything that Longhaul knows is a record in one of these streams. Folding the records gives the state, which is
 //! never stored beside them.
 //!
 //! # What this crate promises
 //!
-//! - **An append that returned is durable**: it survives `kill -9` and power loss. One that did not return is there
-//!   completely or not at all.
+//! - **An append that returned is durable**: it survives `kill -9` and power loss. One that did not return is either
+//!   complete or absent.
 //! - **One writer wins.** The other gets [`Error::Conflict`] with the true head; one whose lease was taken over gets
 //!   [`Error::Fenced`], however late it comes.
 //! - **Damage is detected.** Every record is checked against its hash when it is read. Undamaged records stay readable.

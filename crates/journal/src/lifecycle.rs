@@ -1,10 +1,10 @@
 //! The lifecycle of a session: rename, pin, trash, restore, delete. S3.
 //!
-//! Each is one record in the stream `names`, appended with the expected head, and idempotent. Trashing and deleting need the
-//! session's lease, so that no worker runs it; renaming and pinning don't.
+//! Each operation is one record in the stream `names`. It is appended with the expected head, and is idempotent.
+//! Trashing and deleting need the session's lease, so that no worker runs the session. Renaming and pinning do not.
 //!
-//! Only a deletion touches more than one stream. It is recorded first, then the streams are removed: a process that comes
-//! in between finds no session, rather than half of one.
+//! Only a deletion affects more than one stream. It is recorded first, then the streams are removed. So a process
+//! that looks in between finds no session, instead of half of one.
 //!
 //! | a crash | is on disk | the next process |
 //! | --- | --- | --- |
@@ -12,7 +12,7 @@
 //! | after it, before the streams are removed | streams without a key | removes them: [`finish_deletions`] runs before each deletion and with each pruning |
 //! | when some streams are removed | the other streams | does the same |
 //!
-//! Never can a session without its inbox, or an inbox without its session, be found by a key.
+//! A session without its inbox, or an inbox without its session, can never be found by a key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ pub struct SessionTimes {
     pub trashed: Option<At>,
 }
 
-/// Gives a session another key. A key that another session has is an error.
+/// Gives a session another key. Fails if another session has that key.
 pub async fn rename_session(journal: &dyn Journal, key: &str, to: &str) -> Result<SessionEntry> {
     check_key(to)?;
     loop {
@@ -147,8 +147,8 @@ pub async fn delete_session(journal: &dyn Journal, key: &str) -> Result<DeletedS
     Ok(DeletedSession { key: entry.key, id: entry.id, records: entry.head.seq })
 }
 
-/// Finishes deletions that a crash interrupted: removes the streams of deleted sessions, and returns these sessions. One
-/// whose lease is held is left for the next time: an import may be bringing it back.
+/// Finishes deletions that a crash interrupted: removes the streams of deleted sessions, and returns these sessions.
+/// Skips a session whose lease is held, because an import may be bringing it back.
 pub async fn finish_deletions(journal: &dyn Journal) -> Result<Vec<SessionId>> {
     let streams = journal.streams().await?;
     let left: BTreeSet<SessionId> = streams.iter().filter_map(StreamName::session_id).collect();

@@ -9,8 +9,8 @@ use longhaul_protocol::{
 
 use crate::{Append, Error, Journal, Result, SessionEntry};
 
-/// What a record of the stream `names` changes in an index of keys. An engine keeps such an index, which can be rebuilt
-/// from the stream, so that finding one session doesn't cost reading all names.
+/// What a record of the stream `names` changes in an index of keys. An engine keeps such an index, so that it can
+/// find a session without reading all names. The index can be rebuilt from the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NameChange {
     /// Gives the key to the session, unless it is taken.
@@ -68,7 +68,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Applies one change. A key that is taken stays with its session.
+    /// Applies one change. If the key is taken, its session keeps it.
     pub(crate) fn apply(&mut self, change: NameChange) {
         match change {
             NameChange::Bind { key, id } => {
@@ -103,14 +103,14 @@ impl Names {
     }
 }
 
-/// The session with this key; an error if there is none.
+/// The session with this key. Fails if there is none.
 pub async fn resolve(journal: &dyn Journal, key: &str) -> Result<SessionEntry> {
     journal.session(key).await?.ok_or_else(|| Error::NoSuchSession { key: key.to_owned() })
 }
 
 const MAX_KEY_BYTES: usize = 512;
 
-/// The session with this key; a new one if there is none.
+/// The session with this key. Creates one if there is none.
 pub async fn name_session(journal: &dyn Journal, key: &str) -> Result<SessionId> {
     check_key(key)?;
     bind_key(journal, key, SessionId::generate()).await
@@ -131,8 +131,8 @@ pub(crate) fn check_key(key: &str) -> Result<()> {
     Ok(())
 }
 
-/// Gives a key to a session, unless it is taken; returns the session that has it. Two processes that first use a key at
-/// the same time agree on one session, because the name is appended with the expected head.
+/// Gives a key to a session unless it is taken, and returns the session that has it. If two processes use a new key
+/// at the same time, they agree on one session, because the name is appended with the expected head.
 pub(crate) async fn bind_key(journal: &dyn Journal, key: &str, id: SessionId) -> Result<SessionId> {
     let names = StreamName::names();
     loop {

@@ -1,5 +1,5 @@
-//! Full-text search, as far as it is the same for every engine: the query and its hits, the searchable text of a record,
-//! and how text is split into words.
+//! The part of full-text search that all engines share: the query and its hits, the searchable text of a record, and
+//! how text is split into words.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub struct SearchQuery {
     pub matching: MatchMode,
     /// The streams to search; empty for all.
     pub streams: Vec<StreamName>,
-    /// The maximum of hits.
+    /// The most hits.
     pub limit: usize,
 }
 
@@ -36,8 +36,8 @@ pub enum MatchMode {
     All,
     /// At least one. More words, and rarer ones, rank higher.
     Any,
-    /// At least one in any of its forms, in the record or, with less weight, in the utterances around it. More words rank
-    /// higher. Only the beginning of a very long text counts.
+    /// At least one word in any of its forms, in the record itself or, with less weight, in the utterances around it.
+    /// Records with more of the words rank higher. Only the beginning of a very long text counts.
     Around,
 }
 
@@ -48,13 +48,13 @@ pub struct SearchHit {
     pub stream: StreamName,
     /// The place.
     pub seq: Seq,
-    /// The part of the text with the most of the words.
+    /// The part of the text that contains the most of the words.
     pub excerpt: String,
     /// The rank: higher is better. Only comparable within one search.
     pub score: f64,
 }
 
-/// How many records have each of some words.
+/// How many records contain each of some words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WordFrequencies {
     /// Records with each of the words.
@@ -79,8 +79,8 @@ impl WordFrequencies {
 pub(crate) struct SearchableText {
     pub(crate) text: String,
     pub(crate) blobs: Vec<BlobRef>,
-    /// Whether it is an utterance: something that a person or a model said to the other. Only utterances count for the
-    /// topic of their neighbours; the output of a tool can be about anything.
+    /// Whether it is an utterance: a message between a person and a model. Only utterances count for the topic of
+    /// their neighbours, because the output of a tool can be about anything.
     pub(crate) is_speech: bool,
 }
 
@@ -112,7 +112,7 @@ impl SearchableText {
         (!text.is_empty() || !blobs.is_empty()).then_some(Self { text, blobs, is_speech })
     }
 
-    /// The stems that describe its own topic.
+    /// The stems that describe the record's own topic.
     pub(crate) fn gist(&self) -> String {
         stems_of_beginning(&self.text, MAX_GIST_CHARS)
     }
@@ -141,7 +141,7 @@ fn session_text(record: SessionRecord) -> Option<(String, Option<BlobRef>)> {
         SessionRecord::InputTaken(input) => (input.text, None),
         SessionRecord::Block(block) => match block.item {
             Item::Text { text, .. } | Item::Reasoning { text, .. } | Item::Note { text } => (text, None),
-            // A search must not find its own past calls before the records that these show.
+            // A search must not rank its own earlier calls before the records that they show.
             Item::ToolCall { name, .. } if is_recall_tool(&name) => return None,
             Item::ToolCall { name, arguments, .. } => (format!("{name} {arguments}"), None),
             Item::ToolResult { content, .. } => (content, None),
@@ -184,8 +184,8 @@ fn lines(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// Puts spaces around the characters of scripts without spaces, so that each counts as a word. A search for several in a
-/// row is then a phrase search, which finds words of any length.
+/// Puts spaces around the characters of scripts without spaces, so that each counts as a word. Then a search for
+/// several characters in a row is a phrase search, which finds words of any length.
 pub(crate) fn space_out(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len());
     for character in text.chars() {
@@ -198,25 +198,25 @@ pub(crate) fn space_out(text: &str) -> String {
     spaced
 }
 
-/// The terms of a search, each a phrase of what [`space_out`] makes of a word.
+/// The terms of a search. Each is a word as a phrase, in the form of [`space_out`].
 pub(crate) fn terms(words: &str) -> impl Iterator<Item = String> {
     let searchable = |term: &&str| term.chars().any(char::is_alphanumeric);
     let between = |character: char| character.is_whitespace() || character.is_control();
     words.split(between).filter(searchable).map(space_out)
 }
 
-/// The part of a text with the most of the words, in one line.
+/// The part of a text that contains the most of the words, on one line.
 pub(crate) fn excerpt(text: &str, words: &str) -> String {
     const AROUND: usize = 60;
     let lower = text.to_lowercase();
     let found = densest(&lower, words, 2 * AROUND).unwrap_or(0);
-    // Lower case can have another length, so count characters, not bytes; the place is only approximate.
+    // Lower case can have another length, so count characters, not bytes. The position is approximate.
     let place = lower[..found].chars().count();
     let part: String = text.chars().skip(place.saturating_sub(AROUND)).take(3 * AROUND).collect();
     part.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a text contains one of the words, be it inside another word.
+/// Whether a text contains one of the words, even inside another word.
 pub(crate) fn contains_any_word(text: &str, words: &str) -> bool {
     let lower = text.to_lowercase();
     trimmed_words(words).iter().any(|word| lower.contains(word))
@@ -228,9 +228,9 @@ fn trimmed_words(words: &str) -> BTreeSet<String> {
     words.split_whitespace().map(trim).filter(|word| !word.is_empty()).collect()
 }
 
-/// The byte offset where the most different words stand within `within` bytes; the first such place.
+/// The byte offset of the first place where the most different words occur within `within` bytes.
 fn densest(lower: &str, words: &str, within: usize) -> Option<usize> {
-    /// Places of one word to consider.
+    /// The most occurrences of one word to consider.
     const MAX_PLACES: usize = 1_000;
     let words = trimmed_words(words);
     let places =

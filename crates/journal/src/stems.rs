@@ -1,4 +1,4 @@
-//! Stemming: words without their endings, so that `deployed` and `deployments` are the same. The search index and its
+//! Stemming: removes the endings of words, so that `deployed` and `deployments` are equal. The search index and its
 //! callers use the same function.
 
 use longhaul_protocol::{WordRun, word_runs};
@@ -8,7 +8,7 @@ const MIN_STEM: usize = 3;
 /// The shortest stem after a derivational suffix was removed.
 const MIN_DERIVED_STEM: usize = 4;
 
-/// Derivational suffixes. They leave stems such as `migrat` of `migration`.
+/// Derivational suffixes. Removing them leaves stems such as `migrat` of `migration`.
 const SUFFIXES: [&str; 6] = ["ment", "ness", "ence", "ance", "ion", "ly"];
 
 /// The stems of a text's words in their order: in lower case, without accents and endings. In a script without spaces,
@@ -58,7 +58,7 @@ fn stem(word: String) -> String {
         return word;
     }
     if !word.is_ascii() {
-        // The endings of other languages are unknown; most have two letters.
+        // The endings of other languages are unknown. Most have two letters.
         let letters = word.chars().count();
         let kept = if letters > 5 { letters - 2 } else { letters };
         return word.chars().take(kept).collect();

@@ -1,4 +1,4 @@
-//! Copies of records as the beginning of another stream, with a hash chain of their own. A fork of a session begins so.
+//! Copies records to the beginning of another stream, with a new hash chain. A fork of a session begins this way.
 
 use longhaul_protocol::{At, Body, Hash, Record};
 
@@ -8,7 +8,7 @@ use crate::{Head, Journal, Lease, Result};
 /// A record to copy, without its place and its hashes.
 #[derive(Debug, Clone)]
 pub struct RecordCopy {
-    /// When it was committed first. The copy keeps this time.
+    /// When the record was first committed. The copy keeps this time.
     pub at: At,
     /// Its kind.
     pub kind: String,
@@ -18,7 +18,7 @@ pub struct RecordCopy {
     pub body: Body,
 }
 
-/// Begins a stream with these records, all or none of them. The blobs that they refer to must be in the journal.
+/// Begins a stream with these records, all or none of them. The journal must already have their blobs.
 pub async fn begin_with_copies(
     journal: &dyn Journal,
     lease: &Lease,

@@ -1,6 +1,6 @@
-//! Connections between processes on which the holder of a stream sends events while they happen.
+//! Connections between processes on which the holder of a stream sends live events.
 //!
-//! The journal only carries lines; the two ends agree on what they mean.
+//! The journal only carries lines. Both ends agree on their meaning.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
-/// How long a subscriber may take to read. One that takes longer has missed so much that it should connect again.
+/// How long a subscriber may take to read. A slower one has missed so much that it should connect again.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Accepts the subscribers of this process.
@@ -40,7 +40,7 @@ impl Subscriber {
         &self.stream
     }
 
-    /// Sends lines; false if the client is gone, or has not read for ten seconds.
+    /// Sends lines. Returns false if the client is gone, or has not read for ten seconds.
     pub async fn tell(&mut self, lines: &str) -> bool {
         let written = tokio::time::timeout(WRITE_TIMEOUT, self.socket.write_all(lines.as_bytes())).await;
         matches!(written, Ok(Ok(())))

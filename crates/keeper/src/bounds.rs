@@ -1,7 +1,7 @@
 //! The bounds of a command: the settings of its sandbox, in its spec.
 //!
-//! The runtime decides; the keeper only enforces. Every path is absolute and without symbolic links: one that leads through
-//! a link when the command starts is ignored, because a command could have put the link there.
+//! The runtime decides, the keeper only enforces. Every path is absolute and has no symbolic links. If a path goes
+//! through a link when the command starts, it is ignored, because another command could have created the link.
 
 use std::path::PathBuf;
 
@@ -21,28 +21,28 @@ pub struct Bounds {
     /// Paths to read, execute and write.
     #[serde(with = "json_path::list")]
     pub write: Vec<PathBuf>,
-    /// Devices to read, write and control (ioctl), and folders of devices. With terminals (`/dev/pts`) among them, the
-    /// command gets its own and sees no others.
+    /// Devices to read, write and control (ioctl), and folders of devices. If the terminals (`/dev/pts`) are among
+    /// them, the command gets terminals of its own and sees no others.
     #[serde(with = "json_path::list")]
     pub devices: Vec<PathBuf>,
-    /// Folders that are replaced by a writable one of the command's own.
+    /// Folders that are replaced by a private writable one.
     pub private: Vec<Private>,
     /// Paths that appear empty and can't be opened, whatever else is allowed.
     #[serde(with = "json_path::list")]
     pub hidden: Vec<PathBuf>,
-    /// Files that read as empty, for programs that fail at a file which they can't open.
+    /// Files that read as empty, for programs that fail if they can't open the file.
     #[serde(with = "json_path::list")]
     pub emptied: Vec<PathBuf>,
-    /// Read-only paths, also inside of writable ones.
+    /// Read-only paths, even inside writable ones.
     #[serde(with = "json_path::list")]
     pub read_only: Vec<PathBuf>,
-    /// Paths that stay visible inside of a private or hidden folder. This alone doesn't allow access.
+    /// Paths that stay visible inside a private or hidden folder. This alone does not allow access.
     #[serde(with = "json_path::list")]
     pub kept: Vec<PathBuf>,
     pub network: Network,
     #[serde(skip_serializing_if = "UnixSockets::are_allowed")]
     pub unix_sockets: UnixSockets,
-    /// Names that the command must not take. Each is in [`Bounds::read_only`] too.
+    /// Paths that the command must not create. Each is in [`Bounds::read_only`] too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub placeholders: Vec<Placeholder>,
     /// Folders that the command changes in a layer of its own.
@@ -52,8 +52,8 @@ pub struct Bounds {
     pub processes: ProcessNamespace,
 }
 
-/// A harmless file at a path where the command must not create one. Only an existing path can be covered by a mount, so the
-/// keeper creates it before the command starts, and removes it after the last command that needs it.
+/// A harmless file at a path where the command must not create one. A mount can cover only an existing path. So the
+/// keeper creates the file before the command starts, and removes it after the last command that needs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placeholder {
     #[serde(with = "json_path::path")]
@@ -63,7 +63,7 @@ pub struct Placeholder {
     pub text: Option<String>,
 }
 
-/// A folder with parts that the command changes in a layer of its own (overlayfs). The folder itself doesn't change.
+/// A folder with parts that the command changes in its own layer (overlayfs). The folder itself does not change.
 ///
 /// On a system without overlayfs, the command gets empty folders instead of these parts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ pub struct Overlay {
     pub kept_in: PathBuf,
 }
 
-/// A folder that is replaced by one of the command's own.
+/// A folder that is replaced by a private one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Private {
     #[serde(with = "json_path::path")]
@@ -93,7 +93,7 @@ pub struct Private {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// That of its keeper.
+    /// The network of its keeper.
     #[default]
     Open,
     /// A network namespace with nothing but a loopback.
@@ -104,7 +104,7 @@ pub enum Network {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnixSockets {
-    /// It can connect to every socket file that it sees: Landlock doesn't guard that.
+    /// It can connect to every socket file that it sees, because Landlock does not restrict that.
     #[default]
     Allowed,
     /// Refused by seccomp. Connected pairs (`socketpair`) still work.
@@ -115,10 +115,10 @@ pub enum UnixSockets {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessNamespace {
-    /// That of its keeper.
+    /// The namespace of its keeper.
     #[default]
     Shared,
-    /// Its own. Orphans can't leave it.
+    /// A namespace of its own. Orphans can't leave it.
     Own,
 }
 

@@ -1,4 +1,5 @@
-//! What this system can enforce: Landlock, namespaces, seccomp. The runtime decides by this whether commands run.
+//! What this system can enforce: Landlock, namespaces, seccomp. The runtime uses this to decide whether commands may
+//! run.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read};
@@ -13,16 +14,16 @@ use crate::{Error, Launcher, Result};
 /// A probe takes milliseconds; on a very busy machine, seconds.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
-/// What Landlock prevents only from these versions on.
+/// What Landlock can prevent only since these versions.
 const GAPS: [(u32, &str); 2] = [
     (5, "a command can set devices outside of the scope that the user may open"),
     (6, "a command can send signals to the user's other processes, and reach their abstract sockets"),
 ];
-/// What seccomp prevents.
+/// What a command can do if there is no seccomp filter.
 const WITHOUT_FILTER: &str = "a command can set limits and priorities of the user's other processes, and so end them, and make user namespaces \
      (seccomp is missing)";
 
-/// What a PID namespace prevents.
+/// What a command can do if there is no PID namespace.
 const WITHOUT_PROCESS_NAMESPACE: &str = "a command sees the user's other processes and their command lines (no PID namespace, or no /proc in one)";
 
 /// What this system can enforce.
@@ -44,7 +45,7 @@ pub struct Enforcement {
 }
 
 impl Enforcement {
-    /// Why bounds with this network and these sockets can't be enforced, with what to do about it; `None` if they can.
+    /// Why bounds with this network and these sockets can't be enforced, and what to do about it. `None` if they can.
     pub fn missing(&self, network: Network, unix_sockets: UnixSockets) -> Option<String> {
         let mut missing = String::new();
         if self.landlock.is_none() {

@@ -6,16 +6,16 @@ use longhaul_protocol::TaskId;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The task's folder exists: it was started, or is about to be.
+    /// The task's folder exists: the command was started, or a start is under way.
     #[error("{id} was started already; ask what became of it before it is started again")]
     Exists { id: TaskId },
     /// The command did not start, and will not.
     #[error("the command did not start: {reason}")]
     NotStarted { reason: String },
-    /// The keeper ended before it said whether the command started.
+    /// The keeper ended before it reported whether the command started.
     #[error("the keeper of {id} ended before it said that the command started; ask what became of it")]
     Interrupted { id: TaskId },
-    /// The keeper lives but doesn't answer.
+    /// The keeper is alive but does not answer.
     #[error("the keeper of {id} does not answer; try again, or end its process")]
     NotAnswering { id: TaskId },
     /// The keeper rejects the token.
@@ -31,7 +31,7 @@ pub enum Error {
         "{file} is damaged: {reason}; nothing is started again because of it, so look at what the command changed"
     )]
     Damaged {
-        /// The file, with the name of its task's folder.
+        /// The file and the name of its task's folder.
         file: String,
         reason: String,
     },
@@ -46,14 +46,14 @@ pub enum Error {
     /// Any other error of the system.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
         source: io::Error,
     },
 }
 
 impl Error {
-    /// For `map_err`: says what was tried.
+    /// For `map_err`: adds the operation that failed.
     pub(crate) fn io<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source: source.into() }

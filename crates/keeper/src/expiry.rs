@@ -1,8 +1,10 @@
-//! K16: expiry of ended tasks. Their folders are removed after a while; the fact that they have run is kept for longer.
+//! K16: expiry of ended tasks. The folder of a task is removed after a while. The fact that the task ran is kept
+//! longer.
 //!
-//! A missing folder means that a command was never started, and may be. So before a folder is removed, a file `expired/<id>`
-//! records that there was one. The folder is then moved, so that it is there completely or not at all, and removed. After a
-//! crash in between, the next expiry finishes; two at once do no harm.
+//! A missing folder means that the command was never started and may be started. So before a folder is removed, a
+//! file `expired/<id>` records that it existed. The folder is then renamed, so that it exists completely or not at
+//! all, and removed. After a crash in between, the next expiry finishes the work. Two processes may run the expiry at
+//! once.
 //!
 //! | after | on disk | [`Tasks::find`] |
 //! | --- | --- | --- |
@@ -27,7 +29,7 @@ use crate::{Error, Found, Result, Tasks};
 const EXPIRED: &str = "expired";
 /// How long an expired id is kept.
 const EXPIRED_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// The grace period for a folder that looks like a start under way. A start is given up after a minute.
+/// How long to leave a folder alone that looks like a start under way. A runtime gives up a start after a minute.
 const START_GRACE: Duration = Duration::from_secs(10 * 60);
 /// The prefix of the drafts of the file `id`.
 const DRAFT: &str = "id.";
@@ -167,7 +169,7 @@ fn is_older(at: At, than: Duration) -> bool {
     now().0.saturating_sub(at.0) >= than
 }
 
-/// The task and the reason in the name of a moved folder: `task_….void-1`.
+/// The task and the reason in the name of a renamed folder: `task_….void-1`.
 fn parse_moved_name(name: &str) -> Option<(TaskId, &str)> {
     let (id, rest) = name.split_once('.')?;
     let (kind, number) = rest.split_once('-')?;

@@ -1,7 +1,7 @@
-//! A task's folder, through an open handle.
+//! A task's folder, accessed through an open handle.
 //!
-//! The runtime and the keeper both work through an open directory, so a home that is moved keeps working, and paths can
-//! have any length. Each file is private to the user.
+//! The runtime and the keeper both work through an open directory. So a home that is moved keeps working, and paths
+//! can have any length. Each file is private to the user.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::{Error, Result};
 
-/// The files of a task's folder. Formats only grow, and so does this list.
+/// The files in a task's folder. Formats only grow, and so does this list.
 pub(crate) mod name {
     pub(crate) const SPEC: &str = "spec.json";
     pub(crate) const LOCK: &str = "lock";
@@ -33,7 +33,7 @@ pub(crate) mod name {
     pub(crate) const SOCKET: &str = "socket";
 }
 
-/// The largest file to read. A spec holds a whole environment and a command.
+/// The largest file that is read. A spec contains a whole environment and a command.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
 /// The space to reserve for a file: one block of most file systems.
@@ -54,7 +54,8 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Writes into the lock which process has it. That may be missing.
+    /// Writes into the lock file which process holds the lock. An error is ignored, because readers can do without
+    /// it.
     pub(crate) fn write_holder(&self, bytes: &[u8]) {
         let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(bytes, 0));
     }
@@ -64,13 +65,13 @@ impl Lock {
 #[derive(Debug)]
 pub(crate) enum Locked {
     Ours(Lock),
-    /// Another process has it: a keeper, or for a moment a runtime that looks up the task.
+    /// Another process holds the lock: a keeper, or briefly a runtime that looks up the task.
     Theirs,
-    /// The file was removed, so it doesn't tell whether a keeper lives.
+    /// The lock file was removed, so it does not tell whether a keeper is alive.
     Missing,
 }
 
-/// Reserved disk space for a file that must be written later, even if the disk is full by then.
+/// Disk space that is reserved for a file which must be written later, even if the disk is full by then.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     file: File,
@@ -122,7 +123,7 @@ impl Folder {
         }
     }
 
-    /// Whether this is still the folder with this name in its parent.
+    /// Whether the folder still has this name in its parent.
     pub(crate) fn is(&self, parent: BorrowedFd<'_>, name: &str) -> bool {
         let same = |one: &Stat, other: &Stat| (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino);
         match (fstat(&self.handle), statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)) {
@@ -136,12 +137,13 @@ impl Folder {
         fstat(&self.handle).is_ok_and(|ours| (ours.st_dev, ours.st_ino) == (other.dev(), other.ino()))
     }
 
-    /// Whether it was removed since it was opened.
+    /// Whether the folder was removed since it was opened.
     pub(crate) fn is_gone(&self) -> bool {
         fstat(&self.handle).is_ok_and(|status| status.st_nlink == 0)
     }
 
-    /// Opens a file; `None` if there is none. Anything but a regular file is damage: a pipe could block forever.
+    /// Opens a file. `None` if there is none. Anything but a regular file counts as damage: a pipe could block
+    /// forever.
     pub(crate) fn open(&self, name: &str) -> Result<Option<File>> {
         self.open_file(name, OFlags::RDONLY | OFlags::NOFOLLOW)
     }
@@ -219,7 +221,7 @@ impl Folder {
         written.map_err(|error| self.said("writing", name, error))?;
         match renameat(&self.handle, format!("{name}.partial"), &self.handle, name) {
             Ok(()) => self.sync(),
-            // The last attempt got this far.
+            // The last attempt got this far and renamed the file.
             Err(Errno::NOENT) if self.has(name)? => self.sync(),
             Err(Errno::NOENT) => self.replace(name, bytes),
             Err(error) => Err(self.said("putting in place", name, error)),
@@ -249,13 +251,13 @@ impl Folder {
         }
     }
 
-    /// Locks the folder if it is free. If a command may have been started, a lock that was removed is not created again:
-    /// the keeper may still hold the removed one.
+    /// Locks the folder if it is free. If a command may have been started, a missing lock file is not created again,
+    /// because the keeper may still hold the removed one.
     pub(crate) fn try_lock(&self) -> Result<Locked> {
         let file = match self.open_lock() {
             Ok(Some(file)) => file,
             Ok(None) | Err(Error::Damaged { .. }) if self.may_have_started()? => match self.open_lock() {
-                // It was created meanwhile.
+                // Another process has just created it.
                 Ok(Some(file)) => file,
                 _ => return Ok(Locked::Missing),
             },
@@ -269,7 +271,7 @@ impl Folder {
         }
     }
 
-    /// Whether a command was started here, or was about to be.
+    /// Whether a command was started here, or a start had begun.
     pub(crate) fn may_have_started(&self) -> Result<bool> {
         Ok(self.has(name::SPAWNING)? || self.has(name::PID)? || self.has(name::STATUS)?)
     }
@@ -302,7 +304,7 @@ impl Folder {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.handle).map_err(said())? {
             let entry = entry.map_err(said())?;
-            // A keeper's names are Unicode.
+            // A keeper creates only names that are valid Unicode.
             match entry.file_name().to_str() {
                 Ok("." | "..") | Err(_) => {}
                 Ok(name) => names.push(name.to_owned()),

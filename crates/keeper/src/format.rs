@@ -1,7 +1,7 @@
 //! The formats that a keeper and a runtime share, in files and on the socket.
 //!
-//! Everything is JSON with a `format`. Formats only grow: unknown fields are ignored, so that a newer runtime can adopt an
-//! older keeper, and a format that is too new is an error. `fixtures/` pins each form.
+//! Everything is JSON with a `format`. Formats only grow: unknown fields are ignored, so that a newer runtime can
+//! adopt an older keeper. A format that is too new is an error. `fixtures/` pins each form.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub struct Spec {
     /// [`FORMAT`].
     pub format: u32,
     pub task_id: TaskId,
-    /// The command, for `bash -c`.
+    /// The command, which runs as `bash -c`.
     pub command: String,
     #[serde(with = "json_path::path")]
     pub work_dir: PathBuf,
@@ -58,7 +58,7 @@ pub struct Status {
     pub format: u32,
     /// Completed, failed, killed or timed out.
     pub status: TaskStatus,
-    /// Its exit code; 128 plus the number of the signal that ended it; absent if it never started.
+    /// Its exit code, or 128 plus the number of the signal that ended it. Absent if it never started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The signal that ended it.
@@ -73,7 +73,7 @@ pub struct Status {
     /// A remark about its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// It was killed because its keeper got a signal that no runtime had asked for.
+    /// It was killed because its keeper got a signal that no runtime had sent.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unasked: bool,
 }
@@ -86,7 +86,8 @@ impl Status {
     }
 }
 
-/// The command's process: `pid`. It shows that the command was started. The pid never decides whether it still runs.
+/// The command's process: `pid`. The file proves that the command was started. The pid alone never decides whether it
+/// still runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessFile {
     pub(crate) format: u32,
@@ -97,12 +98,12 @@ pub(crate) struct ProcessFile {
     pub(crate) init: Option<Process>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) keeper: Option<Process>,
-    /// Where the pids are valid: see [`KeeperFile`].
+    /// The boot and the PID namespace within which the pids are valid, as in [`KeeperFile`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) system: Option<String>,
 }
 
-/// The keeper's process: `lock`, while it has the lock. Earlier versions left it empty.
+/// The keeper's process, in the file `lock` while the keeper holds the lock. Earlier versions left the file empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeeperFile {
     pub(crate) format: u32,
@@ -115,7 +116,7 @@ pub(crate) struct KeeperFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
-    /// In ticks since boot. It tells the process from a later one with the same pid.
+    /// In ticks since boot. It distinguishes the process from a later one with the same pid.
     pub(crate) start_time: u64,
 }
 
@@ -137,10 +138,10 @@ pub(crate) struct Greeting {
 /// Every further line to a keeper. Unknown fields are ignored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Request {
-    /// Send the state; later, close the connection when the command has ended.
+    /// Send the state now, and close the connection when the command has ended.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) watch: bool,
-    /// Send a message when there is more output, too.
+    /// Also send a message when there is more output.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) follow: bool,
     /// Kill the command, and confirm that.
@@ -166,7 +167,7 @@ pub(crate) enum Answer {
     Printed {
         printed: u64,
     },
-    /// The command has ended, by the request or by itself before.
+    /// The command has ended, because of the request or before it.
     Killed {
         killed: bool,
     },

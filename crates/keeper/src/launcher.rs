@@ -22,8 +22,8 @@ pub struct Launcher {
 impl Launcher {
     /// This program, which must call [`crate::main_if_asked`] first.
     ///
-    /// It is started through `/proc/self/exe` if possible: an upgrade may have replaced the file, and a keeper should have
-    /// the version of the runtime that starts it.
+    /// It is started through `/proc/self/exe` if possible. An upgrade may have replaced the program's file, and a
+    /// keeper should have the same version as the runtime that starts it.
     pub fn this_program() -> io::Result<Self> {
         let running = Path::new("/proc/self/exe");
         let program = if running.exists() { running.to_owned() } else { std::env::current_exe()? };
@@ -38,10 +38,10 @@ impl Launcher {
         Self { program: program.into(), arguments: arguments.into_iter().map(Into::into).collect() }
     }
 
-    /// Starts a keeper in this folder, without an environment: its command could read secrets there.
+    /// Starts a keeper in this folder. It gets no environment, because its command could read secrets there.
     pub(crate) fn launch(&self, folder: &Path, report: OwnedFd) -> io::Result<Child> {
-        // Nothing here may need code between fork and exec: then the library uses `posix_spawn`, which doesn't copy a large
-        // runtime's page tables.
+        // No code may run between fork and exec. Then the standard library uses `posix_spawn`, which does not copy
+        // the page tables of a large runtime.
         Command::new(&self.program)
             .arg0("longhaul-keeper")
             .args(&self.arguments)

@@ -1,5 +1,5 @@
-//! Whether a task's keeper is alive, and which process it is: by its lock, by what it wrote into the folder, and by its
-//! socket. A pid alone is never enough.
+//! Whether a task's keeper is alive, and which process it is. The lock, the files in the folder and the socket tell
+//! this. A pid alone is never enough.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -27,7 +27,7 @@ pub(crate) struct RecordedProcesses {
 #[derive(Debug)]
 pub(crate) enum KeeperConnection {
     Open(UnixStream),
-    /// Its queue is full: it lives, but may have been stopped.
+    /// Its queue is full. It is alive, but may be stopped.
     Busy,
     /// There is no socket, or no listener.
     Absent,
@@ -43,7 +43,7 @@ pub(crate) fn process(pid: i32) -> Process {
     Process { pid, start_time: process_table::look_up(pid).map_or(0, |entry| entry.start_time) }
 }
 
-/// Whether a keeper has the folder's lock; also true for the moment in which another process asks the same.
+/// Whether a keeper holds the folder's lock. Also true for the moment in which another process checks the same.
 pub(crate) fn is_alive(folder: &Folder) -> Result<bool> {
     match folder.try_lock()? {
         Locked::Ours(_) => Ok(false),
@@ -52,12 +52,12 @@ pub(crate) fn is_alive(folder: &Folder) -> Result<bool> {
     }
 }
 
-/// The living keeper of this folder, by what it wrote, or by its socket.
+/// The living keeper of this folder, found by the files that it wrote or by its socket.
 pub(crate) fn find_keeper(folder: &Folder) -> Option<Entry> {
     keeper_by_record(folder).or_else(|| keeper_by_socket(folder))
 }
 
-/// The keeper that the folder names, if it lives.
+/// The keeper that the folder names, if it is alive.
 pub(crate) fn keeper_by_record(folder: &Folder) -> Option<Entry> {
     let keeper = recorded_processes(folder).keeper?;
     process_table::look_up(keeper.pid).filter(|entry| entry.start_time == keeper.start_time && !entry.is_over)
@@ -67,18 +67,19 @@ fn keeper_by_socket(folder: &Folder) -> Option<Entry> {
     let Ok(KeeperConnection::Open(stream)) = connect_keeper(folder) else { return None };
     let number = peer_pid(&stream)?;
     let entry = process_table::look_up(number)?;
-    // The pid may have been reused since the socket was bound, but only a keeper has this folder as its current one.
+    // The pid may have been reused since the socket was bound. But only a keeper has this folder as its current
+    // directory.
     let works_here = fs::metadata(format!("/proc/{number}/cwd")).is_ok_and(|at| folder.has_identity(&at));
     works_here.then_some(entry)
 }
 
-/// The pid of the process that listens on the socket. The system answers 0 for one in another PID namespace, for which
-/// rustix has no type.
+/// The pid of the process that listens on the socket. The system reports 0 for a process in another PID namespace,
+/// and rustix has no type for that.
 #[allow(unsafe_code, reason = "rustix can't represent the pid 0")]
 fn peer_pid(stream: &UnixStream) -> Option<i32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).ok()?;
-    // SAFETY: both places live here, and `length` says how large the first is.
+    // SAFETY: both variables live in this function, and `length` is the size of the first.
     let failed = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),
@@ -91,13 +92,13 @@ fn peer_pid(stream: &UnixStream) -> Option<i32> {
     (!failed && peer.pid > 0).then_some(peer.pid)
 }
 
-/// The processes that the folder names, if they are of this boot and PID namespace.
+/// The processes that the folder names, if they belong to this boot and PID namespace.
 pub(crate) fn recorded_processes(folder: &Folder) -> RecordedProcesses {
     let here = system();
     let lock = read::<KeeperFile>(folder, name::LOCK).filter(|file| file.system == here);
     let pid = read::<ProcessFile>(folder, name::PID).filter(|file| file.system.as_ref() == Some(&here));
     let keeper = lock.map(|file| file.keeper).or_else(|| pid.as_ref()?.keeper);
-    // Without its start time, a process can't be told from a later one with its pid.
+    // Without its start time, a process can't be distinguished from a later one with its pid.
     let has_start_time = |process: &Process| process.start_time > 0;
     RecordedProcesses {
         keeper: keeper.filter(has_start_time),

@@ -1,8 +1,9 @@
 //! Kills the orphans of a command whose keeper died.
 //!
-//! They are recognised by the mark in their environment, by the session of their keeper, or by the process group of their
-//! command. The system doesn't reuse the number of a session or a group while a process is in it, but may do so later. So
-//! a process that started before the keeper is spared, and so are all if another process has that number by now.
+//! Orphans are recognised by the mark in their environment, by the session of their keeper, or by the process group
+//! of their command. The system does not reuse the number of a session or a group while a process is in it, but may
+//! reuse it later. So a process that started before the keeper is spared. If another process has the keeper's or the
+//! command's pid by now, all of that session or group are spared.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -14,12 +15,12 @@ use crate::format::{MARK, Process};
 use crate::liveness::RecordedProcesses;
 use crate::process_table::{self, Entry};
 
-/// How long to go on killing. A process that is left then is one that this user may not kill.
+/// How long to repeat the killing. A process that survives this is one that this user may not kill.
 const ORPHAN_KILL_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Kills every process of a task whose keeper is dead; true if none is left. It repeats, because a process may fork
-/// meanwhile.
+/// Kills every process of a task whose keeper is dead. Returns true if none is left. It repeats, because a process
+/// may fork meanwhile.
 pub(crate) fn kill_orphans(id: TaskId, recorded: RecordedProcesses) -> bool {
     let since = Instant::now();
     loop {

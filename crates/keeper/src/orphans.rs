@@ -13,7 +13,7 @@ use crate::{Result, Tasks, liveness, process_table};
 pub struct LeftBehind {
     /// The session that started it.
     pub session: Option<SessionId>,
-    /// The task, by the keeper's files: a command that ended in the foreground has no record `task_started`.
+    /// The task, from the keeper's files. A command that ended in the foreground has no record `task_started`.
     pub started: TaskStarted,
     /// How many still run; at least one.
     pub processes: usize,

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 /// The most memory that one read takes.
 const MAX_READ_BYTES: usize = 16 << 20;
 
-/// The output of a command. Offsets count printed bytes, of which the middle may have been dropped.
+/// The output of a command. Offsets count printed bytes, even if the middle was dropped.
 #[derive(Debug)]
 pub struct Output {
     folder: Folder,
@@ -25,7 +25,7 @@ pub struct Chunk {
     /// The range before these bytes that was printed but dropped.
     pub dropped: Option<Range<u64>>,
     pub bytes: Vec<u8>,
-    /// The offset for the next read; that of this read if nothing more was printed yet.
+    /// The offset for the next read. It stays the same if the command has printed nothing more.
     pub next: u64,
 }
 
@@ -51,7 +51,8 @@ impl Output {
         Ok(head.max(tail))
     }
 
-    /// Reads up to `limit` bytes from an offset on. If these were dropped, the next ones, with the dropped range.
+    /// Reads up to `limit` bytes from an offset. If these bytes were dropped, reads the next ones and reports the
+    /// dropped range.
     pub fn read(&self, offset: u64, limit: usize) -> Result<Chunk> {
         let limit = limit.min(MAX_READ_BYTES);
         let tail = self.tail()?;
@@ -62,7 +63,7 @@ impl Output {
                 Some(head) => self.bytes_at(&head, name::HEAD, offset, most)?,
                 None => Vec::new(),
             };
-            // A power loss can truncate the head; the tail can still be read.
+            // A power loss can truncate the head. The tail is still readable.
             let cut = bytes.is_empty() && most > 0 && tail.is_some();
             if !cut {
                 let next = offset + bytes.len() as u64;
@@ -118,7 +119,7 @@ impl Output {
         Ok(metadata.len())
     }
 
-    /// Up to `most` bytes, fewer at the file's end. It allocates for what exists, not for what was asked.
+    /// Up to `most` bytes, fewer at the file's end. Allocates only for the bytes that exist.
     fn bytes_at(&self, file: &File, name: &str, place: u64, most: usize) -> Result<Vec<u8>> {
         let said = || Error::io(format!("reading {}", self.folder.title(name)));
         let there = file.metadata().map_err(said())?.len().saturating_sub(place);

@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// A process. Its start time tells it from a later one with the same pid.
+/// A process. Its start time distinguishes it from a later one with the same pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) pid: Pid,
@@ -44,7 +44,7 @@ fn parse(pid: Pid, stat: &str) -> Option<Entry> {
     Some(Entry { pid, parent, group, session, start_time, is_over, is_stopped })
 }
 
-/// All descendants of this process, without itself.
+/// All descendants of this process, without the process itself.
 pub(crate) fn descendants(of: Pid) -> Vec<Entry> {
     let mut others = all();
     let mut found: Vec<Entry> = Vec::new();

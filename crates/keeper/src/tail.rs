@@ -1,25 +1,25 @@
 //! The ring buffer for the end of the output.
 //!
-//! `output.head` holds the first half of the cap, and its length says how much was printed so far. The rest goes to
-//! `output.tail`, a ring buffer behind a header of one page: the byte at offset `o` is at `(o - begins) % size`.
+//! `output.head` holds the first half of the cap, and its length tells how much was printed so far. The rest goes to
+//! `output.tail`, a ring buffer after a header of one page: the byte at offset `o` is at `(o - begins) % size`.
 //!
-//! The header has two counters: `written` is how far the ring is filled, and `reserved` is never behind what the writer may
-//! be overwriting. The writer raises `reserved` before it writes and `written` afterwards, so at any moment, also after
-//! `kill -9`, exactly the bytes from `reserved - size` to `written` are valid. A reader reads the header again after the
-//! bytes: those that `reserved` has passed meanwhile may be torn, and count as dropped.
+//! The header has two counters. `written` is how far the ring is filled. `reserved` is at least the end of what the
+//! writer may be overwriting. The writer raises `reserved` before it writes and `written` afterwards. So at any
+//! moment, even after `kill -9`, exactly the bytes from `reserved - size` to `written` are valid. A reader reads the
+//! header again after the bytes. Bytes that `reserved` has passed meanwhile may be torn, and count as dropped.
 
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-/// Where the ring begins in its file.
+/// The offset of the ring in its file.
 const HEADER: u64 = 4096;
 const MAGIC: u64 = u64::from_le_bytes(*b"lh-tail1");
 /// Attempts to read a header while it is being written.
 const MAX_ATTEMPTS: usize = 1000;
-/// The writer reserves in steps of at most this, so that small output doesn't cost a header each time.
+/// The writer reserves at most this much at once. It does not write a header for each small output.
 const MAX_RESERVE_STEP: u64 = 1 << 20;
-/// A smaller cap would be all head.
+/// With a smaller cap there is only a head.
 const MIN_CAP: u64 = 4096;
 
 /// The header of `output.tail`.
@@ -101,7 +101,7 @@ impl Tail {
         file.write_all_at(&self.encode(), 0)
     }
 
-    /// Reads the header of a file that may be written meanwhile. `None` if there is none yet.
+    /// Reads the header of a file that the keeper may be writing. `None` if there is none yet.
     pub(crate) fn load(file: &File) -> std::io::Result<Option<Self>> {
         let mut bytes = [0; 48];
         for _ in 0..MAX_ATTEMPTS {

@@ -16,19 +16,19 @@ use crate::{Error, Result, Status, orphan_cleanup, process_table};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Killing takes up to 2 s of grace period and 5 s of SIGKILL.
 const KILL_CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(10);
-/// A kill doesn't wait long for a connection: signals are the fallback.
+/// A kill does not wait long for a connection, because it can fall back to signals.
 const CONNECT_TIMEOUT_BEFORE_KILL: Duration = Duration::from_millis(300);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// The most that a keeper answers to one request.
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
 const MAX_LINE_BYTES: usize = 4096;
 
-/// A command that was started, and perhaps has ended since.
+/// A command that was started and may have ended since.
 #[derive(Debug)]
 pub struct Task {
     id: TaskId,
     folder: Folder,
-    /// `None` if the spec can't be read: then the keeper can only be signalled.
+    /// `None` if the spec can't be read. Then the keeper only gets signals.
     token_file: Option<String>,
 }
 
@@ -41,10 +41,10 @@ impl Task {
         self.id
     }
 
-    /// A connection that the keeper closes when the command has ended and its status is written. If it has ended already,
-    /// the connection is closed from the start. The caller only waits for its end.
+    /// A connection that the keeper closes when the command has ended and its status is written. If the command has
+    /// already ended, the connection is closed from the start. The caller only waits for the end of the connection.
     ///
-    /// A keeper with too many connections closes the oldest, so a caller that finds no status should connect again.
+    /// A keeper with too many connections closes the oldest. So a caller that finds no status should connect again.
     pub fn connect(&self) -> Result<UnixStream> {
         let request = Request { watch: true, ..Request::default() };
         if let Some((stream, ..)) = self.request(request)? {
@@ -53,7 +53,8 @@ impl Task {
         closed()
     }
 
-    /// [`connect`](Self::connect), with a message whenever there is more output: [`Following`] parses it.
+    /// Like [`connect`](Self::connect), but with a message whenever there is more output. [`Following`] parses the
+    /// messages.
     pub fn follow(&self) -> Result<(UnixStream, Following)> {
         let request = Request { watch: true, follow: true, ..Request::default() };
         match self.request(request)? {
@@ -69,11 +70,11 @@ impl Task {
         }
     }
 
-    /// Kills the command and everything that it has started; returns when that is done. A command that has ended already
-    /// keeps its status, and its orphans are killed.
+    /// Kills the command and everything that it has started, and returns when they are dead. A command that has
+    /// already ended keeps its status, and its orphans are killed.
     ///
-    /// A stopped keeper is continued. One that doesn't answer, or whose token is gone, gets SIGTERM, on which it kills its
-    /// command, too; then SIGKILL, and the orphans of the command are killed.
+    /// A stopped keeper is continued. A keeper that does not answer, or whose token is gone, gets SIGTERM, and then
+    /// kills its command. If that does not help, it gets SIGKILL, and the orphans of the command are killed.
     pub fn kill(&self) -> Result<()> {
         liveness::continue_if_stopped(&self.folder);
         let request = Request { kill: true, ..Request::default() };
@@ -83,7 +84,7 @@ impl Task {
         }
     }
 
-    /// Its status, if it has ended. A keeper that was killed leaves none: then ask [`crate::Tasks::find`].
+    /// The status, if the command has ended. A keeper that was killed leaves none: then ask [`crate::Tasks::find`].
     pub fn status(&self) -> Result<Option<Status>> {
         read_status(&self.folder)
     }
@@ -104,9 +105,9 @@ impl Task {
         Ok(self.status()?.map_or(0, |status| status.printed))
     }
 
-    /// Ends a keeper that doesn't answer, and its command, by signals.
+    /// Ends a keeper that does not answer and its command, with signals.
     fn kill_by_signal(&self, trouble: Error) -> Result<()> {
-        // Without this file, the keeper records that no one asked for the kill.
+        // Without this file, the keeper records that no client asked for the kill.
         let _ = self.folder.write(name::ASKED, b"");
         for (signal, timeout) in [(Signal::TERM, KILL_CONFIRMATION_TIMEOUT), (Signal::KILL, ANSWER_TIMEOUT)] {
             let Some(keeper) = liveness::find_keeper(&self.folder) else { break };
@@ -134,8 +135,8 @@ impl Task {
         Ok(known_status(&self.folder)?.is_some() || !liveness::is_alive(&self.folder)?)
     }
 
-    /// Sends a request until there is an answer, because a keeper with too many connections may drop one unread. `None` if
-    /// the command has ended, or its keeper. The bytes after the answer are returned, too.
+    /// Sends a request until there is an answer, because a keeper with too many connections may drop one unread.
+    /// Returns the answer and the bytes after it. `None` if the command or its keeper has ended.
     fn request(&self, request: Request) -> Result<Option<(UnixStream, Answer, Vec<u8>)>> {
         let (reaching, timeout) = if request.kill {
             (CONNECT_TIMEOUT_BEFORE_KILL, KILL_CONFIRMATION_TIMEOUT)
@@ -148,7 +149,7 @@ impl Task {
             if let Some((answer, heard)) = self.ask(&stream, request, timeout)? {
                 return Ok(Some((stream, answer, heard)));
             }
-            // A kill is for the orphans, too, for which the keeper stays.
+            // A kill also concerns the orphans, and the keeper stays for them.
             let is_over = if request.kill { !liveness::is_alive(&self.folder)? } else { self.is_over()? };
             if is_over {
                 return Ok(None);
@@ -160,7 +161,7 @@ impl Task {
         }
     }
 
-    /// An authenticated connection; `None` if no keeper lives.
+    /// An authenticated connection. `None` if no keeper is alive.
     fn connect_and_greet(&self, timeout: Duration) -> Result<Option<UnixStream>> {
         let Some(stream) = self.open_connection(timeout)? else { return Ok(None) };
         let token = self.folder.token(self.token_file()?)?;
@@ -168,19 +169,19 @@ impl Task {
             Err(error) if !is_gone(&error) => {
                 Err(Error::io(format!("talking to the keeper of {}", self.id))(error))
             }
-            // A lost connection shows with the request.
+            // A lost connection is noticed with the request.
             _ => Ok(Some(stream)),
         }
     }
 
-    /// A connection to the keeper; `None` if none lives.
+    /// A connection to the keeper. `None` if none is alive.
     fn open_connection(&self, timeout: Duration) -> Result<Option<UnixStream>> {
         let since = Instant::now();
         loop {
             match liveness::connect_keeper(&self.folder)? {
                 KeeperConnection::Open(stream) => return Ok(Some(stream)),
                 KeeperConnection::Busy => {}
-                // Not bound yet, or closed already; the lock tells which.
+                // The socket is not bound yet, or already closed. The lock tells which.
                 KeeperConnection::Absent if !liveness::is_alive(&self.folder)? => return Ok(None),
                 KeeperConnection::Absent => {}
             }
@@ -198,7 +199,7 @@ impl Task {
         })
     }
 
-    /// The answer to a request, and the bytes after it; `None` if the keeper ended instead.
+    /// The answer to a request, and the bytes after it. `None` if the keeper ended instead.
     fn ask(
         &self,
         stream: &UnixStream,
@@ -211,7 +212,7 @@ impl Task {
         };
         stream.set_read_timeout(Some(timeout)).map_err(said)?;
         match (&*stream).write_all(&line(&request)) {
-            // A keeper that closed the connection may have sent the reason before.
+            // A keeper that closed the connection may have sent the reason first.
             Err(error) if !is_gone(&error) => return Err(said(error)),
             _ => {}
         }
@@ -222,7 +223,7 @@ impl Task {
                 Ok(0) => break None,
                 Err(error) if is_gone(&error) => break None,
                 Err(error) => return Err(said(error)),
-                // An unknown line is from a newer keeper, and is ignored.
+                // An unknown line comes from a newer keeper, and is ignored.
                 Ok(_) => match serde_json::from_slice(&answer) {
                     Ok(Answer::Refused { .. }) => {
                         let token_file = self.token_file()?.to_owned();

@@ -1,4 +1,4 @@
-//! The folder of all tasks, from the runtime's side: starts a command exactly once, and looks up what became of one.
+//! The folder of all tasks, from the runtime's side: starts a command exactly once, and looks up the state of a task.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -25,7 +25,7 @@ use crate::{
 
 /// How long to wait for the keeper's report of the start. It takes milliseconds; on a very busy disk, seconds.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often to check whether another process has given up the start.
+/// How often to check whether another process has given up this start.
 const START_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long another runtime may hold a lock. A lookup takes milliseconds; killing orphans, seconds.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -50,9 +50,9 @@ pub struct Tasks {
 /// The result of looking up a task.
 #[derive(Debug)]
 pub enum Found {
-    /// The command didn't run, and no late keeper can start it: it may be started (again).
+    /// The command did not run, and no late keeper can start it. So it may be started (again).
     NotStarted,
-    /// Its keeper lives.
+    /// Its keeper is alive.
     Running(Task),
     Ended(Status),
     /// The keeper died while it started the command, which may or may not have run.
@@ -104,13 +104,13 @@ impl Tasks {
         Self { folder, identity, launcher, enforcement: OnceLock::new(), keepers: Mutex::default() }
     }
 
-    /// Uses this instead of a probe. A keeper that can't enforce what it is asked to still starts nothing.
+    /// Uses this instead of a probe. A keeper that can't enforce the bounds still does not start the command.
     #[must_use]
     pub fn with_enforcement(self, enforcement: Enforcement) -> Self {
         Self { enforcement: OnceLock::from(enforcement), ..self }
     }
 
-    /// Tells this folder from any other: a task that is not here may have been started in another one.
+    /// Identifies this folder. A task that is not here may have been started in another one.
     pub fn identity(&self) -> &str {
         &self.identity
     }
@@ -126,7 +126,7 @@ impl Tasks {
         })
     }
 
-    /// Starts a command under a keeper of its own; returns when the command runs. Blocks for a few milliseconds.
+    /// Starts a command under its own keeper, and returns when the command runs. Blocks for a few milliseconds.
     pub fn start(&self, spec: &Spec) -> Result<Task> {
         self.reap();
         let id = spec.task_id;
@@ -142,7 +142,7 @@ impl Tasks {
         let folder = Folder::within(self.folder.as_fd(), &name)?.ok_or(Error::NoSuchTask { id })?;
         folder.write(name::SPEC, &encode(spec))?;
         // The keeper syncs the content of the folder before the command starts. The folder's own name must be durable
-        // before that, or after a power loss a command that has run could look as if it had not.
+        // before that. Otherwise, after a power loss, a command that ran could look as if it had not.
         fsync(&self.folder).map_err(Error::io("writing the folder of tasks to disk"))?;
 
         let (report, theirs) = UnixStream::pair().map_err(Error::io("making a connection to the keeper"))?;
@@ -156,7 +156,7 @@ impl Tasks {
         Ok(Task::new(id, folder, Some(spec.token_file.clone())))
     }
 
-    /// Looks up what became of a task. If its command has not started, this also prevents a late start.
+    /// Looks up the state of a task. If its command has not started, this also prevents a late start.
     pub fn find(&self, id: TaskId) -> Result<Found> {
         self.reap();
         let name = id.to_string();
@@ -178,17 +178,18 @@ impl Tasks {
 
     fn find_in(&self, id: TaskId, folder: &Folder) -> Result<FolderLookup> {
         let name = id.to_string();
-        // A keeper may still have the lock, because it cleans up or stays for orphans.
+        // A keeper may still hold the lock, because it cleans up or stays for orphans.
         if let Some(status) = known_status(folder)? {
             return Ok(FolderLookup::Found(Found::Ended(status)));
         }
         let lock = match folder.try_lock()? {
             Locked::Ours(lock) => lock,
             Locked::Theirs if is_locked_by_keeper(id, folder)? => return Ok(FolderLookup::Running),
-            // It was another runtime's lookup.
+            // Another runtime was looking up the task.
             Locked::Theirs => return Ok(FolderLookup::Moved),
             Locked::Missing if liveness::find_keeper(folder).is_some() => return Ok(FolderLookup::Running),
-            // Without a lock and a record of the keeper, it can't be known whether it lives, so nothing is killed.
+            // Without a lock and a record of the keeper, the lookup can't tell whether it is alive, so nothing is
+            // killed.
             Locked::Missing if liveness::recorded_processes(folder).keeper.is_none() => {
                 return lost_or_unknown(folder).map(FolderLookup::Found);
             }
@@ -212,7 +213,7 @@ impl Tasks {
         Ok(FolderLookup::Found(Found::NotStarted))
     }
 
-    /// Kills a task, with its orphans, and prevents a late start. Returns when that is done.
+    /// Kills a task and its orphans, and prevents a late start. Returns when they are dead.
     pub fn kill(&self, id: TaskId) -> Result<()> {
         match self.find(id)? {
             Found::Running(task) => task.kill(),
@@ -225,7 +226,7 @@ impl Tasks {
         }
     }
 
-    /// Whether a task's keeper is alive; works also where [`Tasks::find`] fails.
+    /// Whether a task's keeper is alive. Also works where [`Tasks::find`] fails.
     pub fn is_kept(&self, id: TaskId) -> Result<bool> {
         self.folder_of(id)?.map_or(Ok(false), |folder| liveness::is_alive(&folder))
     }
@@ -310,7 +311,7 @@ fn adopt(id: TaskId, folder: Folder) -> Task {
     Task::new(id, folder, spec.map(|spec| spec.token_file))
 }
 
-/// Whether the process with the folder's lock is a keeper; false if the lock was released meanwhile.
+/// Whether the process that holds the folder's lock is a keeper. False if the lock was released meanwhile.
 fn is_locked_by_keeper(id: TaskId, folder: &Folder) -> Result<bool> {
     let since = Instant::now();
     loop {
@@ -323,14 +324,14 @@ fn is_locked_by_keeper(id: TaskId, folder: &Folder) -> Result<bool> {
             KeeperConnection::Absent => {}
         }
         if since.elapsed() > LOCK_TIMEOUT {
-            // Only a keeper has the lock for so long, and only a keeper starts a command.
+            // Only a keeper holds the lock for that long, and only a keeper starts a command.
             return if folder.may_have_started()? { Ok(true) } else { Err(Error::NotAnswering { id }) };
         }
         std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// For a dead keeper without a status: kills the orphans, once, because later their pids may be reused.
+/// For a dead keeper without a status: kills the orphans. Only once, because later their pids may be reused.
 fn clean_up_dead_keeper(id: TaskId, folder: &Folder) -> Result<Found> {
     if !folder.has(name::LOST)? && orphan_cleanup::kill_orphans(id, liveness::recorded_processes(folder)) {
         let _ = folder.write(name::LOST, b"");

@@ -1,4 +1,4 @@
-//! Model calls in the background: no user waits for them, so they retry less, and a budget may turn them off.
+//! Model calls in the background. No user waits for them, so they retry less, and a budget may turn them off.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ pub struct BackgroundModel {
     pub retry: RetryPolicy,
     /// The context window in tokens, if it is known.
     pub window: Option<u64>,
-    /// The maximal tokens of an answer, if that is configured.
+    /// The most tokens of an answer, if configured.
     pub max_output: Option<u64>,
-    /// Applied to everything that is kept.
+    /// Applied to every text that is stored.
     pub redact: RedactFn,
 }
 
@@ -33,18 +33,19 @@ impl BackgroundModel {
         if self.capabilities.tools { AnswerForm::ToolCall } else { AnswerForm::Text }
     }
 
-    /// The maximal tokens of an answer.
+    /// The most tokens that an answer may have.
     pub fn answer_tokens(&self) -> u64 {
         self.capabilities.answer_tokens(self.max_output, self.window)
     }
 
-    /// The tokens that a prompt may have. `None` if the window is unknown.
+    /// The most tokens that a prompt may have. `None` if the window is unknown.
     pub fn usable_tokens(&self) -> Option<u64> {
         self.window.map(|window| window.saturating_sub(self.answer_tokens()))
     }
 
-    /// Sends a prompt, with retries. The cost of every attempt is added to `usages`, also of failed ones. A prompt that is too long
-    /// and a model without tools are not retried but returned at once: the caller changes the prompt.
+    /// Sends a prompt, with retries. Adds the cost of every attempt to `usages`, including failed ones. If the prompt
+    /// is too long or the model has no tools, returns the failure at once, because the caller has to change the
+    /// prompt.
     pub(crate) async fn ask(
         &self,
         prompt: &StructuredPrompt,
@@ -70,7 +71,7 @@ impl BackgroundModel {
                 Err(failure) => failure,
             };
             if failure.class == FailureClass::TooLong {
-                // The next job begins with the corrected window.
+                // The next job starts with the corrected window.
                 let size = RefusedSize { prompt: prompt.tokens(), answer: self.answer_tokens() };
                 self.model.correct_limits(&failure, size).await;
             }

@@ -19,77 +19,48 @@ pub enum Error {
         "the least that can be asked does not fit the model: {needs} tokens are needed, and {usable} are usable"
     )]
     TooSmall { needs: u64, usable: u64 },
-    /// There is no such page.
+    /// The page does not exist.
     #[error("there is no page {name}{nearest}")]
     NoPage {
-        /// What was asked for.
         name: String,
-        /// What there is, as `; …`.
+        /// Pages with similar names, as `; …`.
         nearest: String,
     },
-    /// A name that no page may have.
+    /// The name is not valid for a page.
     #[error("{name:?} can't be the name of a page: {reason}")]
-    BadName {
-        /// The name.
-        name: String,
-        /// Why not.
-        reason: String,
-    },
-    /// Text that a page can't take.
+    BadName { name: String, reason: String },
+    /// The text is not valid for the page.
     #[error("{page} was not written: {reason}")]
-    Unfit {
-        /// The page.
-        page: String,
-        /// Why not.
-        reason: String,
-    },
-    /// A scope that no stream can be named after.
+    Unfit { page: String, reason: String },
+    /// The scope can't be part of a stream name.
     #[error("{scope:?} can't be the scope of a memory")]
-    BadScope {
-        /// The scope.
-        scope: String,
-    },
-    /// There is no such change.
+    BadScope { scope: String },
+    /// The change does not exist.
     #[error("there is no change {seq} in this memory")]
-    NoChange {
-        /// What was asked for.
-        seq: Seq,
-    },
-    /// It changed no page.
+    NoChange { seq: Seq },
+    /// The change changed no page.
     #[error("change {seq} changed no page: there is nothing to undo")]
-    NothingToUndo {
-        /// What should be undone.
-        seq: Seq,
-    },
-    /// A newer change builds on it.
+    NothingToUndo { seq: Seq },
+    /// A newer change builds on the one to undo.
     #[error("{page} was changed again by {newer}, which builds on {seq}; nothing was undone:\n{both}")]
     BuiltUpon {
-        /// The page.
         page: String,
-        /// What should be undone.
+        /// The change to undo.
         seq: Seq,
-        /// The newer change.
         newer: Seq,
-        /// Both changes, for people.
+        /// Both changes, for people to read.
         both: String,
     },
     /// The page was changed between reading and writing.
     #[error("{page} was changed meanwhile (by change {newer}); nothing was written")]
     Changed {
-        /// The page.
         page: String,
         /// The newest change.
         newer: Seq,
     },
     /// A file can't be read or written.
     #[error("{path}: {reason}")]
-    File {
-        /// The file.
-        path: String,
-        /// Why not.
-        reason: String,
-    },
+    File { path: String, reason: String },
 }
 
-/// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,4 +1,4 @@
-//! A lease on a stream that is renewed while a job works, and released when the job ends in any way.
+//! A lease on a stream. It is renewed while a job works, and released when the job ends in any way.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::{Error, Result};
 
 const RENEW_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A lease that is released when this is dropped, even if the job is cancelled.
+/// A lease that is released on drop, even if the job is cancelled.
 pub(crate) struct LeaseGuard {
     journal: Arc<dyn Journal>,
     lease: Lease,
@@ -19,10 +19,11 @@ pub(crate) struct LeaseGuard {
 }
 
 impl LeaseGuard {
-    /// Acquires the lease on a stream. [`Error::Held`] if another process has it.
+    /// Acquires the lease on a stream. Returns [`Error::Held`] if another process holds it.
     pub(crate) async fn acquire(journal: &Arc<dyn Journal>, stream: &StreamName) -> Result<Self> {
         let (journal, stream) = (journal.clone(), stream.clone());
-        // In a task of its own: a caller that is cancelled while it waits must not leave a lease that nothing releases.
+        // In a separate task: a caller that is cancelled while it waits must not leave a lease that is never
+        // released.
         let acquiring = tokio::spawn(async move {
             let lease = journal.acquire_lease(&stream).await?;
             Ok(Self { journal, lease, is_released: false })
@@ -39,14 +40,16 @@ impl LeaseGuard {
         Append::under(&self.lease)
     }
 
-    /// Releases the lease and waits for that, so that the next job can acquire it at once. If it fails, the lease expires.
+    /// Releases the lease and waits until that is done, so that the next job can acquire it at once. If the release
+    /// fails, the lease expires.
     pub(crate) async fn release(mut self) {
         let _ = self.journal.release_lease(&self.lease).await;
         self.is_released = true;
     }
 
-    /// Waits for some work and renews the lease meanwhile. An error if another process took the lease over. A renewal that fails
-    /// for the moment is repeated at the next interval: the work was paid for, and the append after it checks the lease.
+    /// Waits for some work and renews the lease meanwhile. Fails if another process takes over the lease. A renewal
+    /// that fails temporarily is repeated at the next interval, because the work costs money and the append after it
+    /// checks the lease.
     pub(crate) async fn renew_during<T>(&self, work: impl Future<Output = T>) -> Result<T> {
         let mut work = std::pin::pin!(work);
         let mut renewals = tokio::time::interval(RENEW_INTERVAL);
@@ -69,7 +72,7 @@ impl Drop for LeaseGuard {
         if self.is_released {
             return;
         }
-        // Without a runtime the process is about to end, and its leases end with it.
+        // Without a Tokio runtime the process is about to end, and its leases end with it.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (journal, lease) = (self.journal.clone(), self.lease.clone());
             runtime.spawn(async move { journal.release_lease(&lease).await });

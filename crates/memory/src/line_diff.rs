@@ -11,8 +11,8 @@ const MAX_EXACT_LINES: usize = 4_000;
 /// Of longer texts, the rest counts as replaced as a whole after this time.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Removed lines with `-`, added ones with `+`, and a few unchanged ones around them. ` …` stands for those in between. Empty if
-/// nothing changed.
+/// Removed lines with `-`, added lines with `+`, and a few unchanged lines around them. ` …` marks omitted lines.
+/// Empty if nothing changed.
 pub(crate) fn line_diff(before: &str, after: &str) -> String {
     let (before, after): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let mut comparison = TextDiff::configure();

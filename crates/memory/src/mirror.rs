@@ -1,9 +1,9 @@
 //! Mirrors pages as Markdown files, to read and grep. The journal is the truth: a file that a person changed is
 //! reported and never overwritten.
 //!
-//! A file is unmodified if it holds what was last written, or any text that its page has or had: then nothing is lost
-//! with it. A state file records what was last written. It can be deleted at any time: then missing files are written,
-//! and others are compared with the texts of their pages.
+//! A file is unmodified if it contains the last written text, or any text that its page has or had. Replacing such a
+//! file loses nothing. A state file records what was last written. It can be deleted at any time: then missing files
+//! are written, and the others are compared with the texts of their pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, Metadata};
@@ -26,13 +26,13 @@ const MAX_STATE_BYTES: u64 = 4 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MirrorReport {
     pub written: Vec<String>,
-    /// Files that a person changed or deleted, and that are left so, each with a hint.
+    /// Files that a person changed or deleted and that stay as they are, each with a hint.
     pub left: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct MirrorState {
-    /// The newest change of the scope at that time.
+    /// The newest change of the scope when the files were written.
     #[serde(default)]
     head: Seq,
     pages: BTreeMap<String, MirroredVersion>,
@@ -48,38 +48,39 @@ struct MirroredVersion {
 enum FileState {
     Nothing,
     FileText(FileText),
-    /// Something else that must not be touched, and why.
+    /// Another kind of file, which must not be touched. Holds the reason.
     Odd(String),
 }
 
-/// The hash of a file's text, as it is and normalised.
+/// The hash of a file's text, both unchanged and normalised.
 struct FileText {
     exact: Hash,
-    normalise_page: Hash,
+    normalised: Hash,
 }
 
 /// Updates the files of a scope in its folder.
-pub fn mirror_pages(book: &PageSet, folder: &Path) -> Result<MirrorReport> {
-    if book.pages.is_empty() && is_missing(folder) {
+pub fn mirror_pages(page_set: &PageSet, folder: &Path) -> Result<MirrorReport> {
+    if page_set.pages.is_empty() && is_missing(folder) {
         return Ok(MirrorReport::default());
     }
     create_folder(folder)?;
-    // Two mirrors at once would take each other's files for a person's. If locking is unsupported, nothing worse
-    // happens.
+    // Two mirrors at once would take each other's files for a person's. If the file system does not support locks,
+    // this is the worst that can happen.
     let alone = File::open(folder).map_err(|error| io_error(folder, &error))?;
     let _ = alone.lock();
     let before = MirrorState::read(folder)?;
-    if before.head > book.head {
-        // Another process that had read further was faster.
+    if before.head > page_set.head {
+        // Another process that had read further has already written the files.
         return Ok(MirrorReport::default());
     }
-    let state = MirrorState { head: book.head, ..before.clone() };
-    let mut files = MirrorJob { book, folder, state, mirrored: MirrorReport::default() };
-    for name in book.pages.keys() {
+    let state = MirrorState { head: page_set.head, ..before.clone() };
+    let mut files = MirrorJob { page_set, folder, state, mirrored: MirrorReport::default() };
+    for name in page_set.pages.keys() {
         files.update_file(name)?;
     }
-    let known: BTreeSet<&str> = before.pages.keys().map(String::as_str).chain(book.removed_pages()).collect();
-    for name in known.into_iter().filter(|name| !book.pages.contains_key(*name)) {
+    let known: BTreeSet<&str> =
+        before.pages.keys().map(String::as_str).chain(page_set.removed_pages()).collect();
+    for name in known.into_iter().filter(|name| !page_set.pages.contains_key(*name)) {
         files.remove_file(name)?;
     }
     if files.state != before {
@@ -89,22 +90,22 @@ pub fn mirror_pages(book: &PageSet, folder: &Path) -> Result<MirrorReport> {
 }
 
 struct MirrorJob<'a> {
-    book: &'a PageSet,
+    page_set: &'a PageSet,
     folder: &'a Path,
     state: MirrorState,
     mirrored: MirrorReport,
 }
 
 impl MirrorJob<'_> {
-    /// Whether a file holds what was last written, or a text that the page has or had.
+    /// Whether a file contains the last written text, or a text that the page has or had.
     fn is_unmodified(&self, name: &str, there: &FileText) -> bool {
         self.state.pages.get(name).is_some_and(|last| last.text == there.exact)
-            || self.book.has_had(name, there.exact)
-            || self.book.has_had(name, there.normalise_page)
+            || self.page_set.has_had(name, there.exact)
+            || self.page_set.has_had(name, there.normalised)
     }
 
     fn update_file(&mut self, name: &str) -> Result<()> {
-        let Some(page) = self.book.pages.get(name) else { return Ok(()) };
+        let Some(page) = self.page_set.pages.get(name) else { return Ok(()) };
         let (file, hash) = (self.folder.join(format!("{name}.md")), Hash::of(&page.text));
         let newest = page.versions.last();
         let now = MirroredVersion { seq: newest.map_or(0, |version| version.seq), text: hash };
@@ -125,7 +126,7 @@ impl MirrorJob<'_> {
                 return Ok(());
             }
             (FileState::Nothing, None) => {}
-            // A person who edits the page after deleting its file wants the file.
+            // A person who edits the page after deleting its file wants the file back.
             (FileState::Nothing, Some(last))
                 if newest.is_some_and(|newest| newest.by == ChangedBy::Person && newest.seq > last.seq) => {}
             (FileState::Nothing, Some(_)) => {
@@ -149,7 +150,7 @@ impl MirrorJob<'_> {
 
     /// Removes the file of a removed page, if it is unmodified.
     fn remove_file(&mut self, name: &str) -> Result<()> {
-        // An invalid name was not written by us, and would be a path to anywhere.
+        // The runtime never writes an invalid name, and such a name could be a path to anywhere.
         if page::check_page_name(name).is_ok() {
             let file = self.folder.join(format!("{name}.md"));
             let path = file.printable();
@@ -177,7 +178,7 @@ impl MirrorJob<'_> {
 }
 
 impl MirrorState {
-    /// Empty if the file is lost or unreadable.
+    /// Empty if the file is missing or unreadable.
     fn read(folder: &Path) -> Result<Self> {
         let file = folder.join(STATE_FILE);
         match fs::symlink_metadata(&file) {
@@ -241,14 +242,14 @@ fn read_state(file: &Path) -> FileState {
         return FileState::Odd(reason);
     }
     if metadata.len() > MAX_PAGE_BYTES as u64 {
-        // No page is so large, so it can't be one.
-        return FileState::FileText(FileText { exact: Hash::ZERO, normalise_page: Hash::ZERO });
+        // No page is that large, so the file can't be a page.
+        return FileState::FileText(FileText { exact: Hash::ZERO, normalised: Hash::ZERO });
     }
     match fs::read(file) {
         Ok(bytes) => {
             let exact = Hash::of(&bytes);
-            let tidied = std::str::from_utf8(&bytes).ok().and_then(page::normalise_page);
-            FileState::FileText(FileText { exact, normalise_page: tidied.map_or(exact, Hash::of) })
+            let normalised = std::str::from_utf8(&bytes).ok().and_then(page::normalise_page);
+            FileState::FileText(FileText { exact, normalised: normalised.map_or(exact, Hash::of) })
         }
         Err(error) => FileState::Odd(error.to_string()),
     }

@@ -18,10 +18,10 @@ const BULLETS: [&str; 3] = ["- ", "* ", "+ "];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PageLine<'a> {
-    /// Its indentation, and the bullet or the hashes.
+    /// The indentation, and the bullet or the hashes.
     pub(crate) prefix: &'a str,
     pub(crate) is_untrusted: bool,
-    /// The rest of the line, without the mark.
+    /// The rest of the line, without the untrusted mark.
     pub(crate) words: &'a str,
 }
 
@@ -86,8 +86,8 @@ pub fn check_page_name(name: &str) -> Result<()> {
     Err(Error::BadName { name: shown, reason: reason.to_owned() })
 }
 
-/// A text as it is stored: one kind of line break, no invisible characters, no trailing blanks, one line break at the
-/// end. `None` if nothing is left. So each line that a reader sees is a line that is validated.
+/// The text in its stored form: one kind of line break, no invisible characters, no trailing spaces, one line break
+/// at the end. `None` if nothing is left. So each line that a reader sees is a line that was validated.
 pub(crate) fn normalise_page(text: &str) -> Option<String> {
     let text = text.replace("\r\n", "\n");
     let is_unseen = |letter: char| letter != '\t' && (letter.is_control() || is_invisible(letter));

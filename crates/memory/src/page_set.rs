@@ -17,7 +17,7 @@ pub const CORE_PAGE: &str = "core";
 #[derive(Debug, Clone, Default)]
 pub struct PageSet {
     pub scope: String,
-    /// The last record that is folded in.
+    /// The last record that was folded in.
     pub head: Seq,
     pub pages: BTreeMap<String, Page>,
     /// How far the extracts of each session are consolidated.
@@ -26,35 +26,32 @@ pub struct PageSet {
     pub consolidations: usize,
     /// How many versions of pages cite an item.
     pub cited: BTreeMap<ItemSource, usize>,
-    /// What is known of every page that ever existed.
+    /// The history of every page that ever existed.
     pub(crate) histories: BTreeMap<String, PageHistory>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Page {
     pub text: String,
-    /// The oldest first. Its text is that of the last version.
+    /// The versions of the page, the oldest first. The text is that of the last one.
     pub versions: Vec<PageVersion>,
 }
 
 /// One version of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageVersion {
-    /// The record that holds it.
     pub seq: Seq,
-    /// When.
     pub at: At,
-    /// By whom.
     pub by: ChangedBy,
     /// How many items it cites.
     pub sources: usize,
 }
 
-/// What is known of a page besides its text, also after it was removed.
+/// What is known about a page besides its text. It is kept after the page is removed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PageHistory {
     newest: Seq,
-    /// Hashes of all texts that it ever had.
+    /// Hashes of all texts that the page ever had.
     hashes: BTreeSet<Hash>,
     /// The lines of its text that a person wrote.
     pub(crate) lines_by_people: BTreeSet<String>,
@@ -64,12 +61,12 @@ pub(crate) struct PageHistory {
 
 impl PageSet {
     pub async fn load(journal: &dyn Journal, scope: &str) -> Result<Self> {
-        let mut book = Self { scope: scope.to_owned(), ..Self::default() };
-        book.catch_up(journal).await?;
-        Ok(book)
+        let mut page_set = Self { scope: scope.to_owned(), ..Self::default() };
+        page_set.catch_up(journal).await?;
+        Ok(page_set)
     }
 
-    /// Folds in the records since the last load. Erased and damaged ones are skipped.
+    /// Folds in the records since the last load. Skips erased and damaged ones.
     pub async fn catch_up(&mut self, journal: &dyn Journal) -> Result<()> {
         let stream = self.stream()?;
         let after = self.head;
@@ -113,7 +110,7 @@ impl PageSet {
             let before: BTreeSet<&str> =
                 before.iter().flat_map(|page| page_items(&page.text)).map(|line| line.words).collect();
             let now = text.into_iter().flat_map(page_items).map(|line| line.words);
-            // The notes of models are on other pages.
+            // The core page has only notes of the user. The notes of models are on other pages.
             let is_a_persons = match by {
                 ChangedBy::Consolidation => false,
                 ChangedBy::Note => change.page == CORE_PAGE,
@@ -139,7 +136,7 @@ impl PageSet {
         self.pages.get(page).map(|page| page.text.as_str())
     }
 
-    /// The newest change of a page, which may have removed it.
+    /// The newest change of a page. It may have removed the page.
     pub(crate) fn newest_change(&self, page: &str) -> Option<Seq> {
         self.histories.get(page).map(|history| history.newest)
     }
@@ -153,12 +150,12 @@ impl PageSet {
         self.histories.keys().map(String::as_str).filter(|name| !self.pages.contains_key(*name))
     }
 
-    /// The lines of a page that a person wrote and that are still there.
+    /// The lines of a page that a person wrote and that it still contains.
     pub(crate) fn lines_by_people(&self, page: &str) -> impl Iterator<Item = &str> {
         self.histories.get(page).into_iter().flat_map(|history| &history.lines_by_people).map(String::as_str)
     }
 
-    /// The error for a missing page. It names some that exist.
+    /// The error for a missing page. It names some existing pages.
     pub fn no_page_error(&self, name: &str) -> Error {
         const SHOWN: usize = 8;
         let mut names: Vec<&str> = self.pages.keys().map(String::as_str).take(SHOWN).collect();
@@ -177,7 +174,7 @@ impl PageSet {
 /// The changes in a record, if it can be decoded.
 pub(crate) fn decode_changes(record: &Record) -> Option<PagesChanged> {
     let MemoryRecord::PagesChanged(mut changed) = MemoryRecord::decode(record).ok()? else { return None };
-    // An invalid name was not written by us, and would be a path in the mirror.
+    // The runtime never writes an invalid name, and such a name would be a path in the mirror.
     changed.pages.retain(|change| page::check_page_name(&change.page).is_ok());
     for change in &mut changed.pages {
         change.text.take_if(|text| text.trim().is_empty());

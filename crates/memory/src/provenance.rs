@@ -1,7 +1,7 @@
-//! Attribution: whose words an item is made of. Pure.
+//! Attribution: which speaker the words of an item come from. Pure.
 //!
-//! A model may claim that the user wants something, and may name a record of the user as its source. Neither makes it
-//! true: what counts is whose records contain its words.
+//! A model may claim that the user wants something, and may cite a record of the user. Neither makes it true. What
+//! counts is which records contain the words.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -10,11 +10,11 @@ use longhaul_protocol::{Extracted, ExtractedKind, Seq, Speaker, WordRun, is_hang
 
 /// Shorter ASCII words are ignored.
 const MIN_WORD_LETTERS: usize = 3;
-/// An item with this many words is contested if untrusted text has as many of them as the user's.
+/// An item with at least this many words is contested if untrusted text has as many of them as the user's text.
 const MIN_CONTESTED_WORDS: usize = 4;
 /// Words with the same first letters count as forms of one word.
 const STEM_LETTERS: usize = 5;
-/// Stop words, and words for saying and wanting: these are the model's own.
+/// Stop words, and verbs of saying and wanting. The model adds these itself.
 static STOP_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     "about after agent all also always and any are ask asked asks assistant because been before being but \
      can could decided decides decision did does each every everything fact for from had has have her his \
@@ -27,7 +27,7 @@ static STOP_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The stems of the words of some texts.
+/// The stems of the words in some texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Vocabulary(HashSet<String>);
 
@@ -36,34 +36,34 @@ impl Vocabulary {
         Self(texts.into_iter().flat_map(stems).collect())
     }
 
-    /// How many of these words are in it.
+    /// How many of these words the vocabulary contains.
     fn count(&self, words: &HashSet<String>) -> usize {
         words.iter().filter(|word| self.0.contains(*word)).count()
     }
 }
 
-/// What a speaker is attributed by.
+/// The evidence for attributing a text to a speaker.
 #[derive(Debug, Clone, Copy)]
 pub struct SpeakerEvidence<'a> {
     /// The least trusted speaker of the cited records.
     pub weakest: Speaker,
     /// The user's words in the cited records.
     pub said: &'a Vocabulary,
-    /// The words of the assistant, as far as the model had read them.
+    /// The words of the assistant in the text that the model has read.
     pub assistant: &'a Vocabulary,
-    /// The words of each untrusted text, as far as the model had read it.
+    /// The words of each untrusted text that the model has read.
     pub untrusted: &'a [Vocabulary],
 }
 
 /// Attributes a text to a speaker.
 ///
 /// - It is at most as trusted as its least trusted source.
-/// - If one untrusted text has more of its words than the user, it is untrusted, whatever the sources are. If it has
-///   as many, and they are more than a few, the text counts as the assistant's.
-/// - If the user's words cover less than half of it, it is the model's own claim and counts as the assistant's: any
-///   two texts share a word or two.
-/// - The same if the assistant said more of its words, unless the user said nearly all: an assistant repeats what it
-///   reads, and says more than the user anyway.
+/// - If one untrusted text contains more of its words than the user's text, it is untrusted, whatever its sources
+///   are. If it contains as many, and they are more than a few, the text counts as the assistant's.
+/// - If the user's text contains less than half of its words, it is the model's own claim and counts as the
+///   assistant's, because any two texts share a word or two.
+/// - It also counts as the assistant's if the assistant said more of its words, unless the user said nearly all of
+///   them: an assistant repeats what it reads, and says more than the user anyway.
 pub fn attribute_speaker(text: &str, grounds: &SpeakerEvidence<'_>) -> Speaker {
     let words: HashSet<String> = stems(text).collect();
     let by_user = grounds.said.count(&words);
@@ -89,7 +89,7 @@ pub(crate) fn less_trusted(one: Speaker, other: Speaker) -> Speaker {
     }
 }
 
-/// An extract as it counts in this home. One that came with an imported session was written elsewhere: its speakers
+/// An extract as it counts in this home. An extract from an imported session was written elsewhere. So its speakers
 /// are untrusted, and its scope is the one that the session has here.
 pub(crate) fn distrust_imported(
     seq: Seq,
@@ -108,8 +108,8 @@ pub(crate) fn distrust_imported(
     extracted
 }
 
-/// The kind that an item of this speaker can have: only the user states preferences and requests, and untrusted text
-/// decides nothing.
+/// The kind that an item of this speaker can have. Only the user states preferences and requests, and untrusted text
+/// makes no decisions.
 pub(crate) fn kind_for_speaker(kind: ExtractedKind, speaker: Speaker) -> ExtractedKind {
     match (kind, speaker) {
         (ExtractedKind::Preference | ExtractedKind::Request, Speaker::Assistant | Speaker::Untrusted)
@@ -118,7 +118,7 @@ pub(crate) fn kind_for_speaker(kind: ExtractedKind, speaker: Speaker) -> Extract
     }
 }
 
-/// The stems of the words that say something. In scripts without spaces two characters in a row come closest to a word.
+/// The stems of the content words. In scripts without spaces, each pair of characters counts as a word.
 fn stems(text: &str) -> impl Iterator<Item = String> {
     word_runs(text).flat_map(|run| match run {
         WordRun::Unspaced(run) => {

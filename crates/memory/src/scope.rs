@@ -1,15 +1,15 @@
-//! Scopes: which sessions share a memory. What is remembered in one scope is never recalled in another.
+//! Scopes: which sessions share a memory. Recall in one scope never finds memories of another.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use longhaul_protocol::Hash;
 
-/// A longer name is truncated and told apart by its hash.
+/// Longer names are truncated, and a hash keeps them distinct.
 const MAX_NAME_BYTES: usize = 80;
 const HASH_DIGITS: usize = 8;
 
-/// Gives the scope of a session from its key and its folder.
+/// Computes the scope of a session from its key and its folder.
 pub type ScopeFn = dyn Fn(&str, &Path) -> String + Send + Sync;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,8 @@ pub fn scope_of(kind: ScopeKind, agent: &str, key: &str, work_dir: &Path) -> Str
     }
 }
 
-/// A name for streams and paths: letters, digits, `_`, `-` and inner `.` as they are, everything else as `%xx`.
+/// A name for streams and paths: letters, digits, `_`, `-` and inner `.` stay unchanged, everything else becomes
+/// `%xx`.
 fn escaped_name(text: &str) -> String {
     let mut escaped = String::new();
     for (index, byte) in text.bytes().enumerate() {

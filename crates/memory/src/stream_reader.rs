@@ -1,12 +1,11 @@
-//! Reading a stream page by page. Damaged records are skipped: nothing can be learnt from them, and those after them may be
-//! readable.
+//! Reads a stream page by page. Skips damaged records, because later ones may be readable.
 
 use longhaul_journal::{Error, Journal, Page, records};
 use longhaul_protocol::{Record, Seq, StreamName};
 
 use crate::Result;
 
-/// Limits what is in memory at once.
+/// Limits how much is in memory at once.
 pub(crate) const PAGE_LIMIT: Page = Page { records: 64, bytes: 256 << 10 };
 
 /// The next page of records, which may be empty, and where the page after it begins. `None` at the end of the stream.

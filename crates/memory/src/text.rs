@@ -1,9 +1,10 @@
-//! Texts as single lines, and truncated. Cuts are always between characters.
+//! Makes texts single lines, and truncates them. Cuts are always between characters.
 
 use std::borrow::Cow;
 
-/// Truncates a text in its middle to at most `max` bytes, where that is more than the marker takes. The marker has a line of its
-/// own, indented like the lines of the text. The head ends with a word: a cut within an indent would leave a line that is not indented.
+/// Truncates a text in its middle to at most `max` bytes, if that is longer than the marker. The marker has its own
+/// line, indented like the lines of the text. The head ends with a whole word, because a cut within an indent would
+/// leave a line that is not indented.
 pub(crate) fn truncate_middle_lines<'a>(text: &'a str, max: usize, indent: &str) -> Cow<'a, str> {
     if text.len() <= max {
         return text.into();
@@ -29,7 +30,7 @@ pub(crate) fn truncate_line(text: &str, max: usize) -> String {
     if head.len() < line.len() || text.len() > 4 * max { format!("{head}…") } else { line }
 }
 
-/// Direction marks and characters without a width: a reader can't see what they do to a line.
+/// Direction marks and characters without a width. A reader can't see how they change a line.
 pub(crate) fn is_invisible(letter: char) -> bool {
     let is_direction =
         matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -11,12 +11,12 @@ const ONE_RECORD: Page = Page { records: 1, bytes: 0 };
 
 /// The last record of a session that is extracted; 0 if none is.
 ///
-/// The newest extract says so, and usually it is the only record that is read. An erased extract still has its key,
-/// which is derived from how far it went: what a user erased must not come back by extracting the same records again.
-/// An extract that was lost to damage has nothing left that could be duplicated, so the one before it counts. Unknown
+/// The newest extract states it, and usually it is the only record that is read. An erased extract still has its key,
+/// which is derived from its last record: text that a user erased must not come back because the same records are
+/// extracted again. An extract that was lost to damage can't be duplicated, so the one before it counts. Unknown
 /// kinds are skipped. A damaged record that was not salvaged is an error.
 ///
-/// Extracts that came with an imported session count at most as far as the import goes, and their keys mean nothing.
+/// Extracts that came with an imported session count at most up to the import, and their keys mean nothing.
 pub async fn extracted_through(journal: &dyn Journal, session: SessionId) -> Result<Seq> {
     let stream = StreamName::extract(session);
     let head = journal.head(&stream).await?.seq;
@@ -48,7 +48,7 @@ async fn extracted_through_at(journal: &dyn Journal, session: SessionId, head: S
     Ok(known)
 }
 
-/// How far an extract went, as far as it can be trusted.
+/// The last record that an extract covers, if that can be trusted.
 async fn trusted_through(
     journal: &dyn Journal,
     session: SessionId,
@@ -59,8 +59,8 @@ async fn trusted_through(
     if seq > mark.foreign_extracts_through {
         return Ok(extracted.through);
     }
-    // The record of the import is damaged, so it is unknown which extracts are from here. One that goes no further
-    // than the session counts: else the same records would be paid for again and again.
+    // The record of the import is damaged, so it is unknown which extracts were written here. An extract that does
+    // not go beyond the session counts. Otherwise each run would pay for the same records again.
     if mark.foreign_extracts_through == Seq::MAX
         && extracted.through <= journal.head(&StreamName::session(session)).await?.seq
     {
@@ -69,8 +69,8 @@ async fn trusted_through(
     Ok(extracted.through.min(mark.seq))
 }
 
-/// The key of this home's extract that ends here, from which the end of an erased extract can be told. Imported
-/// records may have any keys; the first key that none of them has is used.
+/// The key of this home's extract that ends here. It tells the end of an erased extract. Imported records may have
+/// any keys, so the first key that none of them has is used.
 async fn extract_key(
     journal: &dyn Journal,
     stream: &StreamName,
@@ -89,7 +89,7 @@ async fn extract_key(
     Ok(key)
 }
 
-/// The key for a new extract that ends here. An error if this home has written one with it already.
+/// The key for a new extract that ends here. Fails if this home has already written an extract with it.
 pub(crate) async fn key_for(journal: &dyn Journal, session: SessionId, through: Seq) -> Result<String> {
     let stream = StreamName::extract(session);
     let mark = import_mark(journal, session).await?;
@@ -104,8 +104,8 @@ fn erased_key(record: &Record) -> Option<Hash> {
     record.key.filter(|_| record.kind == "extracted" && matches!(record.body, Body::Gone(_)))
 }
 
-/// The last record after `after` at which no turn was open. The search begins at the end and reads nothing before the
-/// newest turn.
+/// The last record after `after` at which no turn was open. The search begins at the end and reads nothing from
+/// before the newest turn.
 pub(crate) async fn last_at_rest(journal: &dyn Journal, session: SessionId, after: Seq) -> Result<Seq> {
     let stream = StreamName::session(session);
     let head = journal.head(&stream).await?.seq;
@@ -125,7 +125,7 @@ pub(crate) async fn last_at_rest(journal: &dyn Journal, session: SessionId, afte
             None => before = from,
         }
     }
-    // No turn has begun since `after`, and none was open there.
+    // No turn has begun since `after`, and none was open then.
     Ok(head)
 }
 
@@ -134,18 +134,18 @@ fn is_turn_boundary(record: &Record) -> bool {
 }
 
 /// Counts the tokens that are new in a session since its last extract. Each count reads only the records since the
-/// last count.
+/// previous count.
 #[derive(Debug, Default)]
 pub struct UnextractedCounter {
     session: Option<SessionId>,
-    /// How far it is extracted, by this many extracts.
+    /// The last extracted record, and the number of extracts.
     through: Seq,
     extracts: Seq,
     reader: UtteranceReader,
-    /// The last record that was read, and the last one at which no turn was open.
+    /// The last record that was read, and the last record at which no turn was open.
     read_through: Seq,
     rest_through: Seq,
-    /// The number and the tokens of each utterance that is not extracted.
+    /// The number and the tokens of each utterance that is not extracted yet.
     new_utterances: Vec<(Seq, u64)>,
 }
 

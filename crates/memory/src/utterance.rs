@@ -1,7 +1,7 @@
-//! Who said what, by the records of a session.
+//! Who said what, according to the records of a session.
 //!
-//! Every utterance belongs to exactly one record and can be told from that record and those after it. So a reader that
-//! begins after any record reads everything after it, and nothing twice.
+//! Every utterance belongs to exactly one record, and only that record and later ones determine it. So a reader that
+//! begins after any record gets every later utterance exactly once.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ const MAX_NAME_CHARS: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Utterance {
-    /// The record that holds it.
+    /// The record that contains it.
     pub seq: Seq,
     pub speaker: Speaker,
     /// For people and models: `user`, `assistant`, `output of exec`.
@@ -50,11 +50,11 @@ impl Utterance {
     }
 }
 
-/// Reads the utterances out of a session's records, in their order. What a model wrote counts only once its attempt
+/// Reads the utterances from a session's records, in their order. What a model wrote counts only after its attempt
 /// has ended and kept it.
 #[derive(Debug, Default)]
 pub struct UtteranceReader {
-    /// The user's words up to this record came with an import and are not the user's.
+    /// Inputs up to this record came with an import. They are not the words of this home's user.
     foreign_through: Seq,
     has_turn: bool,
     /// Blocks of the open attempt: their index and their utterance.
@@ -63,18 +63,18 @@ pub struct UtteranceReader {
 }
 
 impl UtteranceReader {
-    /// A reader for a session that was imported up to this record; 0 if it was not imported.
+    /// A reader for a session that was imported up to this record. 0 if it was not imported.
     pub fn to_session(foreign_through: Seq) -> Self {
         Self { foreign_through, ..Self::default() }
     }
 
-    /// The utterances that this record completes. Several when an attempt ends.
+    /// The utterances that this record completes. The end of an attempt may complete several.
     pub fn push(&mut self, record: &Record) -> Vec<Utterance> {
         self.track_turn(&record.kind);
         let seq = record.seq;
         let Ok(fact) = SessionRecord::decode(record) else {
-            // The record of the end is erased, so how many blocks it kept is unknown. All were complete, and their
-            // calls may have run.
+            // The record of the end is erased, so the number of kept blocks is unknown. All blocks were complete, and
+            // their calls may have run.
             let is_end = record.kind == "attempt_ended" && matches!(record.body, Body::Gone(_));
             return if is_end { self.keep_blocks(u32::MAX) } else { vec![] };
         };
@@ -101,13 +101,13 @@ impl UtteranceReader {
                 let is_it = self.attempt.is_none_or(|attempt| attempt == ended.attempt);
                 return self.keep_blocks(if is_it { ended.kept } else { 0 });
             }
-            // Bookkeeping, or a repetition of what another record holds.
+            // Bookkeeping, or a repetition of another record.
             _ => return vec![],
         };
         if said.text.trim().is_empty() { vec![] } else { vec![said] }
     }
 
-    /// An utterance of the user, or of the user that an imported session had elsewhere.
+    /// An utterance of the user, or of the user whom an imported session had elsewhere.
     fn user_utterance(&self, seq: Seq, text: String) -> Utterance {
         let (speaker, who) = match seq <= self.foreign_through {
             true => (Speaker::Untrusted, "user of the imported session"),
@@ -121,22 +121,22 @@ impl UtteranceReader {
         !self.has_turn
     }
 
-    /// Whether there are blocks of which it is unknown whether they count.
+    /// Whether the open attempt has blocks that may still be discarded.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.open_blocks.is_empty()
     }
 
-    /// Follows turns by record kinds, which stay when a body is erased.
+    /// Tracks turns by the kinds of records, which remain when a body is erased.
     fn track_turn(&mut self, kind: &str) {
         match kind {
             "turn_started" => self.has_turn = true,
             "turn_ended" => self.has_turn = false,
-            // A turn that was open when the session was exported never goes on.
+            // A turn that was open at the export never continues.
             "imported" => self.has_turn = false,
             "step_started" | "attempt_started" => {}
             _ => return,
         }
-        // Blocks of an attempt without an end on record never count.
+        // Blocks of an attempt without a recorded end never count.
         self.open_blocks.clear();
         self.attempt = None;
     }
@@ -171,7 +171,7 @@ impl UtteranceReader {
 /// How the memory tools mark untrusted text: on a page, and in a record.
 const UNTRUSTED_MARKS: [&str; 2] = ["[untrusted]", "nobody vouches for"];
 
-/// The words of each untrusted entry that a memory tool repeated. Repeating it does not make it trusted.
+/// The words of each untrusted entry that a memory tool repeated. The repetition does not make them trusted.
 pub fn untrusted_recalls(record: &Record) -> Vec<Vocabulary> {
     let Ok(SessionRecord::ToolFinished(finished)) = SessionRecord::decode(record) else { return vec![] };
     if !is_recall_tool(&finished.name) {
@@ -199,7 +199,7 @@ fn output_utterance(seq: Seq, finished: &ToolFinished) -> Utterance {
     untrusted_utterance(seq, who, &finished.content)
 }
 
-/// An utterance of untrusted text, which stays whole for attribution.
+/// An utterance of untrusted text. The whole text is kept for attribution.
 fn untrusted_utterance(seq: Seq, who: String, all: &str) -> Utterance {
     let text = truncated(all, MAX_OUTPUT_BYTES).into_owned();
     let whole = (text.len() != all.len()).then(|| all.to_owned());

@@ -16,8 +16,8 @@ pub trait Model: Send + Sync {
         Capabilities::default()
     }
 
-    /// Learns from a refusal for size. [`capabilities`](Self::capabilities) returns the corrected ones from then on.
-    /// `None` if the refusal teaches nothing new.
+    /// Learns from a request that the server refused for its size. [`capabilities`](Self::capabilities) returns the
+    /// corrected limits from then on. Returns `None` if the refusal says nothing new.
     async fn correct_limits(&self, failure: &ModelFailure, size: RefusedSize) -> Option<CorrectedLimits> {
         let _ = (failure, size);
         None
@@ -62,7 +62,7 @@ pub enum AnswerPart {
     ReasoningStart,
     ReasoningDelta(String),
     ReasoningStop {
-        /// The provider's proof that it is its own.
+        /// The provider's signature, which it checks when the reasoning is sent back.
         signature: Option<String>,
     },
     /// A tool call begins.
@@ -73,24 +73,23 @@ pub enum AnswerPart {
     },
     /// More of the JSON text of the arguments.
     ArgumentsDelta(String),
-    /// The call is complete. It may run whatever becomes of the rest of the answer.
+    /// The call is complete. It may run even if the rest of the answer fails.
     CallStop {
-        /// The provider's proof that it is its own.
+        /// The provider's signature, which it checks when the call is sent back.
         signature: Option<String>,
     },
-    /// The usage so far. A later one replaces an earlier one.
+    /// The usage so far. It replaces every earlier one.
     Usage(TokenCounts),
     /// The rate limit headers.
     Limits(RateLimits),
-    /// The provider's end of the answer.
+    /// The provider ended the answer.
     End(StopReason),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopReason {
-    /// What it means.
     pub kind: StopKind,
-    /// The provider's word for it.
+    /// The provider's own word for the reason.
     pub word: String,
 }
 
@@ -102,7 +101,7 @@ impl StopReason {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopKind {
-    /// The answer is complete, or waits for its calls.
+    /// The answer is complete, or the model waits for the results of its calls.
     Finished,
     /// The answer was cut at its length limit.
     Length,
@@ -113,24 +112,24 @@ pub enum StopKind {
 /// Rate limit headers: names and values as they came.
 pub type RateLimits = std::collections::BTreeMap<String, String>;
 
-/// Tokens that a provider counted. Unknown is `None`, not 0.
+/// The tokens that a provider counted. A count that it did not report is `None`, not 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenCounts {
-    /// Sent, including cached ones.
+    /// Tokens that were sent, including cached ones.
     pub input: Option<u64>,
-    /// Received.
+    /// Tokens that were received.
     pub output: Option<u64>,
-    /// Found in the provider's cache.
+    /// Input tokens that the provider read from its cache.
     pub cached: Option<u64>,
-    /// Put into the provider's cache, where that has a price of its own.
+    /// Input tokens that the provider wrote to its cache, if it charges for that separately.
     #[serde(skip)]
     pub written: Option<u64>,
 }
 
 impl TokenCounts {
-    /// The usage record of a call. The only place that copies token counts: a count that is added to [`TokenCounts`]
-    /// does not compile before it is recorded.
+    /// The usage record of a call. Only this function copies token counts, so that a count that is added to
+    /// [`TokenCounts`] does not compile until it is recorded.
     pub fn usage(self, attempt: AttemptId, facts: &Capabilities) -> Usage {
         let Self { input, output, cached, written } = self;
         let cost = facts.prices.as_ref().and_then(|prices| prices.cost(&self));

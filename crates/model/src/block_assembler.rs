@@ -3,13 +3,13 @@
 use crate::{AnswerPart, RateLimits, StopKind, StopReason, TokenCounts};
 use longhaul_protocol::{CallId, Item, Role};
 
-/// A longer answer is an error: no request asks for so much, and every record of it must fit the journal.
+/// A longer answer is an error: no request asks for one, and each record of an answer must fit into the journal.
 const MAX_ANSWER_BYTES: usize = 2 << 20;
 
 /// More calls in one answer are an error.
 const MAX_CALLS: usize = 256;
 
-/// The open block, and the usage so far.
+/// Holds the open block and the usage so far.
 #[derive(Debug, Default)]
 pub struct BlockAssembler {
     open: Option<OpenBlock>,
@@ -29,12 +29,11 @@ enum OpenBlock {
 #[derive(Debug, PartialEq, Eq)]
 pub enum BlockProgress {
     Nothing,
-    /// More text.
     Text(String),
     Reasoning(String),
     Block(Item),
     End(StopReason),
-    /// A part that is not allowed here.
+    /// A part that may not come at this point. Holds the reason.
     Odd(&'static str),
     TooLarge(&'static str),
 }

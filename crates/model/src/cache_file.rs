@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Larger files are ignored and begin anew.
+/// A larger file is ignored, and the next append starts it anew.
 const MAX_BYTES: u64 = 4 << 20;
 
 /// The text of a file. Empty if it is missing, too large or no regular file.
@@ -21,7 +21,8 @@ pub(crate) fn read_lines(path: &Path) -> String {
     }
 }
 
-/// Appends one short line in one write, so that several processes can append. A file that is too large begins anew.
+/// Appends one short line in one write, so that several processes can append at the same time. Starts a file that is
+/// too large anew.
 pub(crate) fn append_line(path: &Path, line: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

@@ -1,6 +1,6 @@
-/// An answer takes at most the window divided by this.
+/// An answer may take at most the window divided by this.
 const ANSWER_WINDOW_DIVISOR: u64 = 4;
-/// The tokens of an answer if nothing is configured.
+/// The limit of an answer, in tokens, if none is configured.
 const DEFAULT_ANSWER_TOKENS: u64 = 8_192;
 
 /// What is known about a model: its context window, its longest answer, whether it calls tools, and its prices.
@@ -20,7 +20,8 @@ impl Default for Capabilities {
 }
 
 impl Capabilities {
-    /// The tokens that an answer may have: what is configured, at most what the model takes, and at most a quarter of the window.
+    /// The limit of an answer, in tokens: the configured one, but at most the model's limit and at most a quarter of
+    /// the window.
     pub fn answer_tokens(&self, configured: Option<u64>, window: Option<u64>) -> u64 {
         let share = window.map_or(u64::MAX, |window| window / ANSWER_WINDOW_DIVISOR);
         configured.unwrap_or(DEFAULT_ANSWER_TOKENS).min(self.max_output.unwrap_or(u64::MAX)).min(share).max(1)
@@ -37,16 +38,16 @@ pub struct ContextWindow {
 /// The source of a context window, the most trustworthy first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowSource {
-    /// The server refused a larger request.
+    /// The limit that follows from a refused request.
     Refusal,
     /// The config.
     Config,
     Server,
     /// The built-in catalogue.
     Catalogue,
-    /// Assumed for a local server.
+    /// The default for a local server whose window is unknown.
     LocalDefault,
-    /// Assumed for a hosted model.
+    /// The default for a hosted model whose window is unknown.
     HostedDefault,
 }
 
@@ -69,14 +70,14 @@ impl std::fmt::Display for WindowSource {
 pub struct Prices {
     pub input: f64,
     pub output: f64,
-    /// Read from the provider's cache. Default: the price of `input`.
+    /// Tokens read from the provider's cache. Default: the price of `input`.
     pub cached: Option<f64>,
-    /// Written to the provider's cache. Default: the price of `input`.
+    /// Tokens written to the provider's cache. Default: the price of `input`.
     pub written: Option<f64>,
 }
 
 impl Prices {
-    /// The cost of a call. `None` if its tokens are unknown.
+    /// The cost of a call. `None` if its token counts are unknown.
     pub fn cost(&self, tokens: &crate::TokenCounts) -> Option<f64> {
         const MILLION: f64 = 1_000_000.0;
         let (input, output) = (tokens.input?, tokens.output?);

@@ -51,7 +51,8 @@ impl Catalogue {
         Ok(self)
     }
 
-    /// The entry of a model. The user's own count first, then patterns with a provider, then longer patterns.
+    /// The entry of a model. The user's own entries take precedence, then patterns with a provider, then longer
+    /// patterns.
     pub fn find(&self, provider: &str, model: &str) -> Option<&CatalogueEntry> {
         let wanted = CatalogueQuery::new(provider, model);
         wanted.best(&self.own).or_else(|| wanted.best(&self.built_in))
@@ -62,7 +63,7 @@ impl Catalogue {
     }
 }
 
-/// The names of a model to match, in lower case.
+/// The names by which a model is looked up, in lower case.
 struct CatalogueQuery {
     names: Vec<String>,
     with_provider: Vec<String>,
@@ -88,7 +89,7 @@ impl CatalogueQuery {
     }
 }
 
-/// Whether a pattern is for any provider.
+/// Whether a pattern matches models of any provider.
 fn is_bare(pattern: &str) -> bool {
     pattern.starts_with('*')
 }

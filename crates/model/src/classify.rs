@@ -3,7 +3,7 @@
 use crate::codec::ProviderError;
 use crate::{FailureClass, RateLimits};
 
-/// Codes of an exhausted quota or credit.
+/// Error codes for an exhausted quota or credit.
 const QUOTA_CODES: &[&str] = &[
     "insufficient_quota",
     "insufficient_balance",
@@ -15,7 +15,7 @@ const QUOTA_CODES: &[&str] = &[
     "usage_limit_reached",
     "spend_limit",
 ];
-/// Messages of the same. A per-minute quota uses similar words but comes with a delay.
+/// Phrases for an exhausted quota or credit. An error about a per-minute quota has similar words, but states a delay.
 const QUOTA_WORDS: &[&str] =
     &["credit balance is too low", "insufficient balance", "insufficient credits", "more credits"];
 const TOO_LONG_CODES: &[&str] =
@@ -50,7 +50,7 @@ const NO_TOOLS_WORDS: &[&str] = &[
     "tools is not supported",
     "function calling is not",
 ];
-/// What servers and chat templates say about the order of roles. A template error comes with any status.
+/// What servers and chat templates say about the order of roles. A template error may have any HTTP status.
 const ROLE_ORDER_WORDS: &[&str] = &[
     "system message must be",
     "system messages must be",
@@ -87,20 +87,20 @@ const INVALID_CODES: &[&str] =
     &["invalid_request", "invalid_argument", "invalid_prompt", "failed_precondition"];
 
 /// The class of a provider error.
-pub(crate) fn classify_error(said: &ProviderError) -> FailureClass {
-    let codes: Vec<String> = said.codes.iter().map(|code| code.to_lowercase()).collect();
-    let message = said.message.to_lowercase();
+pub(crate) fn classify_error(error: &ProviderError) -> FailureClass {
+    let codes: Vec<String> = error.codes.iter().map(|code| code.to_lowercase()).collect();
+    let message = error.message.to_lowercase();
     let code = |words: &[&str]| codes.iter().any(|code| words.iter().any(|word| code.contains(word)));
     let words = |words: &[&str]| words.iter().any(|word| message.contains(word));
-    let is_server = said.status.is_some_and(|status| status >= 500);
-    let is_paid_up = code(QUOTA_CODES) || words(QUOTA_WORDS);
-    let has_no_plan = message.contains("exceeded your current quota") && said.delay.is_none();
-    if said.status == Some(402) || (!is_server && (is_paid_up || has_no_plan)) {
+    let is_server = error.status.is_some_and(|status| status >= 500);
+    let is_quota_exhausted = code(QUOTA_CODES) || words(QUOTA_WORDS);
+    let exceeds_plan = message.contains("exceeded your current quota") && error.delay.is_none();
+    if error.status == Some(402) || (!is_server && (is_quota_exhausted || exceeds_plan)) {
         return FailureClass::Quota;
     }
-    // The text of a server error means little.
+    // The text of a 5xx error is too unspecific to classify it.
     if !is_server {
-        if code(TOO_LONG_CODES) || (said.status != Some(429) && words(TOO_LONG_WORDS)) {
+        if code(TOO_LONG_CODES) || (error.status != Some(429) && words(TOO_LONG_WORDS)) {
             return FailureClass::TooLong;
         }
         if words(NO_TOOLS_WORDS) {
@@ -114,11 +114,11 @@ pub(crate) fn classify_error(said: &ProviderError) -> FailureClass {
         }
     }
     let is_about_roles = words(ROLE_ORDER_WORDS)
-        || (matches!(said.status, Some(400 | 422)) && has_word(&message, &["role", "roles"]));
-    if matches!(said.status, None | Some(400 | 422 | 500)) && is_about_roles {
+        || (matches!(error.status, Some(400 | 422)) && has_word(&message, &["role", "roles"]));
+    if matches!(error.status, None | Some(400 | 422 | 500)) && is_about_roles {
         return FailureClass::RoleOrder;
     }
-    match said.status {
+    match error.status {
         Some(429) => FailureClass::Throttled,
         Some(529 | 503) => FailureClass::Overloaded,
         Some(_) if is_server && code(OVERLOADED_CODES) => FailureClass::Overloaded,
@@ -131,7 +131,7 @@ pub(crate) fn classify_error(said: &ProviderError) -> FailureClass {
         // Some proxies report an overload with their own status.
         Some(_) if code(OVERLOADED_CODES) => FailureClass::Overloaded,
         Some(400..) => FailureClass::Invalid,
-        // An error within a stream has only codes.
+        // An error inside a stream has no status, only codes.
         None | Some(_) => {
             if code(THROTTLED_CODES) {
                 FailureClass::Throttled
@@ -152,7 +152,7 @@ fn has_word(text: &str, words: &[&str]) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric()).any(|found| words.contains(&found))
 }
 
-/// The rate limit headers, as they are.
+/// The rate limit headers, unchanged.
 pub(crate) fn rate_limits(headers: &[(String, String)]) -> RateLimits {
     headers.iter().filter(|(name, _)| name.contains("ratelimit-")).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! One request with its whole answer, for calls that are not streamed to anyone.
+//! Sends one request and collects the whole answer, for callers that show no progress.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Completion {
     pub answer: Result<WholeAnswer, ModelFailure>,
-    /// As far as the provider reported it.
+    /// The usage, as far as the provider reported it.
     pub usage: Usage,
 }
 
@@ -23,7 +23,7 @@ pub struct WholeAnswer {
     pub stop: StopKind,
 }
 
-/// Sends a request and reads the whole answer. If the server refuses the order of roles, the request is sent again in
+/// Sends a request and reads the whole answer. If the server refuses the order of roles, sends the request again in
 /// another order.
 pub async fn complete(model: &dyn Model, request: Request, facts: &Capabilities) -> Completion {
     let purpose = request.purpose.name();

@@ -1,5 +1,5 @@
-//! Discovery: what a server reports about its models, and which servers run on this machine. Nothing here is an error:
-//! what can't be found out stays unknown.
+//! Discovery: what a server reports about its models, and which servers run on this machine. A failure here is not an
+//! error: the facts just stay unknown.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use crate::transport::{HttpRequest, HttpResponse, Transport, is_loopback};
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A local server must answer a probe within this time. The start of the program waits for it.
 const LOCAL_PROBE_TIMEOUT: Duration = Duration::from_millis(300);
-/// A longer reply is ignored.
+/// Longer replies are ignored.
 const MAX_REPLY_BYTES: usize = 1024 * 1024;
 
 /// The usual ports of local model servers.
@@ -25,11 +25,10 @@ pub const LOCAL_SERVER_PORTS: [(&str, u16); 4] =
 
 #[derive(Debug, Clone, Copy)]
 pub struct ServerQuery<'a> {
-    /// The provider's name, which tells the kind of server.
+    /// The provider's name. It decides how the server is asked.
     pub provider: &'a str,
-    /// The protocol, which tells how the key is sent.
+    /// The protocol. It decides how the key is sent.
     pub protocol: Protocol,
-    /// Where it is.
     pub base_url: &'a str,
     pub key: Option<&'a str>,
 }
@@ -44,7 +43,6 @@ pub struct DiscoveredCapabilities {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalServer {
     pub provider: String,
-    /// Where it is.
     pub base_url: String,
     pub models: Vec<String>,
 }
@@ -58,7 +56,8 @@ pub async fn discover_capabilities(
     query_model(transport, server, model).await.0
 }
 
-/// The same, and whether the reply is final: it is not if nothing answered or the model is not loaded yet.
+/// Like [`discover_capabilities`], but also says whether the reply is final. It is not if the server did not answer
+/// or has not loaded the model yet.
 pub(crate) async fn query_model(
     transport: &dyn Transport,
     server: &ServerQuery<'_>,
@@ -130,7 +129,7 @@ impl ModelQuery<'_> {
         found
     }
 
-    /// A local server of unknown kind. Its model list tells the kind, and then it is asked in its own way.
+    /// Asks a local server of unknown kind. Its model list tells the kind, and then it is asked in its own way.
     async fn unknown_local_server(&self) -> DiscoveredCapabilities {
         let listed_entry = self.listed_entry(self.models_url("/models")).await;
         let owner =
@@ -171,7 +170,7 @@ impl ModelQuery<'_> {
         let window = match made_with {
             Some(count) => Some(count),
             None => self.loaded_by_ollama().await.or_else(|| {
-                // It may be loaded with far less, and reports that then.
+                // Ollama may load the model with a much smaller context, and reports that only afterwards.
                 self.may_change.store(true, Ordering::SeqCst);
                 let facts = shown.get("model_info")?.as_object()?;
                 facts.iter().find(|(key, _)| key.ends_with(".context_length"))?.1.as_u64()
@@ -196,7 +195,7 @@ impl ModelQuery<'_> {
     }
 
     fn models_url(&self, path: &str) -> String {
-        // These two send pages, others the whole list.
+        // These two send the list in pages, other servers send it whole.
         let query = match self.server.protocol {
             Protocol::Anthropic => "?limit=1000",
             Protocol::Gemini => "?pageSize=1000",
@@ -214,7 +213,7 @@ impl ModelQuery<'_> {
         entry_of(&answer, self.model).cloned()
     }
 
-    /// The address without `/v1`, where servers have their own endpoints.
+    /// The base URL without `/v1`: servers have their own endpoints there.
     fn root(&self) -> &str {
         let base_url = self.server.base_url.trim_end_matches('/');
         base_url.strip_suffix("/v1").unwrap_or(base_url)
@@ -246,7 +245,8 @@ impl ModelQuery<'_> {
 }
 
 fn capabilities_of_entry(entry: &Value) -> DiscoveredCapabilities {
-    // What is loaded counts before what could be, and what is served before what the model was trained for.
+    // The window of the loaded model comes before its possible maximum, and the served window before the one from
+    // training.
     const WINDOWS: [&str; 9] = [
         "/loaded_context_length",
         "/meta/n_ctx",
@@ -271,7 +271,7 @@ fn entry_of<'a>(answer: &'a Value, model: &str) -> Option<&'a Value> {
         let names = ["id", "name"].iter().filter_map(|key| entry.get(key)?.as_str());
         names.map(|name| name.strip_prefix("models/").unwrap_or(name)).any(|name| name == model)
     };
-    // A server with one model answers with it under any name.
+    // A server with one model answers with it, whatever name the request has.
     let only = if let [one] = &list[..] { Some(one) } else { None };
     list.iter().find(named).or(only)
 }
@@ -304,7 +304,7 @@ async fn fetch(transport: &dyn Transport, outgoing: HttpRequest, timeout: Durati
     let outgoing = HttpRequest { connect_within: timeout, ..outgoing };
     let answer = async {
         let incoming = transport.send(outgoing).await.ok()?;
-        // Busy or still loading: it can be asked again later.
+        // The server is busy or still loading, so a later try may succeed.
         if incoming.status == 429 || incoming.status >= 500 {
             return None;
         }
@@ -328,7 +328,7 @@ async fn read(mut incoming: HttpResponse) -> Option<Vec<u8>> {
     Some(read)
 }
 
-/// Runs all futures concurrently; outputs are in their order.
+/// Runs all futures concurrently. The outputs are in the order of the futures.
 async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut waiting: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
     let mut done: Vec<Option<F::Output>> = waiting.iter().map(|_| None).collect();

@@ -1,4 +1,4 @@
-//! The endpoint of a model: how it is reached, and the messages for what goes wrong there.
+//! The endpoint of a model: how to reach it, and the messages for failures there.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -12,15 +12,15 @@ use crate::transport::TransportError;
 use crate::{FailureClass, ModelFailure, Protocol, Quirks, StatedLimits};
 
 const MAX_QUOTED_CHARS: usize = 300;
-/// A shorter value is no key and may be part of ordinary words, so it is not masked.
+/// A shorter value is probably no key and may be part of ordinary words, so it is not masked.
 const MIN_KEY_BYTES: usize = 6;
 
-/// Timeouts of a call. There is none for the whole call.
+/// The timeouts of a call. The call as a whole has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
     pub connect: Duration,
     pub first_byte: Duration,
-    /// The idle timeout: between two bytes of the body.
+    /// The longest time between two bytes of the body.
     pub idle: Duration,
 }
 
@@ -30,7 +30,7 @@ impl Timeouts {
         first_byte: Duration::from_secs(300),
         idle: Duration::from_secs(120),
     };
-    /// Local servers may have to load a model and may be slow.
+    /// For local servers, which may have to load the model first and may be slow.
     pub const LOCAL: Self = Self {
         connect: Duration::from_secs(10),
         first_byte: Duration::from_secs(900),
@@ -38,7 +38,7 @@ impl Timeouts {
     };
 }
 
-/// How a model is reached, and what the config says about it.
+/// How to reach a model, and what the config says about it.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     pub name: String,
@@ -54,15 +54,15 @@ pub struct Endpoint {
     /// The command that starts a local server.
     pub start: Option<String>,
     pub clocks: Timeouts,
-    /// The context window from the config.
+    /// The context window from the config, in tokens.
     pub window: Option<u64>,
-    /// From the config.
+    /// Whether the model can call tools, from the config.
     pub tools: Option<bool>,
     pub entry: Option<CatalogueEntry>,
     pub set_by: SettingSources,
 }
 
-/// An API key and the variable that holds it.
+/// An API key and the environment variable that holds it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey {
     pub value: String,
@@ -88,11 +88,11 @@ impl Endpoint {
     pub(crate) fn host(&self) -> String {
         let rest = self.base_url.split_once("://").map_or(self.base_url.as_str(), |(_, rest)| rest);
         let authority = rest.split('/').next().unwrap_or(rest);
-        // Without user name and password.
+        // Drops the user name and password.
         authority.rsplit('@').next().unwrap_or(authority).to_owned()
     }
 
-    /// The key of what is learned about this model.
+    /// Under this key the runtime stores what it learns about the model.
     pub(crate) fn served_model(&self) -> ServedModel {
         let (scheme, rest) = self.base_url.split_once("://").unwrap_or(("", &self.base_url));
         let path = rest.split_once('/').map_or("", |(_, path)| path.trim_end_matches('/'));
@@ -100,7 +100,7 @@ impl Endpoint {
         ServedModel { server, model: self.model.clone() }
     }
 
-    /// A quotation of the provider with the key masked, as one line, truncated.
+    /// Quotes the provider: in one line, truncated, with the key masked.
     pub(crate) fn quote(&self, words: &str) -> String {
         let clean = match &self.key {
             Some(key) if key.value.len() >= MIN_KEY_BYTES => words.replace(&key.value, "[key]"),
@@ -170,7 +170,7 @@ impl Endpoint {
         }
     }
 
-    /// What happened.
+    /// What happened, for the message.
     fn describe(&self, class: FailureClass) -> String {
         let (name, host) = (&self.name, self.host());
         match class {
@@ -190,7 +190,7 @@ impl Endpoint {
         }
     }
 
-    /// What the user can do.
+    /// What the user can do, for the message.
     fn advice(&self, class: FailureClass) -> String {
         let SettingSources { name, base_url, key } = &self.set_by;
         match class {
@@ -216,14 +216,14 @@ impl Endpoint {
         }
     }
 
-    /// The request is sent again in another order of roles.
+    /// The failure while other orders of roles are left to try: the caller sends the request again.
     pub(crate) fn will_reorder_roles(&self, failure: ModelFailure) -> ModelFailure {
         let message =
             format!("{}; it is sent again in another order of roles, in case that is why", failure.message);
         ModelFailure { class: FailureClass::RoleOrder, message, ..failure }
     }
 
-    /// No other order of roles is left to try.
+    /// The failure when no other order of roles is left to try.
     pub(crate) fn no_role_order_left(&self, failure: ModelFailure) -> ModelFailure {
         if failure.class != FailureClass::RoleOrder {
             return failure;
@@ -310,7 +310,7 @@ impl Endpoint {
     }
 }
 
-/// The first line of an unexpected body.
+/// The first line of a body that the codec does not expect.
 pub(crate) fn first_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()

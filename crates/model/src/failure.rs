@@ -9,7 +9,7 @@ pub enum FailureClass {
     Throttled,
     Overloaded,
     Server,
-    /// A timeout, ours or the server's.
+    /// A timeout of this process or of the server.
     Timeout,
     /// The stream broke off or can't be parsed.
     Broken,
@@ -43,11 +43,11 @@ pub enum FailureClass {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelFailure {
     pub class: FailureClass,
-    /// For people: what happened, in the provider's words, and what to do.
+    /// For people: what happened, in the provider's words, and what to do about it.
     pub message: String,
     /// The HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// The server's `Retry-After` or the like.
+    /// How long the server asks to wait, from `Retry-After` or a similar field.
     pub delay: Option<Duration>,
     /// The rate limit headers.
     pub limits: crate::RateLimits,
@@ -106,7 +106,7 @@ impl FailureClass {
         }
     }
 
-    /// Whether a retry may succeed.
+    /// Whether the retry policy retries this class.
     pub fn is_retried(self) -> bool {
         match self {
             Self::Throttled

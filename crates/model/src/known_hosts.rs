@@ -1,5 +1,5 @@
-//! Hosts that have answered before. If one can't be reached, the network is down and the caller waits. A host that
-//! never answered may not exist.
+//! Hosts that have answered before. If such a host can't be reached, the network is down and the caller waits for it.
+//! A host that never answered may not exist.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::cache_file::{append_line, read_lines};
 
-/// Kept in a file with one host on each line, which may be deleted at any time.
+/// The hosts and their cache file, which has one host on each line and may be deleted at any time.
 #[derive(Debug, Default)]
 pub struct KnownHosts {
     file: Option<PathBuf>,
@@ -27,7 +27,7 @@ impl KnownHosts {
     pub fn answered(&self, host: &str) {
         let is_new = self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(host.to_owned());
         if let (true, Some(file)) = (is_new, &self.file) {
-            // A failed write is repeated the next time.
+            // If the write fails, the next process repeats it.
             let _ = append_line(file, host);
         }
     }

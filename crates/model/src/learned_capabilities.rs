@@ -1,5 +1,5 @@
-//! What refusals taught about models: the order of roles, the context window, the longest answer. Kept in a file, so
-//! that the next process is not refused again.
+//! What refusals taught about models: the order of roles, the context window, the longest answer. A cache file keeps
+//! it, so that the next process is not refused again.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::RoleOrder;
 use crate::cache_file::{append_line, read_lines};
 
-/// What was learned about the models of all servers. The file has one JSON object on each line, and the newest about a
-/// model counts. It may be deleted at any time: then the next refusal teaches it again.
+/// What was learned about the models of all servers. The cache file has one JSON object on each line, and the last
+/// line about a model counts. The file may be deleted at any time: then the next refusal teaches it again.
 #[derive(Debug, Default)]
 pub struct LearnedCapabilities {
     file: Option<PathBuf>,
@@ -28,7 +28,7 @@ pub(crate) struct ServedModel {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct LearnedEntry {
-    /// The order of roles that was accepted after another was refused.
+    /// The order of roles that the server accepted after it refused another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) roles: Option<LearnedRoles>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,15 +37,16 @@ pub(crate) struct LearnedEntry {
     pub(crate) max_output: Option<u64>,
 }
 
-/// An accepted order of roles. It holds while the declared order is the same: a user who declares another one knows
-/// better.
+/// An accepted order of roles. It is valid only while the declared order stays the same: a user who declares another
+/// order knows better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LearnedRoles {
     pub(crate) declared: RoleOrder,
     pub(crate) accepted: RoleOrder,
 }
 
-/// A corrected window. It holds while the declared window is the same: a newly configured or reported one is better.
+/// A corrected window. It is valid only while the declared window stays the same: a newly configured or reported
+/// window replaces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LearnedWindow {
     pub(crate) declared: u64,
@@ -61,7 +62,7 @@ struct FileLine {
 }
 
 impl LearnedCapabilities {
-    /// Unreadable lines are skipped.
+    /// Loads the file. Skips lines that can't be parsed.
     pub fn at(file: &Path) -> Self {
         let text = read_lines(file);
         let lines = text.lines().filter_map(|line| serde_json::from_str::<FileLine>(line).ok());
@@ -74,7 +75,7 @@ impl LearnedCapabilities {
         entries.get(model).copied().unwrap_or_default()
     }
 
-    /// Changes the entry of a model for as long as this process runs.
+    /// Changes the entry of a model until this process ends.
     pub(crate) fn learn_in_memory(
         &self,
         model: &ServedModel,
@@ -86,12 +87,12 @@ impl LearnedCapabilities {
         *entry
     }
 
-    /// Changes the entry and writes it to the file for other processes.
+    /// Changes the entry of a model, and writes it to the file for other processes.
     pub(crate) fn learn(&self, model: &ServedModel, change: impl FnOnce(&mut LearnedEntry)) {
         let before = self.get(model);
         let entry = self.learn_in_memory(model, change);
         if let (true, Some(file)) = (entry != before, &self.file) {
-            // A failed write is learned again by the next process.
+            // If the write fails, the next process learns it again.
             let line = serde_json::to_string(&FileLine { of: model.clone(), entry });
             let _ = line.map(|line| append_line(file, &line));
         }

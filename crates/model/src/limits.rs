@@ -1,4 +1,4 @@
-//! Limits that a refusal states, and the window that follows from it. Pure.
+//! The limits that a server states when it refuses a request, and the window that follows from them. Pure.
 
 /// The limits that a server states in a refusal, in tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,8 +52,8 @@ pub(crate) fn stated_limits(message: &str) -> StatedLimits {
     StatedLimits { window, answer }
 }
 
-/// The first number shortly after a phrase. It may have commas and a unit (`128k`, `1M`). A number that can't be read
-/// with certainty is ignored: a window that is too small would be kept.
+/// The first number shortly after a phrase. It may have commas and a unit (`128k`, `1M`). An ambiguous number is
+/// ignored, because a window that is too small would stay in use.
 fn number_after(text: &str, words: &str) -> Option<u64> {
     let rest = &text[text.find(words)? + words.len()..];
     let start = rest.find(|c: char| c.is_ascii_digit()).filter(|start| *start <= MAX_GAP_BYTES)?;
@@ -76,7 +76,7 @@ fn number_after(text: &str, words: &str) -> Option<u64> {
 /// The size of a request that was refused as too long.
 #[derive(Debug, Clone, Copy)]
 pub struct RefusedSize {
-    /// Estimated.
+    /// Estimated tokens of the prompt.
     pub prompt: u64,
     pub answer: u64,
 }
@@ -84,13 +84,13 @@ pub struct RefusedSize {
 /// The limits of a model after a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CorrectedLimits {
-    /// The context window before and now.
+    /// The context window before the refusal and after it.
     pub window: (u64, u64),
     pub answer: Option<u64>,
 }
 
-/// The window after a refusal: what the refusal or the server states; else, if the prompt was small, half of the
-/// refused size. `None` if the window was not the problem.
+/// The window after a refusal: the one that the refusal or the server states. If neither states one and the prompt
+/// was small, half of the refused size. `None` if the window was not the problem.
 pub(crate) fn corrected_window(now: u64, stated: Option<u64>, size: RefusedSize) -> Option<u64> {
     if stated.is_some() {
         return stated.filter(|stated| *stated < now);
@@ -99,7 +99,7 @@ pub(crate) fn corrected_window(now: u64, stated: Option<u64>, size: RefusedSize)
     if size.prompt > usable / 2 {
         return None;
     }
-    // A quarter of the window is for the answer, so the prompt still fits.
+    // A quarter of the window is for the answer. So the window must be at least this large for the prompt to fit.
     let least = size.prompt.saturating_mul(3) / 2;
     let refused = size.prompt.saturating_add(size.answer).min(now);
     Some((refused / 2).max(least)).filter(|window| *window < refused)

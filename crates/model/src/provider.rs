@@ -15,7 +15,8 @@ const BUILT_IN: &str = include_str!("../providers.toml");
 const PROVIDER_KEYS: [&str; 7] =
     ["protocol", "base_url", "key_env", "local", "quirks", "start", "usual_model"];
 
-/// Providers that no table describes: the config gives the address of one, the other plays a file.
+/// Names that no provider table may use: a `custom` provider is only an address in the config, `scripted` plays a
+/// file.
 const RESERVED_NAMES: [&str; 2] = ["custom", "scripted"];
 
 const ALIASES: [(&str, &str); 9] = [
@@ -34,14 +35,14 @@ const ALIASES: [(&str, &str); 9] = [
 pub struct Provider {
     pub name: String,
     pub protocol: Protocol,
-    /// Without a `/` at the end. The paths of the protocol follow directly.
+    /// Without a `/` at the end, because the path of the protocol is appended.
     pub base_url: String,
-    /// Variables that may hold the key. The first that is set counts.
+    /// Environment variables that may hold the key. The first that is set counts.
     pub key_env: Vec<String>,
     pub local: bool,
     pub quirks: Quirks,
     pub start: Option<String>,
-    /// The default model if none is named and the key is set.
+    /// The model to use if the user names none and this provider's key is set.
     pub usual_model: Option<String>,
 }
 
@@ -60,7 +61,7 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// In the order of preference.
+    /// The built-in providers, in the order of preference.
     pub fn built_in() -> Self {
         let empty = Self { tables: vec![], providers: vec![] };
         let path = Path::new("providers.toml");
@@ -69,7 +70,7 @@ impl Providers {
             .expect("a test reads the table that this program carries")
     }
 
-    /// Adds the user's file of the same form, if it exists. It overrides the table key by key.
+    /// Adds the user's file of the same form, if it exists. Its keys override those of the built-in table one by one.
     pub fn with_file(self, path: &Path) -> Result<Self> {
         self.with_rows(table_file::read_tables(path)?, path)
     }
@@ -126,14 +127,14 @@ impl Providers {
     }
 }
 
-/// What the provider's own server accepts says nothing about a server at another address.
+/// The quirk describes the provider's own server, not one at another address.
 fn remove_role_quirk(table: &mut Table) {
     if let Some(Value::Table(quirks)) = table.get_mut("quirks") {
         quirks.remove("roles");
     }
 }
 
-/// Overrides the keys of a table, recursively.
+/// Overrides the keys of `below` with those of `above`, recursively.
 fn merge_tables(below: &mut Table, above: Table) {
     for (key, value) in above {
         match (below.get_mut(&key), value) {

@@ -1,4 +1,4 @@
-//! From a model name to a model.
+//! Opens a model by its name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::{
     WindowSource,
 };
 
-/// A model as the user specifies it. What is `None` comes from the provider table.
+/// A model as the user specifies it. A `None` is filled in from the provider table.
 #[derive(Debug, Clone, Default)]
 pub struct ModelSpec {
     /// `provider/model`, split at the first `/`. Without one, and with a `base_url`, the provider is `custom`.
@@ -29,12 +29,12 @@ pub struct ModelSpec {
     pub context_window: Option<u64>,
     pub connect_timeout: Option<Duration>,
     pub first_byte_timeout: Option<Duration>,
-    /// Between two bytes of the answer.
+    /// The longest time between two bytes of the answer.
     pub idle_timeout: Option<Duration>,
     pub set_by: SettingSources,
 }
 
-/// The model to use if none is named.
+/// The model that is used if the user names none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultModel {
     pub name: String,
@@ -51,7 +51,7 @@ pub struct Models {
 }
 
 impl Models {
-    /// With the built-in providers and those of the home's `providers.toml`.
+    /// Knows the built-in providers and those of `providers.toml` in the home folder.
     pub fn at(home: &Path) -> Result<Self> {
         let file = home.join("providers.toml");
         Ok(Self {
@@ -63,7 +63,7 @@ impl Models {
         })
     }
 
-    /// With another transport.
+    /// Sends requests through another transport.
     #[must_use]
     pub fn through(self, transport: Arc<dyn Transport>) -> Self {
         Self { transport, ..self }
@@ -77,7 +77,7 @@ impl Models {
         &self.catalogue
     }
 
-    /// Opens a model without sending anything.
+    /// Opens a model. Sends nothing to its server.
     pub fn open(&self, wanted: &ModelSpec) -> Result<Arc<dyn Model>> {
         if let Some(("scripted", file)) = wanted.name.split_once('/') {
             let window = |tokens| ContextWindow { tokens, source: WindowSource::Config };
@@ -133,7 +133,7 @@ impl Models {
             model: model.to_owned(),
             protocol,
             quirks: Quirks {
-                // What a server at another address accepts is unknown.
+                // A server at another address may accept other orders than the provider's own.
                 roles: usual.map_or_else(RoleOrder::default, |provider| provider.quirks.roles),
                 ..same_protocol.or(usual).map_or_else(Quirks::default, |provider| provider.quirks.clone())
             },
@@ -209,7 +209,8 @@ impl Models {
         Err(Error::NoKey { name: wanted.name.clone(), variables: provider.key_env.join(" or "), by })
     }
 
-    /// The default model: that of the first API key that is set, else of a local server.
+    /// The default model: the usual model of the first provider whose API key is set, otherwise the model of a local
+    /// server.
     pub async fn find(&self) -> Result<DefaultModel> {
         for provider in self.providers.iter() {
             let Some(model) = &provider.usual_model else { continue };
@@ -237,7 +238,7 @@ impl Models {
         Err(Error::NoModel { variables: variables.join(", ") })
     }
 
-    /// All API keys in the environment, for redaction.
+    /// All API keys in the environment, for the redaction of secrets.
     pub fn keys(&self) -> Vec<ApiKey> {
         let variables = self.providers.iter().flat_map(|provider| &provider.key_env);
         let from_environment = variables.filter_map(|variable| {

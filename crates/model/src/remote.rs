@@ -25,7 +25,7 @@ use crate::{
 
 const MAX_ERROR_BYTES: usize = 64 << 10;
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Context windows that are assumed for local servers and for hosted models.
+/// The context windows that are assumed if nothing states one: for local servers and for hosted models.
 const LOCAL_WINDOW: u64 = 8_192;
 const HOSTED_WINDOW: u64 = 128_000;
 
@@ -33,7 +33,7 @@ const HOSTED_WINDOW: u64 = 128_000;
 const SLOW_DISCOVERY: Duration = Duration::from_millis(500);
 const DISCOVERY_PAUSE: Duration = Duration::from_secs(30);
 
-/// Cached capabilities, and until when they count. `None` is for good.
+/// Cached capabilities and their expiry time. `None` means that they never expire.
 struct CachedCapabilities {
     facts: Capabilities,
     until: Option<Instant>,
@@ -43,7 +43,7 @@ pub struct RemoteModel {
     endpoint: Arc<Endpoint>,
     transport: Arc<dyn Transport>,
     hosts: Arc<KnownHosts>,
-    /// What is incomplete is asked for again.
+    /// Final capabilities stay. Incomplete ones are looked up again after a while.
     facts: Mutex<Option<CachedCapabilities>>,
     /// The server reported that the model can't call tools.
     has_no_tools: Arc<AtomicBool>,
@@ -69,7 +69,7 @@ impl RemoteModel {
     async fn find_capabilities(&self) -> (Capabilities, bool) {
         let endpoint = &self.endpoint;
         let entry = endpoint.entry.as_ref();
-        // A hosted model in the catalogue is not asked.
+        // The server of a hosted model in the catalogue is not asked.
         let asks = endpoint.window.is_none()
             && (endpoint.is_local || entry.is_none_or(|entry| entry.window.is_none()));
         let (reported, is_final) = if asks { self.discover().await } else { (None, true) };
@@ -112,7 +112,7 @@ impl RemoteModel {
         query_model(&*self.transport, &server, &endpoint.model).await
     }
 
-    /// What config, server and catalogue say, without what was learned.
+    /// What the config, the server and the catalogue say, without the learned corrections.
     async fn declared_capabilities(&self) -> Capabilities {
         let mut known = self.facts.lock().await;
         match &*known {
@@ -120,7 +120,8 @@ impl RemoteModel {
             _ => {
                 let began = Instant::now();
                 let (facts, is_final) = self.find_capabilities().await;
-                // An incomplete discovery is repeated: at once, unless it took so long that the user would notice.
+                // An incomplete discovery is repeated: at once if it was quick, after a pause if it was slow enough
+                // for the user to notice.
                 let again =
                     if began.elapsed() < SLOW_DISCOVERY { began } else { Instant::now() + DISCOVERY_PAUSE };
                 *known =

@@ -10,17 +10,17 @@ pub struct Request {
     pub tools: Arc<[ToolSchema]>,
     /// The conversation. Every call has its result.
     pub items: Vec<Arc<Item>>,
-    /// The bytes of its pictures. A missing one is replaced by words.
+    /// The bytes of the pictures in `items`. A short text replaces a picture whose bytes are missing.
     pub pictures: Arc<HashMap<Hash, Vec<u8>>>,
     pub max_output: Option<u64>,
-    /// Not sent.
+    /// What the answer is for. It is not sent.
     pub purpose: Purpose,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Step {
-        /// Answers of the session before those in the items.
+        /// Answers of the session that are not in `items` any more.
         answers_before: usize,
     },
     Summary {
@@ -53,7 +53,7 @@ impl Default for Purpose {
 }
 
 impl Request {
-    /// Answers in the items: each is a run of items that only a model writes.
+    /// Counts the answers in the items. Each is a run of items that only a model writes.
     pub fn finished_steps(&self) -> usize {
         let by_model = |item: &Item| {
             matches!(

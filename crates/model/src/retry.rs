@@ -1,7 +1,7 @@
-//! The retry policy with its backoff: whether and when to retry. The only place that decides this. No clock, no
-//! network.
+//! The retry policy and its backoff: whether and when to retry. No other module decides this. No clock, no network.
 //!
-//! [`RetryState`] is told of each failure of one step and answers with a delay or with the reason to give up.
+//! The caller reports each failure of one step to [`RetryState`], which answers with a delay or with the reason to
+//! give up.
 
 use std::time::Duration;
 
@@ -10,35 +10,35 @@ use crate::{FailureClass, ModelFailure};
 /// The first delay while the network is down. It doubles up to the cap.
 const OFFLINE_BACKOFF_BASE: Duration = Duration::from_secs(2);
 const OFFLINE_BACKOFF_CAP: Duration = Duration::from_secs(60);
-/// A server that fails this often with the same body is not retried.
+/// The policy gives up on a server that fails this often with the same body.
 const MAX_SAME_FAILURES: u32 = 3;
 const MAX_BRIEF_CHARS: usize = 120;
-/// A longer `Retry-After` is never waited for.
+/// The policy never waits for a longer `Retry-After`.
 const MAX_LONG_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How often and for how long a call is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
     pub max_retries: u32,
-    /// The first backoff delay. It doubles.
+    /// The first backoff delay. Each later one is twice as long, up to `cap`.
     pub base: Duration,
     /// The longest backoff delay.
     pub cap: Duration,
-    /// The budget of all delays together.
+    /// The longest time that all delays together may take.
     pub budget: Duration,
-    /// What happens without a network.
+    /// What to do while the network is down.
     pub offline: OfflinePolicy,
-    /// The longest `Retry-After` that is waited for without asking.
+    /// The longest `Retry-After` that the policy simply accepts. `long_delays` decides about longer ones.
     pub max_server_delay: Duration,
     pub long_delays: LongDelayPolicy,
 }
 
-/// What happens without a network.
+/// What to do while the network is down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OfflinePolicy {
-    /// Counts as a retry.
+    /// A failure without a network counts as a retry like any other.
     CountsAsTry,
-    /// Waits this long.
+    /// Wait for the network, at most this long in total.
     WaitFor(Duration),
     WaitForever,
 }
@@ -46,9 +46,9 @@ pub enum OfflinePolicy {
 /// What to do when the server's `Retry-After` is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LongDelayPolicy {
-    /// The call fails and says when it would work.
+    /// The call fails, and its message says when it would work.
     GiveUp,
-    /// The caller waits, visibly, and the user may end the wait.
+    /// The caller shows the wait, and the user may end it.
     Wait,
 }
 
@@ -79,7 +79,7 @@ impl RetryPolicy {
     }
 }
 
-/// The attempts at one step so far.
+/// The failures of one step so far.
 #[derive(Debug, Clone)]
 pub struct RetryState {
     policy: RetryPolicy,
@@ -102,9 +102,9 @@ pub enum RetryDecision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryDelay {
     pub class: FailureClass,
-    /// The number of the retry after it, from 1.
+    /// The number of the retry that follows the delay, from 1.
     pub attempt: u32,
-    /// The maximal number of retries; 0 if they are not counted.
+    /// The highest number of retries; 0 if they are not counted.
     pub of: u32,
     pub delay: Duration,
     pub reason: String,
@@ -116,7 +116,7 @@ pub struct RetriesExhausted {
     pub last: ModelFailure,
     pub requests: u32,
     pub limit: Option<RetryLimit>,
-    /// Earlier failures in short, each once, in their first order.
+    /// Earlier failures in short, without repetitions, in the order of their first occurrence.
     pub earlier_failures: Vec<String>,
 }
 
@@ -124,7 +124,7 @@ pub struct RetriesExhausted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryLimit {
     Tries,
-    /// The budget of delays.
+    /// The budget for all delays together.
     Waiting,
     /// The server's `Retry-After` is too long.
     ServerDelay(Duration),
@@ -150,7 +150,7 @@ impl RetryState {
         }
     }
 
-    /// Records a failed attempt and decides. `chance` is the jitter, from 0 to 1.
+    /// Records a failed attempt and decides what to do. `chance` is the jitter, from 0 to 1.
     pub fn failed(&mut self, failure: &ModelFailure, chance: f64) -> RetryDecision {
         self.requests += 1;
         let next = self.decide(failure, chance);
@@ -206,7 +206,7 @@ impl RetryState {
         RetryDecision::Wait(RetryDelay { class, attempt, of, delay, reason: failure.message.clone() })
     }
 
-    /// Time without a network is counted apart from everything else.
+    /// Time without a network does not count against the other limits.
     fn offline(&mut self, failure: &ModelFailure) -> RetryDecision {
         let grown =
             OFFLINE_BACKOFF_BASE.saturating_mul(1 << self.offline_tries.min(10)).min(OFFLINE_BACKOFF_CAP);
@@ -223,7 +223,7 @@ impl RetryState {
         RetryDecision::Wait(RetryDelay { class, attempt, of, delay, reason: failure.message.clone() })
     }
 
-    /// A server that fails repeatedly with the same body fails for a reason that time does not change.
+    /// A server that fails again and again with the same body has a cause that waiting does not change.
     fn is_same_failure_again(&mut self, failure: &ModelFailure) -> bool {
         if failure.status != Some(500) {
             self.same_failures = (0, 0);

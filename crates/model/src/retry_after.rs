@@ -1,10 +1,11 @@
-//! How long a server asks to wait before a retry: the `Retry-After` header and everything that providers use in its place. Pure.
+//! How long a server asks to wait before a retry: the `Retry-After` header and the fields and phrases that providers
+//! use instead. Pure.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// Words in an error message that a delay follows.
+/// Phrases in an error message that precede a delay.
 const WAIT_WORDS: [&str; 2] = ["try again in ", "retry in "];
 
 /// The delay in the response headers: `Retry-After`, `retry-after-ms`, or the reset of an exhausted rate limit.
@@ -24,7 +25,7 @@ pub(crate) fn delay_from_headers(headers: &[(String, String)], now: jiff::Timest
     rate_limit_reset(headers, now)
 }
 
-/// When the last exhausted rate limit resets. Without `remaining` headers all resets count.
+/// When the last exhausted rate limit resets. If there are no `remaining` headers, all resets count.
 fn rate_limit_reset(headers: &[(String, String)], now: jiff::Timestamp) -> Option<Duration> {
     let resets = headers.iter().filter_map(|(name, value)| {
         let name = name.strip_suffix("-reset").map(str::to_owned).or_else(|| {

@@ -1,8 +1,8 @@
 //! Finds the order of roles that a server accepts.
 //!
-//! After a refusal the same request is sent in a plainer order, until one is accepted or none is left. The accepted
-//! order is kept for the server. If a refusal gives no reason, the order of roles may be the cause: then the plainest
-//! usual order is tried once for each server.
+//! After a refusal the same request is sent in a plainer order, until the server accepts one or none is left. The
+//! accepted order is used for the server from then on. A refusal may give no reason although the order of roles is
+//! the cause. So the plainest usual order is then tried, once for each server.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,10 +13,10 @@ use crate::endpoint::Endpoint;
 use crate::learned_capabilities::{LearnedCapabilities, LearnedRoles, ServedModel};
 use crate::{FailureClass, ModelFailure, Request, RoleOrder};
 
-/// Retries of one request in other orders. There are fewer orders than this.
+/// How often one request may be sent again in another order. There are fewer orders than this.
 pub const MAX_ROLE_REORDERS: u32 = 6;
 
-/// The order of roles for one model of one server.
+/// The order of roles that one model of one server gets.
 pub(crate) struct RoleOrders {
     learned: Arc<LearnedCapabilities>,
     model: ServedModel,
@@ -26,12 +26,12 @@ pub(crate) struct RoleOrders {
 #[derive(Clone, Copy)]
 struct RoleOrderState {
     accepted: RoleOrder,
-    /// The order on trial after a refusal.
+    /// The order that is being tried after a refusal.
     trial: Option<RoleOrder>,
-    /// The request that was refused without a reason, if the trial is a guess. Only the same request, accepted in the
-    /// other order, proves that the order was the reason.
+    /// The hash of the request that was refused without a reason, if the trial is a guess. The order was the reason
+    /// only if the server accepts the same request in the other order.
     guessed_for: Option<Hash>,
-    /// There is one guess for each server.
+    /// The one guess for this server is used up.
     has_guessed: bool,
 }
 
@@ -101,8 +101,8 @@ impl RoleCheck {
         self.orders.learned.learn(&self.orders.model, |lesson| lesson.roles = Some(roles));
     }
 
-    /// Judges a refusal: [`FailureClass::RoleOrder`] if the same request may be accepted in another order, which is
-    /// used from then on.
+    /// Judges a refusal. Returns [`FailureClass::RoleOrder`] if the server may accept the same request in another
+    /// order, and uses that order from then on.
     pub(crate) fn refused(&mut self, failure: ModelFailure) -> ModelFailure {
         let is_named = failure.class == FailureClass::RoleOrder;
         let is_opaque = failure.class == FailureClass::Invalid && matches!(failure.status, Some(400 | 422));
@@ -110,7 +110,7 @@ impl RoleCheck {
             return failure;
         }
         if std::mem::replace(&mut self.is_settled, true) {
-            // The server had begun to answer, so it accepts the order and the answer broke off.
+            // The server had begun to answer, so it does accept the order. The answer broke off.
             return ModelFailure {
                 class: if is_named { FailureClass::Broken } else { failure.class },
                 ..failure

@@ -1,8 +1,9 @@
-//! A model made of a list of answers.
+//! A model that plays a list of answers.
 //!
-//! Which answer comes is decided by the number of finished steps in the request and before it, so that a new process goes
-//! on in the list where the one before it was killed. Summaries, extracts and pages of memory are lists of their
-//! own, because when one is asked for depends on how large the context grew and on the clock, and no script can know that. `docs/scripted.md` describes the file.
+//! The number of finished steps, in the request and before it, selects the answer. So a new process continues the
+//! list where the killed process left off. Summaries, extracts and memory pages have lists of their own, because a
+//! script can't know when they are asked for: that depends on the size of the context and on the clock.
+//! `docs/scripted.md` describes the file.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -18,11 +19,11 @@ use crate::{
     Result, StopKind, StopReason, TokenCounts,
 };
 
-/// Tools of background jobs. The crates that define them depend on this one.
+/// Tools of background jobs. The crates that define them depend on this one, so the names are repeated here.
 const WRITE_SUMMARY: &str = "write_summary";
 const WRITE_EXTRACTED: &str = "write_extracted";
 const WRITE_PAGES: &str = "write_pages";
-/// The summary of a script without one, so that a small script survives a compaction. The heading makes it valid.
+/// Used if a script has no summary, so that a small script survives a compaction. The heading makes it valid.
 const DEFAULT_SUMMARY: &str = "# Goal\nThe script has no summary for this.";
 
 /// Plays a list of answers, counts its calls, and fails when no answer is left.
@@ -56,9 +57,9 @@ struct ScriptedAnswer {
     stop: Option<String>,
     wait_ms: u64,
     piece_ms: u64,
-    /// Fails with this at the end.
+    /// The answer ends with this failure.
     error: Option<String>,
-    /// Breaks off without an end.
+    /// The answer breaks off before its end.
     cut: bool,
     summary: bool,
     extract: bool,
@@ -71,7 +72,7 @@ struct ScriptedCall {
     #[serde(default)]
     id: Option<String>,
     name: String,
-    /// An object, or a string that is passed on as it is, even if it is no JSON.
+    /// An object, or a string that is sent unchanged even if it is not JSON.
     #[serde(default, alias = "input")]
     arguments: Value,
 }
@@ -161,7 +162,7 @@ impl Model for ScriptedModel {
                 let missing = || self.used_up("summaries", self.summaries.len(), index);
                 self.summaries.get(index).cloned().ok_or_else(missing)?
             }
-            // A script that has none of these has nothing to remember.
+            // A script without extracts or pages has nothing to remember.
             Purpose::Extract { extracts_before: index } => self
                 .extracts
                 .get(index)
@@ -268,7 +269,7 @@ struct ScriptedStream {
 #[async_trait]
 impl AnswerStream for ScriptedStream {
     async fn next(&mut self) -> std::result::Result<AnswerPart, ModelFailure> {
-        // Without a wait no timer is used, so that it works without a runtime clock.
+        // Without a wait no timer is created, so that the model also works in a runtime without a clock.
         if !self.wait.is_zero() {
             tokio::time::sleep(self.wait).await;
         }

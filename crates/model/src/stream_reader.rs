@@ -1,4 +1,4 @@
-//! Reads a streamed answer: bytes, frames, parts, and the idle timeout.
+//! Reads a streamed answer: bytes become frames, frames become parts. Enforces the idle timeout.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use crate::role_order::RoleCheck;
 use crate::transport::{ByteStream, HttpResponse};
 use crate::{AnswerPart, AnswerStream, FailureClass, ModelFailure};
 
-/// A body that is no stream is read up to this size to describe it.
+/// Up to this many bytes of a body that is no stream are read for the error message.
 const MAX_WHOLE_BODY: usize = 64 << 10;
-/// How long to wait for bytes after the end of the answer.
+/// How long to wait for the end of the body after the end of the answer.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) struct RemoteAnswer {
     endpoint: Arc<Endpoint>,
-    /// `None` once the answer is over.
+    /// `None` once the answer has ended.
     body: Option<Box<dyn ByteStream>>,
     frames: Frames,
     framing: Framing,
     decoder: Box<dyn Decoder>,
     parts: VecDeque<AnswerPart>,
-    /// Reported after the queued parts.
+    /// Returned after the queued parts.
     failure: Option<ModelFailure>,
     is_new: bool,
-    /// Only blanks have come, so it may be no stream at all.
+    /// Only white space has come so far, so the body may be no stream at all.
     is_blank: bool,
     /// Set when the server reports that the model can't call tools.
     has_no_tools: Arc<AtomicBool>,
@@ -106,7 +106,7 @@ impl RemoteAnswer {
         Ok(())
     }
 
-    /// Whether it begins like a web page or a single JSON value.
+    /// Whether the body begins like a web page or a single JSON value.
     fn is_not_a_stream(&self, bytes: &[u8]) -> bool {
         match bytes.trim_ascii_start().first() {
             Some(b'<') => true,
@@ -181,7 +181,7 @@ impl AnswerStream for RemoteAnswer {
                 return Err(self.roles.refused(failure));
             }
             let decoded = match self.frames.next() {
-                // Parts before a fault in the same frame still count.
+                // Parts that precede a fault in the same frame still count.
                 Ok(Some(frame)) => self.decoder.decode(frame, &mut self.parts),
                 Ok(None) => {
                     if let Err(failure) = self.read_bytes().await {

@@ -1,4 +1,4 @@
-//! TOML files of tables: the built-in provider and model tables, and the user's own of the same form.
+//! TOML files of tables: the built-in tables of providers and models, and the user's files of the same form.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use toml::{Spanned, Table, Value};
 
 use crate::{Error, Result};
 
-/// The tables of a file in their order; none if there is no such file.
+/// The tables of a file, in their order. Empty if the file does not exist.
 pub(crate) fn read_tables(path: &Path) -> Result<Vec<(String, Value)>> {
     match std::fs::read_to_string(path) {
         Ok(text) => parse_tables(&text, path),
@@ -48,7 +48,7 @@ impl TableRow<'_> {
             .map_err(|error| self.table_error(key, error.to_string().trim_end().replace('\n', " ")))
     }
 
-    /// An error if there is any other key, with the nearest known one.
+    /// Fails if the table has any other key, and names the nearest known one.
     pub(crate) fn check_keys(&self, keys: &[&str]) -> Result<()> {
         let Some(unknown) = self.table.keys().find(|key| !keys.contains(&key.as_str())) else {
             return Ok(());

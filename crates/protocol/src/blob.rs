@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::Hash;
 
-/// A reference to a blob. Every object with the field `blob` in a body is one.
+/// A reference to a blob. In a body, every object with a field `blob` is one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlobRef {
     /// The hash of the bytes, which is also their address.
@@ -34,7 +34,7 @@ impl BlobRef {
 /// A journal keeps a blob as long as a record refers to it. The references are in the body, which the hash chain protects,
 /// so an index of them can be rebuilt.
 pub fn blob_refs(body: &str) -> Vec<BlobRef> {
-    // Most bodies have none, and need no parsing to tell.
+    // Most bodies have none, so skip parsing them.
     if !body.contains("\"blob\"") {
         return Vec::new();
     }

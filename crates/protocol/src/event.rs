@@ -8,11 +8,11 @@ use crate::{
     SessionRecord, TaskId, TaskStatus, TextContent, ToolFinished, ToolStarted, TurnEnded,
 };
 
-/// What a watcher sees: one object a line, the same in `--json` and in server-sent events.
+/// What a watcher sees. `--json` prints one object on each line, and server-sent events have the same objects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// The record of the event. Absent for passing events such as text deltas. A watcher that reconnects reads the
-    /// records after the last `seq` that it saw, and misses nothing.
+    /// The record of the event. Absent for transient events such as text deltas. A watcher that reconnects reads the
+    /// records after the last `seq` that it saw, so it misses nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<Seq>,
     #[serde(with = "rfc3339")]

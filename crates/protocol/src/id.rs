@@ -6,7 +6,7 @@ use ulid::Ulid;
 
 use crate::At;
 
-/// A text that is not the id, hash or name that it should be.
+/// The error for a text that is not a valid id, hash or name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a {what}: expected {expected}")]
 pub struct ParseError {
@@ -45,7 +45,7 @@ macro_rules! ulid_ids {
                 Self(Ulid::from_bytes(bits.to_be_bytes()))
             }
 
-            /// When it was made, by the clock of its maker.
+            /// When the id was generated, by the clock of the generating process.
             pub fn made_at(self) -> At {
                 At(i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX))
             }
@@ -97,7 +97,7 @@ macro_rules! text_form {
 pub(crate) use text_form;
 
 ulid_ids! {
-    /// A session. It never changes, whatever the session's key is.
+    /// A session. The id never changes, even if the session's key does.
     SessionId, "session id";
     /// One input, from the moment that it is accepted.
     InputId, "input id";
@@ -105,7 +105,7 @@ ulid_ids! {
     OrderId, "order id";
     /// One try at a model call.
     AttemptId, "attempt id";
-    /// One tool call. The provider's own id of it is kept only for the wire.
+    /// One tool call. The provider's own id is kept only for the wire.
     CallId, "call id";
     /// One question to a person.
     QuestionId, "question id";

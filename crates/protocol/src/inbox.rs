@@ -19,7 +19,7 @@ pub struct Input {
     pub text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// What happens if a turn is running.
+    /// What the input does if a turn is running.
     pub mode: JoinMode,
 }
 
@@ -27,7 +27,7 @@ pub struct Input {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JoinMode {
-    /// The model sees it at the next step.
+    /// The model sees it in the next step of the running turn.
     #[default]
     Join,
     /// It waits for the next turn.
@@ -70,7 +70,7 @@ pub enum OrderKind {
         /// `yes`, `no`, or words.
         answer: String,
     },
-    /// An order of a newer version: taken and ignored, so that it doesn't block the inbox.
+    /// An order of a newer version. The session takes and ignores it, so that it does not block the inbox.
     #[serde(other)]
     Unknown,
 }

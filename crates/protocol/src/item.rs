@@ -6,31 +6,31 @@ use crate::{BlobRef, CallId};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Item {
-    /// Something said.
+    /// A message.
     Text { role: Role, text: String },
     /// A model's reasoning before its answer.
     Reasoning {
-        /// As much of it as the provider shows.
+        /// The part that the provider shows.
         text: String,
-        /// The provider's signature, which must go back to it unchanged.
+        /// The provider's signature. It must be sent back unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
     ToolCall {
         call: CallId,
-        /// The provider's id, for the wire alone.
+        /// The provider's id of the call, used only on the wire.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wire_id: Option<String>,
         name: String,
-        /// The arguments, as the model wrote them. They may not be JSON.
+        /// The arguments as the model wrote them. They may be invalid JSON.
         arguments: String,
-        /// The provider's signature, which must go back to it unchanged.
+        /// The provider's signature. It must be sent back unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
     ToolResult {
         call: CallId,
-        /// What the model reads.
+        /// The text that the model reads.
         content: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Image>,
@@ -40,12 +40,12 @@ pub enum Item {
     Image(Image),
     /// A message of the runtime to the model.
     Note {
-        /// Without the mark that it gets on the wire.
+        /// The text without the mark that it gets on the wire.
         text: String,
     },
 }
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {

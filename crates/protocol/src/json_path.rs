@@ -1,4 +1,4 @@
-//! Paths in JSON, also those that are not UTF-8.
+//! Paths in JSON, including those that are not UTF-8.
 //!
 //! A path is a string. One that is not UTF-8, or that begins with `bytes:`, is written as `bytes:` and its bytes in
 //! hexadecimal digits. So every path has exactly one form, and reads back unchanged.
@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The prefix of a path that is written in hexadecimal digits.
 const HEX_PREFIX: &str = "bytes:";
 
-/// A path in JSON, also as the key of a map.
+/// A path in JSON. It can also be the key of a map.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JsonPath(pub PathBuf);
 
@@ -92,7 +92,7 @@ pub mod map {
     }
 }
 
-/// For a field that may have a path: `#[serde(default, with = "json_path::option")]`.
+/// For a field that is an optional path: `#[serde(default, with = "json_path::option")]`.
 pub mod option {
     use super::*;
 

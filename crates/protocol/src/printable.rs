@@ -4,8 +4,8 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A path or name that is safe to print. Misleading characters are escaped as in Rust (`\n`, `\u{1b}`, `\xff`), and then
-/// backslashes too, so that two names never look the same.
+/// A path or name that is safe to print. Misleading characters are escaped as in Rust (`\n`, `\u{1b}`, `\xff`). A
+/// name with such characters also gets its backslashes escaped, so that two names never look the same.
 #[derive(Debug, Clone, Copy)]
 pub struct Printable<'a>(&'a [u8]);
 

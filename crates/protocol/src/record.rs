@@ -3,7 +3,7 @@ use serde_json::value::RawValue;
 
 use crate::{At, Hash, StreamName};
 
-/// The place of a record in its stream, from 1. 0 is the head of a stream without records.
+/// The position of a record in its stream, from 1. The head of an empty stream is 0.
 pub type Seq = u64;
 
 /// One durable fact.
@@ -28,9 +28,9 @@ pub struct Record {
 /// The body of a record.
 #[derive(Debug, Clone)]
 pub enum Body {
-    /// The JSON text, byte for byte as it was committed.
+    /// The JSON text, exactly as it was committed.
     Here(Box<RawValue>),
-    /// Erased on purpose, or lost to damage and replaced by a salvage.
+    /// Erased on purpose, or lost to damage and replaced during a salvage.
     Gone(Gone),
 }
 
@@ -40,13 +40,13 @@ pub struct Gone {
     /// When it was erased or lost.
     pub at: At,
     pub reason: String,
-    /// The hash of the erased bytes. Absent if the record was lost to damage: then its own hash can't be checked, only
-    /// that its neighbours agree on it.
+    /// The hash of the erased bytes. Absent if the record was lost to damage. Then its own hash can't be verified,
+    /// only that its neighbours agree on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_hash: Option<Hash>,
 }
 
-/// A record to append; the journal gives it its place, its time and its hash.
+/// A record to append. The journal assigns its position, time and hash.
 #[derive(Debug, Clone)]
 pub struct NewRecord {
     pub kind: String,
@@ -57,7 +57,7 @@ pub struct NewRecord {
 }
 
 impl NewRecord {
-    /// Gives it an idempotency key: the journal appends it only once.
+    /// Adds an idempotency key: the journal appends the record only once.
     #[must_use]
     pub fn with_key(self, key: &str) -> Self {
         Self { key: Some(Hash::of(key)), ..self }
@@ -71,7 +71,7 @@ pub enum DecodeError {
     /// The body was erased or lost.
     #[error("the body of {stream} seq {seq} is gone: {reason}")]
     Gone { stream: StreamName, seq: Seq, reason: String },
-    /// The body doesn't have the form of its kind.
+    /// The body does not match the type of its kind.
     #[error("{stream} seq {seq} is not a valid {kind}: {reason}")]
     Malformed { stream: StreamName, seq: Seq, kind: String, reason: String },
 }
@@ -85,7 +85,7 @@ impl Record {
         }
     }
 
-    /// The body as a type.
+    /// Decodes the body.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, DecodeError> {
         let (stream, seq) = (self.stream.clone(), self.seq);
         match &self.body {
@@ -100,7 +100,7 @@ impl Record {
     }
 }
 
-/// The JSON form of a record: `body` with its bytes unchanged, or `gone` in its place.
+/// The JSON form of a record: `body` with its bytes unchanged, or `gone` instead.
 #[derive(Serialize, Deserialize)]
 struct RecordForm<B = Box<RawValue>> {
     stream: StreamName,
@@ -117,7 +117,7 @@ struct RecordForm<B = Box<RawValue>> {
     hash: Hash,
 }
 
-/// Serde wants `B: Default` for a plain `default`.
+/// For `#[serde(default)]`, which alone would require `B: Default`.
 fn none<B>() -> Option<B> {
     None
 }
@@ -151,14 +151,15 @@ impl TryFrom<RecordForm> for Record {
 
 /// Ties each kind of record in a family of streams to the type of its body.
 ///
-/// `decode` keeps a kind that this version doesn't know, with its bytes, and `encode` gives them back unchanged.
+/// `decode` keeps a kind that this version does not know together with its bytes, and `encode` returns them
+/// unchanged.
 macro_rules! record_kinds {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $kind:literal => $variant:ident($body:ty),)* }) => {
         $(#[$meta])*
         #[derive(Debug, Clone)]
         pub enum $name {
             $($(#[$doc])* $variant($body),)*
-            /// A kind that only a newer version knows. It is kept and skipped.
+            /// A kind that only a newer version knows. Readers keep and skip it.
             Unknown {
                 kind: String,
                 /// Its body, unchanged.

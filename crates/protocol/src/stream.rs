@@ -21,18 +21,18 @@ impl StreamName {
         Self("names".into())
     }
 
-    /// A stream without records. The process that holds its lease runs sessions whose own lease is free, and is woken for
-    /// them.
+    /// A stream without records. The process that holds its lease runs the sessions whose own lease is free, and is
+    /// woken for them.
     pub fn host() -> Self {
         Self("host".into())
     }
 
-    /// The records of a session; only the holder of its lease appends.
+    /// The records of a session. Only the holder of its lease appends to it.
     pub fn session(id: SessionId) -> Self {
         Self(format!("session/{id}").into())
     }
 
-    /// The inputs and orders for a session; any process appends.
+    /// The inputs and orders for a session. Any process may append to it.
     pub fn inbox(id: SessionId) -> Self {
         Self(format!("inbox/{id}").into())
     }
@@ -47,8 +47,8 @@ impl StreamName {
         format!("memory/{scope}").parse()
     }
 
-    /// A stream without records. The process that holds its lease consolidates the pages of a memory scope; a person's
-    /// change never waits for it.
+    /// A stream without records. The process that holds its lease consolidates the pages of a memory scope. Changes
+    /// by people do not need the lease.
     pub fn consolidation(scope: &str) -> Result<Self, ParseError> {
         format!("consolidation/{scope}").parse()
     }

@@ -12,7 +12,7 @@ impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_millisecond(self.0) {
             Ok(moment) => write!(f, "{moment:.3}"),
-            // A damaged or foreign file may have a number that no calendar holds.
+            // A damaged or foreign file may have a number outside the calendar.
             Err(_) => write!(f, "{} ms since 1970", self.0),
         }
     }

@@ -10,15 +10,15 @@ pub struct ToolSchema {
     pub parameters: Value,
 }
 
-/// The names of the recall tools, whose calls show what other records hold.
+/// The names of the recall tools. Their calls show the contents of other records.
 pub const HISTORY_SEARCH: &str = "history_search";
 pub const HISTORY_READ: &str = "history_read";
 pub const MEMORY_SEARCH: &str = "memory_search";
 pub const MEMORY_READ: &str = "memory_read";
 pub const MEMORY_NOTE: &str = "memory_note";
 
-/// Whether a tool's calls only show or repeat what other records hold. The search index leaves such calls out, so it must
-/// be the same in every process of a home.
+/// Whether a tool's calls only show or repeat what other records contain. The search index leaves such calls out, so
+/// all processes of a home must agree on this.
 pub fn is_recall_tool(name: &str) -> bool {
     [HISTORY_SEARCH, HISTORY_READ, MEMORY_SEARCH, MEMORY_READ, MEMORY_NOTE].contains(&name)
 }

@@ -35,8 +35,8 @@ pub fn word_runs(text: &str) -> impl Iterator<Item = WordRun<'_>> {
     })
 }
 
-/// Whether a character belongs to a script without spaces between words, or, as in Korean, with endings that stick to the
-/// words.
+/// Whether a character belongs to a script without spaces between words, or to one like Korean, whose endings are
+/// attached to the words.
 pub fn is_unspaced(letter: char) -> bool {
     matches!(letter,
         '\u{0e00}'..='\u{0eff}'       // Thai, Lao

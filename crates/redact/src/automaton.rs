@@ -1,11 +1,11 @@
 //! Lazy DFAs that tell, byte by byte, whether a match may be in progress.
 //!
-//! A lazy DFA is in its start state exactly when no unfinished match exists. Assertions (`^`, `\b`) break that: they make several
-//! start states, and a DFA can't have a Unicode `\b` at all. So the automaton of such a pattern ignores its assertions: it
-//! detects every match and some false ones, which only delay a stream for a moment.
+//! A lazy DFA is in its start state exactly when no unfinished match exists. Assertions (`^`, `\b`) break that: they
+//! create several start states, and a DFA can't have a Unicode `\b` at all. So the automaton of such a pattern
+//! ignores its assertions. It detects every match and some false ones, which only delay a stream for a moment.
 //!
-//! Literal secrets pass through the same automata as patterns. `aho-corasick` would serve only them and hide its states, so
-//! the tracker for patterns would stay and a second one would join it.
+//! Literal secrets use the same automata as patterns. `aho-corasick` could handle only literals and hides its states,
+//! so patterns would still need this tracker, and there would be a second one.
 
 use std::error::Error;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -37,7 +37,7 @@ impl Automaton {
         Ok(Self { dfa, caches: Pool::new(Box::new(move || of_caches.create_cache())) })
     }
 
-    /// False only if neither the text nor any substring of it holds a match.
+    /// False only if neither the text nor any substring of it contains a match.
     pub(crate) fn may_match(&self, text: &str) -> bool {
         let input = Input::new(text).earliest(true);
         // A search that gave up proves nothing.
@@ -65,10 +65,10 @@ pub(crate) fn without_assertions(pattern: &Hir) -> Hir {
 #[derive(Clone)]
 pub(crate) struct MatchTracker {
     cache: Cache,
-    /// The cache's clear count when `start` and `state` were read: a clear invalidates both.
+    /// The cache's clear count when `start` and `state` were read. A clear invalidates both.
     cache_clears: usize,
     start: Option<LazyStateID>,
-    /// `None`: unknown, so a match may be in progress.
+    /// `None` means unknown, so a match may be in progress.
     state: Option<LazyStateID>,
     /// Where the current match ends if no more text comes.
     match_end: Option<usize>,
@@ -89,7 +89,7 @@ impl MatchTracker {
         }
     }
 
-    /// Consumes the byte at `place`; true if a match may have been found. Call it for each byte in order.
+    /// Consumes the byte at `place`. Returns true if a match may have been found. Call this for each byte, in order.
     pub(crate) fn feed(&mut self, automaton: &Automaton, text: &[u8], place: usize) -> bool {
         let (mut at, mut detected) = (place, false);
         while at <= place {
@@ -115,7 +115,7 @@ impl MatchTracker {
         detected
     }
 
-    /// No match is in progress.
+    /// Whether no match is in progress.
     pub(crate) fn is_idle(&self) -> bool {
         self.state.is_some() && self.state == self.start
     }
@@ -128,7 +128,7 @@ impl MatchTracker {
     fn step(&mut self, dfa: &DFA, byte: u8) -> Option<LazyStateID> {
         let next = dfa.next_state(&mut self.cache, self.state?, byte).ok()?;
         if self.cache.clear_count() != self.cache_clears {
-            // The full cache was cleared: every state id is invalid, except the one just returned.
+            // The full cache was cleared, so every state id except the returned one is invalid.
             self.cache_clears = self.cache.clear_count();
             self.start = start_state(dfa, &mut self.cache);
             if self.cache.clear_count() != self.cache_clears {
@@ -140,7 +140,7 @@ impl MatchTracker {
     }
 }
 
-/// Without assertions there is exactly one.
+/// The start state. Without assertions there is exactly one.
 fn start_state(dfa: &DFA, cache: &mut Cache) -> Option<LazyStateID> {
     dfa.start_state(cache, &start::Config::new().anchored(Anchored::No)).ok()
 }

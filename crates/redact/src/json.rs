@@ -1,4 +1,4 @@
-//! Redaction of record bodies: JSON text, of which only the string values that hold a secret change.
+//! Redacts record bodies. In the JSON text only the string values that contain a secret change.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,10 @@ use serde_json::value::RawValue;
 use crate::MARK;
 use crate::rules::Rules;
 
-/// Fields whose values the runtime writes and reads back: ids, hashes, enum names, and signatures that providers want unchanged.
-/// Patterns don't apply to them, because a pattern for long random words would match ids, and a session without its ids
-/// can't be opened. None of these fields holds text of a user, a model or a tool. Literal secrets are redacted here too.
+/// Fields whose values the runtime writes and reads back: ids, hashes, enum names, and signatures that providers need
+/// unchanged. Patterns do not apply to them, because a pattern for long random words would match ids, and a session
+/// without its ids can't be opened. None of these fields contains text of a user, a model or a tool. Literal secrets
+/// are redacted here too.
 const STRUCTURAL_FIELDS: [&str; 29] = [
     "after",
     "attempt",
@@ -42,7 +43,7 @@ const STRUCTURAL_FIELDS: [&str; 29] = [
     "wire_id",
 ];
 
-/// `None`: nothing to redact.
+/// `None` if there is nothing to redact.
 pub(crate) fn redact_body(rules: &Rules, body: &str) -> Option<String> {
     // Without escapes, every string value is a substring of the body.
     if !body.contains('\\') && !rules.may_match(body) {
@@ -64,7 +65,7 @@ pub(crate) fn redact_body(rules: &Rules, body: &str) -> Option<String> {
                     copied = end;
                 }
             }
-            // Strings of a list belong to the list's field.
+            // Strings in a list belong to the list's field.
             b'{' | b'}' | b']' => key = "",
             _ => {}
         }
@@ -98,7 +99,7 @@ fn redact_value(rules: &Rules, key: &str, quoted: &str) -> Option<String> {
     let text: Cow<'_, str> = if quoted.contains('\\') {
         match serde_json::from_str::<String>(quoted) {
             Ok(text) => text.into(),
-            // Half a surrogate pair: unreadable, so it can't be checked.
+            // Half a surrogate pair is unreadable, so it can't be checked.
             Err(_) => return Some(MARK.to_owned()),
         }
     } else {
@@ -106,7 +107,7 @@ fn redact_value(rules: &Rules, key: &str, quoted: &str) -> Option<String> {
     };
     let patterns = if STRUCTURAL_FIELDS.contains(&key) { &[] } else { rules.patterns.as_slice() };
     let once = rules.redact(&text, patterns);
-    // The arguments of a call are JSON inside a string, with escapes of their own.
+    // The arguments of a call are JSON inside a string, with their own escapes.
     let current = once.as_deref().unwrap_or(&text);
     let may_be_json = current.starts_with(['{', '[']) && current.contains('\\');
     let is_json = may_be_json && serde_json::from_str::<&RawValue>(current).is_ok();

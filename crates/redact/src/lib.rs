@@ -2,9 +2,9 @@
 //!
 //! # What this crate promises
 //!
-//! - **A literal secret never gets through**, in whatever pieces a stream delivers it, and also where it is escaped inside JSON.
-//! - **What [`StreamRedactor`] gives out, joined, equals [`Redactor::redact`] of the whole text.** The only exception is a pattern
-//!   that matches more than 64 KiB: a part of such a match may be shown.
+//! - **A literal secret never gets through**, however a stream splits it, and even if it is escaped inside JSON.
+//! - **The output of [`StreamRedactor`], joined, equals [`Redactor::redact`] of the whole text.** The only exception
+//!   is a pattern that matches more than 64 KiB: a part of such a match may be shown.
 //! - **Text without a secret is not copied**, and the rest of a JSON body keeps its bytes.
 //!
 //! Literal secrets of fewer than six bytes are ignored, because ordinary words contain them. So are parts of the mark itself.
@@ -61,13 +61,13 @@ impl InvalidPattern {
     }
 }
 
-/// Takes secrets out of text. The default redactor has no rules and costs nothing; clones share the rules.
+/// Removes secrets from text. The default redactor has no rules and costs nothing. Clones share the rules.
 #[derive(Clone, Default)]
 pub struct Redactor {
     rules: Option<Arc<Rules>>,
 }
 
-/// Prints no rules: logging a redactor must not log a secret.
+/// Prints no rules, because logging a redactor must not log a secret.
 impl fmt::Debug for Redactor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Redactor").finish_non_exhaustive()
@@ -81,14 +81,14 @@ impl Redactor {
         Ok(Self { rules: (!rules.automata.is_empty()).then(|| Arc::new(rules)) })
     }
 
-    /// Replaces each secret by `[redacted]`. Overlapping matches get one mark together.
+    /// Replaces each secret by `[redacted]`. Overlapping matches share one mark.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let redacted = self.rules.as_ref().and_then(|rules| rules.redact(text, &rules.patterns));
         redacted.map_or(Cow::Borrowed(text), Cow::Owned)
     }
 
-    /// Redacts the string values of a JSON text. Field names, numbers and all bytes outside the changed values stay.
-    /// A body that is not JSON is redacted as plain text.
+    /// Redacts the string values of a JSON text. Field names, numbers and all bytes outside the changed values stay
+    /// unchanged. A body that is not JSON is redacted as plain text.
     pub fn redact_json<'a>(&self, body: &'a str) -> Cow<'a, str> {
         let redacted = self.rules.as_ref().and_then(|rules| json::redact_body(rules, body));
         redacted.map_or(Cow::Borrowed(body), Cow::Owned)
@@ -104,12 +104,12 @@ impl Redactor {
             Cow::Borrowed(_) => return record,
             Cow::Owned(body) => RawValue::from_string(body),
         };
-        // Redacted JSON is JSON. If it were not, keeping nothing of it is the safe side.
+        // Redacted JSON is still JSON. If it were not, keeping nothing of it would be the safe choice.
         let body = redacted.unwrap_or_else(|_| RawValue::NULL.to_owned());
         NewRecord { body, ..record }
     }
 
-    /// Redacts bytes that are UTF-8 text; other bytes stay as they are.
+    /// Redacts bytes that are UTF-8 text. Other bytes stay unchanged.
     pub fn redact_bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
         match String::from_utf8(bytes) {
             Ok(text) => match self.redact(&text) {

@@ -1,4 +1,4 @@
-//! Literal secrets and patterns, and where they match in a text.
+//! Literal secrets and patterns, and their matches in a text.
 
 use std::error::Error;
 use std::ops::Range;
@@ -11,13 +11,13 @@ use regex_syntax::hir::Hir;
 use crate::automaton::{Automaton, without_assertions};
 use crate::{InvalidPattern, MARK};
 
-/// Shorter literal secrets are ignored: ordinary words would contain them.
+/// Shorter literal secrets are ignored, because ordinary words would contain them.
 const MIN_SECRET_BYTES: usize = 6;
-/// Size limit of a compiled pattern. `\w{20,300}` fits; `(\w{1000}){1000}` would take all memory.
+/// The size limit of a compiled pattern. `\w{20,300}` fits. `(\w{1000}){1000}` would take all memory.
 const MAX_PATTERN_BYTES: usize = 4 * 1024 * 1024;
 
 pub(crate) struct Rules {
-    /// Literal secrets, plain and as JSON escapes them.
+    /// Literal secrets, both plain and escaped as in JSON.
     secrets: Vec<String>,
     pub(crate) patterns: Vec<Regex>,
     /// Together they detect every match of the secrets and patterns, with a few false positives.
@@ -50,12 +50,12 @@ impl Rules {
         Ok(Self { secrets, patterns: regexes, automata })
     }
 
-    /// False only if neither the text nor any substring of it holds a match.
+    /// False only if neither the text nor any substring of it contains a match.
     pub(crate) fn may_match(&self, text: &str) -> bool {
         self.automata.iter().any(|automaton| automaton.may_match(text))
     }
 
-    /// Redacts all literal secrets and the matches of `patterns`. `None`: nothing to redact.
+    /// Redacts all literal secrets and the matches of `patterns`. `None` if there is nothing to redact.
     pub(crate) fn redact(&self, text: &str, patterns: &[Regex]) -> Option<String> {
         if !self.may_match(text) {
             return None;
@@ -74,8 +74,8 @@ impl Rules {
         Some(redacted)
     }
 
-    /// The matches inside `within`, in order and merged where they overlap. The text around `within` only serves assertions
-    /// such as `\b`.
+    /// The matches inside `within`, in order, and merged if they overlap. The text around `within` only matters for
+    /// assertions such as `\b`.
     pub(crate) fn find_matches(
         &self,
         text: &str,
@@ -86,7 +86,7 @@ impl Rules {
         for secret in &self.secrets {
             let first = secret.chars().next().map_or(1, char::len_utf8);
             let mut from = within.start;
-            // A secret may overlap itself, so the search goes on after its first character.
+            // A secret may overlap itself, so the search continues after its first character.
             while let Some(at) = text[from..within.end].find(secret) {
                 spans.push(from + at..from + at + secret.len());
                 from += at + first;
@@ -112,7 +112,7 @@ impl Rules {
     }
 }
 
-/// Each usable secret, plain and JSON-escaped, without duplicates.
+/// Each usable secret, plain and escaped as in JSON, without duplicates.
 fn secret_spellings(secrets: &[String]) -> Vec<String> {
     let mut spellings: Vec<String> = Vec::new();
     for secret in

@@ -8,25 +8,26 @@ use crate::MARK;
 use crate::automaton::MatchTracker;
 use crate::rules::Rules;
 
-/// Upper bound of the hold-back, whatever a pattern still waits for.
+/// The most bytes to hold back, whatever a pattern still waits for.
 const MAX_HELD_BYTES: usize = 64 * 1024;
 
-/// Redacts one stream of deltas: it releases text that can't be part of a secret and holds the rest back.
+/// Redacts one stream of deltas. It releases text that can't be part of a secret and holds back the rest.
 ///
-/// The released text, joined, equals [`Redactor::redact`](crate::Redactor::redact) of the whole text, wherever the deltas are
-/// cut. When a pattern holds back more than 64 KiB, the held text is redacted as far as matches are known and released, except
-/// for what may begin a literal secret: so a part of a pattern's match may be shown, but never a part of a literal secret.
+/// The released text, joined, equals [`Redactor::redact`](crate::Redactor::redact) of the whole text, wherever the
+/// deltas are cut. If a pattern holds back more than 64 KiB, the held text is redacted with the matches known so far
+/// and released, except for the possible beginning of a literal secret. So a part of a pattern's match may be shown,
+/// but never a part of a literal secret.
 #[derive(Clone)]
 pub struct StreamRedactor {
     rules: Option<Arc<Rules>>,
     trackers: Vec<MatchTracker>,
-    /// The last released character, for assertions of patterns, and the held text after it.
+    /// The last released character, which assertions of patterns need, and the held text after it.
     held: String,
-    /// Bytes at the start of `held` that are already released.
+    /// Bytes at the start of `held` that were already released.
     released: usize,
-    /// Bytes after those that a released mark already covers.
+    /// Bytes after those for which a mark was already released.
     covered: usize,
-    /// Whether the held text may hold a match.
+    /// Whether the held text may contain a match.
     detected: bool,
     max_held_bytes: usize,
 }
@@ -56,7 +57,7 @@ impl StreamRedactor {
         Self { max_held_bytes, ..self }
     }
 
-    /// Takes the next delta and returns what can be shown now.
+    /// Takes the next delta and returns the text that can be shown now.
     pub fn push(&mut self, delta: &str) -> String {
         let Some(rules) = self.rules.clone() else { return delta.to_owned() };
         if self.trackers.is_empty() {
@@ -100,7 +101,8 @@ impl StreamRedactor {
         }
     }
 
-    /// Too much is held: releases all but what may begin a literal secret, and restarts the trackers there.
+    /// Releases the held text when it is too long, except for the possible beginning of a literal secret, and
+    /// restarts the trackers there.
     fn release_held(&mut self, rules: &Rules) -> String {
         let end = self.held.len();
         let tail =
@@ -116,7 +118,8 @@ impl StreamRedactor {
         shown
     }
 
-    /// Releases the held text up to `to`, without the matches that begin before it; matches may end as late as `search_end`.
+    /// Releases the held text up to `to`, with marks for the matches that begin before it. A match may end as late as
+    /// `search_end`.
     fn release_redacted(&mut self, rules: &Rules, to: usize, search_end: usize) -> String {
         let mut shown = String::new();
         let mut at = self.released + self.covered;
@@ -124,7 +127,7 @@ impl StreamRedactor {
             if span.start >= to {
                 break;
             }
-            // A match that begins before `at` continues one whose mark is released.
+            // A match that begins before `at` continues one whose mark was already released.
             if span.start >= at {
                 shown.push_str(&self.held[at..span.start]);
                 shown.push_str(MARK);

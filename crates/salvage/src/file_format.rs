@@ -1,4 +1,4 @@
-//! A reader of SQLite's file format that trusts nothing: it works page by page, from the bytes alone.
+//! A reader of SQLite's file format that trusts nothing. It works page by page, only from the bytes.
 //!
 //! Damage on a page costs the rows there and nothing else. No input makes this panic, loop forever, or take more memory
 //! than the file has bytes.
@@ -20,8 +20,8 @@ const INTERIOR_OF_INDEX: u8 = 0x02;
 const INTERIOR_OF_TABLE: u8 = 0x05;
 const LEAF_OF_INDEX: u8 = 0x0a;
 const LEAF_OF_TABLE: u8 = 0x0d;
-/// Overflow pages and pages of the free list begin with a page number, whose first byte is this in a file of less than
-/// 64 GiB. In a larger file, some of them are scanned in vain.
+/// The first byte of overflow pages and pages of the free list, in a file of less than 64 GiB: they begin with a page
+/// number. In a larger file, some of them are scanned in vain.
 const NO_TREE: u8 = 0x00;
 
 /// A file as a list of pages.
@@ -65,7 +65,7 @@ impl PageFile {
         }
         let mut payload = Vec::with_capacity(cell.size);
         payload.extend_from_slice(local);
-        // Each page brings bytes, so this ends. A cycle of pages has no last one and is rejected below.
+        // Each page adds bytes, so this ends. A cycle of pages has no last page and is rejected below.
         while payload.len() < cell.size {
             if next < 2 || next > self.count() {
                 return Ok(None);
@@ -80,7 +80,7 @@ impl PageFile {
     }
 }
 
-/// The page size in the header, if the file's length fits it and the page count; else the default.
+/// The page size in the header, if it is consistent with the file's length and the page count. Otherwise the default.
 fn page_size(header: &[u8; FILE_HEADER], length: u64) -> usize {
     let size = match u16::from_be_bytes([header[16], header[17]]) {
         1 => 1 << 16,
@@ -109,7 +109,7 @@ fn fill(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
 
 pub(crate) struct PageBytes {
     bytes: Vec<u8>,
-    /// Where the page's own header begins.
+    /// The offset of the page's own header.
     start: usize,
 }
 
@@ -127,7 +127,7 @@ impl PageBytes {
                 listed.into_iter().chain(others).collect()
             }
             NO_TREE | INTERIOR_OF_INDEX | INTERIOR_OF_TABLE | LEAF_OF_INDEX => Vec::new(),
-            // No such kind exists: the byte is damaged.
+            // There is no such kind, so the byte is damaged.
             _ => self.possible_cells(&[]),
         }
     }
@@ -168,14 +168,14 @@ impl PageBytes {
         Some(free)
     }
 
-    /// Everything outside of these cells that could be a row. The caller must check each of them.
+    /// Everything outside these cells that could be a row. The caller must check each of them.
     fn possible_cells(&self, listed: &[Cell]) -> Vec<Cell> {
         let mut taken = vec![false; self.bytes.len()];
         for cell in listed {
             taken[cell.extent.clone()].fill(true);
         }
         let free = (self.start + LEAF_HEADER..self.bytes.len()).filter(|place| !taken[*place]);
-        // The column of the row id is always null: SQLite stores the id outside of the columns.
+        // The column of the row id is always null, because SQLite stores the id outside the columns.
         free.filter_map(|place| self.cell(place))
             .filter(|cell| cell.columns.len() > 1 && cell.columns[0] == Column::Null)
             .collect()
@@ -205,7 +205,7 @@ impl PageBytes {
     }
 }
 
-/// The bytes of a row of this size that stand on the leaf; the rest is on overflow pages.
+/// How many bytes of a row of this size are on the leaf. The rest is on overflow pages.
 fn local_size(size: usize, page_size: usize) -> usize {
     let most = page_size - 35;
     if size <= most {
@@ -228,7 +228,7 @@ pub(crate) struct Cell {
     local: Range<usize>,
     /// Its first overflow page.
     overflow: Option<u32>,
-    /// What it occupies of the leaf.
+    /// The range that it occupies on the leaf.
     extent: Range<usize>,
 }
 
@@ -299,8 +299,8 @@ impl Column {
     }
 }
 
-/// The size of a row's header, and the columns that it lists. A journal's headers have a few bytes, so a header that
-/// goes beyond the leaf is not one.
+/// The size of a row's header, and the columns that it lists. The headers in a journal have a few bytes, so one that
+/// extends beyond the leaf is invalid.
 fn columns(local: &[u8]) -> Option<(usize, Vec<Column>)> {
     let mut at = 0;
     let size = usize::try_from(varint(local, &mut at)?).ok()?;

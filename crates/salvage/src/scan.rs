@@ -1,4 +1,4 @@
-//! Finds rows of a journal by their shape, and the streams that they belong to by their hashes.
+//! Finds rows of a journal by their shape, and the streams of these rows by their hashes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -175,8 +175,8 @@ fn fits_stream(record: &Record, stream: &StreamName, body_hash: Hash) -> bool {
 
 /// The largest row to read for the names of streams.
 const MAX_NAME_ROW_BYTES: usize = 1 << 16;
-/// Records under one number to try with every possible name. If none of these fits, the others won't either, and there
-/// may be many of both.
+/// How many records with the same stream number are tried with every possible name. If none of these fits, the others
+/// won't either, and there may be many records and names.
 const MAX_NAME_ATTEMPTS: usize = 16;
 
 /// Which stream each number stands for. The table `streams` says so, but may be damaged; a record's hash proves it.
@@ -185,9 +185,9 @@ pub(crate) struct StreamNames {
     listed: BTreeMap<StreamNumber, Vec<StreamName>>,
     /// Every name that a stream may have.
     possible: BTreeSet<StreamName>,
-    /// According to the hash of a record.
+    /// Names that the hash of a record proves.
     proven: BTreeMap<StreamNumber, Vec<StreamName>>,
-    /// The places of records that are damaged, or whose stream's name is lost.
+    /// The positions of records that are damaged, or whose stream's name is lost.
     unusable: BTreeMap<StreamNumber, BTreeSet<Seq>>,
 }
 

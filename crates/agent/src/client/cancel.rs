@@ -13,13 +13,13 @@ use crate::replay::load;
 use crate::session::state::State;
 use crate::{Error, Result};
 
-/// How long a turn may take to end: a command gets two seconds before it is killed.
+/// How long a turn may take to end. A command gets two seconds before it is killed.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(10);
 
-/// What came of an order to cancel.
+/// The outcome of an order to cancel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CancelOutcome {
-    /// The turn that was open when the order was taken has ended, perhaps by itself just before.
+    /// The turn that was open when the worker took the order has ended. It may have ended by itself just before.
     Ended(TurnEnded),
     /// No turn was open, and none was about to begin.
     NoTurn,
@@ -53,7 +53,7 @@ pub(super) async fn cancel_turn(
     tokio::time::timeout(grace, ended).await.unwrap_or(Ok(CancelOutcome::Pending))
 }
 
-/// How far an order to cancel has come, by the records so far.
+/// The progress of an order to cancel, according to the records so far.
 struct CancelProgress {
     state: State,
     order: OrderId,

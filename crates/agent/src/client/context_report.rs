@@ -1,4 +1,4 @@
-//! How full a context is, and of what. Compaction decides by the same figures.
+//! How full a context is, and with what. Compaction decides by the same figures.
 
 use longhaul_context::{CompactionThresholds, ContextBreakdown, ContextBudget, estimate, estimate_bytes};
 use longhaul_journal::{Journal, Page};
@@ -12,25 +12,25 @@ use crate::turn::fallback::{max_answer_tokens, model_facts};
 use crate::worker::toolset::Toolset;
 use crate::{Config, Result};
 
-/// Records from the first of a compaction, within which its last one is: a compaction is one append.
+/// How many records to read from the first record of a compaction to find its last one. A compaction is one append.
 const MAX_COMPACTION_RECORDS: usize = 8;
 
-/// How full a context is, and of what. All sizes are in tokens.
+/// How full a context is, and with what. All sizes are in tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextReport {
     /// The model that the next request goes to.
     pub model: String,
-    /// What the context is made of.
+    /// The sizes of its parts.
     pub parts: ContextBreakdown,
     /// Inputs and task notices that the next request adds.
     pub incoming: u64,
-    /// The provider's last count. Only what came since is estimated; without a count everything is.
+    /// The provider's last count. Only what was added since is estimated. Without a count, everything is.
     pub reported: Option<u64>,
-    /// The size of the model's context window, and where that figure comes from.
+    /// The size of the model's context window, and the source of that figure.
     pub window: Option<ContextWindow>,
     /// The space in the window. Smaller than the window if the model has refused or truncated prompts below it.
     pub room: Option<ContextBudget>,
-    /// The sizes from which on the context is compacted.
+    /// The sizes at which the context is compacted.
     pub checks: CompactionThresholds,
     /// The number of the current epoch; `None` before the first.
     pub epoch: Option<u64>,
@@ -38,7 +38,7 @@ pub struct ContextReport {
     pub compactions: u64,
 }
 
-/// The tokens of system prompt and tools, which every request begins with, by estimate.
+/// The estimated tokens of the system prompt and the tools, which every request begins with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PromptOverhead {
     pub(crate) system: u64,
@@ -56,7 +56,7 @@ impl PromptOverhead {
         Some(Self { system: estimate_bytes(epoch.system.bytes), tools })
     }
 
-    /// Those that the next epoch begins with.
+    /// The overhead of the next epoch.
     pub(crate) fn of_toolset(toolset: &Toolset) -> Self {
         Self { system: toolset.system_tokens(), tools: toolset.tools_tokens() }
     }
@@ -107,8 +107,8 @@ impl ContextReport {
     }
 }
 
-/// How full the context of a session is for the configured model; if that can't be opened, for the last model of the session. May
-/// ask the model's server for the window.
+/// How full the context of a session is for the configured model. If that model can't be opened, for the last model
+/// of the session. May ask the model's server for the window.
 pub async fn context_report(config: &Config, journal: &dyn Journal, state: &State) -> ContextReport {
     let (model, facts) = model_facts(config).await.unwrap_or_else(|_| {
         (state.model.clone().unwrap_or_else(|| config.settings.model.name.clone()), Capabilities::default())

@@ -11,7 +11,7 @@ use crate::Result;
 use crate::replay::load_through;
 use crate::session::events::event_of;
 
-/// What happens in a session, in this process and, if wanted, in others. An event with a seq comes once.
+/// The events of a session in this process and, if wanted, in others. An event with a `seq` comes only once.
 pub struct SessionEvents {
     session: Session,
     watcher: Option<Watcher>,
@@ -21,12 +21,12 @@ pub struct SessionEvents {
     seen: Seq,
 }
 
-/// Whose events a program wants to see.
+/// The processes whose events a program wants to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventSources {
-    /// Those of this process. During a request, also those of the process that works on it.
+    /// Events of this process. During a request, also those of the process that works on it.
     ThisProcess,
-    /// Those of every process.
+    /// Events of every process.
     AllProcesses,
 }
 
@@ -35,7 +35,7 @@ impl SessionEvents {
         Self { session: session.clone(), watcher: session.watcher(), follower: None, sources, seen: 0 }
     }
 
-    /// The next event. Waits for ever when the session can't be followed any more. Cancel safe.
+    /// The next event. Waits forever if the session can't be followed any more. Cancel-safe.
     pub async fn next(&mut self) -> Result<Watched> {
         if self.sources == EventSources::AllProcesses
             && self.follower.is_none()
@@ -56,7 +56,8 @@ impl SessionEvents {
         })
     }
 
-    /// Whether an event was not shown before; from now on it was. A record's event can come from this process and from the journal.
+    /// Whether an event was not shown before. Marks it as shown. The event of a record can come both from this
+    /// process and from the journal.
     pub fn is_new(&mut self, event: &Event) -> bool {
         if event.seq.is_some_and(|seq| seq <= self.seen) {
             return false;
@@ -78,7 +79,8 @@ impl SessionEvents {
         })
     }
 
-    /// Goes back to where the open turn began, at most so many records, and follows the session from there on.
+    /// Goes back to the beginning of the open turn, but at most this many records, and follows the session from
+    /// there.
     pub async fn rewind_to_turn(&mut self, records: u64) -> Result<()> {
         let Some(id) = self.session.id() else { return Ok(()) };
         let after = self.turn_start(records).await?;
@@ -89,7 +91,8 @@ impl SessionEvents {
         Ok(())
     }
 
-    /// The events of the open turn so far, from its beginning or the last so many records, by the journal alone.
+    /// The events of the open turn so far, from its beginning or from the last `records` records. Reads only the
+    /// journal.
     pub async fn of_open_turn(&mut self, records: u64) -> Result<Vec<Event>> {
         let Some(id) = self.session.id() else { return Ok(vec![]) };
         let (journal, key) = (&**self.session.journal(), self.session.key());
@@ -128,13 +131,13 @@ impl SessionEvents {
 
     /// Starts a request. Its events come from [`PendingRequest::next`] until [`SessionEvents::finish`] has returned its outcome.
     pub fn begin(&mut self, request: Request) -> PendingRequest {
-        // The process that works on the request shows what happens.
+        // From now on the process that works on the request supplies the events.
         self.follower = None;
         let seen = Some(self.seen).filter(|seen| *seen > 0);
         PendingRequest::start(&self.session, request, self.watcher.take(), seen)
     }
 
-    /// The outcome of a request whose events are all seen.
+    /// The outcome of a request. The caller has already seen all its events.
     pub async fn finish(&mut self, pending: PendingRequest) -> Result<RequestOutcome> {
         let (watcher, outcome) = pending.into_outcome().await;
         self.watcher = watcher;
@@ -146,7 +149,7 @@ async fn next_here(watcher: &mut Option<Watcher>) -> Option<Watched> {
     watcher.as_mut()?.next().await
 }
 
-/// What another process does in the session.
+/// The next event of the session from another process.
 async fn next_elsewhere(follower: &mut Option<Follower>) -> Option<Watched> {
     loop {
         let following = follower.as_mut()?;
@@ -155,7 +158,7 @@ async fn next_elsewhere(follower: &mut Option<Follower>) -> Option<Watched> {
             *follower = None;
             return None;
         };
-        // The watcher sees what happens here; a record's event is shown only once anyway.
+        // The watcher supplies what happens in this process. The event of a record is shown only once anyway.
         let has_record = matches!(&watched, Watched::Event(Event { seq: Some(_), .. }));
         if has_record || following.holder().as_ref().is_none_or(Holder::is_another) {
             return Some(watched);

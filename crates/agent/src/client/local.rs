@@ -1,4 +1,4 @@
-//! A session as the runtime of this process runs it: requests go to its worker, which reports the outcome.
+//! A session in the runtime of this process: requests go to its worker, which reports the outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::runtime::slot::{AwaitedRequest, SessionSlot};
 use crate::session::state::State;
 use crate::worker::{WorkerResult, WorkerStop};
 
-/// How often a settling session is checked while no event comes: another process may run it by now.
+/// How often a settling session is checked while no event comes, because another process may have taken it.
 const SETTLE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A session and the runtime that can run it. Its methods stop with `HeldElsewhere` or `TakenOver` where
@@ -73,7 +73,7 @@ impl LocalSession {
             Input { id: InputId::generate(), text: text.to_owned(), images: vec![], mode: JoinMode::Join };
         check_size(&InboxRecord::Input(input.clone()).encode())?;
         self.refuse_deleted().await?;
-        // The worker that reports the outcome has to be here before the input is.
+        // The worker must run before the input is sent, because it reports the outcome.
         self.wake().await?;
         let outcome = self.slot.subscribe_outcome(AwaitedRequest::Input(input.id));
         self.put(input, None).await?;
@@ -111,7 +111,8 @@ impl LocalSession {
         Ok(accepted)
     }
 
-    /// A session that was deleted since this handle was made accepts no input: no key leads to it any more.
+    /// Refuses input to a session that was deleted since this handle was created, because no key leads to it any
+    /// more.
     async fn refuse_deleted(&self) -> Result<()> {
         match self.slot.id.get() {
             Some(id) if self.runtime.journal.session_with_id(*id).await?.is_none() => {
@@ -127,7 +128,8 @@ impl LocalSession {
         if holder.is_some_and(|holder| !holder.is_gone()) {
             return self.order(OrderKind::Continue).await;
         }
-        // After a crash the order has to be on disk before a worker opens the session: it would repeat the request.
+        // After a crash the order has to be on disk before a worker opens the session. Otherwise the worker would
+        // repeat the request.
         let order = Order { id: OrderId::generate(), kind: OrderKind::Continue };
         let outcome = self.slot.subscribe_outcome(AwaitedRequest::Order(order.id));
         accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
@@ -152,7 +154,7 @@ impl LocalSession {
         }
     }
 
-    /// How a turn ended, by the records after `after`.
+    /// How a turn ended, according to the records after `after`.
     async fn end_of(&self, id: SessionId, turn: u64, after: Seq) -> Result<Option<TurnEnded>> {
         let stream = StreamName::session(id);
         let mut records = longhaul_journal::records(&*self.runtime.journal, &stream, after + 1);
@@ -190,7 +192,7 @@ impl LocalSession {
         Ok(self.compaction_of(id, order.id, after).await?)
     }
 
-    /// What came of the compaction that an order asked for, by the records after `after`.
+    /// The outcome of the compaction that an order requested, according to the records after `after`.
     async fn compaction_of(&self, id: SessionId, order: OrderId, after: Seq) -> Result<RequestOutcome> {
         let (stream, mut is_taken) = (StreamName::session(id), false);
         let mut records = longhaul_journal::records(&*self.runtime.journal, &stream, after + 1);
@@ -215,7 +217,7 @@ impl LocalSession {
         let mut state = State::default();
         loop {
             let id = self.known_id().await?;
-            // A session that failed repeatedly is left alone until its back-off has passed.
+            // A session that failed repeatedly is not woken until its back-off has passed.
             if !id.is_some_and(|id| self.runtime.worker_backoff.is_backing_off(id)) {
                 self.wake().await?;
             }
@@ -256,10 +258,10 @@ impl LocalSession {
         }
     }
 
-    /// Wakes the worker here, and rings the process that holds the session if it is another one.
+    /// Wakes the worker of this process, and also the process that holds the session if that is another one.
     pub(super) async fn ring(&self, id: SessionId) {
         self.slot.wake(&self.runtime);
-        // The input is on disk, and the holder's next check finds it without a ring.
+        // The input is on disk, so the holder finds it at its next check even if this wake is lost.
         let _ = self.runtime.journal.wake_holder(&StreamName::session(id)).await;
     }
 }

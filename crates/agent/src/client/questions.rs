@@ -10,8 +10,8 @@ use crate::replay::load;
 use crate::session::state::State;
 use crate::{Error, Result};
 
-/// Answers an open question of a session. When this returns the answer is on disk, and the process that runs the session goes on with
-/// it.
+/// Answers an open question of a session. When this returns, the answer is on disk, and the process that runs the
+/// session continues with it.
 pub(super) async fn answer_question(
     journal: &dyn Journal,
     key: &str,
@@ -41,7 +41,7 @@ pub(super) async fn answer_question(
     };
     let kind = OrderKind::Answer { question, answer: answer.to_owned() };
     let order = InboxRecord::Order(Order { id: OrderId::generate(), kind });
-    // Of two answers at once the second is refused: the key is the same.
+    // Two answers to one question have the same key, so the second is refused.
     let order = order.encode().with_key(&format!("answer-{question}"));
     let inbox = StreamName::inbox(session);
     let seq = match journal.append(Append::to(&inbox).record(order)).await {
@@ -49,7 +49,7 @@ pub(super) async fn answer_question(
         Err(JournalError::Duplicate { .. }) => return too_late("it was answered just now"),
         Err(error) => return Err(error.into()),
     };
-    // The answer is found without the ring, too.
+    // The holder also finds the answer without this wake.
     let _ = journal.wake_holder(&StreamName::session(session)).await;
     if is_cancelled_before(journal, &inbox, state.inbox_through, seq).await? {
         return too_late("its turn was cancelled before that");
@@ -57,7 +57,7 @@ pub(super) async fn answer_question(
     Ok(())
 }
 
-/// Whether the inbox has an order that ends the turn between these two places.
+/// Whether the inbox has an order that ends the turn between these two positions.
 async fn is_cancelled_before(
     journal: &dyn Journal,
     inbox: &StreamName,
@@ -102,7 +102,8 @@ async fn answer_of(
     Ok(None)
 }
 
-/// The questions of a session that have no answer. An answer in the inbox counts: the worker takes it before anything else.
+/// The questions of a session that have no answer. An answer in the inbox counts, because the worker takes it before
+/// anything else.
 pub(super) async fn open_questions(
     journal: &dyn Journal,
     session: SessionId,

@@ -1,4 +1,4 @@
-//! A session that another process runs: requests go into its inbox, and its records tell the outcome.
+//! A session that another process runs: requests go into its inbox, and its records show the outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,8 @@ use crate::{Error, Result};
 
 /// How often the client checks that a process still runs the session.
 const HOLDER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// A runtime begins a turn a few hundred milliseconds after the end of a task, or not at all; on a busy machine some seconds later.
+/// A runtime begins a turn within a few hundred milliseconds after the end of a task, or not at all. On a busy
+/// machine it takes some seconds.
 const TASK_END_GRACE: Duration = Duration::from_secs(5);
 
 /// A session that another process runs.
@@ -43,7 +44,7 @@ enum WaitTarget {
     Rest,
 }
 
-/// How far a request has come, by the records so far.
+/// The progress of a request, according to the records so far.
 struct RequestProgress {
     state: State,
     awaited: WaitTarget,
@@ -52,8 +53,8 @@ struct RequestProgress {
 }
 
 impl RemoteSession {
-    /// Puts a request into the inbox and passes on what happens until its outcome. `seen` is the last record that the caller knows;
-    /// what came after it is passed on first.
+    /// Puts a request into the inbox and passes on events until its outcome is known. `seen` is the last record that
+    /// the caller knows. Events after it are passed on first.
     pub(super) async fn run(
         &self,
         request: &Request,
@@ -64,7 +65,7 @@ impl RemoteSession {
             Some(seen) => load_through(&*self.journal, &self.key, self.id, seen).await?,
             None => load(&*self.journal, &self.key, self.id).await?,
         };
-        // Follow first, so that nothing of the answer is missed.
+        // Follow first, so that no part of the answer is missed.
         let follower = Follower::from_state(self.journal.clone(), &self.key, self.id, state.clone());
         let awaited = match request {
             Request::Send(text) => self.send(text).await?,
@@ -80,7 +81,7 @@ impl RemoteSession {
         self.follow(follower, progress, events).await
     }
 
-    /// Passes events on until the request is done, or until no process is left that would do it.
+    /// Passes events on until the request is done, or until no process is left that would carry it out.
     async fn follow(
         &self,
         mut follower: Follower,
@@ -90,7 +91,7 @@ impl RemoteSession {
         let mut holder_checks = tokio::time::interval(HOLDER_CHECK_INTERVAL);
         holder_checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         holder_checks.reset();
-        // The head of a session that no process runs: the request may have ended before it.
+        // The head of the session when no process was found to run it. The request may have ended before it.
         let mut abandoned_at = None;
         loop {
             if let Some(settled) = progress.settled() {
@@ -180,8 +181,8 @@ impl RequestProgress {
         })
     }
 
-    /// How the session has settled, if the client waits for that. Whether the end of a task begins a turn depends on the config of the
-    /// process that runs the session; if none has begun within the grace period, none will.
+    /// How the session has settled, if the client waits for that. Whether the end of a task begins a turn depends on
+    /// the config of the process that runs the session. If no turn has begun within the grace period, none will.
     fn settled(&self) -> Option<Settled> {
         let Self { state, last_record_at, .. } = self;
         if self.awaited != WaitTarget::Rest {

@@ -1,4 +1,4 @@
-//! What a client asks of a session, and what came of it.
+//! The requests of a client to a session, and their outcomes.
 
 use longhaul_protocol::{CompactDone, QuestionId, Seq, TurnEnded};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -8,16 +8,16 @@ use super::session::{Session, Settled};
 use super::watch::{Watched, Watcher};
 use crate::{Error, Result};
 
-/// What a client asks of a session.
+/// A request of a client to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// Answer this text.
     Send(String),
-    /// Finish the open turn, or what waits in the inbox.
+    /// Finish the open turn, or process the inbox.
     Resume,
-    /// Run the turn that failed again; end the wait before a retry.
+    /// Run the failed turn again, or end the wait before a retry.
     Retry,
-    /// Go on from the text of an interrupted answer.
+    /// Continue the text of an interrupted answer.
     Continue,
     /// Wait until no task runs and the turns that their ends begin are over.
     Settle,
@@ -26,7 +26,8 @@ pub enum Request {
 }
 
 impl Request {
-    /// What is left of the request when the process that accepted it is gone: its input is in the inbox, so it is not sent again.
+    /// The rest of the request after the process that accepted it is gone. Its input is in the inbox, so it is not
+    /// sent again.
     pub fn after_handover(self) -> Self {
         match self {
             Self::Settle | Self::Compact(_) => self,
@@ -40,7 +41,7 @@ impl Request {
     }
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RequestOutcome {
     /// The turn ended.
@@ -53,7 +54,7 @@ pub enum RequestOutcome {
     Settled(Settled),
     /// There was nothing to do.
     Nothing,
-    /// No process runs the session any more, and this handle can't run it. What was accepted stays in the inbox.
+    /// No process runs the session any more, and this handle can't run it. Accepted inputs stay in the inbox.
     Abandoned,
 }
 
@@ -63,7 +64,8 @@ impl From<Option<TurnEnded>> for RequestOutcome {
     }
 }
 
-/// A request that a session works on, in this process or another one. Dropping it stops the waiting, not the turn.
+/// A request that a session works on, in this process or another one. Dropping it ends only the waiting, not the
+/// turn.
 pub struct PendingRequest {
     events: UnboundedReceiver<Watched>,
     work: JoinHandle<(Option<Watcher>, Result<RequestOutcome>)>,
@@ -73,9 +75,8 @@ pub struct PendingRequest {
 }
 
 impl PendingRequest {
-    /// `watcher` sees the session if this process runs it, and is handed back with the outcome, so that the caller misses no event
-    /// between two requests.
-    /// `seen` is the last record that the caller has shown.
+    /// Starts a request. `watcher` sees the session if this process runs it. The outcome returns it to the caller, so
+    /// that the caller misses no event between two requests. `seen` is the last record that the caller has shown.
     pub(super) fn start(
         session: &Session,
         request: Request,
@@ -93,17 +94,17 @@ impl PendingRequest {
         Self { events, work, cancel: None, session: session.clone(), is_about_a_turn }
     }
 
-    /// The next event; none when the request is over. Cancel safe.
+    /// The next event. `None` when the request is over. Cancel-safe.
     pub async fn next(&mut self) -> Option<Watched> {
         self.events.recv().await
     }
 
-    /// What came of the request. Events that were not read are dropped.
+    /// The outcome of the request. Unread events are dropped.
     pub async fn outcome(self) -> Result<RequestOutcome> {
         self.into_outcome().await.1
     }
 
-    /// The outcome, and the watcher that was lent.
+    /// The outcome, and the watcher that the caller lent.
     pub(super) async fn into_outcome(mut self) -> (Option<Watcher>, Result<RequestOutcome>) {
         match (&mut self.work).await {
             Ok(done) => done,
@@ -119,11 +120,11 @@ impl PendingRequest {
         self.session.answer(question, answer).await
     }
 
-    /// Cancels the turn. The request is over when [`PendingRequest::next`] returns none.
+    /// Cancels the turn. The request is over when [`PendingRequest::next`] returns `None`.
     pub fn cancel(&mut self) {
         if self.cancel.is_none() {
-            // A cancel that is taken before the input that it is about ends nothing, so it is repeated until it did. A request that
-            // began no turn cancels only the turn that runs now.
+            // If the worker takes the cancel before the input that it concerns, it ends nothing. So it is repeated
+            // until a turn has ended. A request without a turn of its own cancels only the turn that runs now.
             let (session, repeats) = (self.session.clone(), self.is_about_a_turn);
             self.cancel = Some(tokio::spawn(async move { session.cancel_until_ended(repeats).await }));
         }

@@ -27,13 +27,14 @@ use crate::session::state::State;
 use crate::worker::{WorkerResult, WorkerStop};
 use crate::{Error, Result};
 
-/// How soon a cancel is repeated that came before the input that it is about.
+/// How soon a cancel is repeated if it came before the input that it concerns.
 const CANCEL_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// One session. The same handle serves whether this process runs the session or another one does: what is sent goes to the process
-/// that runs it, and if that one ends, the handle's own runtime goes on with it.
+/// One session. The same handle works whether this process or another one runs the session. Requests go to the
+/// process that runs it. If that process ends, the handle's own runtime continues the session.
 ///
-/// A handle from [`Runtime::session`](crate::Runtime::session) can run its session; one from [`Client::session`] leaves that to others.
+/// A handle from [`Runtime::session`](crate::Runtime::session) can run its session. A handle from [`Client::session`]
+/// can't, so another process has to.
 #[derive(Clone)]
 pub struct Session {
     journal: Arc<dyn Journal>,
@@ -50,20 +51,20 @@ enum Link {
 /// An input that is on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accepted {
-    /// Its place in the inbox.
+    /// Its position in the inbox.
     pub seq: Seq,
-    /// Its id; that of the first one, if the idempotency key was used before.
+    /// Its id. If the idempotency key was used before, the id of the first input.
     pub id: InputId,
 }
 
-/// What came of beginning a session in a work folder.
+/// The outcome of beginning a session in a work folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionStart {
-    /// It begins there.
+    /// The session begins in this folder.
     Begun,
-    /// It had begun before, with a work folder of its own.
+    /// The session had already begun, with its own work folder.
     BegunBefore,
-    /// This process begins it right now, with a work folder of its own.
+    /// The named process is beginning the session right now, with its own work folder.
     BegunBy(Holder),
 }
 
@@ -84,12 +85,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the sessions in this journal. Everything that it sends passes through the redactor.
+    /// A client for the sessions in this journal. The redactor is applied to everything that it sends.
     pub fn new(journal: Arc<dyn Journal>, redactor: Redactor) -> Self {
         Self { journal, redactor: Arc::new(redactor) }
     }
 
-    /// The session with this key. Looking at it stores nothing; it begins with its first input.
+    /// The session with this key. This stores nothing. The session begins with its first input.
     pub async fn session(&self, key: &str) -> Result<Session> {
         let id = Arc::new(OnceLock::new());
         if let Some(entry) = self.journal.session(key).await? {
@@ -158,18 +159,18 @@ impl Session {
         }
     }
 
-    /// Waits for the end of the open turn, or of the one that the inbox begins. `None` if there is neither.
+    /// Waits for the end of the open turn, or of the turn that the inbox begins. `None` if there is neither.
     pub async fn resume(&self) -> Result<Option<TurnEnded>> {
         self.complete_turn(Request::Resume).await
     }
 
-    /// Ends the wait before a retry; where the last turn failed, runs it again. `None` if there was nothing to do.
+    /// Ends the wait before a retry. If the last turn failed, runs it again. `None` if there was nothing to do.
     pub async fn retry(&self) -> Result<Option<TurnEnded>> {
         self.complete_turn(Request::Retry).await
     }
 
-    /// Goes on from the text of an answer that a failure, a crash or the user interrupted; otherwise waits for the open turn. `None` if
-    /// there was neither.
+    /// Continues an answer that a failure, a crash or the user interrupted. Otherwise waits for the open turn. `None`
+    /// if there was neither.
     pub async fn go_on(&self) -> Result<Option<TurnEnded>> {
         self.complete_turn(Request::Continue).await
     }
@@ -183,12 +184,13 @@ impl Session {
         }
     }
 
-    /// Compacts the context, between two steps of the open turn or at once. `None` if nothing has happened since the last compaction.
+    /// Compacts the context, at once or between two steps of the open turn. `None` if nothing has happened since the
+    /// last compaction.
     pub async fn compact(&self) -> Result<Option<CompactDone>> {
         self.compact_with(None).await
     }
 
-    /// The same, with what the summary should focus on.
+    /// Like [`compact`](Self::compact). `focus` says what the summary should focus on.
     pub async fn compact_with(&self, focus: Option<String>) -> Result<Option<CompactDone>> {
         match self.complete(Request::Compact(focus), None).await? {
             RequestOutcome::Compacted(done) => Ok(Some(done)),
@@ -206,12 +208,13 @@ impl Session {
         }
     }
 
-    /// Starts a request; its events and its outcome come from what this returns.
+    /// Starts a request. The returned value has its events and its outcome.
     pub fn begin(&self, request: Request) -> PendingRequest {
         PendingRequest::start(self, request, self.watcher(), None)
     }
 
-    /// Carries a request out where the session runs, and takes it over when no other process does.
+    /// Carries out a request in the process that runs the session. If no other process does, this one takes the
+    /// session.
     pub(super) async fn complete(
         &self,
         mut request: Request,
@@ -241,8 +244,8 @@ impl Session {
 
     // The inbox.
 
-    /// Puts an input into the inbox. When this returns it is on disk, and the process that runs the session answers it. The same
-    /// idempotency key twice is one input.
+    /// Puts an input into the inbox. When this returns, the input is on disk, and the process that runs the session
+    /// answers it. Two inputs with the same idempotency key count as one.
     pub async fn put(&self, input: Input, idempotency_key: Option<&str>) -> Result<Accepted> {
         if let Link::Local(local) = &self.link {
             return local.put(input, idempotency_key).await;
@@ -252,14 +255,14 @@ impl Session {
         if let Some(key) = idempotency_key {
             record = record.with_key(key);
         }
-        // An input that can't be accepted must not make a session.
+        // An input that can't be accepted must not create a session.
         check_size(&record)?;
         let id = self.named().await?;
         let seq = put(&*self.journal, id, record).await?;
         Ok(Accepted { seq, id: input_at(&*self.journal, id, seq).await?.unwrap_or(new_id) })
     }
 
-    /// The session's id. From here on the key leads to it.
+    /// The session's id. Registers the key if it is new.
     async fn named(&self) -> Result<SessionId> {
         match &self.link {
             Link::Local(local) => local.slot.ensure_id(&local.runtime).await,
@@ -271,7 +274,7 @@ impl Session {
         }
     }
 
-    /// Begins the session in this work folder, unless it has begun: a session's work folder never changes.
+    /// Begins the session in this work folder, unless it has already begun: a session's work folder never changes.
     pub async fn begin_in(&self, work_dir: &Path) -> Result<SessionStart> {
         let id = self.named().await?;
         let stream = StreamName::session(id);
@@ -299,7 +302,7 @@ impl Session {
         }
     }
 
-    /// Puts an order into the inbox without waiting for what comes of it. Does nothing for a session that was never used.
+    /// Puts an order into the inbox without waiting for its outcome. Does nothing for a session that was never used.
     pub async fn order(&self, kind: OrderKind) -> Result<()> {
         let Some(id) = self.known_id().await? else { return Ok(()) };
         let order = InboxRecord::Order(Order { id: OrderId::generate(), kind });
@@ -307,7 +310,7 @@ impl Session {
         Ok(())
     }
 
-    /// Cancels the running turn and waits until its end is on record. `None` if no turn was running.
+    /// Cancels the running turn and waits until its end is recorded. `None` if no turn was running.
     pub async fn cancel(&self) -> Result<Option<TurnEnded>> {
         match self.cancel_within(CANCEL_GRACE).await? {
             CancelOutcome::Ended(ended) => Ok(Some(ended)),
@@ -316,7 +319,7 @@ impl Session {
         }
     }
 
-    /// Cancels the running turn. Where another process runs it, waits at most this long for its end.
+    /// Cancels the running turn. If another process runs it, waits at most this long for its end.
     pub async fn cancel_within(&self, grace: Duration) -> Result<CancelOutcome> {
         let Some(id) = self.known_id().await? else { return Ok(CancelOutcome::NoTurn) };
         if let Link::Local(local) = &self.link {
@@ -329,7 +332,7 @@ impl Session {
         cancel_turn(self.journal.clone(), self.key(), id, grace).await
     }
 
-    /// Cancels the running turn; if `repeats`, again until a turn has ended.
+    /// Cancels the running turn. With `repeats`, tries again until a turn has ended.
     pub(super) async fn cancel_until_ended(&self, repeats: bool) {
         while matches!(self.cancel().await, Ok(None)) && repeats {
             tokio::time::sleep(CANCEL_RETRY_INTERVAL).await;
@@ -344,7 +347,8 @@ impl Session {
         }
     }
 
-    /// Answers an open question. `yes` allows what was asked about, `no` does not; other words are a no whose reason the model reads.
+    /// Answers an open question. `yes` allows the action and `no` refuses it. Any other text refuses it too, and the
+    /// model reads the text as the reason.
     pub async fn answer(&self, question: QuestionId, answer: &str) -> Result<()> {
         let missing = || Error::NoSuchQuestion {
             key: self.key().to_owned(),
@@ -360,14 +364,16 @@ impl Session {
         Ok(())
     }
 
-    // What happens, and what is.
+    // Events and state.
 
-    /// What happens in the session from now on, in this process and during requests elsewhere.
+    /// The events of the session from now on: those of this process, and during requests those of the process that
+    /// works on them.
     pub fn events(&self, sources: EventSources) -> SessionEvents {
         SessionEvents::new(self, sources)
     }
 
-    /// Everything that happens after this record, without a gap and wherever the session runs; 0 for the whole past.
+    /// Everything that happens after this record, without a gap and wherever the session runs. 0 means from the
+    /// beginning.
     pub async fn follow(&self, after: Seq) -> Result<Follower> {
         let missing = || longhaul_journal::Error::NoSuchSession { key: self.key().to_owned() };
         let id = self.known_id().await?.ok_or_else(missing)?;
@@ -375,7 +381,7 @@ impl Session {
         Ok(Follower::from_state(self.journal.clone(), self.key(), id, state))
     }
 
-    /// What this process does in the session from now on. A detached handle sees nothing.
+    /// The events of the session in this process from now on. A detached handle sees nothing.
     pub fn watch(&self) -> Watcher {
         self.watcher().unwrap_or_else(Watcher::closed)
     }
@@ -387,7 +393,7 @@ impl Session {
         }
     }
 
-    /// The session's state, by its records.
+    /// The session's state, folded from its records.
     pub async fn state(&self) -> Result<State> {
         match self.known_id().await? {
             Some(id) => load(&*self.journal, self.key(), id).await,
@@ -427,7 +433,7 @@ impl Session {
         }
     }
 
-    // What only a runtime can do.
+    // Operations that need a runtime.
 
     fn runtime_handle(&self) -> Result<&LocalSession> {
         match &self.link {
@@ -436,14 +442,15 @@ impl Session {
         }
     }
 
-    /// Says that the user is active, so that the session does not count as idle.
+    /// Records that the user is active, so that the session does not count as idle.
     pub fn touch(&self) {
         if let (Link::Local(local), Some(id)) = (&self.link, self.id()) {
             local.runtime.activity.record_activity(id);
         }
     }
 
-    /// Uses this model from the session's next request on, with the fallbacks of the config. The choice lasts as long as the runtime.
+    /// Uses this model from the session's next request on, with the configured fallbacks. The choice lasts until the
+    /// runtime ends.
     pub fn use_model(&self, name: &str) -> Result<()> {
         let local = self.runtime_handle()?;
         local.runtime.set_session_model(self.key(), name)?;
@@ -451,8 +458,8 @@ impl Session {
         Ok(())
     }
 
-    /// Gives the session's lease back as soon as nothing runs in it, and returns when this process does not hold it any more. The next
-    /// input takes it again.
+    /// Releases the session's lease as soon as nothing runs in it, and returns when this process no longer holds it.
+    /// The next input acquires it again.
     pub async fn release(&self) {
         if let Link::Local(local) = &self.link {
             local.slot.release().await;
@@ -465,7 +472,7 @@ impl Session {
         self.runtime_handle()?.wake().await.map_err(WorkerStop::into_error)
     }
 
-    /// The ends of tasks that the model has not been told.
+    /// Ended tasks whose end the model does not know yet.
     pub async fn notifications(&self) -> Result<Vec<EndedTask>> {
         let state = self.state().await?;
         let unannounced = state.tasks.unannounced_ends();
@@ -474,7 +481,7 @@ impl Session {
             .collect())
     }
 
-    /// Kills a task and returns when nothing of it runs any more.
+    /// Kills a task and returns when none of its processes runs any more.
     pub async fn kill_task(&self, task: TaskId) -> Result<()> {
         let state = self.state().await?;
         if state.tasks.get(task).is_none() {
@@ -510,7 +517,7 @@ impl Session {
     }
 }
 
-/// Has the worker of this process carry out a request, and passes its events on.
+/// Lets the worker of this process carry out a request, and passes its events on.
 async fn run_here(
     local: &LocalSession,
     request: &Request,
@@ -532,7 +539,7 @@ async fn run_here(
     outcome
 }
 
-/// The id of the input at this place of an inbox. Where an idempotency key was used before, that is the first one.
+/// The id of the input at this position of an inbox. If its idempotency key was used before, this is the first input.
 pub(super) async fn input_at(journal: &dyn Journal, session: SessionId, seq: Seq) -> Result<Option<InputId>> {
     let record = longhaul_journal::record_at(journal, &StreamName::inbox(session), seq).await?;
     Ok(record.and_then(|record| match InboxRecord::decode(&record) {

@@ -1,5 +1,5 @@
-//! Drafting the epoch that a compaction begins: from a summary or by rule, how much is kept, and whether the result is small
-//! enough. Pure.
+//! Drafts the epoch that a compaction begins, from a summary or by rule: how much it keeps, and whether the result is
+//! small enough. Pure.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::compaction::plan::{CompactionTrigger, ContextLimits};
 use crate::session::apply::IMPORTED_NOTICE;
 use crate::session::state::State;
 
-/// A context with fewer tokens need not become much smaller; it only has to fit.
+/// A context with fewer tokens does not have to become much smaller. It only has to fit.
 const SMALL_CONTEXT_TOKENS: u64 = 4_000;
 /// The usable tokens of a model whose window is not known.
 const UNKNOWN_WINDOW_TOKENS: u64 = 1 << 40;
@@ -30,14 +30,14 @@ const CONTINUE_NOTE: &str = "The context was compacted in the middle of this tur
 pub(super) enum CompactionGoal {
     /// C6: three tenths smaller, and under six tenths of the usable tokens.
     Smaller,
-    /// The same; if that is impossible, the next request must at least fit.
+    /// The same. If that is impossible, the next request must at least fit.
     SmallerOrFits,
     /// The next request must fit.
     Fits,
 }
 
 impl CompactionGoal {
-    /// `is_needed`: without the compaction, the next request would not go through.
+    /// `is_needed` says that the next request would fail without the compaction.
     pub(super) fn new(trigger: CompactionTrigger, is_needed: bool) -> Self {
         match (trigger, is_needed) {
             (CompactionTrigger::Requested, _) => Self::Fits,
@@ -54,9 +54,9 @@ pub(super) struct EpochDrafter<'a> {
     pub(super) space: &'a ContextLimits,
     pub(super) system: BlobRef,
     pub(super) tools: BlobRef,
-    /// The last record before it began.
+    /// The last record before the compaction began.
     pub(super) covered: Seq,
-    /// How many tokens of the newest exchanges to keep as they are, if there is room.
+    /// How many tokens of the newest exchanges to keep verbatim, if there is room.
     pub(super) keep: u64,
     pub(super) goal: CompactionGoal,
     /// The text of long-term memory.
@@ -72,7 +72,7 @@ pub(super) struct EpochDraft {
 }
 
 impl EpochDraft {
-    /// The one append of a compaction.
+    /// The records of the compaction, for one append.
     pub(super) fn into_facts(self) -> Vec<SessionRecord> {
         let [summary, todo] = self.messages;
         vec![
@@ -84,7 +84,7 @@ impl EpochDraft {
     }
 }
 
-/// The maximum limits of the parts of a new context, in estimated tokens.
+/// The most tokens that each part of a new context may take.
 #[derive(Debug, Clone, Copy)]
 struct PartLimits {
     summary: u64,
@@ -94,12 +94,13 @@ struct PartLimits {
 }
 
 impl PartLimits {
-    /// The text of memory was made to fit when it was read (C13): it is kept whole, or not at all.
+    /// The limits for a window of this size. The text of memory was already fitted when it was read (C13), so it is
+    /// kept whole or not at all.
     fn usual(usable: u64) -> Self {
         Self { summary: usable / 4, first_request: usable / 10, list: usable / 20, memory: usable }
     }
 
-    /// Only what a context can't do without.
+    /// Only the parts that a context can't do without.
     const LEAST: Self = Self { summary: 0, first_request: 8, list: 0, memory: 0 };
 
     fn tight(usable: u64) -> Self {
@@ -108,7 +109,7 @@ impl PartLimits {
 }
 
 impl EpochDrafter<'_> {
-    /// The epoch that begins with a summary: with as much kept as configured, or with less.
+    /// The epoch that begins with a summary. It keeps as much as configured, or less if that does not fit.
     pub(super) fn draft_with_summary(&self, written: WrittenSummary) -> Result<EpochDraft, String> {
         let own = self.own_items();
         let said = user_messages(&own);
@@ -141,7 +142,7 @@ impl EpochDrafter<'_> {
         Err(self.too_large_reason(&last))
     }
 
-    /// The items of the context, without what the user of an imported session said: only this user gives directives.
+    /// The items of the context, without the inputs that came with an import: only this user gives directives.
     fn own_items(&self) -> Vec<Arc<Item>> {
         let state = self.state;
         let items = state.items.iter().zip(&state.places).skip(state.preface_len);
@@ -198,7 +199,7 @@ impl EpochDrafter<'_> {
             .map_or_else(|| "there is nothing that could go".to_owned(), |best| self.too_large_reason(&best)))
     }
 
-    /// Keeps the first half of a truncated answer that is to continue.
+    /// Keeps the first half of a truncated answer that has to continue.
     fn with_first_half(&self, keep: KeptWindow) -> KeptWindow {
         let Some(turn) = self.state.turn.as_ref().filter(|turn| turn.continues_next_step) else {
             return keep;
@@ -222,7 +223,7 @@ impl EpochDrafter<'_> {
         self.space.room.map_or(UNKNOWN_WINDOW_TOKENS, |room| room.usable())
     }
 
-    /// The size of the next request without a compaction, by the same estimate as for the draft.
+    /// The size of the next request without a compaction, estimated in the same way as the draft.
     fn tokens_before(&self) -> u64 {
         self.tokens(&self.state.items)
     }
@@ -275,7 +276,7 @@ impl EpochDrafter<'_> {
         let kept = self.kept_items(keep);
         let pins = self.pins(keep, limits);
         let first = vec![render_summary(summary, dropped, limits.summary)];
-        // In a message of their own: erasing a pin must not erase the summary.
+        // In a separate message, because erasing a pin must not erase the summary.
         let mut second = vec![render_todo(&state.todo, limits.list)];
         second.extend(pins.iter().map(|pin| render_pin(&truncate_pin(pin, limits.first_request))));
         second.extend((state.foreign_through > 0).then(|| IMPORTED_NOTICE.to_owned()));
@@ -319,7 +320,7 @@ impl EpochDrafter<'_> {
         }
     }
 
-    /// The items that stay as they are: the requests of the open turn, then everything from `keep.from` on.
+    /// The items that are kept verbatim: the requests of the open turn, then everything from `keep.from` on.
     fn kept_items(&self, keep: &KeptWindow) -> Vec<Kept> {
         let state = self.state;
         let asked = keep.requests.iter().map(|&index| (&state.items[index], &state.places[index]));
@@ -330,7 +331,7 @@ impl EpochDrafter<'_> {
             .filter(|(item, _)| is_new(item))
             .map(|(item, place)| Kept { place: *place, item: (**item).clone() });
         let mut kept: Vec<Kept> = kept.collect();
-        // In the middle of a turn, the model must not take the request for a new one.
+        // In the middle of a turn, the model must not mistake the request for a new one.
         if let Some(turn) = state.turn.as_ref().filter(|turn| turn.steps > 1 || turn.answered) {
             let step = turn.steps.saturating_add(u64::from(turn.answered));
             let place = Place { seq: state.head, turn: turn.number, step, said: None };
@@ -339,7 +340,7 @@ impl EpochDrafter<'_> {
         kept
     }
 
-    /// What is never summarised: the first request, unless it is kept as it is, and the changed files.
+    /// The texts that are never summarised: the changed files, and the first request unless it is kept verbatim.
     fn pins(&self, keep: &KeptWindow, limits: PartLimits) -> Vec<Pin> {
         let state = self.state;
         let mut pins: Vec<Pin> =
@@ -352,7 +353,7 @@ impl EpochDrafter<'_> {
             let place = state.places[index];
             pins.push(first_request_pin(text, place.said.unwrap_or(place.seq), limits.first_request));
         }
-        // Paths in the work folder are shown as the model names them, relative to it.
+        // Paths in the work folder are shown relative to it, as the model writes them.
         let folder = state.created.as_ref().and_then(|created| created.work_dir.as_deref());
         let named =
             |path: &String| match folder.and_then(|folder| path.strip_prefix(folder)?.strip_prefix('/')) {

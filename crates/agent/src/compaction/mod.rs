@@ -1,17 +1,17 @@
 //! Compaction: making the context of a session smaller.
 //!
-//! `plan` decides whether and how. `summarise` has a model write the summary. `draft` puts the new epoch together, from that
-//! summary or by rule. This module carries it out and records it.
+//! `plan` decides whether and how. `summarise` lets a model write the summary. `draft` composes the new epoch, from
+//! that summary or by rule. This module carries out the compaction and records it.
 //!
 //! | a crash after | is on disk | on resume |
 //! | --- | --- | --- |
 //! | `compact_start`, while the summary is written | that it began | `compact_failed`, interrupted; the context is as it was, and it is tried again if it is still needed |
-//! | `epoch_started`, the two `system_message`s and `compact_done`: one append | the new epoch, with everything that outlives the old one | the turn goes on in it, or the session rests |
-//! | `compact_failed` | that it failed, and how large the context was | the turn goes on as it would have |
+//! | `epoch_started`, the two `system_message`s and `compact_done`: one append | the new epoch, with everything that outlives the old one | the turn continues in it, or the session rests |
+//! | `compact_failed` | that it failed, and how large the context was | the turn continues as it would have |
 //! | `epoch_started` and `stubbed`: one append | the same context with stubs | the same |
 //!
-//! Never: half an epoch, an input or a result that neither the old nor the new context has, a pair of events that stays open, work that
-//! begins because the context was made smaller.
+//! Never: half an epoch; an input or a result that is in neither the old nor the new context; a pair of events that
+//! stays open; work that begins because the context was made smaller.
 
 mod draft;
 pub(crate) mod plan;
@@ -37,16 +37,16 @@ use crate::turn::request::known_window;
 use crate::worker::toolset::Toolset;
 use crate::worker::{Worker, WorkerResult, WorkerStop, is_record_refused};
 
-/// The reason of a compaction that a crash left open.
+/// The reason that is recorded for a compaction which a crash left open.
 const INTERRUPTED: &str = "interrupted";
 const CANCELLED: &str = "cancelled";
 const SUSPENDED: &str = "suspended";
 const OUT_OF_TIME: &str = "the time of the turn was over";
 const NOT_SAVED: &str = "what happened could not be saved";
-/// Ends a compaction of an idle session.
+/// The reason that is recorded when an input ends the compaction of an idle session.
 const INPUT_FIRST: &str = "an input came, and goes first";
 
-/// Compacts the context. The result is on record when this returns.
+/// Compacts the context. The result is recorded when this returns.
 pub(crate) async fn compact(worker: &mut Worker, trigger: CompactionTrigger) -> WorkerResult<()> {
     worker.reload_state().await;
     worker.reload_toolset_between_turns();
@@ -79,7 +79,7 @@ pub(crate) async fn compact(worker: &mut Worker, trigger: CompactionTrigger) -> 
             return Err(WorkerStop::Suspended);
         }
     };
-    // A context that must shrink is cut by rule. One that need not stays as it is.
+    // If the context must shrink, it is cut by rule. Otherwise it stays unchanged.
     let draft = match draft {
         Err(reason) if was_needed || !has_summaries => drafter
             .draft_by_rule()
@@ -116,7 +116,7 @@ fn epoch_drafter<'a>(
 ) -> EpochDrafter<'a> {
     let (state, space) = (worker.state(), &worker.policy().context);
     let (system, tools) = match &state.epoch {
-        // A turn goes on with the system prompt and tools that it began with.
+        // A turn continues with the system prompt and tools that it began with.
         Some(epoch) if state.turn.is_some() => (epoch.system.clone(), epoch.tools.clone()),
         _ => worker.toolset().references(),
     };
@@ -156,7 +156,7 @@ pub(crate) async fn close_compaction(worker: &mut Worker) -> WorkerResult<()> {
     record_compact_failed(worker, stopped(INTERRUPTED), vec![]).await
 }
 
-/// Replaces the output of old calls by stubs: a new epoch, without a model call.
+/// Replaces the output of old calls by stubs. This begins a new epoch and needs no model call.
 pub(crate) async fn stub_tool_output(worker: &mut Worker, calls: Vec<CallId>) -> WorkerResult<()> {
     worker.reload_toolset_between_turns();
     let (mut facts, mut blobs) = epoch_facts(worker, EpochReason::Stubbed);
@@ -164,7 +164,7 @@ pub(crate) async fn stub_tool_output(worker: &mut Worker, calls: Vec<CallId>) ->
     if state.turn.is_some()
         && let (Some(SessionRecord::EpochStarted(started)), Some(epoch)) = (facts.last_mut(), &state.epoch)
     {
-        // A turn goes on with the system prompt and tools that it began with.
+        // A turn continues with the system prompt and tools that it began with.
         (started.system, started.tools) = (epoch.system.clone(), epoch.tools.clone());
         blobs = vec![];
     }
@@ -174,7 +174,8 @@ pub(crate) async fn stub_tool_output(worker: &mut Worker, calls: Vec<CallId>) ->
     Ok(())
 }
 
-/// The append of a compaction, as the worker would make it: around a written summary, or by rule. The error says why there is none.
+/// The records that the worker would append for a compaction: with a written summary, or by rule. The error says why
+/// there are none.
 ///
 /// Pure, for tests and for programs that carry out decisions themselves.
 pub fn plan_compaction(
@@ -185,7 +186,7 @@ pub fn plan_compaction(
     keep: u64,
 ) -> Result<Vec<SessionRecord>, String> {
     let epoch = state.epoch.as_ref().ok_or("there is no epoch")?;
-    // `compact_start` is not among the records that the compaction covers.
+    // The compaction does not cover the record `compact_start`.
     let covered = state.head - u64::from(state.compaction.open_reason.is_some());
     let goal = CompactionGoal::new(trigger, is_needed(state, space, trigger));
     let (system, tools) = (epoch.system.clone(), epoch.tools.clone());
@@ -208,8 +209,8 @@ fn is_needed(state: &State, space: &ContextLimits, trigger: CompactionTrigger) -
     }
 }
 
-/// A job of the idle worker: compacts the context of an idle session if it is due, so that the next turn need not wait for that.
-/// Returns whether it did.
+/// A job of the idle worker: compacts the context of an idle session if that is due, so that the next turn does not
+/// have to wait for it. Returns whether it did.
 pub(crate) async fn compact_if_idle(
     runtime: &Arc<Inner>,
     slot: &Arc<SessionSlot>,
@@ -222,7 +223,7 @@ pub(crate) async fn compact_if_idle(
         return Ok(false);
     }
     let model = runtime.model_chain().primary();
-    // The size of the context is known only for the model that was called last.
+    // The size of the context is known only for the last model that was called.
     if state.model.as_deref() != Some(model.name()) || state.turn.is_some() {
         return Ok(false);
     }
@@ -239,7 +240,7 @@ pub(crate) async fn compact_if_idle(
     }
 }
 
-/// A compaction that was stopped. It doesn't count as a failure.
+/// A compaction that was stopped. It does not count as a failure.
 fn stopped(reason: &str) -> CompactFailed {
     CompactFailed { reason: reason.to_owned(), tokens: None, was_needed: false }
 }

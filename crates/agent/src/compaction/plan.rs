@@ -1,6 +1,7 @@
 //! When and how a context is compacted, decided from the state and the model's limits. No clock, no disk, no network.
 //!
-//! Cheapest first: nothing; stubs in place of old tool output; a summary, or dropping by rule. `compaction::run` carries it out.
+//! The cheapest option that helps: nothing; stubs for old tool output; a summary, or dropping by rule.
+//! `compaction::compact` carries it out.
 
 use std::sync::Arc;
 
@@ -22,17 +23,17 @@ const BREAKER_GROWTH_DIVISOR: u64 = 20;
 const REQUESTS_DIVISOR: u64 = 4;
 /// Stubs must free at least 1/10 of the window.
 const STUB_GAIN_DIVISOR: u64 = 10;
-/// Inputs that enter together may fill 8/10 of the usable tokens, with everything that stays.
+/// Inputs that enter together may fill 8/10 of the usable tokens, counting everything that stays.
 const MAX_INPUT_TENTHS: u64 = 8;
 /// The budget of a model whose window is unknown: practically unlimited.
 const UNKNOWN_ROOM: ContextBudget = ContextBudget { window: 1 << 40, answer: 0, fixed: 0 };
-/// Compactions without a finished step between them.
+/// The most compactions without a finished step between them.
 const MAX_COMPACTIONS_IN_A_ROW: u32 = 2;
 
 /// The compactions of a session so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Compaction {
-    /// The reason of a compaction that began and has no end on record.
+    /// The reason of a compaction that began and has no recorded end.
     pub open_reason: Option<String>,
     /// A compaction that the user requested.
     pub requested: Option<CompactionRequest>,
@@ -48,11 +49,11 @@ pub struct Compaction {
     pub failed_at: Option<u64>,
     /// A compaction failed since the last answer, or in this turn.
     pub failed_since_answer: bool,
-    /// The same, and the next request did not fit.
+    /// Like `failed_since_answer`, and the next request did not fit.
     pub cannot_fit: bool,
     /// The last record that a compaction covers.
     pub covered_through: Seq,
-    /// The open compaction is being replayed, and the record of its epoch is gone.
+    /// The open compaction is being replayed, but the record of its epoch is gone.
     pub lost_epoch_record: bool,
 }
 
@@ -91,7 +92,7 @@ impl CompactionTrigger {
     }
 }
 
-/// When the size of a context is checked.
+/// The moment at which the size of a context is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SizeCheck {
     /// No turn is open or due.
@@ -108,11 +109,11 @@ pub(crate) enum CompactionChoice {
     /// Replace the old output of these calls by stubs.
     Stub(Vec<CallId>),
     Compact(CompactionTrigger),
-    /// Nothing makes it fit; the text has the arithmetic.
+    /// No compaction makes it fit. Holds the calculation as a text.
     Impossible(String),
 }
 
-/// The limits that a context must keep to.
+/// The limits of a context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextLimits {
     /// The model of the next call.
@@ -121,7 +122,7 @@ pub struct ContextLimits {
     pub room: Option<ContextBudget>,
     /// The thresholds for compacting.
     pub checks: CompactionThresholds,
-    /// Whether a model writes summaries; else old exchanges are dropped by rule.
+    /// Whether a model writes summaries. Otherwise old exchanges are dropped by rule.
     pub has_summaries: bool,
     /// Whether the session is idle.
     pub is_idle: bool,
@@ -141,7 +142,7 @@ impl ContextLimits {
         settings: &ContextSettings,
     ) -> Self {
         let counting = state.token_counts.get(model);
-        // A truncated prompt does not count any more once the user has set a larger window.
+        // The limit from a truncated prompt is void once the user has set a larger window.
         let cut = counting.and_then(|counting| counting.truncated_prompt).filter(|cut| {
             !window.zip(cut.window).is_some_and(|(now, then)| now != then && now > cut.tokens_read)
         });
@@ -152,7 +153,7 @@ impl ContextLimits {
         let room =
             window.map(|window| ContextBudget { window, answer, fixed: state.calibrated(model, fixed) });
         let usable = room.map_or(0, |room| room.usable());
-        // A share of an unknown window is no threshold; a number of tokens is one.
+        // A share of an unknown window gives no threshold. A number of tokens does.
         let at = |share: f64, tokens| {
             compaction_threshold(if room.is_some() { share } else { 0.0 }, tokens, usable)
         };
@@ -165,14 +166,14 @@ impl ContextLimits {
         Self { model: model.to_owned(), room, checks, has_summaries, is_idle: false }
     }
 
-    /// Tokens that answered requests of an open turn may keep.
+    /// The most tokens that answered requests of an open turn may keep.
     pub(crate) fn max_request_tokens(&self) -> u64 {
         self.room.map_or(u64::MAX, |room| room.usable() / REQUESTS_DIVISOR)
     }
 }
 
 impl Default for ContextLimits {
-    /// Nothing is known about the model yet.
+    /// The limits before anything is known about the model.
     fn default() -> Self {
         let (model, room, checks) = (String::new(), None, CompactionThresholds::default());
         Self { model, room, checks, has_summaries: true, is_idle: false }
@@ -188,9 +189,9 @@ pub fn next_prompt_tokens(state: &State, space: &ContextLimits) -> u64 {
     state.context_tokens_with(&space.model, fixed).0.saturating_add(incoming_tokens(state, space))
 }
 
-/// Tokens that enter with the next step: pending inputs and announcements of tasks.
+/// The tokens that the next step adds: pending inputs and notifications of tasks.
 pub(crate) fn incoming_tokens(state: &State, space: &ContextLimits) -> u64 {
-    // A repeated request is the same as before.
+    // A repeated request adds nothing.
     if state.turn.as_ref().is_some_and(|turn| turn.steps > 0 && !turn.answered) {
         return 0;
     }
@@ -207,8 +208,8 @@ pub(crate) fn incoming_tokens(state: &State, space: &ContextLimits) -> u64 {
     state.calibrated(&space.model, said + told.sum::<u64>())
 }
 
-/// Splits the pending inputs into those that enter with the next step and those that don't fit beside them. A new turn always takes
-/// its first input; an open turn takes none that would force it to end.
+/// Splits the pending inputs into those that enter with the next step and those that do not fit. A new turn always
+/// takes its first input. An open turn takes none that would force it to end.
 fn split_pending_inputs<'a>(
     state: &'a State,
     space: &ContextLimits,
@@ -231,7 +232,7 @@ fn split_pending_inputs<'a>(
     (joining, later)
 }
 
-/// The inputs that must wait for a later turn, because they don't fit into the next step.
+/// The inputs that do not fit into the next step and wait for a later turn.
 pub(crate) fn deferred_inputs(state: &State, space: &ContextLimits) -> Vec<InputId> {
     split_pending_inputs(state, space).1
 }
@@ -282,7 +283,7 @@ pub(crate) fn choose_compaction(state: &State, policy: &Policy, moment: SizeChec
     if !has_history || state.compaction.answers_since_last == 0 || state.compaction.failed_since_answer {
         return CompactionChoice::Nothing;
     }
-    // A cut answer must not lose its first half; and what stays anyway can't be compacted.
+    // A truncated answer must not lose its first half, and content that stays anyway can't be compacted.
     let (asked, _) = request_tokens(state, space);
     let stays = room.fixed.saturating_add(asked).saturating_add(incoming_tokens(state, space));
     let goes_on = state.turn.as_ref().is_some_and(|turn| turn.continues_next_step);
@@ -298,7 +299,7 @@ pub(crate) fn choose_compaction(state: &State, policy: &Policy, moment: SizeChec
     }
 }
 
-/// The next request does not fit, or the model refused it.
+/// Chooses what to do if the next request does not fit or the model refused it.
 fn choose_forced_compaction(
     state: &State,
     space: &ContextLimits,
@@ -309,7 +310,7 @@ fn choose_forced_compaction(
 ) -> CompactionChoice {
     let usable = room.usable();
     let (asked, can_shrink) = request_tokens(state, space);
-    // The first refusal led to a compaction, and that did not help.
+    // The first refusal led to a compaction, which did not help.
     if overflows > 1 || (overflows > 0 && !can_shrink) {
         let said = state.turn.as_ref().and_then(|turn| turn.refusal.clone());
         return CompactionChoice::Impossible(said.unwrap_or_else(|| does_not_fit_error(need, room)));
@@ -338,7 +339,7 @@ fn choose_forced_compaction(
     })
 }
 
-/// Tokens of the open turn's requests, which always stay, and whether the context holds anything else.
+/// The tokens of the open turn's requests, which always stay, and whether the context contains anything else.
 fn request_tokens(state: &State, space: &ContextLimits) -> (u64, bool) {
     let calibration = state.calibration(&space.model);
     let asked = context_outline(state, &calibration, 0).open_requests(space.max_request_tokens());

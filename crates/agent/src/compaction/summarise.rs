@@ -1,5 +1,5 @@
-//! Having a model write the summary of a context: one call if its first answer is valid; retries, a smaller request and the
-//! session's own model as fallback if not.
+//! Lets a model write the summary of a context. One call is enough if its first answer is valid. Otherwise there are
+//! retries, a smaller request, and the session's own model as the fallback.
 
 use std::future::Future;
 use std::pin::pin;
@@ -21,12 +21,12 @@ use crate::turn::retry::retry_event;
 use crate::worker::wait::{WaitOutcome, Wakeup};
 use crate::worker::{Worker, WorkerResult};
 
-/// The share of the model's room that the request may take, in tenths: its size is only estimated.
+/// The request may take this many tenths of the model's room, because its size is only estimated.
 const REQUEST_TENTHS: u64 = 9;
-/// A model is asked twice for a summary that it can write, and with three smaller requests if it finds them too long.
+/// A model gets two attempts at a valid summary, and three smaller requests if it finds them too long.
 const SUMMARY_LIMITS: StructuredLimits =
     StructuredLimits { unusable_answers: 2, cut_answers: 0, halvings: 3, min_budget: 0 };
-/// Prose with fewer words is no summary.
+/// A text with fewer words is not a summary.
 const MIN_SUMMARY_WORDS: usize = 8;
 
 pub(super) enum SummaryOutcome {
@@ -34,12 +34,12 @@ pub(super) enum SummaryOutcome {
     Failed(String),
     /// Summaries are turned off.
     NotWanted,
-    /// The turn should end, or an input came for an idle session.
+    /// The turn should end, or an idle session got an input.
     Stopped,
     Suspended,
 }
 
-/// Has everything since the preface summarised, together with the previous summary.
+/// Summarises everything after the preface, together with the previous summary.
 pub(super) async fn summarise(
     worker: &mut Worker,
     trigger: CompactionTrigger,
@@ -64,7 +64,7 @@ pub(super) async fn summarise(
     Ok(SummaryOutcome::Failed(last))
 }
 
-/// The configured model for summaries, then the session's own as its fallback.
+/// The configured model for summaries, then the session's own model as its fallback.
 fn summary_models(worker: &Worker, after: &mut Vec<SessionRecord>) -> Vec<Arc<dyn Model>> {
     let own = match worker.state().turn {
         Some(_) if !worker.has_new_model_choice() => worker.models().model(),
@@ -89,7 +89,7 @@ fn summary_model_warning(worker: &Worker, reason: &str) -> Option<SessionRecord>
     (!worker.state().given_warnings.contains(code)).then(|| SessionRecord::Warning(Warning::new(code, text)))
 }
 
-/// A summary call, as it changes from try to try.
+/// A summary call. Failures change it from try to try.
 struct SummaryCall {
     model: Arc<dyn Model>,
     facts: Capabilities,
@@ -139,8 +139,8 @@ impl SummaryCall {
 
     /// The summary in an answer, or why there is none. `None` if the model should be called again, for plain text.
     ///
-    /// A model that fails to call the tool, talks instead or is truncated may still write the summary down. If it writes prose
-    /// again, that is the summary: small models write nothing else.
+    /// A model that fails to call the tool, writes prose instead or is truncated may still be able to write the
+    /// summary as text. If it writes prose again, that is the summary: small models can't do better.
     fn read_answer(&mut self, answer: &WholeAnswer) -> Option<Result<WrittenSummary, String>> {
         let read = parse_summary(&answer.items);
         let is_whole = answer.stop != StopKind::Length && matches!(read, Ok(ParsedSummary::InForm(_)));
@@ -158,8 +158,8 @@ impl SummaryCall {
         })
     }
 
-    /// Changes the request after a failure, if another one may succeed: plain text for a model without tools, less for one that
-    /// finds it too long. `prompt` is the estimated size of the failed request.
+    /// Changes the request after a failure, if another one may succeed: plain text for a model without tools, a
+    /// smaller request if it was too long. `prompt` is the estimated size of the failed request.
     async fn adapt(&mut self, worker: &Worker, failure: &ModelFailure, prompt: u64) -> bool {
         match failure.class {
             FailureClass::NoTools => return self.ask.switch_to_text(),
@@ -182,7 +182,7 @@ impl SummaryCall {
     }
 }
 
-/// Has one model write the summary, with retries.
+/// Lets one model write the summary, with retries.
 async fn summarise_with(
     worker: &mut Worker,
     model: Arc<dyn Model>,
@@ -236,7 +236,7 @@ async fn summarise_with(
         };
         wait.reason = redactor.redact(&wait.reason).into_owned();
         let delay = wait.delay;
-        // Counted before the wait is shown: a user who sees it and wants the retry now means this wait.
+        // Counted before the wait is shown. A user who sees the wait and orders a retry means this wait.
         let before = count_retry_orders(&worker.peek_inbox().await);
         worker.show(retry_event(wait));
         let mut sleep = pin!(tokio::time::sleep(delay));
@@ -249,9 +249,11 @@ async fn summarise_with(
     }
 }
 
-/// Waits for work to be done and renews the lease, but takes nothing from the inbox: what comes is taken after the compaction.
+/// Waits for work to finish and renews the lease, but takes nothing from the inbox. New inputs are taken after the
+/// compaction.
 ///
-/// Interrupted if the turn should end, or an input came for an idle session. `Deadline` if `is_due` says so of the inbox.
+/// Returns interrupted if the turn should end, or if an idle session got an input. Returns `Deadline` if `is_due`
+/// says so about the inbox.
 async fn wait_without_taking_inbox<T>(
     worker: &mut Worker,
     work: &mut (impl Future<Output = T> + Unpin),
@@ -275,7 +277,8 @@ async fn wait_without_taking_inbox<T>(
     }
 }
 
-/// Whether the compaction should stop: for a cancel or an interrupting input, or, in an idle session, for anything.
+/// Whether the compaction should stop: for a cancel, for an interrupting input, or for anything in the inbox of an
+/// idle session.
 fn should_stop(worker: &Worker, trigger: CompactionTrigger, waiting: &[InboxRecord]) -> bool {
     if trigger == CompactionTrigger::Idle && (!waiting.is_empty() || !worker.slot().is_idle_work_requested())
     {
@@ -289,7 +292,7 @@ fn should_stop(worker: &Worker, trigger: CompactionTrigger, waiting: &[InboxReco
     })
 }
 
-/// Whether prose is too short to be a summary: a refusal, a greeting.
+/// Whether prose is too short to be a summary, such as a refusal or a greeting.
 fn is_too_brief(prose: &str) -> bool {
     prose.split_whitespace().count() < MIN_SUMMARY_WORDS
 }

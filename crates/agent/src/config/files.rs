@@ -1,4 +1,4 @@
-//! Reading config files and instructions of the user and of projects.
+//! Reads config files and instructions of the user and of projects.
 
 use std::path::Path;
 
@@ -20,7 +20,8 @@ pub(crate) fn read_user_file(path: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Reads the file of a project, if it exists, or says why it is not used. One that another user could have written is refused.
+/// Reads the file of a project, if it exists. The error says why it is not used. A file that another user could have
+/// written is refused.
 pub(crate) fn read_project_file(path: &Path) -> std::result::Result<Option<String>, String> {
     match read_small_file(path, LastLink::Refuse, MAX_CONFIG_BYTES) {
         Ok(Some(SmallFile { foreign: Some(why), .. })) => Err(why),

@@ -1,4 +1,4 @@
-//! The format of `config.toml` and `longhaul.toml`, and what their schema can't express.
+//! The format of `config.toml` and `longhaul.toml`, and the checks that their schema can't express.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -14,10 +14,10 @@ use super::config_error;
 use super::settings::{Settings, is_used};
 use crate::Result;
 
-/// A project's list is appended to the user's.
+/// A project's list is added to the user's.
 const DENY: &str = "scope.deny";
 
-/// A share of the window, and the number of tokens in its place.
+/// Keys for a share of the window, each with the key for a number of tokens that replaces it.
 const ALTERNATIVES: &[(&str, &str)] = &[
     ("context.compact_at", "context.compact_at_tokens"),
     ("context.compact_now_at", "context.compact_now_at_tokens"),
@@ -35,7 +35,7 @@ pub fn config_schema() -> &'static Json {
     FORMAT.schema()
 }
 
-/// No layers yet: the defaults.
+/// The defaults, without any layer.
 pub(crate) fn default_layers() -> Layers<'static, Settings> {
     Layers::new(&FORMAT)
 }
@@ -45,7 +45,7 @@ pub(crate) fn parse_layer(text: &str, file: &str) -> Result<Layer> {
     Ok(FORMAT.parse(text, file)?)
 }
 
-/// Puts a project's layer on top. What the layers below deny stays denied.
+/// Adds a project's layer on top. Everything that the lower layers deny stays denied.
 pub(crate) fn put_project_layer(layers: &mut Layers<'_, Settings>, layer: Layer) {
     layers.put_appending(layer, DENY);
 }
@@ -59,7 +59,7 @@ pub(crate) fn list_settings(settings: &Settings, origins: &Origins) -> Vec<Resol
     resolved_settings(settings, origins, is_used).into_iter().map(hide).collect()
 }
 
-/// A value without the password that its URL may hold.
+/// The value without the password that a URL may contain.
 pub(crate) fn hide_password(key: &str, value: Json) -> Json {
     match (key, &value) {
         ("model.base_url" | "journal.url", Json::String(address)) => hide_url_password(address).into(),
@@ -75,7 +75,7 @@ pub(crate) fn resolve_instructions_path(mut layer: Layer, folder: &Path) -> Resu
     Ok(layer)
 }
 
-/// Resolves all paths of a project's file against its folder, wherever below it the work folder is.
+/// Resolves all paths in a project's file against the folder of that file, even if the work folder is deeper.
 pub(crate) fn resolve_project_paths(layer: Layer, folder: &Path) -> Result<Layer> {
     let mut layer = resolve_instructions_path(layer, folder)?;
     for key in ["scope.allow", DENY] {
@@ -99,7 +99,8 @@ fn resolve_path(value: &mut Value, folder: &Path, origin: &Origin) -> Result<()>
     Ok(())
 }
 
-/// Why a text is no value of this key. A message never repeats what may be a secret in the wrong place.
+/// Why a text is not a valid value of this key. The message never repeats the text, because it may be a misplaced
+/// secret.
 fn check_text(path: &str, text: &str) -> Option<String> {
     match path {
         "model.base_url" if !text.is_empty() && !is_web_address(text) => {
@@ -108,7 +109,7 @@ fn check_text(path: &str, text: &str) -> Option<String> {
         "model.api_key_env" | "server.token_env" if !text.is_empty() && !is_variable_name(text) => {
             Some("should be the name of an environment variable, not what it holds".to_owned())
         }
-        // One that matched nothing would leave open what it was meant to close.
+        // A pattern that matches nothing would allow what the user wanted to deny.
         "scope.allow.target" | "scope.deny.target" if text.contains(['*', '?', '[']) => {
             Some(format!("should be a folder or a file; {text:?} is a pattern"))
         }

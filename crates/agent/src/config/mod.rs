@@ -1,4 +1,4 @@
-//! The configuration of a runtime: where its home is, what the agent is, what it may do.
+//! The configuration of a runtime: its home, its agent, and what the agent may do.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -37,31 +37,33 @@ use crate::{Error, Result, RetryMode};
 /// The configuration of a runtime.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The folder that everything lives in.
+    /// The folder with all data.
     pub home: PathBuf,
-    /// The folder that new sessions work in.
+    /// The work folder of new sessions.
     pub work_dir: PathBuf,
     /// The merged settings.
     pub settings: Settings,
-    /// What set each of the settings.
+    /// The source of each setting.
     pub origins: Origins,
-    /// The file in place of the home's own (`--config`). No session may write it: the next run would obey it.
+    /// The file that replaces the home's own (`--config`). No session may write it, because the next run would obey
+    /// it.
     pub file: Option<PathBuf>,
     /// What the user should know about the config files.
     pub warnings: Vec<String>,
     /// The instructions of the project's file, in addition to the user's.
     pub project_instructions: Option<ProjectInstructions>,
-    /// How keepers are started; by default as this program, which must call `keeper::main_if_asked` first.
+    /// How keepers are started. By default this program is started, and must call `keeper::main_if_asked` first.
     pub launcher: Option<Launcher>,
-    /// Timeout of a tool other than a command.
+    /// The timeout of a tool other than a command.
     pub tool_time: Duration,
     /// How long an idle session stays in memory.
     pub rest_time: Duration,
     /// How long a task may be silent after what looks like a question before it counts as waiting for input.
     pub stall_time: Duration,
-    /// How long failing model calls may be retried, which depends on who waits.
+    /// How long failing model calls may be retried. That depends on whether a user waits.
     pub retry_mode: RetryMode,
-    /// The model that the files name, where a flag or a variable may name another. The server settings of the files belong to this one.
+    /// The model that the files name. A flag or a variable may name another one, but the server settings of the files
+    /// belong to this one.
     pub model_in_files: Option<String>,
 }
 
@@ -72,13 +74,13 @@ const DEFAULT_STALL_TIME: Duration = Duration::from_secs(45);
 /// A file that config may come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFile {
-    /// Where it is, or would be.
+    /// The path of the file, even if it does not exist.
     pub path: PathBuf,
     /// Whether it is there.
     pub exists: bool,
     /// Whether it is a project's, which may not set everything.
     pub is_project: bool,
-    /// Why it is there and not used.
+    /// Why an existing file is not used.
     pub skipped: Option<String>,
 }
 
@@ -90,7 +92,7 @@ impl ConfigFile {
 }
 
 impl Config {
-    /// The defaults, in this home.
+    /// The defaults, with this home.
     pub fn at(home: impl Into<PathBuf>) -> Self {
         Self {
             home: home.into(),
@@ -109,7 +111,7 @@ impl Config {
         }
     }
 
-    /// From a text of `config.toml`, in the default home (`LONGHAUL_HOME`, else `~/.longhaul`).
+    /// Parses a text of `config.toml`, with the default home (`LONGHAUL_HOME`, otherwise `~/.longhaul`).
     pub fn from_toml(text: &str) -> Result<Self> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = variable("LONGHAUL_HOME").or_else(|| Some(variable("HOME")?.join(".longhaul")));
@@ -120,7 +122,7 @@ impl Config {
         Self::at(home.ok_or_else(missing)?).with_layers(layers)
     }
 
-    /// From the `config.toml` of this home, if there is one.
+    /// Loads the `config.toml` of this home, if there is one.
     pub fn of_home(home: impl Into<PathBuf>) -> Result<Self> {
         let config = Self::at(home);
         let mut layers = default_layers();
@@ -130,8 +132,8 @@ impl Config {
         config.with_layers(layers)
     }
 
-    /// From all sources: the home's `config.toml` or the file in its place, then the allowed part of the project's `longhaul.toml`,
-    /// then the environment, then the flags. Later wins.
+    /// Loads all sources: the home's `config.toml` or the file that replaces it, then the allowed part of the
+    /// project's `longhaul.toml`, then the environment, then the flags. Later sources win.
     pub fn load(home: impl Into<PathBuf>, sources: &Sources) -> Result<Self> {
         let mut config = Self::at(home).with_work_dir(&sources.work_dir());
         config.file = sources.config_file.is_some().then(|| sources.base_file(&config.home));
@@ -148,7 +150,7 @@ impl Config {
                 config.project_instructions = part.instructions;
                 config.warnings.extend(part.warnings);
             }
-            // The project may come from elsewhere: a broken file of it must not keep the user from working.
+            // The project may come from elsewhere. A broken file in it must not prevent the user from working.
             Some(Err(error)) => config.warnings.push(format!("{error}; the file is not used")),
             None => {}
         }
@@ -166,7 +168,8 @@ impl Config {
         config.with_layers(layers)
     }
 
-    /// The files that a config may come from, the nearest last; of projects' files, those up to the first readable one.
+    /// The files that a config may come from, the nearest last. Of the project files, only those up to the first
+    /// readable one.
     pub fn files(home: &Path, sources: &Sources) -> Result<Vec<ConfigFile>> {
         let base = sources.base_file(home);
         let mut files = Vec::new();
@@ -196,7 +199,7 @@ impl Config {
         Ok(Self { settings: layers.settings()?, origins: layers.origins, ..self })
     }
 
-    /// Sets the folder that new sessions work in.
+    /// Sets the work folder of new sessions.
     #[must_use]
     pub fn with_work_dir(self, folder: &Path) -> Self {
         Self { work_dir: folder.to_owned(), ..self }
@@ -207,12 +210,13 @@ impl Config {
         list_settings(&self.settings, &self.origins)
     }
 
-    /// What set a key, for a sentence: `model.base_url in /home/me/.longhaul/config.toml:3`, `--model`.
+    /// The source of a key, as part of a sentence: `model.base_url in /home/me/.longhaul/config.toml:3`, `--model`.
     pub fn set_by(&self, key: &str) -> String {
         self.origins.set_by(key)
     }
 
-    /// The user's instructions to the agent: the text of `agent.instructions_file` if it is set, else `agent.instructions`.
+    /// The user's instructions to the agent: the text of `agent.instructions_file` if it is set, otherwise
+    /// `agent.instructions`.
     pub(crate) fn instructions(&self) -> Result<String> {
         let AgentSettings { instructions, instructions_file, .. } = &self.settings.agent;
         let Some(file) = instructions_file else { return Ok(instructions.clone()) };
@@ -232,7 +236,7 @@ impl Config {
         Some(crate::worker::toolset::exposed_home_warning(scope.work_dir(), scope.exposed_home()?))
     }
 
-    /// An announcement that the project adds instructions.
+    /// The message that the project adds instructions.
     pub fn announcement(&self) -> Option<String> {
         let added = self.project_instructions.as_ref()?;
         Some(format!("the instructions of {} are added after yours", added.file.printable()))
@@ -254,7 +258,7 @@ impl Config {
     }
 }
 
-/// The lowest layer: the home's own file, which may be missing, or the one that `--config` names in its place.
+/// The lowest layer: the home's own file, which may be missing, or the one that `--config` names instead.
 fn base_layer(home: &Path, sources: &Sources) -> Result<Option<Layer>> {
     let path = sources.base_file(home);
     let name = path.printable().to_string();

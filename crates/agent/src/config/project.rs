@@ -1,8 +1,8 @@
-//! The `longhaul.toml` of a project: where it is, and what it may set (P7).
+//! The `longhaul.toml` of a project: how it is found, and what it may set (P7).
 //!
-//! A folder that came from elsewhere is not the user's word. So its file may say what the agent is and may tighten limits. It may not
-//! change keys, servers or permissions before the user has looked at it and run `longhaul trust`. Only the keys listed here are
-//! open to untrusted projects: a new key is closed until it is listed.
+//! A folder that came from elsewhere does not speak for the user. So its file may describe the agent and may tighten
+//! limits. It may not change keys, servers or permissions until the user has read it and run `longhaul trust`. An
+//! untrusted project may set only the keys listed here, so a new key is closed until it is listed.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -28,7 +28,7 @@ enum ProjectPermission {
     SetFreely,
     /// Name a file inside the project.
     NameOwnFile,
-    /// Set a value that is not above the user's.
+    /// Set a value that is not higher than the user's.
     LowerOnly,
     Forbidden,
 }
@@ -66,7 +66,7 @@ pub struct DisallowedKey {
 /// The instructions of a project to the agent. They are added after the user's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectInstructions {
-    /// The file that holds them.
+    /// The file that contains them.
     pub file: PathBuf,
     /// The instructions.
     pub text: String,
@@ -81,7 +81,7 @@ pub struct ProjectFile {
     pub hash: Hash,
     /// Its content.
     pub text: String,
-    /// The keys that it may only set when trusted, by line.
+    /// The keys that it may set only if it is trusted, by line.
     pub disallowed: Vec<DisallowedKey>,
     /// Whether the user trusts it.
     pub trust: TrustState,
@@ -92,13 +92,13 @@ pub struct ProjectFile {
     /// The keys that an untrusted project may set.
     allowed_keys: Layer,
     instructions: Option<ProjectInstructions>,
-    /// Why its instructions can't be used, if so.
+    /// Why its instructions can't be used, if there is a reason.
     warnings: Vec<String>,
 }
 
 /// The result of the search for a project's file.
 pub(crate) struct ProjectSearch {
-    /// The nearest usable file, or what is wrong with its content.
+    /// The nearest usable file, or the error in its content.
     pub(crate) file: Option<Result<ProjectFile>>,
     /// Why nearer files are not used.
     pub(crate) skipped: Vec<String>,
@@ -112,8 +112,8 @@ pub(crate) struct ProjectPart {
 }
 
 impl ProjectFile {
-    /// The nearest project file at or above the work folder that no other user could have written. An error if there are only
-    /// files that can't be used.
+    /// The nearest project file at or above the work folder that no other user could have written. Fails if all files
+    /// that exist are unusable.
     pub fn find(home: &Path, sources: &Sources) -> Result<Option<Self>> {
         let mut layers = default_layers();
         if let Some(layer) = super::base_layer(home, sources)? {
@@ -127,7 +127,7 @@ impl ProjectFile {
         }
     }
 
-    /// Searches the project's file; `below` are the settings of the lower layers.
+    /// Searches for the project's file. `below` are the settings of the lower layers.
     pub(crate) fn search(home: &Path, sources: &Sources, below: &Settings) -> Result<ProjectSearch> {
         let mut skipped = Vec::new();
         for path in candidate_paths(sources)? {
@@ -216,7 +216,7 @@ impl ProjectFile {
         ProjectPart { layer: self.allowed_keys, instructions: self.instructions, warnings: self.warnings }
     }
 
-    /// The user trusts the file, so it may name any file as its instructions.
+    /// The user trusts the file, so its instructions may be in any file.
     fn into_trusted_part(mut self) -> ProjectPart {
         let named = self.all_keys.0.remove(INSTRUCTIONS_FILE);
         if let Some((file, entry)) = named.as_ref().and_then(|entry| Some((entry.value.as_str()?, entry))) {
@@ -232,14 +232,14 @@ impl ProjectFile {
     }
 }
 
-/// Parses a project's file: as it is written, and with its paths resolved against its folder.
+/// Parses a project's file. Returns it as written, and with its paths resolved against its folder.
 pub(crate) fn parse_project_layer(path: &Path, text: &str) -> Result<(Layer, Layer)> {
     let unresolved = parse_layer(text, &path.printable().to_string())?;
     let resolved = resolve_project_paths(unresolved.clone(), path.parent().unwrap_or(Path::new("/")))?;
     Ok((unresolved, resolved))
 }
 
-/// The scope for reading instructions: the project's folder without what the user denies.
+/// The scope for reading instructions: the project's folder without the paths that the user denies.
 fn project_scope(folder: &Path, home: &Path, work_dir: &Path, below: &Settings) -> Scope {
     let is_relative = |target: &str| !target.starts_with(['/', '~']);
     let deny = below.scope.deny.iter().cloned().map(|denied| match work_dir.join(&denied.target).to_str() {
@@ -249,9 +249,9 @@ fn project_scope(folder: &Path, home: &Path, work_dir: &Path, below: &Settings) 
     Scope::new(folder, &ScopeConfig { allow: Vec::new(), deny: deny.collect() }, home)
 }
 
-/// Removes the instructions from a project's layer, because they don't replace the user's. An instructions file inside the project is
-/// read here, once, through the scope, so that it can't be a link to something outside. A path that plainly leads outside stays in
-/// the layer and needs the user's trust.
+/// Removes the instructions from a project's layer, because they do not replace the user's. An instructions file
+/// inside the project is read here, once and through the scope, so that it can't be a link to a file outside. A path
+/// that clearly leads outside stays in the layer and needs the user's trust.
 fn take_instructions(
     layer: &mut Layer,
     path: &Path,
@@ -286,7 +286,7 @@ fn ignored(origin: &Origin, reason: &(impl ToString + ?Sized)) -> String {
     format!("{origin}: {INSTRUCTIONS_FILE} is ignored: {}", reason.to_string())
 }
 
-/// Resolves `.` and `..` by the text of the path alone.
+/// Resolves `.` and `..` only by the text of the path.
 fn normalise_path(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -303,7 +303,7 @@ fn normalise_path(path: &Path) -> PathBuf {
 fn reason_to_ignore(key: &str, entry: &LayerEntry, below: &ExecSettings) -> Option<String> {
     match project_permission(key) {
         ProjectPermission::SetFreely => None,
-        // `take_instructions` has removed a file inside the project.
+        // `take_instructions` has already removed a file inside the project.
         ProjectPermission::NameOwnFile => Some("it leads outside the project".to_owned()),
         ProjectPermission::LowerOnly => {
             let now = match key {

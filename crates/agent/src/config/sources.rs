@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-/// What a config is loaded from besides the home.
+/// The sources of a config besides the home.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// The folder that new sessions work in. A project's `longhaul.toml` is searched there and above. By default, the current folder
-    /// of the process.
+    /// The work folder of new sessions. A project's `longhaul.toml` is searched there and above. By default, the
+    /// current folder of the process.
     pub work_dir: Option<PathBuf>,
-    /// A file in place of the home's `config.toml` (`--config`). It must exist.
+    /// A file that replaces the home's `config.toml` (`--config`). It must exist.
     pub config_file: Option<PathBuf>,
     /// The value of `LONGHAUL_MODEL`. Empty means unset.
     pub model_variable: Option<String>,

@@ -1,4 +1,4 @@
-//! `trust.toml` in the home: which project files the user has looked at and trusts, as they were then.
+//! `trust.toml` in the home: the project files that the user has read and trusts, with their content at that time.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,16 @@ use super::{config_error, project};
 use crate::config::Sources;
 use crate::{Error, Result};
 
-/// The list holds the text of every trusted file. A larger one was not written by this program.
+/// The list contains the text of every trusted file. A larger list was not written by this program.
 const MAX_TRUST_LIST_BYTES: u64 = 256 << 20;
 
-/// What has become of a trusted file since; none if it is gone.
+/// Whether a trusted file has changed since. `None` if it is gone.
 pub fn trust_state(file: &TrustedFile) -> Option<TrustState> {
     let read = read_small_file(&file.path, LastLink::Refuse, MAX_CONFIG_BYTES).ok()??;
     Some(if Hash::of(read.bytes) == file.blake3 { TrustState::Trusted } else { TrustState::Changed })
 }
 
-/// The trust list of a home; empty if there is none.
+/// The trust list of a home. Empty if there is none.
 pub fn load_trust_list(home: &Path) -> Result<TrustList> {
     let path = trust_file(home);
     let name = path.printable().to_string();
@@ -38,7 +38,7 @@ pub fn load_trust_list(home: &Path) -> Result<TrustList> {
     })
 }
 
-/// Trusts a project file as it was when it was read, and records that in the home.
+/// Records in the home that the user trusts a project file with the content that was read.
 pub fn trust_project(home: &Path, file: &ProjectFile) -> Result<()> {
     if file.path.to_str().is_none() {
         return Err(config_error(&file.path.printable().to_string(), "its path is not UTF-8"));
@@ -48,7 +48,7 @@ pub fn trust_project(home: &Path, file: &ProjectFile) -> Result<()> {
     save_trust_list(&list, home)
 }
 
-/// Revokes the trust in the nearest trusted file at or above the work folder, whether it still exists or not.
+/// Revokes the trust in the nearest trusted file at or above the work folder, even if the file no longer exists.
 /// Returns its path.
 pub fn distrust_project(home: &Path, sources: &Sources) -> Result<Option<PathBuf>> {
     let mut list = load_trust_list(home)?;
@@ -60,7 +60,7 @@ pub fn distrust_project(home: &Path, sources: &Sources) -> Result<Option<PathBuf
     Ok(nearest)
 }
 
-/// Replaces the file as a whole, so that no process ever reads half of it.
+/// Replaces the file atomically, so that no process ever reads half of it.
 fn save_trust_list(list: &TrustList, home: &Path) -> Result<()> {
     let home = Home::create(home)?;
     let path = trust_file(home.folder());

@@ -1,4 +1,4 @@
-//! What a fork begins with, made from the records of its parent. Pure.
+//! The records that a fork begins with, made from the records of its parent. Pure.
 
 use std::collections::HashSet;
 
@@ -11,44 +11,44 @@ use longhaul_protocol::{
 use super::creation;
 use crate::session::state::State;
 
-/// What the model reads of calls that had no result at the point.
+/// The result that the model reads for calls that had none at the fork point.
 const NOT_RUN: &str = "not run: the session was forked before";
 const UNKNOWN: &str =
     "unknown: the session was forked while it ran; its result is in the session that it was forked from";
-/// What settles a question that is asked in the parent.
+/// The answer to a question that is still open in the parent.
 const WITHDRAWN: &str = "withdrawn: the session was forked";
-/// Why an answer is not complete.
+/// Why an answer is incomplete.
 const FORKED: &str = "the session was forked here";
 
-/// What a session is forked from.
+/// The parent session of a fork.
 pub(super) struct Parent<'a> {
     /// Its first record.
     pub(super) first: Option<&'a Record>,
-    /// The records of the epoch, up to the point.
+    /// The records of the epoch, up to the fork point.
     pub(super) records: &'a [Record],
     /// The record of its newest import.
     pub(super) import: Option<&'a Record>,
 }
 
-/// What a fork begins with.
+/// The records that a fork begins with.
 pub(super) struct ForkRecords {
     pub(super) records: Vec<RecordCopy>,
     pub(super) places: SeqMap,
-    /// What the model had not seen at that point.
+    /// Inputs that the model had not seen at the fork point.
     pub(super) unsent: Vec<String>,
 }
 
-/// Where the records of the parent stand in the fork.
+/// Maps the records of the parent to their positions in the fork.
 #[derive(Default)]
 pub(super) struct SeqMap {
     copied: Vec<Seq>,
-    /// What the parent's import says, where the fork begins with that: right after its first record.
+    /// The parent's import, if the fork begins with its mark, right after the first record.
     marked: Option<Imported>,
 }
 
 impl SeqMap {
-    /// The place of a record; of one that was not copied, the first one, which names the parent, or the mark after it, if the words in it
-    /// are the user's own.
+    /// The position of a record in the fork. A record that was not copied maps to the first record, which names the
+    /// parent. If its words are the user's own, it maps to the mark after it.
     pub(super) fn new_seq(&self, old: Seq) -> Seq {
         let before_or_at = self.copied.partition_point(|copied| *copied <= old) as Seq;
         match &self.marked {
@@ -58,11 +58,12 @@ impl SeqMap {
     }
 }
 
-/// The records that a fork begins with: its creation, the copies, and what closes that which was open.
+/// The records that a fork begins with: its creation, the copies, and records that close everything that was open.
 pub(super) fn copies(parent: &Parent<'_>, created: SessionCreated) -> Result<ForkRecords, DecodeError> {
     let began = creation(parent.first);
     let work_dir = began.and_then(|began| began.work_dir);
-    // It begins when its parent did: the model is told the day, and the same beginning is in the provider's cache.
+    // The fork begins at the time of its parent. The prompt contains the date, and the same beginning is in the
+    // provider's cache.
     let first = parent.first.or(parent.records.first());
     let at = first.map_or(At(0), |first| first.at);
     let last_at = parent.records.last().map_or(at, |last| last.at);
@@ -70,7 +71,7 @@ pub(super) fn copies(parent: &Parent<'_>, created: SessionCreated) -> Result<For
     draft.write(at, &SessionRecord::SessionCreated(SessionCreated { work_dir, ..created }))?;
     let beginning = draft.clone();
 
-    // Once as it is, to see what is open at the end; then without what not_copied with the parent.
+    // First a copy of everything, to see what is open at the end; then without what stays with the parent.
     for record in parent.records {
         draft.copy(record, &SeqMap::default(), &NotCopied::default())?;
     }
@@ -94,7 +95,7 @@ pub(super) fn copies(parent: &Parent<'_>, created: SessionCreated) -> Result<For
     for record in copied {
         draft.copy(record, &places, &not_copied)?;
     }
-    // Forked at a point before the import: all of it came from the file.
+    // The fork point is before the import, so everything came from the file.
     if let Some(mark) = after {
         let foreign_through = if mark.mine { places.new_seq(mark.foreign_through) } else { Seq::MAX };
         let foreign_through = foreign_through.min(draft.records.len() as Seq + 1);
@@ -104,16 +105,16 @@ pub(super) fn copies(parent: &Parent<'_>, created: SessionCreated) -> Result<For
     Ok(ForkRecords { records: draft.records, places, unsent })
 }
 
-/// What is not copied, since it is the parent's business.
+/// What is not copied, because it concerns only the parent.
 #[derive(Default)]
 struct NotCopied {
     /// Inputs that the model has not seen.
     inputs: HashSet<InputId>,
-    /// Tasks that run.
+    /// Running tasks.
     tasks: HashSet<TaskId>,
-    /// Orders from this record on are not carried out yet.
+    /// Orders from this record on that are not carried out yet.
     orders_from: Option<Seq>,
-    /// Whether a turn was asked for without an input.
+    /// Whether a turn was requested without an input.
     again: bool,
 }
 
@@ -122,7 +123,7 @@ impl NotCopied {
         let last =
             |kind: &str| records.iter().rev().find(|record| record.kind == kind).map_or(1, |last| last.seq);
         let waits = state.turn_request.is_some() || state.compaction.requested.is_some();
-        // An order to compact may come within a turn; what asks for a turn comes after one.
+        // An order to compact may come within a turn. A request for a turn comes after one.
         let since = if state.turn_request.is_some() { last("turn_ended") } else { last("epoch_started") };
         Self {
             inputs: state.pending_inputs.iter().map(|input| input.id).collect(),
@@ -160,7 +161,7 @@ impl ForkDraft {
         self.push(RecordCopy { at, kind: encoded.kind, key: None, body: Body::Here(encoded.body) })
     }
 
-    /// What an import says, in a session whose inbox and extracts are its own. It is found by the key of a first import.
+    /// Writes the mark of an import for a session with its own inbox and extracts. It has the key of a first import.
     fn mark(&mut self, at: At, imported: Imported) -> Result<(), DecodeError> {
         let imported = Imported { inbox_through: 0, foreign_extracts_through: 0, ..imported };
         let encoded = SessionRecord::Imported(imported).encode();
@@ -186,7 +187,7 @@ impl ForkDraft {
         Ok(())
     }
 
-    /// A record, with the bytes that it has; but for those that point at other records, or into the inbox, which is the parent's.
+    /// Copies a record with its bytes unchanged, except for references to other records or into the parent's inbox.
     fn copy(&mut self, record: &Record, places: &SeqMap, not_copied: &NotCopied) -> Result<(), DecodeError> {
         if record.kind == "imported" {
             let mut imported = imported_in(record);
@@ -215,7 +216,7 @@ impl ForkDraft {
                 (done.from, done.through) = (places.new_seq(done.from), places.new_seq(done.through));
                 Some(SessionRecord::CompactDone(done))
             }
-            // The parent has paid.
+            // The parent has already paid for it.
             Ok(SessionRecord::Usage(mut usage)) => {
                 usage.cost = None;
                 Some(SessionRecord::Usage(usage))
@@ -231,7 +232,7 @@ impl ForkDraft {
         }
     }
 
-    /// Closes what was open at the point, so that the fork is at rest.
+    /// Closes everything that was open at the fork point, so that the fork is at rest.
     fn close(&mut self, at: At, not_copied: &NotCopied) -> Result<(), DecodeError> {
         let attempt = self.state.turn.as_ref().and_then(|turn| turn.attempt.as_ref());
         if let Some(attempt) = attempt {
@@ -267,7 +268,7 @@ impl ForkDraft {
                 &SessionRecord::CompactFailed(CompactFailed { reason, tokens: None, was_needed: false }),
             )?;
         }
-        // Whatever has ended and was not told would begin a turn by itself.
+        // An ended task that was not announced would begin a turn by itself.
         for told in self.state.tasks.announcements() {
             self.write(at, &told)?;
         }
@@ -292,12 +293,12 @@ impl ForkDraft {
     }
 }
 
-/// What an import says. Where its body is gone, everything before it counts as another user's.
+/// The content of an import record. If its body is gone, everything before it counts as another user's.
 fn imported_in(record: &Record) -> Imported {
     record.decode().unwrap_or_else(|_| Imported::unknown(record.seq))
 }
 
-/// What the model has to know of the fork, if anything.
+/// The note to the model about the fork, if it needs one.
 fn forked_note(has_numbers: bool, has_tasks: bool) -> Option<String> {
     let numbers =
         "Numbers of records that are named before this are those of that session, and can't be read here.";
@@ -310,7 +311,7 @@ fn forked_note(has_numbers: bool, has_tasks: bool) -> Option<String> {
     (!parts.is_empty()).then(|| format!("This session was forked from another one here. {}", parts.join(" ")))
 }
 
-/// An epoch that points nowhere but into the fork.
+/// The epoch with all references changed to positions in the fork.
 fn moved_epoch(mut epoch: EpochStarted, places: &SeqMap, not_copied: &NotCopied) -> EpochStarted {
     epoch.inbox_through = 0;
     epoch.folds_from = epoch.folds_from.map(|from| places.new_seq(from));

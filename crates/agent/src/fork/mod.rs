@@ -1,18 +1,19 @@
-//! S4: fork of a session: a new session that begins with the past of another, up to one of its records.
+//! S4: forks. A fork is a new session that begins with the past of another, up to one of its records.
 //!
-//! The new session gets the records of the epoch that holds the point, chained anew, so that it needs nothing of its parent: blobs are
-//! shared by reference, and the last of the two to be deleted takes them along. It is at rest and has an empty inbox. What was open
-//! at the point is closed in the copy, and only there; what the model had not seen yet, and commands that run, stay with the
-//! parent. Its cost is the parent's, too: the copy of a bill is not paid again.
+//! The new session gets the records of the epoch that contains the fork point, with a new hash chain. So it does not
+//! depend on its parent: blobs are shared by reference, and are removed with the last session that refers to them.
+//! The fork is at rest and has an empty inbox. Everything that was open at the fork point is closed in the copy, and
+//! only there. Inputs that the model had not seen and running commands stay with the parent. So does its cost: the
+//! fork does not count it again.
 //!
-//! | killed | what is there | what the next does |
+//! | killed | on disk | next |
 //! | --- | --- | --- |
-//! | before the name | nothing new | a fork begins anew |
-//! | after the name, before the records | a key that leads to a session without records, as for any new session | a fork to the same key uses it; a pruning removes it after a day |
-//! | after the records, which come in one append | the fork, whole | memory goes through the copied past once more |
+//! | before the name | nothing new | the fork starts over |
+//! | after the name, before the records | a key of a session without records, as for any new session | a fork to the same key uses it; retention removes it after a day |
+//! | after the records, which come in one append | the complete fork | memory extracts the copied past again |
 //! | after the note for memory | everything | nothing |
 //!
-//! It must never happen that a part of the records is there, or that anything of the parent changes.
+//! Never: only a part of the records, or any change of the parent.
 
 mod copy;
 
@@ -43,11 +44,12 @@ pub struct Forked {
     pub origin: Origin,
     /// How many records it begins with.
     pub records: Seq,
-    /// What was said and the model had not seen at that point. It is not in the fork; the user may send it again.
+    /// Inputs that the model had not seen at the fork point. They are not in the fork, but the user may send them
+    /// again.
     pub unsent: Vec<String>,
 }
 
-/// Forks a session at a record; without one, at its end, or where a turn is open, at the end of the turn before.
+/// Forks a session at a record. Without one, at its end, or at the end of the previous turn if a turn is open.
 pub async fn fork_session(
     journal: &dyn Journal,
     key: &str,
@@ -62,7 +64,7 @@ pub async fn fork_session(
     };
     check_fork_point(journal, key, &stream, point, parent.head.seq).await?;
     let records = epoch_up_to(journal, &stream, point).await?;
-    // A compaction is one append, and more records than one.
+    // A compaction is one append of several records, so the point moves to the last of them.
     let point = records.last().map_or(point, |last| last.seq);
     let id = reserve_key(journal, new_key).await?;
     let created = SessionCreated {
@@ -116,7 +118,7 @@ async fn end_of_last_turn(journal: &dyn Journal, key: &str, id: SessionId, head:
         }
         before = from;
     }
-    // Its first turn is open.
+    // The first turn is open.
     Ok(first_turn.saturating_sub(1).max(1))
 }
 
@@ -142,7 +144,8 @@ async fn check_fork_point(
     }
 }
 
-/// The records of the epoch that holds a record, from its beginning up to it; without the session's first.
+/// The records of the epoch that contains a record, from its beginning up to that record, without the session's first
+/// record.
 async fn epoch_up_to(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Result<Vec<Record>> {
     let from = match epoch_of(journal, stream, point).await? {
         Some(epoch) => replay_start(journal, stream, epoch).await?,
@@ -164,7 +167,7 @@ async fn epoch_up_to(journal: &dyn Journal, stream: &StreamName, point: Seq) -> 
     Ok(records)
 }
 
-/// Whether the last of the records belongs to an append that brings a compaction, and is not the last one of it.
+/// Whether the last of these records belongs to the append of a compaction, but does not end it.
 fn is_within_compaction(records: &[Record]) -> bool {
     let of_it = |record: &&Record| matches!(record.kind.as_str(), "system_message" | "epoch_started");
     let begins = records.iter().rev().take_while(of_it).find(|record| record.kind == "epoch_started");
@@ -172,14 +175,14 @@ fn is_within_compaction(records: &[Record]) -> bool {
     epoch.is_some_and(|epoch| epoch.reason == EpochReason::Compacted)
 }
 
-/// Where the epoch began that a record belongs to. Each epoch names the one before it.
+/// The first record of the epoch that a record belongs to. Each epoch names the previous one.
 async fn epoch_of(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Result<Option<Seq>> {
     let mut epoch = journal.newest_epoch(stream).await?;
     while let Some(began) = epoch.filter(|began| *began > point) {
         let previous = epoch_at(journal, stream, began).await?.and_then(|started| started.previous);
         match previous.filter(|previous| *previous < began) {
             Some(previous) => epoch = Some(previous),
-            // Where that can't be read any more, or never was written, the records themselves tell.
+            // If that record is unreadable or was never written, search the records themselves.
             None => return scan_for_epoch(journal, stream, point).await,
         }
     }
@@ -198,7 +201,7 @@ async fn scan_for_epoch(journal: &dyn Journal, stream: &StreamName, point: Seq) 
     Ok(found)
 }
 
-/// The session that a key leads to, which must be new or without anything in it.
+/// The session that a key leads to. It must be new or empty.
 async fn reserve_key(journal: &dyn Journal, key: &str) -> Result<SessionId> {
     let taken = || Err(JournalError::SessionExists { key: key.to_owned() }.into());
     if let Some(known) = journal.session(key).await?
@@ -209,7 +212,7 @@ async fn reserve_key(journal: &dyn Journal, key: &str) -> Result<SessionId> {
     Ok(name_session(journal, key).await?)
 }
 
-/// What memory has gone through in the parent is not gone through again in the fork.
+/// Marks the records that memory has extracted in the parent, so that they are not extracted again in the fork.
 async fn skip_extracted(
     journal: &dyn Journal,
     parent: SessionId,
@@ -232,7 +235,7 @@ async fn skip_extracted(
     Ok(())
 }
 
-/// The fact in the first record of a session, if it can be read.
+/// The creation in the first record of a session, if it can be read.
 fn creation(first: Option<&Record>) -> Option<SessionCreated> {
     match first.map(SessionRecord::decode) {
         Some(Ok(SessionRecord::SessionCreated(created))) => Some(created),

@@ -1,10 +1,10 @@
-//! Finding a place in a stream by time.
+//! Finds a position in a stream by time.
 
 use longhaul_journal::{Error, Journal, Result, record_at};
 use longhaul_protocol::{At, Seq, StreamName};
 
-/// The first record of a stream since a moment; the place after its end if there is none. Times grow with places, unless
-/// the clock was set back; then some may be missed.
+/// The first record of a stream since a time, or the position after its end if there is none. Times grow with
+/// positions unless the clock was set back. Then some records may be missed.
 pub(crate) async fn first_since(
     journal: &dyn Journal,
     stream: &StreamName,
@@ -15,7 +15,7 @@ pub(crate) async fn first_since(
     while from < to {
         let middle = from.midpoint(to);
         let record = match record_at(journal, stream, middle).await {
-            // One that is damaged says nothing about the others.
+            // A damaged record says nothing about the others.
             Err(Error::Damaged { .. }) => None,
             record => record?,
         };

@@ -8,14 +8,13 @@ use super::reader::BlockStatus;
 /// A record as the history tools show it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RecordView {
-    /// Who said it, or what it is.
+    /// The author of the text, or the kind of the record.
     pub(super) who: String,
-    /// Its words.
     pub(super) text: String,
 }
 
 impl RecordView {
-    /// None for a record that is bookkeeping or repeats another.
+    /// `None` for a record that is bookkeeping or repeats another.
     pub(super) fn of(fact: SessionRecord) -> Option<Self> {
         let (who, text) = match fact {
             SessionRecord::InputTaken(input) => {
@@ -117,12 +116,12 @@ fn order_view(order: &Order) -> Option<&'static str> {
         OrderKind::Continue => "go on",
         OrderKind::Compact { .. } => "make the context smaller",
         OrderKind::Kill { .. } => "end a task",
-        // The record of the answer says it.
+        // The record of the answer shows it.
         OrderKind::Answer { .. } | OrderKind::Unknown => return None,
     })
 }
 
-/// A turn that was completed ended with an answer, which is shown already.
+/// A completed turn ended with an answer, which is already shown.
 fn turn_end_view(ended: TurnEnded) -> Option<(String, String)> {
     let how = match ended.outcome {
         Outcome::Completed => return None,
@@ -139,7 +138,7 @@ fn to_single_line(name: &str) -> String {
     name.chars().take(LONGEST).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-/// What is said about something that a model wrote and that did not become part of the conversation.
+/// The remark for text of a model that did not become part of the conversation.
 pub(super) fn status_suffix(status: BlockStatus) -> &'static str {
     match status {
         BlockStatus::InConversation => "",
@@ -148,10 +147,10 @@ pub(super) fn status_suffix(status: BlockStatus) -> &'static str {
     }
 }
 
-/// A moment to the minute.
+/// A time, to the minute.
 pub(crate) fn minute(at: At) -> String {
     let exact = at.to_string();
-    // `2026-11-15T20:22:35.123Z`; a moment that no calendar holds is shown as it is.
+    // `2026-11-15T20:22:35.123Z`. A time outside the calendar is shown unchanged.
     match exact.get(..16) {
         Some(minute) if exact.len() == 24 && exact.ends_with('Z') => format!("{minute}Z"),
         _ => exact,

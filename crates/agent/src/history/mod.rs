@@ -1,4 +1,5 @@
-//! C10: history tools. The model reaches all records of its session, also those that were compacted out of its context.
+//! C10: history tools. With them the model can read all records of its session, including those that were compacted
+//! out of its context.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -26,7 +27,7 @@ pub(crate) fn history_tools(journal: &Arc<dyn Journal>) -> [Arc<dyn Tool>; 2] {
     [Arc::new(search::HistorySearch::new(journal.clone())), Arc::new(read::HistoryRead::new(journal.clone()))]
 }
 
-/// Some records of a session as `history_read` shows them.
+/// Some records of a session in the form of `history_read`.
 pub(crate) async fn read_records(
     journal: &Arc<dyn Journal>,
     session: SessionId,
@@ -37,7 +38,7 @@ pub(crate) async fn read_records(
     read::read(reader::SessionHistory::new(journal.clone(), session), from, to, cap).await
 }
 
-/// What is known of them without having any, for `docs/tools.md`.
+/// The definitions of these tools, for `docs/tools.md`.
 #[cfg(test)]
 pub(crate) fn history_abouts() -> [longhaul_tools::ToolDefinition; 2] {
     [search::definition(), read::definition()]

@@ -14,9 +14,9 @@ use serde::Deserialize;
 use super::format::{RecordView, minute, status_suffix};
 use super::reader::{HistoryPage, SessionHistory};
 
-/// Records in one answer.
+/// The most records in one answer.
 const MAX_RECORDS: u64 = 200;
-/// Reserved for the last line.
+/// Bytes reserved for the last line.
 const LAST_LINE_BYTES: usize = 120;
 
 /// What history_read takes.
@@ -31,7 +31,6 @@ struct Arguments {
     to: Option<Seq>,
 }
 
-/// The tool.
 pub(super) struct HistoryRead {
     definition: ToolDefinition,
     journal: Arc<dyn Journal>,
@@ -118,7 +117,7 @@ pub(super) async fn read(
     Ok(ToolOutcome::ok(transcript.closed(next, to.min(head))))
 }
 
-/// A record as a transcript entry; nothing, if it has no content.
+/// A record as a transcript entry. `None` if it has no content.
 async fn entry(history: &mut SessionHistory, record: Record) -> Result<Option<String>> {
     let head = format!("[{}] {}", record.seq, minute(record.at));
     if let Body::Gone(gone) = &record.body {
@@ -131,7 +130,7 @@ async fn entry(history: &mut SessionHistory, record: Record) -> Result<Option<St
     let status = history.status(record.seq, &fact).await?;
     let Some(RecordView { who, text }) = RecordView::of(fact) else { return Ok(None) };
     let mut entry = format!("{head} {who}{}\n", status_suffix(status));
-    // Indented, so that no text can pass for a record of its own.
+    // Indented, so that no text can look like another record.
     for line in text.lines() {
         entry.push_str("  ");
         entry.push_str(line);
@@ -140,7 +139,7 @@ async fn entry(history: &mut SessionHistory, record: Record) -> Result<Option<St
     Ok(Some(entry))
 }
 
-/// Entries that stay within what a result may have.
+/// Entries up to the size limit of a result.
 struct Transcript {
     text: String,
     lines: usize,
@@ -156,8 +155,8 @@ impl Transcript {
         Self { text: String::new(), lines: 0, cap }
     }
 
-    /// Adds an entry if there is room. The first always has: what is too long for any result is cut like any, and its whole
-    /// is kept.
+    /// Adds an entry if there is room. The first entry is always added: if it is too long for any result, the result
+    /// is truncated as usual and the whole output is kept.
     fn add(&mut self, entry: &str) -> bool {
         let lines = entry.lines().count();
         let fits = self.text.len() + entry.len() <= self.cap.bytes && self.lines + lines <= self.cap.lines;
@@ -169,7 +168,7 @@ impl Transcript {
         true
     }
 
-    /// The whole, with a last line that says how to go on where something is missing.
+    /// The transcript, with a last line that says how to continue if something is missing.
     fn closed(mut self, next: Seq, to: Seq) -> String {
         if self.text.is_empty() {
             self.text.push_str("[these records only keep the books; there is nothing to show]\n");

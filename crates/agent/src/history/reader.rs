@@ -4,20 +4,20 @@ use std::sync::Arc;
 use longhaul_journal::{Error, Journal, Page, Result, SearchHit, SearchQuery};
 use longhaul_protocol::{AttemptId, Block, Record, Seq, SessionId, SessionRecord, StreamName};
 
-/// Records in memory at once, if they are small.
+/// The most records in memory at once.
 const PAGE: Page = Page { records: 64, bytes: 256 << 10 };
-/// Records after a block in which the end of its attempt is searched.
+/// How many records after a block are searched for the end of its attempt.
 const LONGEST_ATTEMPT: u64 = 5_000;
 
 /// The records of one session.
 pub(super) struct SessionHistory {
     journal: Arc<dyn Journal>,
     pub(super) stream: StreamName,
-    /// What became of the attempts that were asked about.
+    /// The ends of the attempts that were looked up so far.
     attempts: HashMap<AttemptId, AttemptEnd>,
 }
 
-/// Some records in a row, or the place of one that can't be read.
+/// Several consecutive records, or the position of one that can't be read.
 pub(super) enum HistoryPage {
     Records(Vec<Record>),
     Damaged(Seq),
@@ -25,21 +25,20 @@ pub(super) enum HistoryPage {
 
 #[derive(Clone, Copy)]
 enum AttemptEnd {
-    /// This many of its blocks are kept, from the first.
+    /// How many of its blocks are kept, from the first.
     Kept(u32),
-    /// It is not over yet.
+    /// The attempt has not ended yet.
     Open,
-    /// Unknown.
     Unknown,
 }
 
-/// Whether something that a model wrote became part of the conversation.
+/// Whether text of a model became part of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockStatus {
     InConversation,
-    /// The answer broke off or was asked for again.
+    /// The answer broke off or was requested again.
     Discarded,
-    /// The answer is not over yet.
+    /// The answer has not ended yet.
     Unfinished,
 }
 
@@ -57,12 +56,12 @@ impl SessionHistory {
         Ok(self.journal.head(&self.stream).await?.seq)
     }
 
-    /// Records from a place on.
+    /// Records from a position on.
     pub(super) async fn page(&self, from: Seq) -> Result<HistoryPage> {
         self.some(from, PAGE).await
     }
 
-    /// The record at this place, if it can be read.
+    /// The record at this position, if it can be read.
     pub(super) async fn one(&self, seq: Seq) -> Result<Option<Record>> {
         match self.some(seq, Page { records: 1, bytes: 0 }).await? {
             HistoryPage::Records(page) => Ok(page.into_iter().next()),
@@ -78,7 +77,7 @@ impl SessionHistory {
         }
     }
 
-    /// Whether what a record holds was said: blocks count only through the end of their attempt.
+    /// Whether the content of a record counts. Blocks count only if the end of their attempt keeps them.
     pub(super) async fn status(&mut self, seq: Seq, fact: &SessionRecord) -> Result<BlockStatus> {
         let SessionRecord::Block(Block { attempt, index, .. }) = fact else {
             return Ok(BlockStatus::InConversation);
@@ -115,7 +114,7 @@ impl SessionHistory {
                     Ok(SessionRecord::AttemptEnded(ended)) if ended.attempt == attempt => {
                         return Ok(AttemptEnd::Kept(ended.kept));
                     }
-                    // It was given up without a word.
+                    // Another attempt began, so this one was abandoned without an end.
                     Ok(SessionRecord::AttemptStarted(_)) => return Ok(AttemptEnd::Kept(0)),
                     _ => {}
                 }

@@ -17,7 +17,7 @@ use super::reader::{BlockStatus, SessionHistory};
 
 const DEFAULT_LIMIT: usize = 10;
 const MAX_QUERY_CHARS: usize = 1_000;
-/// Hits that are examined at most to fill the limit.
+/// The most hits to examine in order to fill the limit.
 const MAX_EXAMINED_HITS: usize = 1_000;
 
 /// What history_search takes.
@@ -31,7 +31,6 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-/// The tool.
 pub(super) struct HistorySearch {
     definition: ToolDefinition,
     journal: Arc<dyn Journal>,
@@ -93,7 +92,7 @@ struct HistoryHit {
     line: String,
 }
 
-/// Records with all of the words, then those with some of them.
+/// Records that contain all of the words, then those that contain some of them.
 async fn find(mut history: SessionHistory, query: &str, limit: usize) -> Result<Vec<HistoryHit>> {
     let mut found = Vec::new();
     for matching in [MatchMode::All, MatchMode::Any] {
@@ -106,7 +105,7 @@ async fn find(mut history: SessionHistory, query: &str, limit: usize) -> Result<
     Ok(found)
 }
 
-/// The best hits that are not in `known`. Asks the index for more as long as too few of its hits are of use.
+/// The best hits that are not in `known`. Asks the index for more while too few of its hits are useful.
 async fn search_once(
     history: &mut SessionHistory,
     query: &str,
@@ -136,13 +135,14 @@ async fn search_once(
     }
 }
 
-/// Reasoning and discarded text rank below the conversation: they have the same words and are seldom what the model looks for.
+/// Reasoning and discarded text rank below the conversation, because they contain the same words and are seldom what
+/// the model looks for.
 enum HitRank {
     Primary,
     Secondary,
 }
 
-/// A hit as a line; nothing, if it only repeats other records.
+/// A hit as a line. `None` if it only repeats other records.
 async fn examine_hit(history: &mut SessionHistory, hit: SearchHit) -> Result<Option<(HistoryHit, HitRank)>> {
     let Some(record) = history.one(hit.seq).await? else { return Ok(None) };
     let Ok(fact) = SessionRecord::decode(&record) else { return Ok(None) };

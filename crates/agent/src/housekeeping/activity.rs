@@ -1,7 +1,7 @@
-//! Y3: when a session was last active, by two clocks.
+//! Y3: when a session was last active, according to two clocks.
 //!
-//! Activity in this process is timed by the monotonic clock. For sessions that were not active here since the start, and for what other
-//! processes did, there is only the wall-clock time of the last record.
+//! Activity in this process is measured with the monotonic clock. For sessions that were not active here since the
+//! start, and for the activity of other processes, only the wall-clock time of the last record is known.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use crate::clock::now;
 use crate::runtime::lock;
 use crate::session::state::State;
 
-/// Tracked sessions beyond which those that are long inactive are dropped.
+/// With more tracked sessions than this, those that have long been inactive are dropped.
 const PRUNE_AT_SESSIONS: usize = 64;
 
 /// When the sessions of this process were last active.
@@ -32,14 +32,14 @@ struct TrackedSessions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SessionActivity {
     active_at: Instant,
-    /// Records up to this time are accounted for: they existed by then, or this process wrote them.
+    /// Records up to this time are accounted for: they existed then, or this process wrote them.
     through: At,
     is_in_turn: bool,
-    /// The session was used in this process. Of the others it is only known that a clock was wrong.
+    /// The session was used in this process. Other sessions are tracked only because a clock was wrong.
     is_ours: bool,
 }
 
-/// The time by both clocks.
+/// The current time of both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClockReading {
     pub(crate) steady: Instant,
@@ -52,19 +52,19 @@ impl ClockReading {
     }
 }
 
-/// A session is idle after strictly more than twice the check interval.
+/// Whether a session counts as idle: strictly more than twice the check interval has passed.
 pub(super) fn is_idle(idle_time: Duration, interval: Duration) -> bool {
     idle_time > interval.saturating_mul(2)
 }
 
 impl ActivityTracker {
-    /// The session is active now: the user sent an input or a slash command.
+    /// Records that the session is active now: the user sent an input or a slash command.
     pub(crate) fn record_activity(&self, id: SessionId) {
         lock(&self.0).record_at(id, ClockReading::now()).is_ours = true;
     }
 
-    /// The session's worker has appended a record. A taken input and the end of a turn are activity; other records are only known to
-    /// be our own.
+    /// Records that the session's worker appended a record. A taken input and the end of a turn are activity. Other
+    /// records are only remembered as written by this process.
     pub(crate) fn record_append(&self, id: SessionId, at: At, fact: &SessionRecord, state: &State) {
         if matches!(fact, SessionRecord::InputTaken(_) | SessionRecord::TurnEnded(_)) {
             self.record_activity(id);
@@ -81,16 +81,16 @@ impl ActivityTracker {
         lock(&self.0).sessions.get(&id).is_some_and(|seen| seen.is_ours)
     }
 
-    /// Whether a turn was open at the last record of the session's worker here.
+    /// Whether a turn was open after the last record that the worker of this process wrote.
     pub(super) fn is_in_turn(&self, id: SessionId) -> bool {
         lock(&self.0).sessions.get(&id).is_some_and(|seen| seen.is_in_turn)
     }
 
-    /// How long the session was not active, by what happened here and by its last record.
+    /// How long the session has been inactive, according to this process and to its last record.
     pub(super) fn idle_time(&self, id: SessionId, last_at: At, clock: ClockReading) -> Duration {
         let seen = lock(&self.0).sessions.get(&id).copied();
         if last_at > clock.wall && seen.is_none_or(|seen| last_at > seen.through) {
-            // A time in the future comes from a wrong clock: the session counts as active from now.
+            // A time in the future comes from a wrong clock. The session counts as active from now.
             lock(&self.0).record_at(id, ClockReading { wall: last_at, ..clock });
         }
         idle_time_of(seen, last_at, clock)
@@ -120,7 +120,7 @@ impl TrackedSessions {
     }
 }
 
-/// It never grows because of a wrong clock: the later activity of both clocks counts.
+/// The later activity of the two clocks counts, so a wrong clock never makes the idle time longer.
 fn idle_time_of(seen: Option<SessionActivity>, last_at: At, clock: ClockReading) -> Duration {
     let since_record = u64::try_from(clock.wall.0.saturating_sub(last_at.0)).unwrap_or(0);
     let since_record = Duration::from_millis(since_record);

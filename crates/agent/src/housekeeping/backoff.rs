@@ -1,5 +1,5 @@
-//! Y4: exponential backoff by key, for everything that is retried while no user waits: jobs of idle sessions, workers that fail
-//! again and again, sessions that can't be read. A failure is reported once for each reason.
+//! Y4: exponential backoff by key, for everything that is retried while no user waits: jobs of idle sessions, workers
+//! that fail repeatedly, sessions that can't be read. A failure is reported once for each reason.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::runtime::lock;
 use crate::runtime::slot::SessionSlot;
 
-/// The keys that have failed, and until when each of them backs off.
+/// The keys that have failed, and when each may be tried again.
 #[derive(Debug)]
 pub(crate) struct Backoff<K> {
     failing: HashMap<K, Failing>,
@@ -26,7 +26,7 @@ struct Failing {
     reason: String,
 }
 
-/// A recorded failure.
+/// The result of recording a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FailureReport {
     /// Failures of the key in a row.
@@ -36,13 +36,13 @@ pub(crate) struct FailureReport {
 }
 
 impl<K: Hash + Eq> Backoff<K> {
-    /// `max_delay` bounds the delay, however often a key fails.
+    /// `max_delay` is the longest delay, however often a key fails.
     pub(crate) fn new(max_delay: Duration) -> Self {
         Self { failing: HashMap::new(), max_delay }
     }
 
-    /// Records a failure of something that was started at `started`. The delay counts from there: `first_delay`, then twice as long
-    /// each time.
+    /// Records a failure of work that began at `started`. The delay counts from then. It is `first_delay` after the
+    /// first failure and doubles with each further one.
     pub(crate) fn record_failure(
         &mut self,
         key: K,
@@ -62,18 +62,18 @@ impl<K: Hash + Eq> Backoff<K> {
         self.failing.get(key).is_some_and(|failing| now < failing.until)
     }
 
-    /// The key succeeded.
+    /// Forgets the failures of a key that succeeded.
     pub(crate) fn clear(&mut self, key: &K) {
         self.failing.remove(key);
     }
 
-    /// Forgets all other keys.
+    /// Forgets all keys that are not wanted.
     pub(crate) fn retain(&mut self, is_wanted: impl Fn(&K) -> bool) {
         self.failing.retain(|key, _| is_wanted(key));
     }
 }
 
-/// The delay after so many failures in a row.
+/// The delay after this many failures in a row.
 fn backoff_delay(first: Duration, failures: u32, max: Duration) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(max)
 }
@@ -82,7 +82,7 @@ fn backoff_delay(first: Duration, failures: u32, max: Duration) -> Duration {
 const FIRST_WORKER_DELAY: Duration = Duration::from_secs(2);
 const MAX_WORKER_DELAY: Duration = Duration::from_secs(600);
 
-/// Sessions whose workers fail: they are woken ever less often.
+/// Sessions whose workers fail. They are woken less and less often.
 pub(crate) struct WorkerBackoff(Mutex<Backoff<SessionId>>);
 
 impl Default for WorkerBackoff {
@@ -92,13 +92,13 @@ impl Default for WorkerBackoff {
 }
 
 impl WorkerBackoff {
-    /// Returns the number of failures in a row.
+    /// Records a failure. Returns the number of failures in a row.
     pub(crate) fn record_failure(&self, slot: &SessionSlot) -> u32 {
         let Some(id) = slot.id.get() else { return 0 };
         lock(&self.0).record_failure(*id, String::new(), Instant::now(), FIRST_WORKER_DELAY).failures
     }
 
-    /// The session came to rest.
+    /// Forgets the failures of a session that came to rest.
     pub(crate) fn clear(&self, slot: &SessionSlot) {
         if let Some(id) = slot.id.get() {
             lock(&self.0).clear(id);

@@ -1,7 +1,8 @@
-//! K16: cleanup. What commands leave behind is removed a day after they have ended: their raw output, and the temporary files of their
-//! session.
+//! K16: cleanup. The leftovers of commands are removed a day after the commands have ended: their raw output, and the
+//! temporary files of their session.
 //!
-//! What is not on record yet is never removed, however old it is: there may have been no process to record it.
+//! A task whose end is not recorded yet is never removed, however old it is: perhaps no process has run that could
+//! record it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
@@ -21,17 +22,18 @@ use crate::runtime::Inner;
 
 /// How long raw files are kept after the end of their command.
 const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often the processes of a home clean up, all together.
+/// How often a home is cleaned up, by all its processes together.
 pub(crate) const CLEANUP_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// Suffix of a folder that is being removed. The name before it is the session and the time.
+/// The suffix of a folder that is being removed. The name before it consists of the session and the time.
 const REMOVAL_SUFFIX: &str = ".going";
-/// A folder with that suffix that is older was left by a process that died.
+/// If a folder with that suffix is older than this, the process that was removing it has died.
 const ABANDONED_AFTER: Duration = Duration::from_secs(10 * 60);
-/// Its modification time is that of the last cleanup; its lock is held during one.
+/// Its modification time is the time of the last cleanup. A cleanup holds its lock.
 const MARK_FILE: &str = "cache/tidied";
 const TASKS_FOLDER: &str = "tasks";
 
-/// Removes old leftovers, unless a process of this home has just done so. What can't be removed now is tried the next time.
+/// Removes old leftovers, unless a process of this home has just done so. The next cleanup tries again to remove what
+/// can't be removed now.
 pub(crate) async fn remove_leftovers(runtime: &Arc<Inner>) {
     let home = runtime.config.home.clone();
     let tasks = runtime.tasks.clone();
@@ -53,8 +55,8 @@ pub(crate) async fn remove_leftovers(runtime: &Arc<Inner>) {
     let _ = removal.await;
 }
 
-/// Claims a periodic job that the processes of a home share. The claim lasts as long as the file is held. None if the job is not due,
-/// or another process has claimed it.
+/// Claims a periodic job that the processes of a home share. The claim lasts as long as the file is open. `None` if
+/// the job is not due, or another process has claimed it.
 pub(crate) fn try_claim(mark: &Path, every: Duration) -> Option<File> {
     let _ = mark.parent().map(|folder| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder));
     let no_link = OFlags::NOFOLLOW.bits().cast_signed();
@@ -73,7 +75,7 @@ pub(crate) fn try_claim(mark: &Path, every: Duration) -> Option<File> {
     Some(file)
 }
 
-/// Whether a time is that long ago, or lies in the future.
+/// Whether a time is that long ago, or in the future.
 fn has_passed(at: SystemTime, age: Duration) -> bool {
     SystemTime::now().duration_since(at).map_or(true, |since| since >= age)
 }
@@ -82,7 +84,7 @@ fn has_passed(at: SystemTime, age: Duration) -> bool {
 #[derive(Debug, Default)]
 struct TaskOwners {
     sessions: BTreeMap<SessionId, Vec<TaskId>>,
-    /// There is a task whose session can't be read, so any session may own it.
+    /// The session of some task can't be read, so any session may own that task.
     has_unknown: bool,
 }
 
@@ -102,7 +104,7 @@ fn task_owners(tasks: &Tasks, folder: &Path) -> TaskOwners {
                     owners.sessions.entry(session).or_default().push(id);
                 }
             }
-            // A task that is just being started has no spec yet. A broken one must not keep everything for ever.
+            // A task that is just being started has no spec yet. A broken task must not keep everything forever.
             Ok(None) | Err(_) => {
                 let path = folder.join(id.to_string());
                 let is_task = fs::symlink_metadata(&path).map_or(true, |metadata| metadata.is_dir());
@@ -113,7 +115,7 @@ fn task_owners(tasks: &Tasks, folder: &Path) -> TaskOwners {
     owners
 }
 
-/// The tasks whose end is not on record: all of them, if the session can't be read.
+/// The tasks whose end is not recorded. All of them if the session can't be read.
 async fn unrecorded_tasks(runtime: &Inner, session: SessionId, tasks: &[TaskId]) -> Vec<TaskId> {
     let Ok(state) = load(&*runtime.journal, "", session).await else { return tasks.to_vec() };
     let is_needed = |id: &&TaskId| {
@@ -123,10 +125,10 @@ async fn unrecorded_tasks(runtime: &Inner, session: SessionId, tasks: &[TaskId])
     tasks.iter().filter(is_needed).copied().collect()
 }
 
-/// Removes the temporary files of sessions that have no command left.
+/// Removes the temporary files of sessions without a running command.
 ///
-/// A command may start at any time, also during this. So a folder is moved aside first. If a command has started by then, it gets the
-/// folder back; a later one makes its own.
+/// A command may start at any time, even during this. So a folder is renamed first. If a command has started by then,
+/// it gets the folder back. A command that starts later creates its own.
 fn remove_temporary_files(folder: &Path, owners: impl Fn() -> TaskOwners) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let (name, path) = (entry.file_name(), entry.path());
@@ -158,7 +160,7 @@ fn is_abandoned(name: &str) -> bool {
     session.parse::<SessionId>().is_ok() && since.is_some_and(|since| has_passed(since, ABANDONED_AFTER))
 }
 
-/// Whether nothing was added to a folder or removed from it for as long as files are kept.
+/// Whether nothing in a folder was added or removed for as long as files are kept.
 fn is_old(folder: &Path) -> bool {
     let changed = changed_at(folder);
     changed.is_some_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age >= KEPT_FOR))

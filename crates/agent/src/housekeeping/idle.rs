@@ -1,4 +1,4 @@
-//! The idle worker of a runtime: starts and stops the scheduler, and tells how it is doing.
+//! The idle worker of a runtime: starts and stops the scheduler, and reports its status.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -17,13 +17,13 @@ const MIN_INTERVAL: Duration = Duration::from_millis(1);
 /// The idle worker of a runtime.
 pub(crate) struct IdleWorker {
     pub(super) interval: watch::Sender<Duration>,
-    /// Stops the scheduler, and is closed once that has ended.
+    /// Stops the scheduler. The channel is closed when the scheduler has ended.
     stop: Mutex<Option<watch::Sender<bool>>>,
     pub(super) last_check: Mutex<LastCheck>,
     pub(super) ended_turns: EndedTurns,
 }
 
-/// Sessions whose turns have ended here, and that the scheduler has not queued yet.
+/// Sessions whose turns have ended in this process and that the scheduler has not queued yet.
 #[derive(Default)]
 pub(super) struct EndedTurns {
     pub(super) sessions: Mutex<HashMap<SessionId, String>>,
@@ -36,14 +36,14 @@ pub(super) struct LastCheck {
     pub(super) error: Option<String>,
 }
 
-/// How the idle worker of a runtime is doing.
+/// The status of a runtime's idle worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdleStatus {
     /// Whether it runs.
     pub running: bool,
     /// When it last checked the sessions.
     pub last_check: Option<At>,
-    /// Why it could not list the sessions then.
+    /// Why the last check could not list the sessions, if it failed.
     pub trouble: Option<String>,
 }
 
@@ -58,7 +58,7 @@ impl IdleWorker {
         }
     }
 
-    /// Starts the scheduler, unless it runs. If one is about to end, this waits for it: there are never two.
+    /// Starts the scheduler, unless it runs. If one is about to end, waits for it, so that there are never two.
     pub(crate) async fn start(&self, runtime: &Arc<Inner>, jobs: &Arc<[SessionJob]>) -> Result<()> {
         loop {
             let Some(ending) = self.start_now(runtime, jobs)? else { return Ok(()) };
@@ -66,7 +66,7 @@ impl IdleWorker {
         }
     }
 
-    /// Starts the scheduler, unless it runs; returns the one that has to end first, if there is one.
+    /// Starts the scheduler, unless it runs. If another one has to end first, returns that one.
     fn start_now(
         &self,
         runtime: &Arc<Inner>,
@@ -85,7 +85,7 @@ impl IdleWorker {
         Ok(None)
     }
 
-    /// Stops the scheduler and the jobs of sessions at once, and returns when they are gone.
+    /// Stops the scheduler and the jobs of sessions at once, and returns when they have ended.
     pub(crate) async fn stop(&self) {
         let stop = lock(&self.stop).clone();
         if let Some(stop) = stop {
@@ -94,7 +94,7 @@ impl IdleWorker {
         }
     }
 
-    /// A turn has ended here. Without a running scheduler this is ignored.
+    /// Records that a turn has ended in this process. Ignored if no scheduler runs.
     pub(crate) fn turn_ended(&self, id: SessionId, key: &str) {
         if self.is_running() {
             lock(&self.ended_turns.sessions).insert(id, key.to_owned());

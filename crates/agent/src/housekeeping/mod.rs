@@ -1,4 +1,4 @@
-//! What a runtime does while no user waits for it.
+//! Work that a runtime does while no user waits for it.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -7,9 +7,9 @@
 //! | `session_check` | the check of one session, and its jobs |
 //! | `activity` | when a session was last active, by two clocks |
 //! | `backoff` | exponential backoff by key, for everything that fails again and again |
-//! | `retention` | sessions over the limits go to the trash, and from there for good |
-//! | `cleanup` | what commands leave behind is removed a day after they have ended |
-//! | `remove_tree` | removing a folder that a command has filled |
+//! | `retention` | moves sessions over the limits to the trash, and deletes them later |
+//! | `cleanup` | removes the leftovers of commands a day after they have ended |
+//! | `remove_tree` | removes a folder that a command has filled |
 
 pub(crate) mod activity;
 pub(crate) mod backoff;

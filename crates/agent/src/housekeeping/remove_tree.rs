@@ -1,11 +1,12 @@
-//! Removing a folder that a command has filled, whatever it has put there.
+//! Removes a folder that a command has filled, whatever it contains.
 //!
-//! A command can nest folders deeper than the stack and longer than a path, so nothing here recurses or uses paths: the entries of a
-//! sub-folder are moved up into the top folder until every sub-folder is empty. That takes two open folders, however deep it goes.
-//! Links are removed and never followed. A folder without permissions for its owner, such as in a module cache, gets them first.
+//! A command can nest folders so deep that recursion would overflow the stack and paths would be too long. So nothing
+//! here recurses or uses paths: the entries of a sub-folder are moved up into the top folder until every sub-folder
+//! is empty. That needs only two open folders, whatever the depth. Links are removed and never followed. A folder
+//! without permissions for its owner, as in a module cache, gets them first.
 //!
-//! `std::fs::remove_dir_all` is not enough: it recurses with one open folder per level, which fails at 10,000 levels, and a chmod pass
-//! before it would have to walk the same depth.
+//! `std::fs::remove_dir_all` is not enough. It recurses with one open folder for each level, which fails at 10,000
+//! levels, and a chmod pass before it would have to walk the same depth.
 
 use std::ffi::CStr;
 use std::fs;
@@ -17,10 +18,10 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, chmod, fchmod, openat, renamea
 use rustix::io::{Errno, Result};
 use rustix::path::Arg;
 
-/// A process may keep filling the folder. What is left after this time is for the next cleanup.
+/// A process may keep filling the folder. The next cleanup removes what is left after this time.
 const REMOVAL_TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Removes a folder with its content. What can't be removed stays, with the folders above it.
+/// Removes a folder with its content. Entries that can't be removed stay, with the folders above them.
 pub(crate) fn remove_folder(path: &Path) -> Result<()> {
     let top = match open_with_chmod(CWD, path) {
         Ok(top) => top,
@@ -36,13 +37,13 @@ pub(crate) fn remove_folder(path: &Path) -> Result<()> {
 
 struct TreeRemoval<'a> {
     top: BorrowedFd<'a>,
-    /// Prefix of the names that moved folders get.
+    /// The prefix of the names of moved folders.
     prefix: String,
     moved: u64,
 }
 
 impl TreeRemoval<'_> {
-    /// Goes through the folder once; returns the number of changes.
+    /// Goes through the folder once. Returns the number of changes.
     fn pass(&mut self, due: Instant) -> Result<u64> {
         let mut changed = 0;
         for entry in entries(self.top)? {
@@ -63,7 +64,7 @@ impl TreeRemoval<'_> {
         Ok(changed)
     }
 
-    /// Empties a sub-folder by one level: its folders move up, everything else is removed.
+    /// Empties a sub-folder by one level: moves its folders up and removes everything else.
     fn flatten(&mut self, name: &CStr, due: Instant) -> u64 {
         let Ok(folder) = open_with_chmod(self.top, name) else { return 0 };
         let Ok(entries) = entries(folder.as_fd()) else { return 0 };
@@ -90,7 +91,7 @@ impl TreeRemoval<'_> {
         self.moved += 1;
         let to = format!("{}{}", self.prefix, self.moved);
         match renameat(from, name, self.top, &to) {
-            // Moving a folder writes its `..`, so it must be writable itself.
+            // Moving a folder changes its `..`, so the folder itself must be writable.
             Err(Errno::ACCESS) => {
                 grant_owner(from, name).is_ok() && renameat(from, name, self.top, &to).is_ok()
             }
@@ -99,7 +100,7 @@ impl TreeRemoval<'_> {
     }
 }
 
-/// The same, also from a folder that is not writable.
+/// Like [`remove`], but also from a folder that is not writable.
 fn remove_with_chmod(within: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     match remove(within, name) {
         Err(Errno::ACCESS) => {
@@ -113,7 +114,7 @@ fn remove_with_chmod(within: BorrowedFd<'_>, name: &CStr) -> Result<()> {
 /// Removes a file, a link or an empty folder.
 fn remove(within: BorrowedFd<'_>, name: &CStr) -> Result<()> {
     match unlinkat(within, name, AtFlags::empty()) {
-        // It is a folder; systems report that in different ways.
+        // It is a folder. Systems report that in different ways.
         Err(Errno::ISDIR | Errno::PERM) => unlinkat(within, name, AtFlags::REMOVEDIR),
         removed => removed,
     }
@@ -129,7 +130,7 @@ fn entries(folder: BorrowedFd<'_>) -> Result<Dir> {
     }
 }
 
-/// Opens a folder, also one that is not readable.
+/// Opens a folder, even one that is not readable.
 fn open_with_chmod(within: BorrowedFd<'_>, name: impl Arg + Copy) -> Result<OwnedFd> {
     match open(within, name) {
         Err(Errno::ACCESS) => {
@@ -142,7 +143,7 @@ fn open_with_chmod(within: BorrowedFd<'_>, name: impl Arg + Copy) -> Result<Owne
 
 /// Gives the owner all permissions on a folder.
 fn grant_owner(within: BorrowedFd<'_>, name: impl Arg) -> Result<()> {
-    // `O_PATH` needs no permission, and what it opened stays a folder, whatever gets its name meanwhile.
+    // `O_PATH` needs no permission. The handle stays the same folder, even if another file gets its name meanwhile.
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let held = openat(within, name, flags, Mode::empty())?;
     chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), Mode::RWXU)
@@ -157,13 +158,13 @@ fn is_dots(name: &CStr) -> bool {
     matches!(name.to_bytes(), b"." | b"..")
 }
 
-/// Unique, so that it can't clash with names of an interrupted removal.
+/// A unique prefix, which can't clash with names from an interrupted removal.
 fn unique_prefix() -> String {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!("going-{}-{:x}-", std::process::id(), since.as_nanos())
 }
 
-/// When a folder or a direct entry of it was last changed. None if it can't be read.
+/// When a folder or a direct entry of it was last changed. `None` if it can't be read.
 pub(crate) fn changed_at(folder: &Path) -> Option<SystemTime> {
     let changed = |path: &Path| fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
     let inner = fs::read_dir(folder).ok()?.flatten().filter_map(|entry| changed(&entry.path()).ok());

@@ -6,9 +6,9 @@
 //! | retention | once an hour, after a check; it acts once a day for all processes | the home |
 //! | cleanup | once an hour, if the runtime hosts sessions; it acts once an hour for all processes | the home |
 //!
-//! A check only lists sessions. The jobs run in tasks of their own, a few in parallel, so that a slow one delays neither the checks nor
-//! most of the others. Sessions whose jobs fail back off. Nothing of this is stored: after a restart, each recent session is checked
-//! once. A new kind of periodic work is one more [`HomeJob`] or [`SessionJob`].
+//! A check only lists sessions. The jobs run in separate tasks, a few in parallel, so that a slow one delays neither
+//! the checks nor most of the others. Sessions whose jobs fail back off. Nothing of this is stored: after a restart,
+//! each recent session is checked once. To add a kind of periodic work, add a [`HomeJob`] or a [`SessionJob`].
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::{Pin, pin};
@@ -32,23 +32,25 @@ use crate::runtime::{Inner, lock};
 use crate::session::state::State;
 use crate::worker::WorkerResult;
 
-/// Sessions that are checked in parallel: each may wait for a model, and none of that is urgent.
+/// How many sessions are checked in parallel. Each may wait for a model, and none is urgent.
 const MAX_PARALLEL_CHECKS: usize = 4;
-/// How soon a home job that is due but disabled is looked at again, at the latest.
+/// The latest time at which a home job that is due but disabled is checked again.
 const HOME_JOB_RECHECK: Duration = Duration::from_secs(60 * 60);
-/// A model that never gives a usable answer costs money each time, for as long as the session is checked, which is a week.
+/// The longest backoff of a session. A model that never gives a usable answer costs money at each try, and a session
+/// is checked for a week.
 const MAX_SESSION_DELAY: Duration = Duration::from_secs(6 * 60 * 60);
-/// Sessions that were active within this time are compacted while idle. Older ones are compacted when the user comes back, so that
-/// starting the program costs nothing for sessions that were left.
+/// Sessions that were active within this time are compacted while idle. Older ones are compacted when the user comes
+/// back, so that starting the program costs nothing for abandoned sessions.
 pub(super) const COMPACT_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
-/// Sessions that were active within this time are extracted while idle; older ones when the user comes back.
+/// Sessions that were active within this time are extracted while idle. Older ones are extracted when the user comes
+/// back.
 pub(super) const EXTRACT_WITHIN: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// A job that runs for an idle session.
 pub(crate) struct SessionJob {
-    /// It runs for sessions that were active within this time.
+    /// The job runs for sessions that were active within this time.
     pub(super) within: Duration,
-    /// Returns when it is done or was not due; true if it did something.
+    /// Returns when the job is done or was not due. True if it did something.
     pub(super) run: SessionJobFn,
 }
 
@@ -57,7 +59,7 @@ pub(super) type SessionJobFn = Box<
 >;
 pub(super) type SessionJobFuture<'a> = Pin<Box<dyn Future<Output = WorkerResult<bool>> + Send + 'a>>;
 
-/// The jobs of idle sessions, in this order. Each gets the state from before the first of them.
+/// The jobs of idle sessions, in this order. Each gets the state from before the first job.
 pub(crate) fn session_jobs() -> Arc<[SessionJob]> {
     let compact: SessionJobFn =
         Box::new(|runtime, slot, state| Box::pin(compact_if_idle(runtime, slot, state)));
@@ -83,7 +85,7 @@ pub(crate) struct HomeJob {
 type HomeJobFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl HomeJob {
-    /// S5: sessions over the limits go to the trash. Only where the sessions could be listed.
+    /// S5: moves sessions over the limits to the trash. Runs only if the sessions could be listed.
     fn retention() -> Self {
         let is_enabled = |runtime: &Inner| {
             let last_check = lock(&runtime.idle.last_check);
@@ -95,7 +97,7 @@ impl HomeJob {
         Self { every: retention::CHECK_INTERVAL, due_at: Instant::now(), is_enabled, run }
     }
 
-    /// K16: what commands left behind is removed. Only where the runtime hosts sessions.
+    /// K16: removes the leftovers of commands. Runs only if the runtime hosts sessions.
     fn cleanup() -> Self {
         let run = |runtime: Arc<Inner>| -> HomeJobFuture {
             Box::pin(async move { cleanup::remove_leftovers(&runtime).await })
@@ -103,7 +105,7 @@ impl HomeJob {
         Self { every: cleanup::CLEANUP_INTERVAL, due_at: Instant::now(), is_enabled: Inner::is_hosting, run }
     }
 
-    /// Starts the job in a task of its own, if it is due.
+    /// Starts the job in a separate task, if it is due.
     fn start_if_due(&mut self, runtime: &Arc<Inner>, now: Instant) {
         if now >= self.due_at && (self.is_enabled)(runtime) {
             self.due_at = now + self.every;
@@ -112,7 +114,7 @@ impl HomeJob {
     }
 }
 
-/// Runs jobs until it is stopped or the runtime ends; jobs of sessions that are still running are cancelled.
+/// Runs jobs until it is stopped or the runtime ends. Then cancels the jobs of sessions that still run.
 pub(super) async fn run(
     runtime: Arc<Inner>,
     session_jobs: Arc<[SessionJob]>,
@@ -145,7 +147,7 @@ struct Scheduler {
     runtime: Arc<Inner>,
     session_jobs: Arc<[SessionJob]>,
     home_jobs: Vec<HomeJob>,
-    /// Y5: sessions that need no check before their streams grow.
+    /// Y5: sessions that need no check until their streams grow.
     up_to_date: HashMap<SessionId, StreamHeads>,
     backoff: Backoff<SessionId>,
     queues: SessionQueues,
@@ -167,7 +169,7 @@ struct QueuedSession {
 struct SessionQueues {
     /// The idle sessions of the last check.
     idle: VecDeque<QueuedSession>,
-    /// Sessions in which a turn has ended since, each once.
+    /// Sessions in which a turn has ended since the last check, each once.
     after_turn: VecDeque<QueuedSession>,
     last: Option<CheckReason>,
 }
@@ -216,7 +218,7 @@ impl Scheduler {
         }
     }
 
-    /// Starts the home jobs that are due, and returns when to look again.
+    /// Starts the home jobs that are due. Returns when to check again.
     fn start_home_jobs(&mut self) -> Instant {
         let now = Instant::now();
         self.home_jobs.iter_mut().for_each(|job| job.start_if_due(&self.runtime, now));
@@ -259,7 +261,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Queues the sessions whose turns have ended. One whose jobs run now, or that backs off, is checked once it is idle.
+    /// Queues the sessions whose turns have ended. A session whose jobs run now, or that backs off, is checked when
+    /// it is idle.
     fn queue_ended_turns(&mut self) {
         let ended = std::mem::take(&mut *lock(&self.runtime.idle.ended_turns.sessions));
         let at = Instant::now();
@@ -276,7 +279,7 @@ impl Scheduler {
         !is_running && !self.backoff.is_backing_off(&id, now)
     }
 
-    /// Starts the jobs of queued sessions, as many as may run in parallel.
+    /// Starts the jobs of queued sessions, up to the limit of parallel ones.
     fn start_queued(&mut self) {
         while self.running.len() < MAX_PARALLEL_CHECKS {
             let runtime = self.runtime.clone();
@@ -321,7 +324,7 @@ impl Scheduler {
     }
 }
 
-/// Waits until an interval has passed since then. A change of the interval counts for this wait, too.
+/// Waits until an interval has passed since then. A change of the interval also applies to this wait.
 async fn wait_interval(since: Instant, interval: &mut watch::Receiver<Duration>) {
     loop {
         // An interval beyond the clock's range never passes.

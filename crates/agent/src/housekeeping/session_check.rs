@@ -1,4 +1,4 @@
-//! The check of one session: whether it is idle, and what its jobs come to.
+//! The check of one session: whether it is idle, and the result of its jobs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::runtime::Inner;
 use crate::session::work::Work;
 use crate::worker::{WorkerResult, WorkerStop};
 
-/// The heads of a session's stream and of its inbox. While they stay, nothing is new.
+/// The heads of a session's stream and of its inbox. While they do not change, nothing is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StreamHeads {
     pub(super) head: Seq,
@@ -30,9 +30,9 @@ impl StreamHeads {
 
 #[derive(Debug)]
 pub(super) enum CheckResult {
-    /// With these heads there is nothing more to do.
+    /// There is nothing to do until these heads change.
     UpToDate(StreamHeads),
-    /// The session is in use, here or in another process. The next check looks again.
+    /// The session is in use, here or in another process. The next check tries again.
     Busy,
     Failed(Error),
 }
@@ -51,11 +51,11 @@ impl From<WorkerStop> for CheckResult {
 pub(super) enum Idleness {
     Active,
     Idle,
-    /// Not used this week, in the trash, or without a record: it has no jobs.
+    /// It was not used this week, is in the trash or has no records, so it has no jobs.
     Dormant,
 }
 
-/// Whether a session is idle, by its entry in the list of sessions.
+/// Whether a session is idle, according to its entry in the list of sessions.
 pub(super) fn idleness(runtime: &Inner, entry: &SessionEntry, clock: ClockReading) -> Idleness {
     let Some(last_at) = entry.last_at.filter(|_| !entry.trashed) else { return Idleness::Dormant };
     let idle_time = runtime.activity.idle_time(entry.id, last_at, clock);
@@ -70,7 +70,7 @@ pub(super) fn idleness(runtime: &Inner, entry: &SessionEntry, clock: ClockReadin
     }
 }
 
-/// Checks a session again, which may have been listed long ago, and runs the jobs for it.
+/// Checks a session again, because it may have been listed long ago, and runs its jobs.
 pub(super) async fn run_session_jobs(
     runtime: Arc<Inner>,
     jobs: Arc<[SessionJob]>,
@@ -79,11 +79,11 @@ pub(super) async fn run_session_jobs(
     run_jobs(&runtime, &jobs, id).await.unwrap_or_else(CheckResult::from)
 }
 
-/// A turn has ended in this session: extracts it, if enough is new.
+/// Extracts a session in which a turn has ended, if enough is new.
 pub(super) async fn run_after_turn(runtime: Arc<Inner>, id: SessionId, key: String) -> CheckResult {
     let slot = runtime.session_slot(&key, Some(id));
     match check_after_turn(&runtime, &slot, id).await {
-        // There may be more to do once the session is idle.
+        // There may be more to do when the session is idle.
         Ok(()) => CheckResult::Busy,
         Err(error) => WorkerStop::from(error).into(),
     }
@@ -101,12 +101,12 @@ async fn run_jobs(runtime: &Arc<Inner>, jobs: &[SessionJob], id: SessionId) -> W
         return Ok(CheckResult::Busy);
     }
     let state = load(&*runtime.journal, &entry.key, id).await?;
-    // By the records alone, so that the answer can't change before the heads do.
+    // Only the records decide, so that the answer can't change before the heads do.
     if !Work::of(&state, entry.inbox_head, runtime.wake()).is_due() {
         let slot = runtime.session_slot(&entry.key, Some(id));
         let mut failure = None;
         for job in jobs.iter().filter(|job| idle_time <= job.within) {
-            // A job that fails does not stop the others.
+            // A failed job does not stop the others.
             if let Err(error) = (job.run)(runtime, &slot, &state).await {
                 failure.get_or_insert(error);
             }

@@ -1,4 +1,4 @@
-//! T9: the cost of memory's model calls. Each call needs a budget, and the cost of failed calls is not lost.
+//! T9: the cost of memory's model calls. Each call needs a budget, and the cost of failed calls is recorded too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -13,12 +13,13 @@ use crate::Error;
 use crate::runtime::{Inner, lock};
 use crate::session::apply::nano;
 
-/// The usage of failed calls, by the stream whose next record will hold it.
+/// The usage of failed calls, by the stream whose next record will contain it.
 #[derive(Default)]
 pub(crate) struct UnrecordedCosts(Mutex<HashMap<String, Vec<Usage>>>);
 
 impl UnrecordedCosts {
-    /// Takes the unrecorded usage of a stream. What the job does not record comes back when the guard is dropped.
+    /// Takes the unrecorded usage of a stream. When the guard is dropped, it returns the part that the job did not
+    /// record.
     pub(super) fn take_pending(&self, stream: String) -> PendingUsage<'_> {
         let usages = lock(&self.0).remove(&stream).unwrap_or_default();
         PendingUsage { unrecorded_costs: self, stream, usages }
@@ -31,7 +32,7 @@ impl UnrecordedCosts {
     }
 }
 
-/// The usage that a job has yet to record.
+/// The usage that a job still has to record.
 pub(super) struct PendingUsage<'a> {
     unrecorded_costs: &'a UnrecordedCosts,
     stream: String,

@@ -1,4 +1,4 @@
-//! Y11: what a context begins with.
+//! Y11: the pages of memory that a context begins with.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::turn::fallback::max_answer_tokens;
 use crate::turn::request::known_window;
 use crate::worker::Worker;
 
-/// The maximum size of memory in a context, in estimated tokens.
+/// The most tokens of memory in a context, estimated.
 const MAX_MEMORY_TOKENS: u64 = 2_500;
 /// How long to wait for the server to state its context window. After that it is taken to be large enough.
 const FACTS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -20,8 +20,8 @@ const FACTS_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) async fn memory_for_context(worker: &Worker) -> Option<String> {
     let runtime = worker.runtime();
     let scope = runtime.config.memory_scope(worker.key(), worker.toolset().work_dir());
-    let book = runtime.memory.book(runtime, &scope).await.ok()?;
-    if book.pages.is_empty() {
+    let page_set = runtime.memory.page_set(runtime, &scope).await.ok()?;
+    if page_set.pages.is_empty() {
         return None;
     }
     let space = &worker.policy().context;
@@ -30,13 +30,13 @@ pub(crate) async fn memory_for_context(worker: &Worker) -> Option<String> {
         None => room_before_first_call(runtime).await,
     };
     let most = room.map_or(MAX_MEMORY_TOKENS, |room| room.at_most(MAX_MEMORY_TOKENS));
-    // In the model's own count, if that is known: its tokens may be smaller than the estimate's.
+    // In the model's own count, if that is known, because its tokens may be smaller than the estimated ones.
     let most = worker.state().calibration(&space.model).largest_within(most);
     let text = context_preface(&book, most)?;
     Some(runtime.redactor.redact(&text).into_owned())
 }
 
-/// The room of the configured model, before any model was called.
+/// The budget of the configured model before the first call.
 async fn room_before_first_call(runtime: &Inner) -> Option<ContextBudget> {
     let facts =
         tokio::time::timeout(FACTS_TIMEOUT, runtime.model_chain().primary().capabilities()).await.ok()?;

@@ -11,10 +11,10 @@ use crate::runtime::slot::SessionSlot;
 use crate::runtime::{Inner, lock};
 use crate::{Error, Result};
 
-/// Consolidations in a row, while enough items wait.
+/// The most consolidations in a row while enough items wait.
 const MAX_CONSOLIDATION_ROUNDS: usize = 10;
 
-/// Idle extraction: extracts what is new in an idle session; true if there was something.
+/// Idle extraction: extracts what is new in an idle session. Returns true if there was something.
 pub(crate) async fn extract_if_idle(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>) -> Result<bool> {
     let Some(id) = slot.id.get().copied() else { return Ok(false) };
     if runtime.config.settings.memory.extract_at_tokens == 0 || !is_relevant(runtime, id).await? {
@@ -24,7 +24,8 @@ pub(crate) async fn extract_if_idle(runtime: &Arc<Inner>, slot: &Arc<SessionSlot
     Ok(extraction.parts > 0)
 }
 
-/// Consolidation: updates the pages of the session's scope if enough extracts are new; true if pages changed.
+/// Consolidation: updates the pages of the session's scope if there are enough new extracts. Returns true if pages
+/// changed.
 pub(crate) async fn consolidate_if_due(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>) -> Result<bool> {
     let Some(id) = slot.id.get().copied() else { return Ok(false) };
     if runtime.config.settings.memory.consolidate_at_items == 0 || !is_relevant(runtime, id).await? {
@@ -32,13 +33,15 @@ pub(crate) async fn consolidate_if_due(runtime: &Arc<Inner>, slot: &Arc<SessionS
     }
     let Some(scope) = runtime.memory.scopes.of(id).await? else { return Ok(false) };
     let job = async {
-        // One check counts for all sessions of the scope: a home with a thousand sessions is not read a thousand times.
+        // One check counts for all sessions of the scope, so that a home with a thousand sessions is not read a
+        // thousand times.
         if !has_new_extracts(runtime, id).await? {
             return Ok(false);
         }
         let heads = extract_heads(runtime, &scope).await?;
         let done = consolidate_alone(runtime, slot, &scope).await;
-        // After a failure only this session tries again, with backoff; if all of the scope did, each try would cost.
+        // After a failure only this session tries again, with backoff. If all sessions of the scope did, each try
+        // would cost money.
         let is_looked_at = |(session, _): &(SessionId, Seq)| done.is_ok() || *session != id;
         lock(&runtime.memory.consolidated_through).extend(heads.into_iter().filter(is_looked_at));
         done
@@ -81,7 +84,8 @@ pub(crate) async fn check_after_turn(
     Ok(())
 }
 
-/// Whether this runtime is responsible for the session: it hosts all, has used this one, or shares its memory.
+/// Whether this runtime is responsible for the session: it hosts all sessions, has used this one, or shares its
+/// memory.
 async fn is_relevant(runtime: &Inner, id: SessionId) -> Result<bool> {
     if runtime.is_hosting() || runtime.activity.was_used_here(id) {
         return Ok(true);
@@ -89,7 +93,7 @@ async fn is_relevant(runtime: &Inner, id: SessionId) -> Result<bool> {
     let Some(scope) = runtime.memory.scopes.of(id).await? else { return Ok(false) };
     let work_dir = &runtime.config.work_dir;
     let work_dir = work_dir.canonicalize().unwrap_or_else(|_| work_dir.clone());
-    // The key counts only where memory belongs to one user, and then nothing is shared.
+    // The key matters only for per-person memory, and then nothing is shared.
     Ok(scope == runtime.config.memory_scope("", &work_dir))
 }
 
@@ -111,7 +115,7 @@ async fn extract_alone(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>, id: Sessio
     let mut pending = memory.unrecorded_costs.take_pending(StreamName::extract(id).to_string());
     let extraction =
         longhaul_memory::extract(&runtime.journal, id, &scope, &calling, &mut pending.usages).await?;
-    // The count begins again.
+    // The count starts over.
     lock(&memory.unread).remove(&id);
     if extraction.parts > 0 {
         let through = extraction.through;
@@ -143,15 +147,15 @@ async fn consolidate_alone(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>, scope:
     Ok(is_different)
 }
 
-/// Updates the mirrored files, and sends the event to all sessions of the scope.
+/// Updates the mirrored files, and sends an event to all sessions of the scope.
 pub(crate) async fn pages_changed(runtime: &Arc<Inner>, scope: &str, pages: &[String]) {
     if pages.is_empty() {
         return;
     }
-    match runtime.memory.book(runtime, scope).await {
-        Ok(book) => {
+    match runtime.memory.page_set(runtime, scope).await {
+        Ok(page_set) => {
             let folder = runtime.config.mirror_of(scope);
-            let mirrored = tokio::task::spawn_blocking(move || mirror_pages(&book, &folder)).await;
+            let mirrored = tokio::task::spawn_blocking(move || mirror_pages(&page_set, &folder)).await;
             let left = match mirrored {
                 Ok(Ok(mirrored)) => mirrored.left,
                 Ok(Err(error)) => vec![error.to_string()],

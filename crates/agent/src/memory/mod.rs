@@ -1,5 +1,5 @@
-//! Memory in the runtime: when extraction and consolidation run, for which sessions, at which cost. Memory itself is the crate
-//! `longhaul-memory`.
+//! Memory in the runtime: when extraction and consolidation run, for which sessions, and at what cost. The crate
+//! `longhaul-memory` is memory itself.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -13,13 +13,13 @@
 //! | a crash after | is on disk | next time |
 //! | --- | --- | --- |
 //! | a part of a session was sent, before its answer was recorded | nothing | the same part is sent again |
-//! | `extracted`: one append for each part | what was found, and how far that is | the next part begins after it |
+//! | `extracted`: one append for each part | the items, and the range that they cover | the next part begins after it |
 //! | items and pages were sent, before the answer was recorded | nothing | they are sent again |
-//! | `pages_changed`: one append | the pages, and how far the extracts have been read | what is new since then |
+//! | `pages_changed`: one append | the pages, and how far the extracts have been read | only newer extracts are read |
 //! | that, before the files were written | the same | the files are written with the next change, or by `longhaul memory` |
 //!
-//! Never: a record that two extracts cover or none does, an item that is read twice, a page of which only a half is written, a turn
-//! that waits for any of this.
+//! Never: a record that two extracts cover or none does; an item that is read twice; a page of which only a half is
+//! written; a turn that waits for any of this.
 
 mod call_cost;
 mod context_memory;
@@ -56,18 +56,18 @@ const MAX_CACHED_BOOKS: usize = 16;
 /// How often to check whether another process has finished with the session.
 const HELD_RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The runtime's caches and running jobs of memory. All of it can be rebuilt.
+/// The runtime's caches and running jobs of memory. Everything here can be rebuilt.
 pub(crate) struct Memory {
     pub(crate) scopes: Arc<Scopes>,
     extractions: SingleFlight<SessionId, Result<Extraction>>,
     consolidations: SingleFlight<String, Result<bool>>,
-    /// Pages as they were last read.
-    books: Mutex<HashMap<String, PageSet>>,
+    /// Pages as they were last read, by scope.
+    page_sets: Mutex<HashMap<String, PageSet>>,
     /// Tokens since the last extract, of sessions that had a turn here.
     unread: Mutex<HashMap<SessionId, UnextractedCounter>>,
     /// The head of each extract stream when consolidation was last considered.
     consolidated_through: Mutex<HashMap<SessionId, Seq>>,
-    /// The cost of failed calls that no record holds yet.
+    /// The cost of failed calls that is not in a record yet.
     pub(crate) unrecorded_costs: UnrecordedCosts,
     runtime: Weak<Inner>,
 }
@@ -82,7 +82,7 @@ impl Memory {
             scopes: Arc::new(Scopes::new(journal.clone(), scope)),
             extractions: SingleFlight::default(),
             consolidations: SingleFlight::default(),
-            books: Mutex::default(),
+            page_sets: Mutex::default(),
             unread: Mutex::default(),
             consolidated_through: Mutex::default(),
             unrecorded_costs: UnrecordedCosts::default(),
@@ -119,8 +119,8 @@ impl Memory {
     }
 }
 
-/// Extracts what is new in a session in a job of its own, which goes on if the caller stops waiting. A job that is under way is joined;
-/// one of another process is waited for. `None` if memory is off.
+/// Extracts what is new in a session. The job continues if the caller stops waiting. If a job is already under way,
+/// joins it. Waits for a job of another process. `None` if memory is off.
 pub(crate) async fn extract_session(
     runtime: &Arc<Inner>,
     slot: &Arc<SessionSlot>,
@@ -145,7 +145,7 @@ pub(crate) async fn extract_session(
     done.await.unwrap_or(Err(Error::Suspended)).map(Some)
 }
 
-/// Adds what the user wants remembered to the core page of a session's memory.
+/// Adds a text that the user wants remembered to the core page of a session's memory.
 pub(crate) async fn remember(
     runtime: &Arc<Inner>,
     key: &str,
@@ -159,7 +159,7 @@ pub(crate) async fn remember(
     Ok(changed)
 }
 
-/// The memory scope of a session, also before its first record.
+/// The memory scope of a session, even before its first record.
 async fn scope_of_session(runtime: &Inner, key: &str, id: Option<SessionId>) -> Result<String> {
     if let Some(id) = id
         && let Some(scope) = runtime.memory.scopes.of(id).await?
@@ -171,7 +171,7 @@ async fn scope_of_session(runtime: &Inner, key: &str, id: Option<SessionId>) -> 
     Ok(runtime.config.memory_scope(key, &work_dir))
 }
 
-/// Extracts a session, once no other process does.
+/// Extracts a session when no other process does.
 async fn extract_when_free(
     runtime: &Arc<Inner>,
     slot: &Arc<SessionSlot>,

@@ -31,7 +31,7 @@ impl Scopes {
         &self.scope_of
     }
 
-    /// The scope of a session; nothing, if it has not begun.
+    /// The scope of a session. `None` if it has not begun.
     pub(crate) async fn of(&self, session: SessionId) -> Result<Option<String>> {
         if let Some(known) = lock(&self.known).get(&session) {
             return Ok(Some(known.clone()));
@@ -39,7 +39,7 @@ impl Scopes {
         let place = match session_place(&*self.journal, session).await {
             Ok(Some(place)) => place,
             Ok(None) => return Ok(None),
-            // Without a readable place it has no memory: a wrong one would be worse.
+            // If its first record is unreadable, the session has no memory, because a wrong memory would be worse.
             Err(longhaul_journal::Error::Damaged { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
@@ -48,7 +48,7 @@ impl Scopes {
         Ok(Some(scope))
     }
 
-    /// The sessions of a scope with their keys, without those that were put away.
+    /// The sessions of a scope with their keys, without those in the trash.
     pub(crate) async fn sessions(&self, scope: &str) -> Result<Vec<(SessionId, String)>> {
         let mut sessions = Vec::new();
         let mut entries = all_sessions(&*self.journal);

@@ -1,4 +1,4 @@
-//! Single flight: one job at a time for each key; concurrent callers share its result.
+//! Single flight: one job at a time for each key. Concurrent callers share its result.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, Weak};
 
 use crate::runtime::lock;
 
-/// The running jobs. A caller whose job already runs waits for it and gets its result; if that was cancelled, the caller runs its own.
+/// The running jobs. A caller whose job already runs waits for it and gets its result. If that job was cancelled, the
+/// caller runs its own.
 pub(super) struct SingleFlight<K, T> {
     slots: Mutex<HashMap<K, Weak<JobSlot<T>>>>,
 }
@@ -47,7 +48,7 @@ impl<K: Hash + Eq, T: Clone> SingleFlight<K, T> {
         result
     }
 
-    /// Runs the job after the running one, which may have started too early to see what this one is for.
+    /// Runs the job after the running one, which may have started too early to include what this caller needs.
     pub(super) async fn run_exclusive(&self, key: K, job: impl Future<Output = T>) -> T {
         let slot = self.slot(key);
         let _alone = slot.gate.lock().await;

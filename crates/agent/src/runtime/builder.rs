@@ -1,4 +1,4 @@
-//! Opening a runtime.
+//! Builds and opens a runtime.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -25,7 +25,7 @@ use crate::worker::task_monitor::TaskMonitor;
 use crate::worker::toolset::FolderToolsCache;
 use crate::{Config, Error, Result};
 
-/// Builds a [`Runtime`]. What is not set comes from the config.
+/// Builds a [`Runtime`]. Everything that is not set comes from the config.
 pub struct RuntimeBuilder {
     source: ConfigSource,
     work_dir: Option<PathBuf>,
@@ -55,21 +55,22 @@ impl RuntimeBuilder {
         Self { source, work_dir: None, model: None, transport: None, journal: None, tools: Vec::new() }
     }
 
-    /// The folder that new sessions work in; by default the current one. [`crate::Session::begin_in`] sets it for one session.
+    /// The work folder of new sessions. By default the current folder. [`crate::Session::begin_in`] sets it for one
+    /// session.
     #[must_use]
     pub fn work_dir(mut self, work_dir: impl Into<PathBuf>) -> Self {
         self.work_dir = Some(work_dir.into());
         self
     }
 
-    /// The model that answers, instead of the one that the config names. It has no fallbacks.
+    /// The model that answers, instead of the configured one. It has no fallbacks.
     #[must_use]
     pub fn model(mut self, model: Arc<dyn Model>) -> Self {
         self.model = Some(model);
         self
     }
 
-    /// How the models of the config are reached, instead of HTTP.
+    /// The transport to the configured models, instead of HTTP.
     #[must_use]
     pub fn transport(mut self, transport: Arc<dyn Transport>) -> Self {
         self.transport = Some(transport);
@@ -90,7 +91,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Opens the runtime. It starts no session by itself; see [`Runtime::start`].
+    /// Opens the runtime. It does not start any session: see [`Runtime::start`].
     pub async fn open(self) -> Result<Runtime> {
         let mut config = match self.source {
             ConfigSource::Home(home) => Config::of_home(home)?,

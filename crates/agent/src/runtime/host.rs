@@ -1,7 +1,8 @@
 //! The host: the process that runs the sessions that no other process holds.
 //!
-//! The process with the lease on `host` gets the wake signals for them. A scan of all sessions finds what no signal announced, such as a
-//! session whose process died during a turn. It runs once a second, but takes at most a fiftieth of the time.
+//! The process that holds the lease on `host` gets the wake signals for these sessions. A scan of all sessions finds
+//! work that no signal announced, such as a session whose process died during a turn. The scan runs once a second,
+//! but takes at most a fiftieth of the time.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -25,15 +26,15 @@ const SCAN_PAUSE_FACTOR: u32 = 50;
 /// Sessions per page of the list.
 const SCAN_PAGE_LEN: usize = 500;
 
-/// What one scan found. The next scan skips sessions that have not changed since.
+/// The result of one scan. The next scan skips sessions that have not changed since.
 #[derive(Default)]
 struct ScanResult {
     /// The heads of stream and inbox of the sessions that had nothing to do.
     heads: HashMap<SessionId, (Seq, Seq)>,
-    /// Sessions that had something to do: another process holds them, or they failed.
+    /// Sessions that had work to do, but another process holds them or they failed.
     unfinished: HashSet<SessionId>,
     running_tasks: HashMap<SessionId, Vec<TaskId>>,
-    /// The keys of sessions that can't be read, with the reason. The empty key stands for the list of sessions.
+    /// The keys of sessions that can't be read, with the reason. The empty key means the list of sessions itself.
     unreadable: BTreeMap<String, String>,
 }
 
@@ -45,7 +46,8 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
     let mut unreadable = Backoff::new(Duration::ZERO);
     loop {
         let began = Instant::now();
-        // Not cancelled by the suspension: a lease that was taken and then dropped would block other processes until it expires.
+        // Not cancelled by the suspension: a lease that was acquired and then dropped would block other processes
+        // until it expires.
         lease = renew_or_acquire_lease(&runtime, lease).await;
         let scan = async {
             match scan_sessions(&runtime, &last).await {
@@ -74,7 +76,7 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
     }
 }
 
-/// Warns of sessions that can't be read, once for each reason.
+/// Warns about sessions that can't be read, once for each reason.
 fn report_unreadable(runtime: &Inner, backoff: &mut Backoff<String>, unreadable: &BTreeMap<String, String>) {
     backoff.retain(|key| unreadable.contains_key(key));
     for (key, reason) in unreadable {
@@ -90,7 +92,7 @@ fn report_unreadable(runtime: &Inner, backoff: &mut Backoff<String>, unreadable:
     }
 }
 
-/// Keeps the lease on `host`, or takes it if it is free.
+/// Renews the lease on `host`, or acquires it if it is free.
 async fn renew_or_acquire_lease(runtime: &Inner, lease: Option<Lease>) -> Option<Lease> {
     if let Some(lease) = lease {
         match runtime.journal.renew_lease(&lease).await {
@@ -102,7 +104,8 @@ async fn renew_or_acquire_lease(runtime: &Inner, lease: Option<Lease>) -> Option
     runtime.journal.acquire_lease(&StreamName::host()).await.ok()
 }
 
-/// Checks every session that changed since the last scan, or had something to do then, and wakes those that have something to do.
+/// Checks every session that has changed since the last scan, or had work to do then, and wakes those that have work
+/// to do.
 async fn scan_sessions(runtime: &Arc<Inner>, last: &ScanResult) -> JournalResult<ScanResult> {
     let mut found = ScanResult::default();
     let mut after: Option<String> = None;
@@ -111,7 +114,7 @@ async fn scan_sessions(runtime: &Arc<Inner>, last: &ScanResult) -> JournalResult
         let Some(last_entry) = page.last() else { return Ok(found) };
         after = Some(last_entry.key.clone());
         for entry in page.iter().filter(|entry| !entry.trashed) {
-            // The worker here does everything. The session is checked after its worker has left.
+            // The worker of this process does everything. The session is checked after the worker has left.
             if runtime.works_at(entry.id) {
                 continue;
             }
@@ -130,7 +133,8 @@ async fn scan_sessions(runtime: &Arc<Inner>, last: &ScanResult) -> JournalResult
                 }
             };
             if !work.running_tasks.is_empty() {
-                // Another process should record the ends of these tasks. If it doesn't, the monitor here does.
+                // Another process should record the ends of these tasks. If it does not, the monitor of this process
+                // does.
                 let slot = runtime.session_slot(&entry.key, Some(entry.id));
                 work.running_tasks.iter().for_each(|task| task_monitor::monitor_task(runtime, &slot, *task));
                 found.running_tasks.insert(entry.id, work.running_tasks);
@@ -166,8 +170,8 @@ async fn find_work(runtime: &Inner, entry: &SessionEntry) -> Result<SessionWork>
     Ok(SessionWork { is_due, running_tasks: state.tasks.running().map(TaskState::id).collect() })
 }
 
-/// The last inbox record that a session at rest has handled. Most sessions are at rest, and their last record says so; then nothing else
-/// needs to be read.
+/// The last inbox record that a session at rest has handled. Most sessions are at rest, and then their last record is
+/// the only one to read.
 async fn read_at_rest(runtime: &Inner, entry: &SessionEntry) -> Result<Option<Seq>> {
     let page = Page { records: 1, bytes: 0 };
     let stream = StreamName::session(entry.id);

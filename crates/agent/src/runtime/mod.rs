@@ -42,14 +42,15 @@ use crate::worker::toolset::{FolderToolsCache, Toolset};
 use crate::{Config, Error, Result};
 use longhaul_redact::Redactor;
 
-/// Number of session entries below which unused ones are not collected.
+/// Unused session entries are not collected below this number of entries.
 const MIN_ENTRIES_TO_COLLECT: usize = 64;
-/// How long all workers together may take to stop. The next runtime does what is left.
+/// How long all workers together may take to stop. The next runtime does the rest.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(3_500);
 /// How long the journal may take to close after that.
 const CLOSE_GRACE: Duration = Duration::from_millis(500);
 
-/// Many sessions in one process. It runs only sessions that the program uses, until [`Runtime::start`] makes it the host of all.
+/// Many sessions in one process. It runs only the sessions that the program uses, until [`Runtime::start`] makes it
+/// the host of all.
 #[derive(Clone)]
 pub struct Runtime(pub(crate) Arc<Inner>);
 
@@ -61,7 +62,7 @@ pub(crate) struct Inner {
     /// The model that answers, and its fallbacks.
     model_chain: Mutex<Arc<ModelChain>>,
     pub(crate) redactor: Arc<Redactor>,
-    /// Environment variables that commands don't get.
+    /// Environment variables that are hidden from commands.
     pub(crate) hidden: Vec<String>,
     /// Tools of the embedding program.
     pub(crate) tools: Mutex<Vec<Arc<dyn Tool>>>,
@@ -85,12 +86,12 @@ pub(crate) struct Inner {
     hosting: AtomicBool,
     /// True once the workers should stop at their next record.
     suspend: watch::Sender<bool>,
-    /// Held during shutdown, so that it happens once.
+    /// Held during shutdown, so that it happens only once.
     ending: tokio::sync::Mutex<()>,
     listening: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Sessions that a handle or a worker uses. The others take no memory.
+/// Sessions that a handle or a worker uses. Others take no memory.
 #[derive(Default)]
 struct Sessions {
     by_key: HashMap<String, Weak<SessionSlot>>,
@@ -113,12 +114,12 @@ impl Sessions {
 pub use builder::RuntimeBuilder;
 
 impl Runtime {
-    /// Builds a runtime on this home folder, which is made if it is missing.
+    /// Builds a runtime on this home folder, which is created if it is missing.
     pub fn builder(home: impl Into<PathBuf>) -> RuntimeBuilder {
         RuntimeBuilder::in_home(home.into())
     }
 
-    /// Opens a runtime with the model that the config names.
+    /// Opens a runtime with the configured model.
     pub async fn open(config: Config) -> Result<Self> {
         RuntimeBuilder::new(config).open().await
     }
@@ -128,7 +129,8 @@ impl Runtime {
         RuntimeBuilder::new(config).model(model).open().await
     }
 
-    /// Offers the agent another tool, in all sessions, from their next turn on. A tool with the same name is replaced.
+    /// Offers the agent another tool, in all sessions, from their next turn on. It replaces a tool with the same
+    /// name.
     pub fn add_tool(&self, tool: Arc<dyn Tool>) {
         let name = tool.definition().name;
         let mut tools = lock(&self.0.tools);
@@ -138,7 +140,7 @@ impl Runtime {
         self.0.folder_tools.clear();
     }
 
-    /// Takes back a tool that was added, from the next turn of each session on. Whether there was one with this name.
+    /// Removes an added tool, from the next turn of each session on. Returns whether there was one with this name.
     pub fn remove_tool(&self, name: &str) -> bool {
         let mut tools = lock(&self.0.tools);
         let count = tools.len();
@@ -149,8 +151,8 @@ impl Runtime {
         is_removed
     }
 
-    /// Hosts the home: resumes open turns, runs what arrives in the inboxes of sessions that no process holds, and starts the idle
-    /// jobs. Calling it again does nothing.
+    /// Hosts the home: resumes open turns, processes the inboxes of sessions that no process holds, and starts the
+    /// idle jobs. Calling it again does nothing.
     pub async fn start(&self) -> Result<()> {
         if !self.0.hosting.swap(true, Ordering::SeqCst) && !self.0.spawn(host::run(self.0.clone())) {
             return Err(Error::Suspended);
@@ -163,7 +165,7 @@ impl Runtime {
         self.0.idle.start(&self.0, &scheduler::session_jobs()).await
     }
 
-    /// Stops the idle jobs at once, also in the middle of one, until they are started again.
+    /// Stops the idle jobs at once, even in the middle of one, until they are started again.
     pub async fn stop_idle(&self) {
         self.0.idle.stop().await;
     }
@@ -173,19 +175,19 @@ impl Runtime {
         self.0.idle.status()
     }
 
-    /// Sets how often sessions are checked for idleness. A session is idle after twice this time without activity. The change applies
-    /// to the current wait, too.
+    /// Sets how often sessions are checked for idleness. A session is idle after twice this time without activity.
+    /// The change also applies to the current wait.
     pub fn set_check_interval(&self, interval: Duration) {
         self.0.idle.set_interval(interval);
     }
 
-    /// Removes what commands have left behind, unless a process did so recently. A host does this by itself.
+    /// Removes the leftovers of commands, unless a process did so recently. A host does this regularly.
     pub async fn tidy(&self) {
         cleanup::remove_leftovers(&self.0).await;
     }
 
-    /// Moves sessions over the limits of the config to the trash, and deletes what has been there long enough; never a session that
-    /// is open here.
+    /// Moves sessions over the configured limits to the trash, and deletes those that have been there long enough.
+    /// Never touches a session that is open here.
     pub async fn prune(&self, mode: Mode) -> Result<Pruning> {
         retention::prune_closed(&self.0, mode).await
     }
@@ -194,7 +196,7 @@ impl Runtime {
     pub fn use_model(&self, name: &str) -> Result<()> {
         let chain = ModelChain::named(&self.0.models, &self.0.config, name)?;
         *lock(&self.0.model_chain) = Arc::new(chain);
-        // A worker that waits before a retry calls the new model now.
+        // A worker that waits before a retry calls the new model at once.
         self.0
             .all_sessions()
             .iter()
@@ -203,7 +205,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Why the sandbox that the config asks for can't be enforced here, if it can't. Takes a few milliseconds the first time.
+    /// Why this system can't enforce the configured sandbox. `None` if it can. Takes a few milliseconds the first
+    /// time.
     pub async fn not_enforced(&self) -> Option<String> {
         self.0.not_enforced().await
     }
@@ -231,7 +234,7 @@ impl Runtime {
     /// The session with this key. Looking at it stores nothing; it begins with its first input.
     pub async fn session(&self, key: &str) -> Result<Session> {
         let mut known = self.0.journal.session(key).await?.map(|entry| entry.id);
-        // The session may have got its name meanwhile.
+        // The session may have got its key meanwhile.
         if self.0.in_memory_as(key).is_some_and(|id| Some(id) != known) {
             known = self.0.journal.session(key).await?.map(|entry| entry.id);
         }
@@ -243,7 +246,7 @@ impl Runtime {
         self.0.journal.clone()
     }
 
-    /// The other process that hosts this home, if there is one. A runtime that is started stands by until that one has ended.
+    /// The other process that hosts this home, if there is one. A started runtime waits until that process has ended.
     pub async fn other_host(&self) -> Result<Option<Holder>> {
         let holder = self.0.journal.holder(&StreamName::host()).await?;
         Ok(holder.filter(Holder::is_another))
@@ -254,8 +257,9 @@ impl Runtime {
         self.0.all_sessions_hub.watch(self.0.all_sessions_hub.clone(), self.0.journal.clone())
     }
 
-    /// Suspends every session, as on SIGTERM: stops at the next record, leaves open turns and their commands open, and lets go of
-    /// everything; within five seconds, whatever hangs. A runtime must be ended by this: what it has begun keeps it alive.
+    /// Suspends every session, as on SIGTERM. Sessions stop at their next record and leave open turns and their
+    /// commands open, and all leases are released. It takes at most five seconds, whatever hangs. Every runtime must
+    /// be ended this way, because its tasks keep it alive.
     pub async fn shutdown(&self) -> Result<()> {
         self.0.suspend.send_replace(true);
         let _ending = self.0.ending.lock().await;
@@ -274,7 +278,7 @@ impl Runtime {
             slot.hub.close();
         }
         self.0.all_sessions_hub.close();
-        // If another process has locked the journal, the next process to open it cleans up.
+        // If another process has locked the journal, the next process that opens it cleans up.
         let _ = tokio::time::timeout(CLOSE_GRACE, self.0.journal.close()).await;
         Ok(())
     }
@@ -335,7 +339,8 @@ impl Inner {
     pub(crate) fn session_slot(self: &Arc<Self>, key: &str, id: Option<SessionId>) -> Arc<SessionSlot> {
         let mut sessions = lock(&self.sessions);
         sessions.collect_unused();
-        // The key may belong to another session by now, and the session may have another key. A worker keeps the key it started with.
+        // The key may belong to another session by now, and the session may have another key. A worker keeps the key
+        // that it started with.
         let is_meant = |slot: &Arc<SessionSlot>| slot.id.get().is_none_or(|known| Some(*known) == id);
         let by_id = id.and_then(|id| sessions.by_id.get(&id)).and_then(Weak::upgrade);
         let by_key = sessions.by_key.get(key).and_then(Weak::upgrade).filter(is_meant);
@@ -353,7 +358,7 @@ impl Inner {
         slot
     }
 
-    /// The session that this key meant when it was last opened here.
+    /// The session that this key belonged to when it was last opened here.
     fn in_memory_as(&self, key: &str) -> Option<SessionId> {
         let slot = lock(&self.sessions).by_key.get(key).and_then(Weak::upgrade)?;
         slot.id.get().copied()
@@ -384,14 +389,14 @@ impl Inner {
         lock(&self.session_models).get(key).cloned().unwrap_or_else(|| self.model_chain())
     }
 
-    /// Has a session use this model, with the fallbacks of the config, from its next request on.
+    /// Makes a session use this model, with the configured fallbacks, from its next request on.
     pub(crate) fn set_session_model(&self, key: &str, name: &str) -> Result<()> {
         let chain = ModelChain::named(&self.models, &self.config, name)?;
         lock(&self.session_models).insert(key.to_owned(), Arc::new(chain));
         Ok(())
     }
 
-    /// The models of sessions that have none of their own.
+    /// The models of sessions without a model of their own.
     pub(crate) fn model_chain(&self) -> Arc<ModelChain> {
         lock(&self.model_chain).clone()
     }
@@ -422,13 +427,14 @@ impl Inner {
         Arc::new(move |text| redactor.redact(text).into_owned())
     }
 
-    /// Warns watchers of all sessions about one session; about all of them, if the key is empty.
+    /// Warns the watchers of all sessions about one session, or about all of them if the key is empty.
     pub(crate) fn warn(&self, key: &str, code: &str, text: &str) {
         let text = self.redactor.redact(text).into_owned();
         self.tell(key, EventKind::Warning { code: code.to_owned(), text });
     }
 
-    /// Shows watchers of all sessions an event of one session; of all of them, if the key is empty.
+    /// Shows an event of one session to the watchers of all sessions. If the key is empty, the event concerns all
+    /// sessions.
     pub(crate) fn tell(&self, key: &str, kind: EventKind) {
         let event = Event { seq: None, at: now(), session: key.to_owned(), turn: None, kind };
         self.all_sessions_hub.show(&event, None);
@@ -440,7 +446,7 @@ impl Inner {
     }
 }
 
-/// What is behind the locks of this crate is whole at every moment, also after a panic elsewhere.
+/// The values in these locks are complete at every moment, even after a panic elsewhere.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! C13: at start, checks that system prompt and tools leave room in the context window.
+//! C13: checks at the start that the system prompt and the tools leave room in the context window.
 
 use longhaul_model::WindowSource;
 
@@ -9,13 +9,13 @@ use crate::turn::fallback::max_answer_tokens;
 use crate::worker::toolset::Toolset;
 use crate::{Error, Result};
 
-/// Fails if system prompt and tools don't fit into the configured window. Without a configured window the server would have to be
-/// asked, which would delay the start; then the first turn reports the problem.
+/// Fails if the system prompt and the tools do not fit into the configured window. Without a configured window the
+/// server would have to be asked, which would delay the start. Then the first turn reports the problem.
 pub(crate) async fn check_prompt_fits(runtime: &Inner) -> Result<()> {
     let settings = &runtime.config.settings.model;
     let Some(set) = settings.context_window else { return Ok(()) };
     let facts = runtime.model_chain().primary().capabilities().await;
-    // A smaller window that a refusal revealed is no error in the config: the turn reports what doesn't fit.
+    // A smaller window that a refusal revealed is no error in the config. The turn reports what does not fit.
     if facts.window.is_some_and(|window| window.source == WindowSource::Refusal) {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! What the handles of a session, its worker and the runtime share: the worker's state, the callers that wait for an outcome, and the
-//! session's watchers.
+//! What the handles of a session, its worker and the runtime share: the state of the worker, the callers that wait
+//! for an outcome, and the session's watchers.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -17,12 +17,12 @@ use crate::worker::{self, WorkerResult, WorkerStop};
 /// One session in memory.
 pub(crate) struct SessionSlot {
     pub(crate) key: String,
-    /// Set at the first use: opening a key stores nothing.
+    /// Set at the first use, because opening a key stores nothing.
     pub(crate) id: OnceCell<SessionId>,
     pub(crate) hub: EventHub,
     /// The watchers of all sessions.
     all_sessions_hub: Arc<EventHub>,
-    /// Wakes a worker that waits: the inbox may have something new.
+    /// Wakes a waiting worker: the inbox may have something new.
     pub(crate) wake_notify: Notify,
     /// Held while a client appends to the inbox and while the worker reads it.
     pub(crate) inbox_lock: tokio::sync::Mutex<()>,
@@ -42,7 +42,7 @@ struct SlotState {
     ended_tasks: Vec<TaskId>,
     /// Tasks that seem to wait for input, with the last line of their output.
     stalled_tasks: Vec<(TaskNews, String)>,
-    /// Callers that wait until the session is released. Dropping a sender tells its caller.
+    /// Callers that wait until the session is released. Dropping a sender notifies its caller.
     release_waiters: Vec<oneshot::Sender<()>>,
     /// Callers that wait for the work that is done while the session is idle.
     idle_work_waiters: Vec<oneshot::Sender<WorkerResult<bool>>>,
@@ -54,7 +54,7 @@ enum WorkerState {
     Absent,
     Starting,
     Running,
-    /// The worker releases its lease. If it is woken meanwhile, it starts again.
+    /// The worker is releasing its lease. If it is woken meanwhile, it starts again.
     Leaving,
 }
 
@@ -106,7 +106,7 @@ impl SessionSlot {
         Ok(*id)
     }
 
-    /// Has a worker read the inbox. Starts one if there is none.
+    /// Makes a worker read the inbox. Starts one if there is none.
     pub(crate) fn wake(self: &Arc<Self>, runtime: &Arc<Inner>) {
         let mut state = self.state();
         state.wake_requested = true;
@@ -143,7 +143,7 @@ impl SessionSlot {
         self.state().worker != WorkerState::Absent
     }
 
-    /// The worker holds the lease and has loaded the session.
+    /// Records that the worker holds the lease and has loaded the session.
     pub(crate) fn mark_worker_running(&self) {
         let mut state = self.state();
         state.worker = WorkerState::Running;
@@ -152,12 +152,12 @@ impl SessionSlot {
         }
     }
 
-    /// The worker is about to read the inbox. A wake after this makes it read again.
+    /// Records that the worker is about to read the inbox. A later wake makes it read again.
     pub(crate) fn clear_wake_request(&self) {
         self.state().wake_requested = false;
     }
 
-    /// The worker is done and about to release its lease.
+    /// Records that the worker is done and about to release its lease.
     pub(crate) fn mark_worker_leaving(&self) {
         self.state().worker = WorkerState::Leaving;
     }
@@ -171,8 +171,8 @@ impl SessionSlot {
         self.state().unreleased_lease.take()
     }
 
-    /// Marks the worker as gone, unless it was woken after it last read the inbox: then it returns `false`, and the worker starts
-    /// again.
+    /// Marks the worker as gone. If the worker was woken after it last read the inbox, returns `false`, and the
+    /// worker starts again.
     pub(crate) fn try_remove_worker(&self) -> bool {
         let mut state = self.state();
         state.worker = if state.wake_requested { WorkerState::Starting } else { WorkerState::Absent };
@@ -182,7 +182,7 @@ impl SessionSlot {
         !state.wake_requested
     }
 
-    /// Has the worker leave as soon as the session is at rest, and waits until it has released the lease.
+    /// Makes the worker leave as soon as the session is at rest, and waits until it has released the lease.
     pub(crate) async fn release(&self) {
         let (sender, receiver) = oneshot::channel();
         {
@@ -237,15 +237,15 @@ impl SessionSlot {
         receiver
     }
 
-    /// The worker has taken a request from the inbox.
+    /// Records that the worker has taken a request from the inbox.
     pub(crate) fn mark_taken(&self, request: AwaitedRequest) {
         for waiter in self.state().outcome_waiters.iter_mut().filter(|waiter| waiter.request == request) {
             waiter.is_taken = true;
         }
     }
 
-    /// A turn has ended, or none was needed: reports this to the callers whose input or order was taken, except inputs that wait for a
-    /// later turn.
+    /// Reports that a turn has ended, or that none was needed, to the callers whose input or order was taken. Leaves
+    /// out inputs that wait for a later turn.
     pub(crate) fn report_outcome(&self, ended: Option<&TurnEnded>, state: &State) {
         let is_pending = |request: AwaitedRequest| {
             state.pending_inputs.iter().any(|input| request == AwaitedRequest::Input(input.id))
@@ -256,7 +256,7 @@ impl SessionSlot {
         self.notify_waiters(|waiter| waiter.is_taken && is_settled(waiter.request), || Ok(ended.cloned()));
     }
 
-    /// Has the worker check whether a task has ended.
+    /// Asks the worker to check whether a task has ended.
     pub(crate) fn queue_task_check(&self, id: TaskId) {
         let mut state = self.state();
         if !state.ended_tasks.contains(&id) {

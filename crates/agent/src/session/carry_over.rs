@@ -1,7 +1,7 @@
-//! What a new epoch carries over from the state before it, and the state that it begins with.
+//! What a new epoch takes over from the previous state, and the state that it begins with.
 //!
-//! A compaction is one append. A process that loads the session afterwards reads nothing from before it, and the process that compacted
-//! folds the same record: both begin with [`new_epoch_state`], so they can't differ.
+//! A compaction is one append. A process that loads the session afterwards reads nothing from before it, and the
+//! process that compacted applies the same record. Both begin with [`new_epoch_state`], so they can't differ.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,13 +16,14 @@ use crate::session::repeats::RepeatDetector;
 use crate::session::state::{Epoch, State, TokenCounting, TruncatedPrompt, Turn, TurnRequest};
 use crate::session::tasks::SessionTasks;
 
-/// Known files that an epoch carries over.
+/// The most known files that an epoch takes over.
 const MAX_KNOWN_FILES: usize = 2_000;
 /// The words for [`TurnRequest`].
 const RETRY: &str = "retry";
 const CONTINUE: &str = "continue";
 
-/// What a new epoch carries over, besides what its record has fields for. `kept` is what stays of the context.
+/// The state that a new epoch takes over, in addition to the fields of its record. `kept` are the items that stay in
+/// the context.
 pub(crate) fn carry_over<'a>(
     state: &State,
     kept: impl IntoIterator<Item = &'a Item>,
@@ -71,7 +72,7 @@ pub(crate) fn carry_over<'a>(
     }
 }
 
-/// What the model knows of files, by their paths. If there are too many, those that were changed stay, the newest first.
+/// The file contents that the model knows, by path. If there are too many, the changed files stay, the newest first.
 fn carry_known_files(state: &State) -> Vec<FileSeen> {
     let mut seen: Vec<FileSeen> =
         state.known_files.iter().map(|(path, hash)| FileSeen { path: path.clone(), hash: *hash }).collect();
@@ -86,8 +87,8 @@ fn carry_known_files(state: &State) -> Vec<FileSeen> {
     seen
 }
 
-/// The state that an epoch begins with which does not go on with the context before it. The `system_message` records after it
-/// put the preface before what it keeps.
+/// The state that an epoch begins with if it does not continue the previous context. The `system_message` records
+/// after it add the preface before the kept items.
 pub(crate) fn new_epoch_state(state: &State, began: Seq, epoch: EpochStarted) -> State {
     let carried = *epoch.carried.unwrap_or_default();
     State {
@@ -167,7 +168,7 @@ fn carry_turn(turn: &Turn) -> OpenTurn {
     }
 }
 
-/// Between two steps nothing else is open: no attempt, no call, no question, no cancel.
+/// Restores the open turn. Between two steps nothing else is open: no attempt, no call, no question, no cancel.
 fn restore_turn(open: OpenTurn) -> Turn {
     Turn {
         number: open.number,

@@ -1,8 +1,8 @@
-//! `decide(state, policy)`: what to do next. No clock, no disk, no network.
+//! `decide(state, policy)`: the next action. No clock, no disk, no network.
 //!
-//! The worker finishes each action before it calls `decide` again. So an attempt or a call that is open here was left open by a
-//! process that is gone. To resume after a kill, the worker replays the records and calls `decide`: that is all of crash recovery
-//! in the pure core.
+//! The worker finishes each action before it calls `decide` again. So an attempt or a call that is open here was left
+//! open by a process that is gone. To resume after a kill, the worker replays the records and calls `decide`. The
+//! pure core needs nothing else for crash recovery.
 
 use longhaul_model::FailureClass;
 use longhaul_protocol::{CallId, Hash, Limit, Outcome, QuestionId};
@@ -14,12 +14,12 @@ use crate::config::Wake;
 use crate::session::state::{CallState, State, Turn};
 use crate::session::work::Work;
 
-/// What decisions depend on besides the state.
+/// What decisions depend on in addition to the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// Hash of the current system prompt.
+    /// The hash of the current system prompt.
     pub system: Hash,
-    /// Hash of the current tools' schemas.
+    /// The hash of the schemas of the current tools.
     pub tools: Hash,
     /// Tools without side effects, which may run in parallel.
     pub read_only_tools: Vec<String>,
@@ -29,7 +29,7 @@ pub struct Policy {
     pub context: ContextLimits,
     /// Which ends of tasks start a turn.
     pub wake: Wake,
-    /// Whether more ends of tasks are awaited before a turn starts, to batch them.
+    /// Whether to wait for more ends of tasks before a turn starts, in order to batch them.
     pub is_batching_task_ends: bool,
     /// Whether the turn has passed its deadline.
     pub is_out_of_time: bool,
@@ -40,13 +40,13 @@ pub struct Policy {
 /// Limits of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnLimits {
-    /// Steps.
+    /// The most steps.
     pub steps: u64,
-    /// Tokens, sent and received.
+    /// The most tokens, sent and received.
     pub tokens: Option<u64>,
-    /// Cost, in billionths of a US dollar.
+    /// The highest cost, in billionths of a US dollar.
     pub cost_nano: Option<u64>,
-    /// What is left of the day's budget, in billionths of a US dollar.
+    /// The rest of the day's budget, in billionths of a US dollar.
     pub left_today_nano: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ impl Default for TurnLimits {
 }
 
 impl Policy {
-    /// Whether the turn may not start anything new.
+    /// Whether the turn may not start any new work.
     pub fn must_end_turn(&self) -> bool {
         self.is_out_of_time || self.forced_end.is_some()
     }
@@ -76,7 +76,7 @@ pub enum Action {
     Stub(Vec<CallId>),
     /// Compact the context.
     Compact(CompactionTrigger),
-    /// Begin a turn that calls no model: it is cancelled already, or ends with a limit.
+    /// Begin a turn that calls no model, because it is already cancelled or ends with a limit.
     BeginTurn(u64),
     /// Call the model, after starting the turn and the step.
     CallModel {
@@ -90,7 +90,7 @@ pub enum Action {
         /// How many of its blocks count.
         kept: usize,
     },
-    /// Run these calls in parallel, or find out what became of them after a crash.
+    /// Run these calls in parallel, or find out after a crash what happened to them.
     RunTools(Vec<CallId>),
     /// Wait for the user's answer to this question.
     AwaitAnswer(QuestionId),
@@ -105,7 +105,7 @@ pub struct TurnEnding {
     pub outcome: Outcome,
     /// The limit that was reached.
     pub limit: Option<Limit>,
-    /// What went wrong, or which limit it was and how to go on.
+    /// The error, or the limit and how to continue.
     pub error: Option<String>,
     /// A code for programs.
     pub code: Option<String>,
@@ -148,7 +148,7 @@ pub fn decide(state: &State, policy: &Policy) -> Action {
 
 fn start_turn(state: &State, policy: &Policy) -> Action {
     let turn = state.turn_count.saturating_add(1);
-    // A turn that only ends as cancelled, or with a limit, calls no model.
+    // A turn that is cancelled or ends with a limit calls no model.
     if state.pending_inputs.iter().any(|input| input.cancelled) || policy.limits.left_today_nano == Some(0) {
         return Action::BeginTurn(turn);
     }
@@ -156,12 +156,12 @@ fn start_turn(state: &State, policy: &Policy) -> Action {
         CompactionChoice::Nothing => Action::CallModel { turn: Some(turn), step: Some(1) },
         CompactionChoice::Stub(calls) => Action::Stub(calls),
         CompactionChoice::Compact(trigger) => Action::Compact(trigger),
-        // It begins, only to end with that error.
+        // The turn begins, only to end with that error.
         CompactionChoice::Impossible(_) => Action::BeginTurn(turn),
     }
 }
 
-/// Whether a turn should start where none is open.
+/// Whether a turn should start if none is open.
 pub(crate) fn should_start_turn(state: &State, policy: &Policy) -> bool {
     let work = Work::of_taken(state, policy.wake);
     work.input || (work.task_end && !policy.is_batching_task_ends)
@@ -177,14 +177,14 @@ fn needs_new_epoch(state: &State, policy: &Policy) -> bool {
 fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     if let Some(attempt) = &turn.attempt {
         let kept = match (&turn.lost_record, turn.cancelled) {
-            // Which of its calls have run is unknown.
+            // It is unknown which of its calls have run.
             (Some(_), _) => 0,
             (None, true) => attempt.blocks_kept_on_cancel(),
             (None, false) => attempt.blocks_kept_on_failure(),
         };
         return Action::CloseAttempt { kept };
     }
-    // What started is brought to its end first: what it did must be known before anything else is done.
+    // Started calls are finished first, because their effect must be known before anything else runs.
     let open: Vec<CallId> = turn.calls.iter().filter(|call| call.is_open()).map(|call| call.id).collect();
     if !open.is_empty() {
         return Action::RunTools(open);
@@ -240,7 +240,7 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     }
 }
 
-/// Why the turn may not call the model again, if a budget is spent.
+/// Why the turn may not call the model again, if a limit is reached.
 fn check_turn_budget(turn: &Turn, policy: &Policy) -> Option<TurnEnding> {
     if policy.limits.tokens.is_some_and(|most| turn.tokens >= most) {
         let error = format!(
@@ -265,7 +265,8 @@ fn check_turn_budget(turn: &Turn, policy: &Policy) -> Option<TurnEnding> {
     None
 }
 
-/// Read-only calls run in parallel, up to the first call with side effects; the rest run one by one, in order.
+/// The next calls to run: read-only calls in parallel, up to the first call with side effects. The others run one by
+/// one, in order.
 fn next_calls(calls: &[CallState], policy: &Policy) -> Vec<CallId> {
     let mut waiting = calls.iter().filter(|call| call.result.is_none());
     let reads = |call: &&CallState| policy.read_only_tools.contains(&call.name);

@@ -1,4 +1,4 @@
-//! What watchers see of a record.
+//! The events that watchers see for records.
 
 use longhaul_protocol::{AttemptEnded, Event, EventKind, Record, Role, SessionRecord};
 

@@ -1,4 +1,5 @@
-//! What a session is: the state that its records fold into, and what to do next. No async, no clock, no I/O.
+//! The state of a session, which its records fold into, and the decision about the next action. No async, no clock,
+//! no I/O.
 
 pub(crate) mod apply;
 pub(crate) mod carry_over;

@@ -1,4 +1,5 @@
-//! Loop detection: a model that repeats a call with the same result is stuck. First a warning tells it so, then the turn ends.
+//! Loop detection: a model that repeats a call and gets the same result is stuck. First a warning tells it so, then
+//! the turn ends.
 
 use std::collections::VecDeque;
 
@@ -9,13 +10,13 @@ use serde_json::Value;
 const WARN_AFTER_REPEATS: usize = 3;
 /// Repeats in a row that end the turn.
 const END_AFTER_REPEATS: usize = 5;
-/// Calls that alternate between two, and end the turn.
+/// The turn ends after this many calls that alternate between two.
 const END_AFTER_ALTERNATING: usize = 8;
 /// Precedes the warning in a result.
 const WARNING_PREFIX: &str = "\n\n[runtime note] ";
-/// Tools whose result is one JSON object, which stays one with a warning.
+/// Tools whose result is one JSON object. With a warning it must still be one.
 const JSON_TOOLS: [&str; 5] = ["exec", "task_list", "task_output", "task_wait", "task_kill"];
-/// Fields that differ from run to run although nothing else does.
+/// Fields that change from run to run although the result is the same.
 const VOLATILE_FIELDS: [&str; 3] = ["duration_ms", "task_id", "message"];
 
 const WAIT_TOOL: &str = "task_wait";
@@ -37,7 +38,7 @@ impl RepeatDetector {
 
     /// Records the result of a call.
     pub(crate) fn push(&mut self, name: &str, arguments: &str, content: &str) {
-        // A model that waits for a task is not stuck: time passes.
+        // A model that waits for a task is not stuck, because time passes.
         if name == WAIT_TOOL {
             self.latest.clear();
             return;
@@ -97,7 +98,8 @@ fn with_warning(name: &str, content: String, warning: &str) -> String {
     Value::Object(fields).to_string()
 }
 
-/// Equal for the same call with the same result; durations, task ids and our own warnings don't count.
+/// A hash that is equal for equal calls with equal results. Ignores durations, task ids and the runtime's own
+/// warnings.
 fn fingerprint(name: &str, arguments: &str, content: &str) -> Hash {
     let result = match fields_of(name, content) {
         Some(mut fields) => {

@@ -1,4 +1,4 @@
-//! The state of a session: what folding its records gives, and nothing besides.
+//! The state of a session. It contains exactly what its records fold into.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,21 +17,22 @@ use crate::session::tasks::SessionTasks;
 /// The state of a session after its last record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
-    /// The last record that is folded in.
+    /// The last record that was applied.
     pub head: Seq,
     /// When the session began, and its work folder.
     pub created: Option<SessionCreation>,
-    /// The last record of an imported session that another user wrote: its content is data, not instructions. 0 if there is none.
+    /// The last record of an imported session that another user wrote. Its content is data, not instructions. 0 if
+    /// there is none.
     pub foreign_through: Seq,
     /// The current epoch.
     pub epoch: Option<Epoch>,
-    /// How far the inbox is taken.
+    /// The last inbox record that was taken.
     pub inbox_through: Seq,
-    /// Turns that have started.
+    /// How many turns have started.
     pub turn_count: u64,
-    /// The context: what the epoch began with, then everything since.
+    /// The context: the beginning of the epoch, then everything since.
     pub items: Vec<Arc<Item>>,
-    /// Where each item entered the context: one per item.
+    /// Where and when each item entered the context, one for each item.
     pub places: Vec<Place>,
     /// How many items, from the first, are the preface of a compaction: the summary and the pins.
     pub preface_len: usize,
@@ -39,7 +40,7 @@ pub struct State {
     pub summary: Option<Summary>,
     /// The compactions so far.
     pub compaction: Compaction,
-    /// Steps of all epochs that came to an answer.
+    /// Steps with an answer in all epochs.
     pub answer_count: u64,
     /// Inputs that were taken from the inbox and that the model has not seen yet.
     pub pending_inputs: Vec<PendingInput>,
@@ -47,13 +48,13 @@ pub struct State {
     pub turn: Option<Turn>,
     /// The todo list.
     pub todo: Vec<Todo>,
-    /// The content that the model knows of files: a hash by canonical path.
+    /// The file contents that the model knows: a hash for each canonical path.
     pub known_files: Arc<HashMap<String, Hash>>,
     /// Files that tools changed, the newest last.
     pub changed_files: Vec<String>,
-    /// The full outputs of calls of which the model has only head and tail.
+    /// The full outputs of calls whose results are truncated in the context.
     pub full_outputs: HashMap<CallId, BlobRef>,
-    /// What must stay in the context word for word.
+    /// Texts that must stay in the context verbatim.
     pub pins: Vec<Pin>,
     /// The background tasks.
     pub tasks: SessionTasks,
@@ -61,11 +62,12 @@ pub struct State {
     pub questions: Vec<Question>,
     /// How the last turn ended.
     pub last_outcome: Option<Outcome>,
-    /// The partial text of the answer at which the last turn stopped. The context has it only if the user interrupted.
+    /// The partial text of the answer at which the last turn stopped. The context contains it only if the user
+    /// interrupted the turn.
     pub interrupted_answer: Option<String>,
     /// A turn that was requested without an input.
     pub turn_request: Option<TurnRequest>,
-    /// The turn whose request the last turn answered: an earlier one, if it was a retry.
+    /// The turn whose request the last turn answered. For a retry, an earlier turn.
     pub request_turn: u64,
     /// The model of the last attempt.
     pub model: Option<String>,
@@ -75,14 +77,14 @@ pub struct State {
     pub provider_count: Option<ProviderCount>,
     /// The provider's last report of its rate limits.
     pub rate_limits: BTreeMap<String, String>,
-    /// Codes of the once-only warnings that were given.
+    /// Codes of the once-only warnings that the user has got.
     pub given_warnings: BTreeSet<String>,
 }
 
 /// A turn that is requested without an input of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnRequest {
-    /// Try the request of the last turn again.
+    /// Repeat the request of the last turn.
     Retry,
     /// Continue the interrupted answer.
     Continue,
@@ -91,11 +93,11 @@ pub enum TurnRequest {
 /// How a model counts tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenCounting {
-    /// How far off the estimates are.
+    /// The correction of the estimates.
     pub calibration: TokenCalibration,
     /// The last prompt that the server truncated without an error.
     pub truncated_prompt: Option<TruncatedPrompt>,
-    /// The size, by our count, at which the model last refused a prompt as too long.
+    /// The size, by the runtime's count, at which the model last refused a prompt as too long.
     pub refused_at: Option<u64>,
 }
 
@@ -115,14 +117,14 @@ pub struct ProviderCount {
     pub model: String,
     /// Tokens sent and received.
     pub tokens: u64,
-    /// Items that the context had.
+    /// The number of items in that context.
     pub items: usize,
 }
 
 /// The first record of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionCreation {
-    /// When.
+    /// When the session began.
     pub at: At,
     /// The work folder.
     pub work_dir: Option<String>,
@@ -148,39 +150,39 @@ pub struct Epoch {
 pub struct Turn {
     /// Its number, from 1.
     pub number: u64,
-    /// The turn whose request it answers: an earlier one, if this is a retry.
+    /// The turn whose request it answers. For a retry, an earlier turn.
     pub request_turn: u64,
     /// Steps that have started.
     pub steps: u64,
     /// The user cancelled it.
     pub cancelled: bool,
-    /// A record of it is lost, so resuming could do things twice. The text says what is known.
+    /// A record of the turn is lost, so resuming could repeat effects. The text says what is known.
     pub lost_record: Option<String>,
     /// When it began.
     pub started_at: Option<At>,
-    /// Since when an open question waits for the user.
+    /// When the open question began to wait for the user.
     pub question_since: Option<At>,
-    /// Milliseconds that earlier questions waited: not part of the turn's time.
+    /// Milliseconds that earlier questions waited. They do not count as time of the turn.
     pub question_wait_ms: u64,
-    /// The start of a task was erased: the next result says which task it was.
+    /// The record of a task's start was erased. The next result tells which task it was.
     pub erased_task: bool,
     /// Tokens used.
     pub tokens: u64,
     /// Cost, in billionths of a US dollar.
     pub cost_nano: u64,
-    /// Orders to retry now instead of waiting.
+    /// How many orders to retry now the turn has got.
     pub retry_now_count: u64,
     /// The open model call.
     pub attempt: Option<Attempt>,
-    /// The answer was cut at its maximum length and continues with the next step.
+    /// The answer was truncated at its maximum length and continues with the next step.
     pub continues_next_step: bool,
-    /// The text of the answer before it was cut.
+    /// The text of the answer before the truncation.
     pub text_before_cut: String,
-    /// How often the answer was cut.
+    /// How often the answer was truncated.
     pub length_cuts: u32,
     /// The partial text of the last failed answer.
     pub interrupted_answer: Option<String>,
-    /// The user wants the answer to continue from its partial text, once the open attempt has failed.
+    /// The user wants the answer to continue from its partial text once the open attempt has failed.
     pub continue_requested: bool,
     /// Whether the newest step has its answer.
     pub answered: bool,
@@ -188,7 +190,7 @@ pub struct Turn {
     pub text: String,
     /// The tool calls of the newest answer, in its order.
     pub calls: Vec<CallState>,
-    /// The newest answer had calls before the current epoch began; their results are in the context.
+    /// The newest answer had calls before the current epoch began. Their results are in the context.
     pub had_calls: bool,
     /// Whether the results of the calls are in the context.
     pub results_in_context: bool,
@@ -218,7 +220,7 @@ pub struct CallState {
     pub id: CallId,
     /// The tool.
     pub name: String,
-    /// The arguments, as the model wrote them.
+    /// The arguments as the model wrote them.
     pub arguments: String,
     /// The user's answer to whether it may run.
     pub approval: Option<ApprovalAnswer>,
@@ -235,7 +237,7 @@ pub struct CallState {
 pub struct ApprovalAnswer {
     /// The user's words.
     pub text: String,
-    /// Why the user was asked.
+    /// Why the runtime asked the user.
     pub reasons: Vec<String>,
 }
 
@@ -265,14 +267,14 @@ impl State {
         self.questions.iter().find(|question| question.id == id)
     }
 
-    /// Tokens of the context for this model: the provider's last count, plus an estimate of what came since.
+    /// The tokens of the context for this model: the provider's last count, plus an estimate of everything since.
     pub fn context_tokens(&self, model: &str) -> (u64, Option<&ProviderCount>) {
         let beginning =
             self.epoch.as_ref().map_or(0, |epoch| epoch.system.bytes.saturating_add(epoch.tools.bytes));
         self.context_tokens_with(model, self.calibrated(model, estimate_bytes(beginning)))
     }
 
-    /// The same, where the tokens of system prompt and tools are known.
+    /// Like [`context_tokens`](Self::context_tokens), if the tokens of the system prompt and the tools are known.
     pub fn context_tokens_with(&self, model: &str, fixed: u64) -> (u64, Option<&ProviderCount>) {
         match self.provider_count.as_ref().filter(|count| count.model == model) {
             Some(count) => {
@@ -284,7 +286,7 @@ impl State {
         }
     }
 
-    /// An estimate, corrected by how the model counts.
+    /// An estimate, corrected by the model's own counts.
     pub fn calibrated(&self, model: &str, estimate: u64) -> u64 {
         self.token_counts.get(model).map_or(estimate, |counting| counting.calibration.correct(estimate))
     }
@@ -293,7 +295,7 @@ impl State {
         self.token_counts.get(model).map(|counting| counting.calibration.clone()).unwrap_or_default()
     }
 
-    /// What the open turn was doing at its last record, for people.
+    /// What the open turn was doing at its last record, as a text for people.
     pub fn describe_open_work(&self) -> String {
         let Some(turn) = &self.turn else { return "no turn was open".to_owned() };
         let open: Vec<&str> =
@@ -316,20 +318,20 @@ impl State {
 }
 
 impl CallState {
-    /// It has started and has no result: it may be running, or the process that started it is gone.
+    /// Whether the call has started and has no result. It may be running, or the process that started it is gone.
     pub fn is_open(&self) -> bool {
         self.started.is_some() && self.result.is_none()
     }
 
-    /// What it may do to the world, once its start is recorded.
+    /// The side effect of the call, once its start is recorded.
     pub fn effect(&self) -> Option<Effect> {
         self.started.as_ref().map(|started| started.effect)
     }
 }
 
 impl Attempt {
-    /// How many blocks of a failed attempt are kept. With a complete call, the step ends there and its calls run. Without one,
-    /// nothing is kept and the same request is sent again.
+    /// How many blocks of a failed attempt are kept. If there is a complete call, the step ends there and its calls
+    /// run. Otherwise nothing is kept and the same request is sent again.
     pub fn blocks_kept_on_failure(&self) -> usize {
         let has_call = self.blocks.iter().any(|block| matches!(**block, Item::ToolCall { .. }));
         if has_call { self.blocks.len() } else { 0 }
@@ -345,7 +347,7 @@ impl Attempt {
         }
     }
 
-    /// T11: the unfinished text of an answer that the user interrupts, as its last block.
+    /// T11: the unfinished text of an answer that the user interrupts, as the last block.
     pub fn interrupted_block(&self) -> Option<Block> {
         let text = self.unfinished.clone();
         let index = u32::try_from(self.blocks.len()).unwrap_or(u32::MAX);
@@ -353,14 +355,14 @@ impl Attempt {
         (!self.unfinished.trim().is_empty()).then_some(block)
     }
 
-    /// How many complete blocks are kept where the turn stops: all, unless they are only reasoning, which no provider accepts
-    /// without an answer.
+    /// How many complete blocks are kept if the turn stops: all, unless they are only reasoning, which no provider
+    /// accepts without an answer.
     pub fn blocks_kept_on_stop(&self) -> usize {
         let is_only_reasoning = self.blocks.iter().all(|block| matches!(**block, Item::Reasoning { .. }));
         if is_only_reasoning { 0 } else { self.blocks.len() }
     }
 
-    /// The same where the user interrupted: the block of its unfinished text is kept as well.
+    /// The same if the user interrupted the turn. Then the block of its unfinished text is kept too.
     pub fn blocks_kept_on_cancel(&self) -> usize {
         match self.interrupted_block() {
             Some(_) => self.blocks.len() + 1,

@@ -1,4 +1,4 @@
-//! The background tasks of a session: which run, which have ended, and what the model knows of them. Pure.
+//! The background tasks of a session: which run, which have ended, and what the model knows about them. Pure.
 
 use longhaul_context::{running_tasks_note, task_notification};
 use longhaul_protocol::{
@@ -9,14 +9,14 @@ use longhaul_tools::SessionTask;
 
 use crate::config::Wake;
 
-/// Ended and announced tasks that stay listed.
+/// The most ended and announced tasks that stay listed.
 const MAX_ENDED_TASKS: usize = 256;
 
 /// The tasks of a session, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionTasks {
     list: Vec<TaskState>,
-    /// The running tasks that the model last heard of.
+    /// The running tasks in the last note to the model.
     announced_running: Vec<TaskId>,
 }
 
@@ -29,7 +29,7 @@ pub struct TaskState {
     pub ended: Option<TaskEnded>,
     /// Whether the model knows that it has ended.
     pub end_notice: EndNotice,
-    /// What the model knows of it: its output so far, and its end.
+    /// What the model knows about it: its output so far, and its end.
     pub known_to_model: Option<TaskNews>,
     /// It seems to wait for input.
     pub stall: Option<TaskStall>,
@@ -66,7 +66,7 @@ impl TaskState {
         self.started.task_id
     }
 
-    /// Whether it runs, by the records.
+    /// Whether it runs, according to the records.
     pub fn is_running(&self) -> bool {
         self.ended.is_none()
     }
@@ -82,7 +82,7 @@ impl SessionTasks {
         &self.list
     }
 
-    /// The running tasks, by the records.
+    /// The running tasks, according to the records.
     pub fn running(&self) -> impl Iterator<Item = &TaskState> {
         self.list.iter().filter(|task| task.is_running())
     }
@@ -92,7 +92,7 @@ impl SessionTasks {
         self.list.iter().filter_map(|task| Some((&task.started, task.unannounced_end()?)))
     }
 
-    /// Whether the end of a task wakes the session: by policy, an unannounced end starts a turn.
+    /// Whether the end of a task wakes the session: an unannounced end starts a turn if the policy says so.
     pub fn should_wake(&self, wake: Wake) -> bool {
         self.unannounced_ends().any(|(_, end)| match wake {
             Wake::Always => true,
@@ -106,7 +106,8 @@ impl SessionTasks {
         self.running().next().is_none() && self.unannounced_ends().next().is_none()
     }
 
-    /// What the next step announces to the model: ends, stalled tasks, and the set of running tasks if it has changed.
+    /// What the next step announces to the model: ends, stalled tasks, and the list of running tasks if it has
+    /// changed.
     pub fn announcements(&self) -> Vec<SessionRecord> {
         let ends = self.unannounced_ends().map(|(task, end)| {
             let text = task_notification(task, end);
@@ -125,7 +126,7 @@ impl SessionTasks {
         if running == self.announced_running {
             return None;
         }
-        // The notifications of the last ends say enough.
+        // The notifications of the last ends already say it.
         if running.is_empty() && self.announced_running.iter().all(|id| self.has_end_notification(*id)) {
             return None;
         }
@@ -138,7 +139,7 @@ impl SessionTasks {
         self.get(id).is_none_or(|task| task.end_notice != EndNotice::NotNeeded)
     }
 
-    /// The tasks as tools see them. `printed` returns the bytes that a task has printed by now, if known.
+    /// The tasks in the form that tools see. `printed` returns the bytes that a task has printed so far, if known.
     pub(crate) fn known_tasks(
         &self,
         printed: impl Fn(TaskId) -> Option<u64>,
@@ -167,7 +168,7 @@ impl SessionTasks {
         self.list.iter().filter_map(ended).collect()
     }
 
-    /// What else a new epoch carries over about the tasks.
+    /// The other facts about the tasks, for a new epoch.
     pub(crate) fn carry_knowledge(&self) -> Vec<CarriedTask> {
         let known = self.list.iter().map(|task| CarriedTask {
             task_id: task.id(),
@@ -181,7 +182,7 @@ impl SessionTasks {
             .collect()
     }
 
-    /// The tasks as an epoch carried them over.
+    /// Restores the tasks from the record of an epoch.
     pub(crate) fn restore(running: Vec<TaskStarted>, ended: Vec<EndedTask>, known: Vec<CarriedTask>) -> Self {
         // The preface of the epoch lists the running ones.
         let announced_running = running.iter().map(|task| task.task_id).collect();
@@ -192,7 +193,7 @@ impl SessionTasks {
         });
         let mut tasks =
             Self { list: over.chain(running.into_iter().map(TaskState::new)).collect(), announced_running };
-        // Ids sort by the order of their calls.
+        // Ids sort in the order of their calls.
         tasks.list.sort_by_key(TaskState::id);
         for carried in known {
             let Some(task) = tasks.get_mut(carried.task_id) else { continue };
@@ -212,7 +213,7 @@ impl SessionTasks {
         }
     }
 
-    /// An end that was announced before its record was lost is not announced again.
+    /// Records an end. If it was announced before its record was lost, it is not announced again.
     pub(crate) fn record_end(&mut self, end: TaskEnded) {
         let Some(task) = self.get_mut(end.task_id) else { return };
         let on_purpose = end.status == TaskStatus::Killed && (!end.unasked || task.kill_requested);
@@ -223,7 +224,7 @@ impl SessionTasks {
         self.drop_oldest();
     }
 
-    /// The record of an end is erased. If only one task runs, it is that one.
+    /// Records an end whose record is erased. If only one task runs, it is that task.
     pub(crate) fn record_erased_end(&mut self, message: &str) {
         let mut running = self.list.iter_mut().filter(|task| task.ended.is_none());
         if let (Some(task), None) = (running.next(), running.next()) {
@@ -244,13 +245,13 @@ impl SessionTasks {
     pub(crate) fn record_notification(&mut self, id: TaskId) {
         if let Some(task) = self.get_mut(id) {
             task.end_notice = EndNotice::Sent;
-            // A wait for this task would find nothing new.
+            // Waiting for this task would find nothing new.
             let printed = task.known_to_model.map_or(0, |news| news.printed);
             task.known_to_model = Some(TaskNews { task_id: id, printed, ended: true });
         }
     }
 
-    /// The record of a notification is erased: it announced the first unannounced end.
+    /// Records a notification whose record is erased. It announced the first unannounced end.
     pub(crate) fn record_erased_notification(&mut self) {
         let first = self.unannounced_ends().next().map(|(task, _)| task.task_id);
         first.into_iter().for_each(|id| self.record_notification(id));
@@ -292,7 +293,7 @@ impl SessionTasks {
         self.list.iter_mut().find(|task| task.id() == id)
     }
 
-    /// Drops the oldest ended and announced tasks over the maximum.
+    /// Drops the oldest ended and announced tasks beyond the maximum.
     fn drop_oldest(&mut self) {
         let is_done = |task: &TaskState| task.ended.is_some() && task.end_notice != EndNotice::Pending;
         let mut surplus =

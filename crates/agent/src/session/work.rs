@@ -1,31 +1,33 @@
-//! What a session has to do. Waking, idle work, retention, `resume` and every list ask here, so that they can't disagree.
+//! The work that a session has. Waking, idle work, retention, `resume` and every list use this, so that they can't
+//! disagree.
 
 use longhaul_protocol::Seq;
 
 use crate::config::Wake;
 use crate::session::state::State;
 
-/// What a session has to do, by its records.
+/// The work that a session has, according to its records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
     /// A turn is open.
     pub turn: bool,
-    /// An input was accepted and has not had its turn, an order was accepted and not taken, or a turn was asked for without an input.
+    /// An accepted input has not had its turn, an accepted order was not taken, or a turn was requested without an
+    /// input.
     pub input: bool,
-    /// A compaction was asked for, or was left open by a crash.
+    /// A compaction was requested, or a crash left one open.
     pub compaction: bool,
-    /// A task has ended, the model has not been told, and by policy that begins a turn.
+    /// A task has ended, the model does not know it, and the policy says that this begins a turn.
     pub task_end: bool,
-    /// A task has ended and the model has not been told, whatever the policy.
+    /// A task has ended and the model does not know it, whatever the policy says.
     pub unannounced: bool,
-    /// A command runs, as far as is on record.
+    /// A command runs, according to the records.
     pub running_task: bool,
-    /// A person is asked something.
+    /// A question waits for a person's answer.
     pub question: bool,
 }
 
 impl Work {
-    /// What the session has to do, given the head of its inbox and the policy for ends of tasks.
+    /// The work of the session, given the head of its inbox and the policy for ends of tasks.
     pub fn of(state: &State, inbox_head: Seq, wake: Wake) -> Self {
         Self {
             turn: state.turn.is_some(),
@@ -40,22 +42,22 @@ impl Work {
         }
     }
 
-    /// The same, where everything in the inbox is taken.
+    /// The same if everything in the inbox is taken.
     pub(crate) fn of_taken(state: &State, wake: Wake) -> Self {
         Self::of(state, state.inbox_through, wake)
     }
 
-    /// Whether a runtime that looks after the session should take it now.
+    /// Whether a runtime that is responsible for the session should take it now.
     pub fn is_due(self) -> bool {
         self.turn || self.input || self.compaction || self.task_end
     }
 
-    /// Whether a person has something to go on with: a turn, or what waits for one.
+    /// Whether there is something for a person to continue: a turn, or an input that waits for one.
     pub fn is_unfinished(self) -> bool {
         self.turn || self.input
     }
 
-    /// Whether something would be lost if the session were put away.
+    /// Whether something would be lost if the session were trashed.
     pub fn is_in_use(self) -> bool {
         self.is_due() || self.unannounced || self.running_task || self.question
     }

@@ -1,4 +1,4 @@
-//! Whether a call may run: by the approval rules, by the user's answer, and by whether the sandbox works here.
+//! Whether a call may run. This depends on the approval rules, the user's answer, and whether the sandbox works here.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use crate::config::WithoutSandbox;
 use crate::session::state::CallState;
 use crate::worker::Worker;
 
-/// Characters of a command or of arguments to show in the question.
+/// The most characters of a command or of arguments to show in the question.
 const MAX_SHOWN_CHARS: usize = 8 << 10;
-/// Longer runs of blanks, and of empty lines, are shown as their count.
+/// Longer runs of spaces or empty lines are shown as a count.
 const MAX_BLANKS: usize = 40;
 const MAX_EMPTY_LINES: usize = 2;
 /// The tool that runs in the sandbox.
@@ -26,7 +26,7 @@ pub(super) enum CallPermission {
     Ask(Question),
 }
 
-/// Whether a call may run that has not begun. `caution` is a reason to ask the user whatever the rules say.
+/// Whether a call that has not begun may run. `caution` is a reason to ask the user whatever the rules say.
 pub(super) async fn check_permission(
     worker: &Worker,
     call: &CallState,
@@ -35,8 +35,8 @@ pub(super) async fn check_permission(
     if let Some(refused) = call.approval.as_ref().and_then(|answer| refusal(&answer.text)) {
         return refused;
     }
-    // The rules in force now decide, even about a call that the user approved under earlier ones. And a link may have been put on
-    // its path since the question.
+    // The current rules decide, even about a call that the user approved under earlier ones. Also, a link may have
+    // been created on its path since the question.
     let ApprovalVerdict { action, reason } = worker.runtime().approvals.judge(&call.name, &call.arguments);
     let mut reasons = match action {
         ApprovalAction::Auto => vec![],
@@ -57,7 +57,7 @@ pub(super) async fn check_permission(
             }
         }
     }
-    // Questions of earlier versions have no reasons on record; those that they had were the rules'.
+    // Questions of earlier versions have no recorded reasons. Their only reasons were the rules.
     let is_approved = |reason: &String| {
         let is_caution = caution == Some(reason.as_str());
         call.approval
@@ -85,7 +85,7 @@ fn refusal(answer: &str) -> Option<CallPermission> {
     }
 }
 
-/// The question to the user. A command is shown first and whole: the user must see what a yes allows.
+/// The question to the user. It shows the command first and in full, because the user must see what a yes allows.
 fn approval_question(call: &CallState, reasons: Vec<String>) -> Question {
     let arguments =
         (call.name == EXEC).then(|| serde_json::from_str::<Value>(&call.arguments).ok()).flatten();
@@ -107,8 +107,8 @@ fn show_options(arguments: &Value) -> String {
     folder.unwrap_or_default() + background.unwrap_or_default()
 }
 
-/// A command as the question shows it: on one line, or with a bar before each of its lines, so that none of them looks like a part of
-/// the question. Empty lines are counted, so that they push nothing out of sight.
+/// A command in the form that the question shows: on one line, or with a bar before each line, so that no line looks
+/// like a part of the question. Empty lines are shown as a count, so that they can't push anything out of sight.
 fn show_command(command: &str) -> String {
     let shown: String = command.chars().take(MAX_SHOWN_CHARS).collect();
     let mut rows = Vec::new();
@@ -142,7 +142,7 @@ fn is_blank(line: &str) -> bool {
     line.trim().is_empty()
 }
 
-/// A text on one line, with long runs of blanks as their count.
+/// A text on one line, with long runs of spaces shown as a count.
 fn on_one_line(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     let runs = letters.chunk_by(|one, next| one.is_whitespace() == next.is_whitespace());

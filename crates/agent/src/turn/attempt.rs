@@ -26,7 +26,7 @@ use crate::worker::tasks::record_finished_tasks;
 use crate::worker::wait::{WaitOutcome, WakeOn};
 use crate::worker::{Worker, WorkerResult, WorkerStop};
 
-/// Streamed text is saved as a checkpoint after this many bytes, or this much time.
+/// Streamed text is saved in a checkpoint after this many bytes, or after this time.
 const CHECKPOINT_BYTES: usize = 2 << 10;
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 /// The error of an attempt that a crash left open.
@@ -39,20 +39,20 @@ const NOT_SAVED: &str = "what came could not be saved";
 pub(super) enum AttemptEnd {
     Complete(StopReason),
     Failed(ModelFailure),
-    /// The turn had to end first, for this reason.
+    /// The turn had to end before the answer did. Holds the reason.
     Stopped(&'static str),
 }
 
-/// How an attempt ended, and what the provider said about its cost.
+/// How an attempt ended, and what the provider reported about its cost.
 pub(super) struct AttemptOutcome {
     pub(super) end: AttemptEnd,
     pub(super) tokens: Option<TokenCounts>,
     pub(super) rate_limits: Option<RateLimits>,
 }
 
-/// The streamed text that watchers have seen, and the part of it that is not on disk.
+/// The streamed text that watchers have seen, and the part of it that is not on disk yet.
 ///
-/// Text that may be the beginning of a secret is held back until it is clear that it is none.
+/// Text that may be the beginning of a secret is held back until it is clear that it is not one.
 struct StreamedText {
     text: StreamRedactor,
     reasoning: StreamRedactor,
@@ -133,7 +133,7 @@ pub(crate) async fn begin_turn(worker: &mut Worker, turn: u64) -> WorkerResult<(
     worker.commit(facts, vec![]).await
 }
 
-/// The records that begin a turn and a step, and what the model is told with them.
+/// The records that begin a turn and a step, and the announcements to the model.
 async fn opening_facts(
     worker: &mut Worker,
     turn: Option<u64>,
@@ -160,7 +160,7 @@ async fn opening_facts(
     Ok(facts)
 }
 
-/// Sends the request and receives the answer until it ends. Each complete block is recorded as it comes.
+/// Sends the request and receives the answer until it ends. Records each complete block as it arrives.
 async fn stream_answer(
     worker: &mut Worker,
     call: &ModelCall,
@@ -202,7 +202,7 @@ async fn stream_answer(
             }
         }
     };
-    // An incomplete answer may end in the first half of a secret: the held-back text is never shown.
+    // An incomplete answer may end within a secret, so the text that was held back is never shown.
     if matches!(end, AttemptEnd::Complete(_)) {
         streamed.show_rest(worker);
     }
@@ -249,7 +249,7 @@ async fn record_progress(
     Ok(())
 }
 
-/// Saves the text of an unfinished block, so that a crash doesn't lose it.
+/// Saves the text of an unfinished block, so that a crash does not lose it.
 async fn save_checkpoint(
     worker: &mut Worker,
     attempt: AttemptId,

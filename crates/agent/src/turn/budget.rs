@@ -1,8 +1,9 @@
 //! The daily budget: the cost of all sessions of a home today, by their records. The cost of one session is not
 //! stored: `SessionCost` (crate `transcript`) adds it up.
 //!
-//! The records of all sessions are read now and then. In between, this process adds its own costs as they are recorded. So a turn
-//! sees what other processes spend while it runs, and a thousand turns don't read a thousand sessions each.
+//! The records of all sessions are read at intervals. In between, this process adds its own costs as they are
+//! recorded. So a turn sees what other processes spend while it runs, and a thousand turns do not read a thousand
+//! sessions each.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -22,10 +23,11 @@ use crate::worker::{Worker, WorkerResult};
 
 /// A day begins at midnight UTC.
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
-/// How old the total may be before the records are read again: the delay with which other processes' costs are seen.
+/// The oldest total that is used without reading the records again. So the costs of other processes are seen with
+/// this delay.
 const MAX_TOTAL_AGE: Duration = Duration::from_secs(5);
 
-/// What was spent today, in billionths of a US dollar.
+/// The amount spent today, in billionths of a US dollar.
 #[derive(Default)]
 pub(crate) struct SpendLedger {
     total: Mutex<DayTotal>,
@@ -37,9 +39,9 @@ pub(crate) struct SpendLedger {
 struct DayTotal {
     day_start: i64,
     read_at: Option<Instant>,
-    /// The sum of the records that were read.
+    /// The sum of the costs in the records that were read.
     read_nano: u64,
-    /// What this process has spent since then.
+    /// The costs of this process since then.
     added_nano: u64,
 }
 
@@ -49,7 +51,7 @@ struct DayStreams {
     by_name: HashMap<StreamName, StreamSpend>,
 }
 
-/// What a stream has cost today in the records before `next`.
+/// What a stream has cost today, in the records before `next`.
 struct StreamSpend {
     next: Seq,
     nano: u64,
@@ -61,7 +63,7 @@ impl SpendLedger {
         lock(&self.total).added_nano += usage.cost.map_or(0, nano);
     }
 
-    /// Whether the daily budget is spent, for background calls. There are few of them, so each reads the records anew.
+    /// Whether the daily budget is spent. For background calls, which are few, so each one reads the records again.
     pub(crate) async fn is_budget_spent(&self, runtime: &Inner) -> Result<bool> {
         let limit = runtime.config.settings.limits.cost_per_day;
         if limit <= 0.0 {
@@ -71,7 +73,7 @@ impl SpendLedger {
         Ok(spent.saturating_add(runtime.memory.unrecorded_costs.nano()) >= nano(limit))
     }
 
-    /// Today's total, if it was read lately.
+    /// Today's total, if the records were read recently.
     fn recent_total(&self) -> Option<u64> {
         let total = lock(&self.total);
         let age = total.read_at.filter(|_| total.day_start == day_start()).map(|at| at.elapsed());
@@ -89,7 +91,7 @@ impl SpendLedger {
 
     async fn read_records(&self, runtime: &Inner, streams: &mut DayStreams) -> Result<u64> {
         let day_start = day_start();
-        // A cost that is recorded meanwhile may count twice, until the records are read again.
+        // A cost that is recorded meanwhile may count twice until the records are read again.
         let added_before = lock(&self.total).added_nano;
         if streams.day_start != day_start {
             *streams = DayStreams { day_start, by_name: HashMap::new() };
@@ -109,7 +111,7 @@ fn day_start() -> i64 {
     now - now.rem_euclid(DAY_MS)
 }
 
-/// Finds out what the open turn, or the one about to begin, may still cost today (`limits.cost_per_day`).
+/// Determines how much the open turn, or the next one, may still cost today (`limits.cost_per_day`).
 pub(crate) async fn check_budget(worker: &mut Worker) -> WorkerResult<()> {
     let runtime = worker.runtime().clone();
     let limit = runtime.config.settings.limits.cost_per_day;
@@ -142,7 +144,7 @@ impl DayStreams {
                 self.read_stream(journal, StreamName::session(entry.id), entry.head.seq).await?;
             }
         }
-        // Memory records its costs in streams of its own, also for sessions that were not used today.
+        // Memory records its costs in its own streams, even for sessions that were not used today.
         let is_of_memory = |stream: &StreamName| {
             let family = stream.as_str().split('/').next();
             matches!(family, Some("extract" | "memory"))
@@ -154,7 +156,7 @@ impl DayStreams {
         Ok(())
     }
 
-    /// Adds what a stream has cost since it was last read. A damaged record counts as free.
+    /// Adds the cost of a stream since it was last read. A damaged record counts as free.
     async fn read_stream(&mut self, journal: &dyn Journal, stream: StreamName, head: Seq) -> Result<()> {
         let next = match self.by_name.get(&stream) {
             Some(spend) => spend.next,
@@ -176,7 +178,7 @@ impl DayStreams {
     }
 }
 
-/// The first record of a stream that was paid for here: an imported session was paid for elsewhere.
+/// The first record of a stream that was paid for here. An imported session was paid for elsewhere.
 async fn first_own_record(journal: &dyn Journal, stream: &StreamName) -> Result<Seq> {
     let Some(session) = stream.session_id() else { return Ok(1) };
     let mark = import_mark(journal, session).await?;

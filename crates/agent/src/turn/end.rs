@@ -1,4 +1,4 @@
-//! Ending a turn: every call gets a result, every question is withdrawn, and `turn_ended` says how it went.
+//! Ends a turn: every call gets a result, every question is withdrawn, and `turn_ended` says how the turn ended.
 
 use longhaul_protocol::{Answered, SessionRecord, ToolFinished, TurnEnded, Warning};
 
@@ -6,10 +6,10 @@ use crate::session::decide::TurnEnding;
 use crate::session::work::Work;
 use crate::worker::{Worker, WorkerResult};
 
-/// Settles a question that is open when its turn ends.
+/// The answer to a question that is still open when its turn ends.
 const WITHDRAWN: &str = "withdrawn: the turn ended";
 
-/// Ends the open turn, in one append with the facts that precede its end.
+/// Ends the open turn, in one append with the records that precede its end.
 pub(crate) async fn end_turn(
     worker: &mut Worker,
     mut facts: Vec<SessionRecord>,
@@ -33,10 +33,11 @@ pub(crate) async fn end_turn(
         }),
     );
     let TurnEnding { outcome, limit, error, code, text } = ending;
-    // An answer that was to continue has at least its first part.
+    // An answer that should have continued has at least its first part.
     let said = if turn.text.is_empty() { &turn.text_before_cut } else { &turn.text };
     let text = text.unwrap_or_else(|| said.clone());
-    // If the session is idle after this turn, its last record says so, and later checks need not replay the others.
+    // If the session is idle after this turn, its last record says so. Then later checks do not have to replay the
+    // other records.
     let work = Work::of_taken(state, worker.policy().wake);
     let is_idle = !Work { turn: false, question: false, ..work }.is_in_use();
     let inbox_through = is_idle.then_some(state.inbox_through);

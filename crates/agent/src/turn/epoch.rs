@@ -1,4 +1,4 @@
-//! Beginning an epoch: the system prompt and tools that the context begins with from here on.
+//! Begins an epoch: from now on the context begins with this system prompt and these tools.
 
 use longhaul_journal::Blob;
 use longhaul_protocol::{EpochReason, EpochStarted, SessionCreated, SessionRecord};
@@ -12,7 +12,7 @@ pub(crate) async fn start_epoch(worker: &mut Worker) -> WorkerResult<()> {
     worker.commit(facts, blobs).await
 }
 
-/// The records that begin an epoch with the context as it is, preceded by `session_created` if the session is new.
+/// The records that begin an epoch with the current context. If the session is new, `session_created` comes first.
 pub(crate) fn epoch_facts(worker: &Worker, reason: EpochReason) -> (Vec<SessionRecord>, Vec<Blob>) {
     let (state, toolset) = (worker.state(), worker.toolset());
     let mut facts = Vec::new();

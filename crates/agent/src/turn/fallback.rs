@@ -1,5 +1,5 @@
-//! The models that answer a session: the one that the config names, then its fallbacks; which of them a turn calls, and what
-//! went wrong with it so far.
+//! The models that answer a session: the configured one, then its fallbacks. Selects the one that a turn calls, and
+//! counts its failures so far.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use crate::{Config, Result};
 
 /// The maximum answer length in tokens, unless the config sets one.
 const DEFAULT_ANSWER_TOKENS: u64 = 8_192;
-/// The answer that continues a truncated one may be this many times longer.
+/// An answer that continues a truncated one may be this many times longer.
 const CONTINUED_ANSWER_FACTOR: u64 = 4;
-/// An answer takes at most this fraction of the context window: one part in so many.
+/// An answer may take at most the context window divided by this.
 const MAX_ANSWER_SHARE: u64 = 4;
-/// How often one step corrects the believed context window or answer length. Each correction makes it smaller.
+/// How often one step may correct the assumed context window or answer length. Each correction makes it smaller.
 const MAX_LIMIT_CORRECTIONS: u32 = 4;
 
 /// A model and its fallbacks, in the order in which they are called. There is at least one.
 pub(crate) struct ModelChain(Vec<Arc<dyn Model>>);
 
 impl ModelChain {
-    /// The model that the config names, then its fallbacks.
+    /// The configured model, then its fallbacks.
     pub(crate) fn from_config(models: &Models, config: &Config) -> Result<Self> {
         Self::named(models, config, &config.settings.model.name)
     }
 
-    /// This model, then the fallbacks of the config.
+    /// This model, then the configured fallbacks.
     pub(crate) fn named(models: &Models, config: &Config, name: &str) -> Result<Self> {
         let names = std::iter::once(name).chain(config.settings.model.fallback.iter().map(String::as_str));
         Ok(Self(names.map(|name| open_model(models, config, name)).collect::<Result<_>>()?))
@@ -48,29 +48,29 @@ impl ModelChain {
     }
 }
 
-/// The model of a chain that the turn calls, and the counters that bound retries.
+/// The model of a chain that the turn calls, and the counters that limit retries.
 ///
-/// None of this is recorded: a restart costs at most a few tries more.
+/// Nothing of this is recorded: a restart costs at most a few more tries.
 pub(crate) struct ModelSelection {
     chain: Arc<ModelChain>,
     index: usize,
-    /// The context window of the model, as far as it is known.
+    /// The context window of the model, if it is known.
     window: Option<u64>,
     /// Answers of this turn that were truncated at their maximum length.
     truncated_answers: u32,
     /// The model refused a request with tools.
     refuses_tools: bool,
-    /// The model refused a longer answer, or there is no room for one.
+    /// The model refused a longer answer, or the window has no room for one.
     refuses_longer_answers: bool,
     step: StepCounters,
 }
 
-/// What went wrong in this step.
+/// The failures in this step.
 #[derive(Default)]
 struct StepCounters {
     tries: Option<RetryState>,
     empty_answers: u32,
-    /// Answers with nothing but reasoning.
+    /// Answers that were only reasoning.
     silent_answers: u32,
     /// Requests sent again with their roles in another order.
     reordered_requests: u32,
@@ -121,7 +121,8 @@ impl ModelSelection {
         self.index + 1 < self.chain.0.len()
     }
 
-    /// Moves on to the next model of the chain: the names of the old one and the new one, or `None` if there is no other.
+    /// Switches to the next model of the chain. Returns the names of the old one and the new one, or `None` if there
+    /// is no other.
     pub(crate) fn fall_back(&mut self) -> Option<(String, String)> {
         let from = self.model().name().to_owned();
         let to = self.chain.0.get(self.index + 1)?.name().to_owned();
@@ -131,38 +132,38 @@ impl ModelSelection {
         Some((from, to))
     }
 
-    /// Counts a failed try: whether to wait and retry, or to give up.
+    /// Counts a failed try. Returns whether to wait and retry, or to give up.
     pub(crate) fn record_failure(
         &mut self,
         mut policy: RetryPolicy,
         failure: &ModelFailure,
     ) -> RetryDecision {
-        // A fallback answers sooner than a server that wants hours of delay (Retry-After).
+        // A fallback answers sooner than a server that asks for hours of delay (Retry-After).
         if self.has_fallback() {
             policy.long_delays = LongDelayPolicy::GiveUp;
         }
         self.step.tries.get_or_insert_with(|| RetryState::new(policy)).failed(failure, fastrand::f64())
     }
 
-    /// Counts an answer without content: how many this step has had.
+    /// Counts an answer without content. Returns how many this step has had.
     pub(crate) fn count_empty_answer(&mut self) -> u32 {
         self.step.empty_answers += 1;
         self.step.empty_answers
     }
 
-    /// Counts an answer with nothing but reasoning: how many this step has had.
+    /// Counts an answer that was only reasoning. Returns how many this step has had.
     pub(crate) fn count_silent_answer(&mut self) -> u32 {
         self.step.silent_answers += 1;
         self.step.silent_answers
     }
 
-    /// Counts a truncated answer: how many this turn has had.
+    /// Counts a truncated answer. Returns how many this turn has had.
     pub(crate) fn count_truncated_answer(&mut self) -> u32 {
         self.truncated_answers += 1;
         self.truncated_answers
     }
 
-    /// Whether a request whose order of roles was refused may be sent once more. Counts it.
+    /// Whether a request whose order of roles was refused may be sent once more. Counts the request.
     pub(crate) fn may_reorder(&mut self) -> bool {
         self.step.reordered_requests += 1;
         self.step.reordered_requests <= MAX_ROLE_REORDERS
@@ -176,7 +177,7 @@ impl ModelSelection {
         self.step.limit_corrections += 1;
     }
 
-    /// Calls the model without tools from here on.
+    /// Calls the model without tools from now on.
     pub(crate) fn disable_tools(&mut self) {
         self.refuses_tools = true;
     }
@@ -185,7 +186,7 @@ impl ModelSelection {
         self.refuses_tools
     }
 
-    /// Doesn't raise the maximum answer length any more.
+    /// Stops raising the maximum answer length.
     pub(crate) fn disable_longer_answers(&mut self) {
         self.refuses_longer_answers = true;
     }
@@ -198,12 +199,12 @@ impl ModelSelection {
         self.window = window;
     }
 
-    /// The maximum length of an answer that continues no other one, in tokens.
+    /// The maximum length, in tokens, of an answer that does not continue another one.
     pub(crate) fn base_answer_tokens(&self, settings: &ModelSettings, facts: &Capabilities) -> u64 {
         max_answer_tokens(settings.max_output_tokens, facts, self.window)
     }
 
-    /// The maximum length of the next answer, in tokens: longer after a truncated one.
+    /// The maximum length of the next answer, in tokens. It is longer after a truncated one.
     pub(crate) fn answer_tokens(&self, settings: &ModelSettings, facts: &Capabilities) -> u64 {
         let base = self.base_answer_tokens(settings, facts);
         if self.truncated_answers == 0 || self.refuses_longer_answers {
@@ -219,7 +220,7 @@ pub(crate) fn max_answer_tokens(configured: Option<u64>, facts: &Capabilities, w
     configured.unwrap_or(DEFAULT_ANSWER_TOKENS).min(facts.max_output.unwrap_or(u64::MAX)).min(share).max(1)
 }
 
-/// The model that the config names, as `provider/model`, and what is known about it. Its server may be asked.
+/// The configured model, as `provider/model`, and its capabilities. May ask the model's server.
 pub async fn model_facts(config: &Config) -> Result<(String, Capabilities)> {
     let model = ModelChain::from_config(&Models::at(&config.home)?, config)?.primary();
     Ok((model.name().to_owned(), model.capabilities().await))
@@ -230,8 +231,8 @@ pub(crate) fn open_model(models: &Models, config: &Config, name: &str) -> Result
     Ok(models.open(&connection(models, config, name))?)
 }
 
-/// How to reach a model. The config's server settings hold for the model that it names and for those of the same provider; a model
-/// of another provider is reached as that provider usually is.
+/// How to reach a model. The configured server settings apply to the configured model and to models of the same
+/// provider. A model of another provider is reached at that provider's usual address.
 fn connection(models: &Models, config: &Config, name: &str) -> ModelSpec {
     let settings = &config.settings.model;
     // A name without a known provider belongs to the server at the configured address.
@@ -253,7 +254,8 @@ fn connection(models: &Models, config: &Config, name: &str) -> ModelSpec {
         },
         ..ModelSpec::default()
     };
-    // A flag or a variable may name another model than the files: its key must not go to the address in the files.
+    // A flag or a variable may name another model than the files. Then its key must not be sent to the address in the
+    // files.
     let file_name = config.model_in_files.as_ref().unwrap_or(&settings.name);
     if !file_name.is_empty() && provider(name) != provider(file_name) {
         return common;

@@ -1,7 +1,7 @@
-//! `read_file` of `output:<call id>`: the whole output of a call of which the model got only head and tail.
+//! `read_file` of `output:<call id>`: the whole output of a call whose result is truncated in the context.
 //!
-//! The state knows the outputs in the context. Those that a compaction took out of it are searched for in the journal: a call's id
-//! says when it was made, and its result is recorded soon after that.
+//! The state knows the outputs in the context. Outputs that a compaction removed are searched in the journal: a
+//! call's id contains its time, and its result is recorded soon after that.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use serde::Deserialize;
 use crate::history::by_time::first_since;
 
 const PATH_PREFIX: &str = "output:";
-/// Lines to read if the call names no limit.
+/// Lines to read if the call sets no limit.
 const DEFAULT_LINES: usize = 1_000;
-/// Records after a call in which to search for its output.
+/// How many records after a call are searched for its output.
 const MAX_SEARCHED_RECORDS: u64 = 20_000;
-/// How far the clock of a call's id and the clock of its record may be apart.
+/// The largest difference between the clock of a call's id and the clock of its record.
 const CLOCK_SKEW_MS: i64 = 60_000;
 
 #[derive(Deserialize)]
@@ -39,7 +39,7 @@ pub(super) fn is_output(arguments: &str) -> bool {
     parse_arguments(arguments).is_some()
 }
 
-/// The run of a call that reads an output; `None` for any other call.
+/// Runs a call that reads an output. `None` for any other call.
 pub(super) fn read_output(
     tool: &str,
     call: &ToolInvocation,
@@ -89,17 +89,17 @@ async fn find_output(journal: &dyn Journal, stream: &StreamName, call: CallId) -
     Ok(search.output)
 }
 
-/// The output of a call, as far as the records seen so far tell.
+/// The output of a call, according to the records seen so far.
 struct OutputSearch {
     call: CallId,
-    /// The command went on as a task, whose end has the whole output.
+    /// The command continued as a task. The end of the task has the whole output.
     goes_on: bool,
     output: Option<BlobRef>,
 }
 
 impl OutputSearch {
     fn see(&mut self, record: &Record) {
-        // Most records are of other kinds and need no decoding.
+        // Most records are of other kinds and do not have to be decoded.
         if !matches!(record.kind.as_str(), "task_started" | "tool_finished" | "task_ended") {
             return;
         }
@@ -121,7 +121,7 @@ impl OutputSearch {
     }
 }
 
-/// The lines that the call asks for, with a hint how to read on.
+/// The lines that the call asks for, with a hint how to read the rest.
 fn select_lines(text: &str, arguments: &ReadArguments) -> String {
     let from = arguments.offset.unwrap_or(1).max(1);
     let limit = arguments.limit.unwrap_or(DEFAULT_LINES).max(1);

@@ -1,5 +1,5 @@
-//! Recording how an attempt went, and what follows: the step is done, the model is called again, another model is called, or the
-//! turn ends. All of that is one append together with `attempt_ended`.
+//! Records how an attempt ended, and what follows: the step is done, the model is called again, another model is
+//! called, or the turn ends. All of that is one append together with `attempt_ended`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::worker::{Worker, WorkerResult};
 
 /// Characters of the model's refusal to quote in the error.
 const MAX_REFUSAL_CHARS: usize = 300;
-/// What the model reads when its answer was nothing but reasoning, twice.
+/// The note to a model whose answer was only reasoning, twice.
 const ANSWER_NOW_NOTE: &str = "You have thought and said nothing. Answer now, or call a tool.";
 
 /// `attempt_ended`, and the records that follow it in the same append.
@@ -41,7 +41,7 @@ impl AttemptClose<'_> {
     }
 }
 
-/// Closes the attempt: which of its blocks count, what it cost, and what follows.
+/// Closes the attempt: which of its blocks count, its cost, and what follows.
 pub(super) async fn record_outcome(
     worker: &mut Worker,
     call: &ModelCall,
@@ -89,7 +89,8 @@ pub(super) fn open_items(worker: &Worker) -> &[Arc<Item>] {
     open_attempt(worker).map_or(&[], |attempt| &attempt.blocks[..])
 }
 
-/// The records that close the open attempt of a turn that ends here. If the user interrupted it, its unfinished text is kept.
+/// The records that close the open attempt of a turn that ends now. If the user interrupted it, its unfinished text
+/// is kept.
 pub(super) fn stopped_attempt(worker: &Worker, reason: &str) -> Vec<SessionRecord> {
     let Some(attempt) = open_attempt(worker) else { return vec![] };
     let block = attempt.interrupted_block().filter(|_| worker.state().is_cancelled());
@@ -101,7 +102,7 @@ pub(super) fn stopped_attempt(worker: &Worker, reason: &str) -> Vec<SessionRecor
     block.map(SessionRecord::Block).into_iter().chain([ended]).collect()
 }
 
-/// Warnings about the model that the user gets once in a session.
+/// Warnings about the model that the user gets only once in a session.
 fn model_warnings(worker: &Worker, call: &ModelCall) -> Vec<SessionRecord> {
     let [no_tools, window_assumed, cost_unknown, ..] = GIVEN_ONCE;
     let is_new = |code: &str| !worker.state().given_warnings.contains(code);
@@ -129,7 +130,7 @@ fn model_warnings(worker: &Worker, call: &ModelCall) -> Vec<SessionRecord> {
     warnings
 }
 
-/// Warns of a server that silently truncates long prompts: it counted far fewer tokens than were sent.
+/// Warns about a server that silently truncates long prompts: it counted far fewer tokens than were sent.
 fn truncated_prompt_warning(worker: &Worker, call: &ModelCall, counted: u64) -> Option<SessionRecord> {
     let counting = worker.state().token_counts.get(call.model.name())?;
     counting.calibration.is_truncated_by_server(call.estimated, counted).then(|| {
@@ -143,7 +144,7 @@ fn truncated_prompt_warning(worker: &Worker, call: &ModelCall, counted: u64) -> 
     })
 }
 
-/// An answer that ended by itself. An empty one is asked for once more.
+/// Records an answer that ended normally. If it is empty, the model is called once more.
 async fn record_complete_answer(worker: &mut Worker, mut close: AttemptClose<'_>) -> WorkerResult<()> {
     let items = open_items(worker);
     if items.iter().any(|item| has_content(item)) {
@@ -159,7 +160,8 @@ async fn record_complete_answer(worker: &mut Worker, mut close: AttemptClose<'_>
     worker.commit(close.into_facts(), vec![]).await
 }
 
-/// An answer with nothing but reasoning: the model is called once more, then told to answer, then given up.
+/// Records an answer that was only reasoning. The model is called once more, then gets a note to answer. After that
+/// the turn gives up.
 async fn record_silent_answer(worker: &mut Worker, mut close: AttemptClose<'_>) -> WorkerResult<()> {
     let silent_answers = worker.models_mut().count_silent_answer();
     if silent_answers > 2 {
@@ -174,7 +176,7 @@ async fn record_silent_answer(worker: &mut Worker, mut close: AttemptClose<'_>) 
     worker.commit(close.into_facts(), vec![]).await
 }
 
-/// The model refused to answer, in its own words.
+/// Records that the model refused to answer, with its own words.
 async fn record_refusal(worker: &mut Worker, close: AttemptClose<'_>) -> WorkerResult<()> {
     let text = open_attempt(worker).map(state::Attempt::text).unwrap_or_default();
     let quote: String = text.trim().chars().take(MAX_REFUSAL_CHARS).collect();
@@ -187,8 +189,8 @@ async fn record_refusal(worker: &mut Worker, close: AttemptClose<'_>) -> WorkerR
     discard_and_retry(worker, close, ModelFailure::new(FailureClass::Refused, message)).await
 }
 
-/// A failed attempt. If it has a complete call, the step ends there. If a different request may succeed, that is sent next.
-/// Otherwise the same one is retried.
+/// Records a failed attempt. If it has a complete call, the step ends there. If a different request may succeed, that
+/// is sent next. Otherwise the same request is retried.
 async fn record_failure(
     worker: &mut Worker,
     mut close: AttemptClose<'_>,
@@ -214,7 +216,7 @@ async fn record_failure(
     let is_smaller = corrected.is_some() && is_next_request_smaller(worker, call, prompt).await?;
     let is_different = is_smaller
         || match failure.class {
-            // The same prompt is never sent again: `decide` has the context compacted first.
+            // The same prompt is never sent again: `decide` compacts the context first.
             FailureClass::TooLong => {
                 close.ended.too_long = Some(prompt);
                 true
@@ -242,7 +244,7 @@ async fn record_failure(
     worker.commit(close.into_facts(), vec![]).await
 }
 
-/// Keeps nothing of the attempt, and retries, falls back or ends the turn.
+/// Discards the attempt, and retries, falls back or ends the turn.
 async fn discard_and_retry(
     worker: &mut Worker,
     mut close: AttemptClose<'_>,

@@ -1,4 +1,4 @@
-//! The request of a model call: which model, with which context, and how long its answer may be.
+//! The request of a model call: the model, the context, and the maximum length of the answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ pub(crate) struct ModelCall {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) facts: Capabilities,
     pub(crate) request: Request,
-    /// The estimated size of the prompt in tokens, not corrected by what the provider counts.
+    /// The estimated size of the prompt in tokens, not corrected by the provider's counts.
     pub(crate) estimated: u64,
 }
 
-/// Selects the model to call: the first of the chain at the beginning of a turn, and a newly chosen one at once. Returns the record
-/// of a change of model, if this is one.
+/// Selects the model to call: the first of the chain at the beginning of a turn, or a newly chosen one at once.
+/// Returns the record of the change, if the model changed.
 pub(super) fn select_model(
     worker: &mut Worker,
     turn: Option<u64>,
@@ -69,19 +69,19 @@ pub(super) async fn prepare_model_call(worker: &mut Worker, attempt: AttemptId) 
     Ok(ModelCall { attempt, model, facts, request, estimated })
 }
 
-/// A model's context window in tokens: what is known about the model, or what the config says.
+/// A model's context window in tokens, from its capabilities or from the config.
 pub(crate) fn known_window(facts: &Capabilities, settings: &ModelSettings) -> Option<u64> {
     facts.window.map(|window| window.tokens).or(settings.context_window)
 }
 
-/// The context window of the model in use: smaller than stated if its server was seen to take less.
+/// The context window of the current model. It is smaller than stated if its server has accepted only less.
 pub(super) fn effective_window(worker: &Worker) -> Option<u64> {
     worker.policy().context.room.map(|room| room.window).or(worker.models().window())
 }
 
-/// Finds out how much room the model that is called next has, so that `decide` can compact the context before it doesn't fit.
+/// Determines how much room the next model has, so that `decide` can compact the context before it is too large.
 pub(crate) async fn check_context_room(worker: &mut Worker) -> WorkerResult<()> {
-    // An open attempt or call is brought to its end first.
+    // An open attempt or call is finished first.
     let is_between_steps = worker
         .state()
         .turn
@@ -102,7 +102,7 @@ pub(crate) async fn check_context_room(worker: &mut Worker) -> WorkerResult<()> 
         ContextLimits { is_idle, ..space }
     };
     let base = worker.models().base_answer_tokens(&settings.model, &facts);
-    // The answer that continues a truncated one may be longer, if the prompt fits beside it.
+    // An answer that continues a truncated one may be longer, if the prompt still fits.
     let longer = if starts_chain { base } else { worker.models().answer_tokens(&settings.model, &facts) };
     let space = space_with(longer);
     let fits = space
@@ -118,7 +118,7 @@ pub(crate) async fn check_context_room(worker: &mut Worker) -> WorkerResult<()> 
     Ok(())
 }
 
-/// What is known about a model; `None` if the turn should end before its server has answered.
+/// The capabilities of a model. `None` if the turn should end before its server has answered.
 pub(super) async fn load_facts(
     worker: &mut Worker,
     model: &Arc<dyn Model>,
@@ -129,7 +129,7 @@ pub(super) async fn load_facts(
     Ok(facts.map(|facts| Capabilities { tools: facts.tools && !refuses_tools, ..facts }))
 }
 
-/// The estimated tokens of system prompt and tools: those of the open epoch if it began with others.
+/// The estimated tokens of the system prompt and the tools. If the open epoch began with others, those of the epoch.
 fn fixed_tokens(worker: &Worker, facts: &Capabilities) -> u64 {
     match &worker.state().epoch {
         Some(epoch) if !is_current_epoch(worker, epoch) => {
@@ -150,7 +150,7 @@ async fn build_request(worker: &Worker) -> WorkerResult<Request> {
         let (system, tools) = (worker.toolset().system_prompt(), worker.toolset().schemas());
         return Ok(Request { system, tools, items, pictures, ..Request::default() });
     }
-    // A turn goes on with the system prompt and tools that it began with, also if another version began it.
+    // A turn continues with the system prompt and tools that it began with, even if another version began it.
     let journal = &worker.runtime().journal;
     let system = journal.blob(epoch.system.hash).await?;
     let tools = journal.blob(epoch.tools.hash).await?;
@@ -160,7 +160,7 @@ async fn build_request(worker: &Worker) -> WorkerResult<Request> {
     Ok(Request { system, tools: tools.into(), items, pictures, ..Request::default() })
 }
 
-/// The bytes of the pictures in these items. The codec tells the model of one that is missing.
+/// The bytes of the pictures in these items. If one is missing, the codec tells the model.
 async fn load_pictures(worker: &Worker, items: &[Arc<Item>]) -> WorkerResult<Arc<HashMap<Hash, Vec<u8>>>> {
     let mut pictures = HashMap::new();
     for item in items {

@@ -1,5 +1,5 @@
-//! After a failed attempt: wait (back-off, or as long as Retry-After says) and retry, fall back to another model, or give
-//! up and end the turn.
+//! What follows a failed attempt: wait (back-off or Retry-After) and retry, fall back to another model, or give up
+//! and end the turn.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::turn::end::end_turn;
 use crate::worker::wait::WakeOn;
 use crate::worker::{Worker, WorkerResult};
 
-/// How long to retry a model call, by whether a user watches.
+/// How long to retry a model call. This depends on whether a user watches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RetryMode {
-    /// A user can watch the wait and end it: waits may be long.
+    /// A user can see the wait and end it, so waits may be long.
     #[default]
     Interactive,
     /// A program waits for one answer, or for the reason why there is none.
@@ -50,8 +50,8 @@ impl RetryMode {
     }
 }
 
-/// Waits and lets the step be tried again, falls back to the next model, or ends the turn. `facts` close the failed attempt, of
-/// which nothing is kept.
+/// Waits so that the step can be tried again, falls back to the next model, or ends the turn. `facts` close the
+/// failed attempt, of which nothing is kept.
 pub(super) async fn retry_or_fall_back(
     worker: &mut Worker,
     failure: &ModelFailure,
@@ -83,11 +83,11 @@ pub(super) async fn retry_or_fall_back(
         _ => spent.last.class,
     };
     let code = Some(class.code().to_owned());
-    // One append: an attempt that failed for good is never on disk without the end of its turn.
+    // One append: the record of a final failure is never on disk without the end of its turn.
     end_turn(worker, facts, TurnEnding { code, ..TurnEnding::failed(error) }).await
 }
 
-/// Waits before the next try. Watchers see it before it begins. The user can cut it short.
+/// Waits before the next try. Watchers see the wait before it begins, and the user can end it early.
 async fn wait_before_retry(worker: &mut Worker, wait: RetryDelay) -> WorkerResult<()> {
     if worker.should_end_turn() {
         return Ok(());
@@ -106,7 +106,7 @@ pub(crate) fn retry_event(wait: RetryDelay) -> EventKind {
     EventKind::RetryWait { class: class.code().to_owned(), attempt, of, delay_ms, reason }
 }
 
-/// Whether another model may be called: this one had all its tries, or its quota is used up.
+/// Whether another model may be called, because this one had all its tries or its quota is used up.
 fn may_fall_back(spent: &RetriesExhausted) -> bool {
     let is_exhausted = matches!(
         spent.limit,

@@ -1,4 +1,4 @@
-//! Correcting the context window and the maximum answer length after a server refused a request for its size.
+//! Corrects the context window and the maximum answer length after a server refused a request for its size.
 
 use longhaul_model::{CorrectedLimits, FailureClass, ModelFailure, RefusedSize};
 use longhaul_protocol::{SessionRecord, Warning};
@@ -23,8 +23,8 @@ pub(super) async fn correct_limits(
     Some(corrected)
 }
 
-/// Whether the next request differs from the refused one under the corrected limits: it asks for a shorter answer, or the context
-/// is compacted first.
+/// Whether the corrected limits make the next request smaller than the refused one: it asks for a shorter answer, or
+/// the context is compacted first.
 pub(super) async fn is_next_request_smaller(
     worker: &mut Worker,
     call: &ModelCall,

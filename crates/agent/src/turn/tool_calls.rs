@@ -1,4 +1,4 @@
-//! Running the tool calls of an answer, and finding out what became of those that a crash left open.
+//! Runs the tool calls of an answer, and finds out what happened to those that a crash left open.
 //!
 //! | a crash after | is on disk | on resume |
 //! | --- | --- | --- |
@@ -26,14 +26,14 @@ use crate::worker::tasks::known_tasks;
 use crate::worker::wait::{WaitOutcome, WakeOn};
 use crate::worker::{Worker, WorkerResult, WorkerStop};
 
-/// How long a call that must not be aborted may go on after a cancel or a shutdown.
+/// How long a call that must not be aborted may continue after a cancel or a shutdown.
 const ABORT_GRACE: Duration = Duration::from_secs(3);
 const CANCELLED: &str = "stopped: the turn ended before this was done";
 const HAS_MARK: &str = "not run: the arguments have [redacted] in them, which stands for a secret that is kept from you; do it \
                         without naming the secret, for example by a variable or by changing only other parts of the file";
 const NOT_RUN: &str = "not run: the turn had to end before";
 
-/// A tool's reply before anything has happened: whether a call is valid, or what became of it.
+/// A tool's reply before the call has any effect: whether the call is valid, or what happened to it.
 enum ToolReply<T> {
     Done(T),
     /// The turn should end.
@@ -70,7 +70,7 @@ impl RunningCalls {
         Self { tasks: JoinSet::new(), calls: HashMap::new(), stop, stopper }
     }
 
-    /// Runs a call in a task of its own, so that a panic ends only this call. A command has its own timeout.
+    /// Runs a call in its own task, so that a panic ends only this call. A command has its own timeout.
     fn spawn(&mut self, call: CallId, effect: Effect, run: RunCall, limit: Duration) {
         let limit = (effect != Effect::Command).then_some(limit);
         let stop = self.stop.clone();
@@ -106,7 +106,7 @@ impl RunningCalls {
     }
 }
 
-/// Runs these calls side by side. Each is on record before it runs, and each result as it comes.
+/// Runs these calls in parallel. Each call is recorded before it runs, and each result as it arrives.
 pub(crate) async fn run_tool_calls(worker: &mut Worker, ids: &[CallId]) -> WorkerResult<()> {
     let calls: Vec<CallState> = ids.iter().filter_map(|id| worker.state().call(*id)).cloned().collect();
     let (mut starts, mut checked) = (Vec::new(), Vec::new());
@@ -124,7 +124,7 @@ pub(crate) async fn run_tool_calls(worker: &mut Worker, ids: &[CallId]) -> Worke
     };
     let questions: Vec<SessionRecord> = checked.iter().filter_map(question).collect();
     if !questions.is_empty() {
-        // None of these calls begins before the user has answered, so that they run in their order.
+        // None of these calls begins before the user has answered, so that they run in order.
         return worker.commit(questions, vec![]).await;
     }
     worker.commit(starts, vec![]).await?;
@@ -133,7 +133,7 @@ pub(crate) async fn run_tool_calls(worker: &mut Worker, ids: &[CallId]) -> Worke
         match next {
             CheckedCall::Finished(finished) => record_result(worker, call.id, finished).await?,
             CheckedCall::Ask(_) => {}
-            // Its start was recorded late, and the turn must end.
+            // Recording its start needed several tries, and now the turn must end.
             CheckedCall::Run { .. } if call.started.is_none() && worker.policy().must_end_turn() => {
                 record_result(worker, call.id, ToolOutcome::error(NOT_RUN)).await?;
             }
@@ -146,8 +146,8 @@ pub(crate) async fn run_tool_calls(worker: &mut Worker, ids: &[CallId]) -> Worke
     wait_for_calls(worker, running).await
 }
 
-/// Records the result of each running call as it comes. After a cancel, reads are aborted at once, commands are killed, and
-/// everything else gets a grace period.
+/// Records the result of each running call as it arrives. After a cancel, reads are aborted at once, commands are
+/// killed, and all other calls get a grace period.
 async fn wait_for_calls(worker: &mut Worker, mut running: RunningCalls) -> WorkerResult<()> {
     let (mut wake_on, mut deadline) = (WakeOn::Cancel, None);
     if worker.policy().must_end_turn() {
@@ -170,7 +170,7 @@ async fn wait_for_calls(worker: &mut Worker, mut running: RunningCalls) -> Worke
                 running.stopper.stop();
                 running.abort(|effect| effect == Effect::Read);
             }
-            // A command ends when its keeper confirms it. The grace period of everything else is over.
+            // A command ends when its keeper confirms it. The grace period of all other calls is over.
             WaitOutcome::Deadline => {
                 deadline = None;
                 running.abort(|effect| effect != Effect::Command);
@@ -181,7 +181,7 @@ async fn wait_for_calls(worker: &mut Worker, mut running: RunningCalls) -> Worke
     Ok(())
 }
 
-/// Leaves commands to their keepers, aborts what can run again, and gives everything else a grace period.
+/// Leaves commands to their keepers, aborts calls that can run again, and gives all others a grace period.
 async fn suspend_calls(worker: &mut Worker, mut running: RunningCalls) -> WorkerResult<()> {
     let can_resume = |effect| matches!(effect, Effect::Command | Effect::Read | Effect::Idempotent);
     running.abort(can_resume);
@@ -200,7 +200,7 @@ async fn suspend_calls(worker: &mut Worker, mut running: RunningCalls) -> Worker
     Err(WorkerStop::Suspended)
 }
 
-/// Checks the arguments and the permission of a call. Nothing has happened when this returns.
+/// Checks the arguments and the permission of a call. The call has no effect before this returns.
 async fn check_call(
     worker: &mut Worker,
     call: &CallState,
@@ -211,7 +211,7 @@ async fn check_call(
         return refuse(ToolOutcome::error(format!("there is no tool {:?}; there are: {names}", call.name)));
     };
     let effect = tool.definition().effect;
-    // The model sees a mark in place of a secret. It must not write the mark over the secret itself.
+    // The model sees a mark instead of a secret. It must not overwrite the secret with the mark.
     let is_harmless = matches!(effect, Effect::Read | Effect::Idempotent);
     if !is_harmless && worker.runtime().redactor.has_redaction_mark(&call.arguments) {
         return refuse(ToolOutcome::error(HAS_MARK));
@@ -243,7 +243,7 @@ async fn check_call(
     }
 }
 
-/// Finds out what became of a call that started before a crash.
+/// Finds out what happened to a call that started before a crash.
 async fn resume_call(
     worker: &mut Worker,
     call: &CallState,
@@ -263,7 +263,7 @@ async fn resume_call(
         return Ok(unknown("its record is gone"));
     }
     let resuming = async move { tool.resume(&arguments, &started).await };
-    // A cancelled turn waits for this, too: a command that isn't found can't be killed.
+    // A cancelled turn also waits for this, because a command must be found before it can be killed.
     Ok(match ask_tool(worker, resuming, WakeOn::Nothing).await? {
         ToolReply::Done(ResumedCall::Finished(finished)) => CheckedCall::Finished(finished),
         ToolReply::Done(ResumedCall::Running(run)) => CheckedCall::Run { effect, run, takes_up_to: None },
@@ -274,7 +274,7 @@ async fn resume_call(
     })
 }
 
-/// Runs a call that did not happen, or that does no harm twice. Its start is on record.
+/// Runs a call that did not happen, or that may safely run twice. Its start is already recorded.
 async fn rerun_call(worker: &mut Worker, call: &CallState) -> WorkerResult<CheckedCall> {
     if worker.state().is_cancelled() {
         return Ok(CheckedCall::Finished(ToolOutcome::error(CANCELLED)));
@@ -285,7 +285,8 @@ async fn rerun_call(worker: &mut Worker, call: &CallState) -> WorkerResult<Check
     Ok(check_call(worker, call).await?.1)
 }
 
-/// Has a tool check or resume a call, in a task of its own, so that a panic ends only this call, and with a time limit.
+/// Lets a tool check or resume a call. Runs in its own task, so that a panic ends only this call, and with a time
+/// limit.
 async fn ask_tool<T: Send + 'static>(
     worker: &mut Worker,
     work: impl Future<Output = T> + Send + 'static,
@@ -328,7 +329,7 @@ fn tool_started(
     ToolStarted { call: call.id, name, arguments, effect, write, kept_in }
 }
 
-/// The result of a call of which it can't be said whether it happened.
+/// The result of a call if the runtime can't tell whether it happened.
 fn unknown_result(reason: &str) -> ToolOutcome {
     ToolOutcome::error(format!("unknown: {reason}. Find out what happened before doing it again."))
 }

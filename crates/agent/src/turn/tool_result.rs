@@ -1,5 +1,5 @@
-//! Recording the result of a tool call: secrets are redacted, and a long output is truncated to its head and tail. The whole
-//! output is kept as a blob, which `read_file` of `output:<call id>` reads.
+//! Records the result of a tool call. Secrets are redacted, and a long output is truncated to its head and tail. The
+//! whole output is kept as a blob, which `read_file` of `output:<call id>` reads.
 
 use longhaul_context::max_bytes_for;
 use longhaul_journal::Blob;
@@ -45,7 +45,8 @@ pub(super) async fn record_result(
         ..ToolFinished::new(id, &call.name, content)
     };
     let blobs = images.into_iter().map(|picture| picture.bytes).chain(whole).map(Blob::new).collect();
-    // A command that goes on as a task is recorded in the same append: a crash between the two would lose the task.
+    // A command that continues as a task is recorded in the same append, because a crash in between would lose the
+    // task.
     let started = task.map(SessionRecord::TaskStarted);
     let facts = started.into_iter().chain([SessionRecord::ToolFinished(result)]).collect();
     worker.commit(facts, blobs).await

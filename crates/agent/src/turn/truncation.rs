@@ -1,4 +1,4 @@
-//! An answer that was truncated because it reached its maximum length. It continues once, with a higher maximum.
+//! Handles an answer that was truncated at its maximum length. It continues once, with a higher maximum.
 
 use longhaul_protocol::{Item, Limit, Note, SessionRecord};
 
@@ -8,7 +8,7 @@ use crate::turn::end::end_turn;
 use crate::turn::outcome::{AttemptClose, has_content, open_items};
 use crate::worker::{Worker, WorkerResult};
 
-/// What the model reads when its answer was truncated.
+/// The note to a model whose answer was truncated.
 const CONTINUE_NOTE: &str =
     "Your answer reached the limit of its length. Go on from exactly this point, without repeating anything.";
 
@@ -20,7 +20,8 @@ pub(super) async fn record_truncated_answer(
     let is_first = worker.models_mut().count_truncated_answer() == 1;
     let items = open_items(worker);
     let first_call = items.iter().position(|item| matches!(**item, Item::ToolCall { .. }));
-    // Complete calls run. A truncated one gets an error as its result, and the model can call again with more room; once.
+    // Complete calls run. A truncated call gets an error as its result. Then the model can call again with more room,
+    // but only once.
     if first_call.is_some() && (is_first || items.last().is_none_or(|item| !is_truncated_call(item))) {
         close.keep(items.len());
         close.warn(

@@ -1,5 +1,5 @@
-//! The session's log: everything that the worker does is recorded through [`SessionLog::commit`]. So the stream on disk, the
-//! state in memory and the events that watchers see always agree.
+//! The session's log. The worker records everything through [`SessionLog::commit`]. So the stream on disk, the state
+//! in memory and the events that watchers see always agree.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::worker::task_monitor;
 use crate::worker::{WorkerResult, WorkerStop};
 use crate::{Error, Result};
 
-/// The delay before the first retry of a journal operation that failed for a passing reason. Each further retry doubles it.
+/// The delay before the first retry of a journal operation that failed temporarily. Each further retry doubles it.
 pub(super) const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
 pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// The stream of one session, the state that its records give, and the lease that allows appending to it.
+/// The stream of one session, the state that its records fold into, and the lease that allows appending to it.
 pub(super) struct SessionLog {
     runtime: Arc<Inner>,
     slot: Arc<SessionSlot>,
@@ -58,8 +58,8 @@ impl SessionLog {
 
     /// Appends facts and blobs. When this returns, they are on disk, in the state, and shown to every watcher.
     ///
-    /// An append that the journal refuses for a passing reason (a full disk) is retried with back-off until it succeeds or the
-    /// runtime is suspended; [`Self::take_delay_reason`] tells the caller that this happened.
+    /// If the journal refuses an append temporarily (a full disk), the append is retried with back-off until it
+    /// succeeds or the runtime is suspended. [`Self::take_delay_reason`] tells the caller that this happened.
     pub(super) async fn commit(&mut self, facts: &[SessionRecord], blobs: Vec<Blob>) -> WorkerResult<()> {
         if facts.is_empty() {
             return Ok(());
@@ -80,12 +80,12 @@ impl SessionLog {
         Ok(())
     }
 
-    /// Why the last commit needed more than one try, once.
+    /// Takes the reason why the last commit needed more than one try.
     pub(super) fn take_delay_reason(&mut self) -> Option<String> {
         self.delay_reason.take()
     }
 
-    /// Retries an append that the journal refused, with back-off. Watchers and callers that wait for an outcome are told at once.
+    /// Retries an append that the journal refused, with back-off. Watchers and waiting callers are notified at once.
     async fn retry_append(
         &mut self,
         append: Append,
@@ -119,7 +119,7 @@ impl SessionLog {
         }
     }
 
-    /// Applies a committed record to the state and tells everything in this process that depends on it.
+    /// Applies a committed record to the state and notifies everything in this process that depends on it.
     fn apply(&mut self, record: &Record) -> WorkerResult<()> {
         let event = event_of(&self.state, &self.slot.key, record);
         let unreadable =
@@ -168,7 +168,8 @@ impl SessionLog {
         Ok(())
     }
 
-    /// Monitors the tasks that are running by the records, and checks each once: one may have ended while no worker was here.
+    /// Monitors the tasks that run according to the records, and checks each once, because one may have ended while
+    /// there was no worker.
     pub(super) fn monitor_running_tasks(&self) {
         self.stop_monitoring_ended_tasks();
         for task in self.state.tasks.running() {
@@ -182,8 +183,8 @@ impl SessionLog {
         self.runtime.task_monitor.retain_session_tasks(&self.slot.key, is_running);
     }
 
-    /// Replays the records again, so that a compaction doesn't write text that was erased since they were first read. If they
-    /// can't be read, the state stays as it is.
+    /// Replays the records again, so that a compaction does not write text that was erased since they were first
+    /// read. If they can't be read, the state stays unchanged.
     pub(super) async fn reload_state(&mut self) {
         let loaded = load(&*self.runtime.journal, &self.slot.key, self.id).await;
         if let Some(state) = loaded.ok().filter(|state| state.head == self.state.head) {
@@ -191,7 +192,7 @@ impl SessionLog {
         }
     }
 
-    /// Renews the session's lease. A passing failure (a full disk) is ignored: the next append decides.
+    /// Renews the session's lease. Ignores a temporary failure (a full disk): the next append decides.
     pub(super) async fn renew_lease(&self) -> WorkerResult<()> {
         match self.runtime.journal.renew_lease(&self.lease).await {
             Err(error) if !error.may_pass() => Err(error.into()),

@@ -1,4 +1,4 @@
-//! The inbox: inputs, orders and answers that were accepted and that the session has not taken yet.
+//! The inbox: accepted inputs, orders and answers that the session has not taken yet.
 
 use longhaul_journal::{Error as JournalError, Journal, Page, records};
 use longhaul_protocol::{
@@ -25,9 +25,9 @@ impl Inbox {
         Self { stream: StreamName::inbox(session), read_through }
     }
 
-    /// Reads the next page. It is empty at the end, or if the journal can't be read now; the caller reads again soon.
+    /// Reads the next page. It is empty at the end, or if the journal can't be read now. The caller reads again soon.
     ///
-    /// `open` are the session's open questions: the first answer to one settles it.
+    /// `open` are the session's open questions. The first answer to a question settles it.
     pub(super) async fn next_batch(
         &self,
         journal: &dyn Journal,
@@ -50,12 +50,12 @@ impl Inbox {
         }
     }
 
-    /// A batch is committed.
+    /// Records that a batch is committed.
     pub(super) fn mark_taken(&mut self, through: Seq) {
         self.read_through = through;
     }
 
-    /// The records that wait in the inbox, without taking them. Unreadable ones are left out.
+    /// The records that wait in the inbox, without taking them. Skips unreadable ones.
     pub(super) async fn peek(&self, journal: &dyn Journal) -> Vec<InboxRecord> {
         let mut waiting = Vec::new();
         let mut cursor = records(journal, &self.stream, self.read_through + 1);
@@ -103,7 +103,8 @@ fn take_record(record: &Record) -> SessionRecord {
     }
 }
 
-/// Takes a record that was erased, is damaged, or comes from a newer version, so that it doesn't block those behind it.
+/// Takes a record that was erased, is damaged, or comes from a newer version, so that it does not block the records
+/// after it.
 fn take_unreadable(inbox_through: Seq) -> SessionRecord {
     let order = Order { id: OrderId::generate(), kind: OrderKind::Unknown };
     SessionRecord::OrderTaken(OrderTaken { inbox_through, order })

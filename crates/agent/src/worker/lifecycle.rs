@@ -1,4 +1,4 @@
-//! From waking a session to leaving it: take the lease, run the worker, release the lease, retry after failures.
+//! The life of a worker: take the lease, run, release the lease, retry after failures.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ use crate::runtime::slot::SessionSlot;
 use crate::worker::commit::{FIRST_RETRY_DELAY, MAX_RETRY_DELAY};
 use crate::worker::{Worker, WorkerResult, WorkerStop};
 
-/// Runs the worker of a session for as long as the session has something to do.
+/// Runs the worker of a session as long as the session has something to do.
 pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<SessionSlot>) {
     let mut suspension = runtime.suspension();
     let mut must_end = None;
@@ -75,7 +75,7 @@ fn describe_stop(stop: &WorkerStop, key: &str) -> Option<String> {
     }
 }
 
-/// Takes the session's lease, works, and releases it. `must_end`: why the open turn may only be ended.
+/// Takes the session's lease, works, and releases it. `must_end` says why the open turn may only be ended.
 async fn run_with_lease(
     runtime: &Arc<Inner>,
     slot: &Arc<SessionSlot>,
@@ -90,14 +90,15 @@ async fn run_with_lease(
     .await;
     slot.hub.end_partial();
     slot.mark_worker_leaving();
-    // Releasing a lease that another process took over does nothing. One that can't be released now is used the next time.
+    // If another process has taken over the lease, releasing it does nothing. If it can't be released now, the next
+    // worker uses it.
     if runtime.journal.release_lease(&lease).await.is_err() {
         slot.keep_lease(lease);
     }
     worked
 }
 
-/// Takes the session's lease, or the one that could not be released the last time.
+/// Takes the session's lease, or the one that could not be released last time.
 async fn acquire_lease(runtime: &Inner, slot: &SessionSlot, id: SessionId) -> WorkerResult<Lease> {
     if let Some(kept) = slot.take_kept_lease() {
         match runtime.journal.renew_lease(&kept).await {
@@ -116,7 +117,7 @@ async fn acquire_lease(runtime: &Inner, slot: &SessionSlot, id: SessionId) -> Wo
     }
 }
 
-/// Turns a panic of the worker into an error, so that its lease is released and waiting callers are told.
+/// Turns a panic of the worker into an error, so that its lease is released and waiting callers are notified.
 async fn catch_panic(key: &str, work: impl Future<Output = WorkerResult<()>>) -> WorkerResult<()> {
     let mut work = pin!(work);
     poll_fn(|context| {

@@ -1,7 +1,8 @@
 //! The worker of one session: the loop `decide → act → commit`.
 //!
-//! A worker is the only writer of its session's stream, and holds the session's lease while it runs. It finishes one action
-//! before it decides on the next. While an action waits, the worker goes on taking its inbox and renewing its lease.
+//! A worker is the only writer of its session's stream, and holds the session's lease while it runs. It finishes one
+//! action before it decides on the next. While an action waits, the worker continues to take its inbox and to renew
+//! its lease.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -127,13 +128,13 @@ impl Worker {
         })
     }
 
-    /// Works until the session has been idle for a while, or something stops the worker. `must_end`: why the open turn may only
-    /// be ended.
+    /// Works until the session has been idle for a while, or something stops the worker. `must_end` says why the open
+    /// turn may only be ended.
     async fn run(mut self, must_end: Option<String>) -> WorkerResult<()> {
         self.policy.forced_end = must_end.filter(|_| self.state().turn.is_some());
         self.slot().hub.advance_head(self.state().head);
         self.slot().mark_worker_running();
-        // An order to cancel may be waiting there, and then there is nothing to resume.
+        // The inbox may contain an order to cancel, and then there is nothing to resume.
         self.take_inbox().await?;
         if let Some(turn) = self.state().turn.as_ref().filter(|turn| !turn.cancelled) {
             let text =
@@ -155,7 +156,8 @@ impl Worker {
         }
     }
 
-    /// Decides on the next action and carries it out. False if there is none and the session should leave memory.
+    /// Decides on the next action and carries it out. Returns false if there is none and the session should leave
+    /// memory.
     async fn act(&mut self) -> WorkerResult<bool> {
         self.take_inbox().await?;
         record_task_news(self).await?;
@@ -167,7 +169,7 @@ impl Worker {
             self.reload_toolset();
         }
         if self.state().turn.is_some() || self.wants_turn() {
-            // A turn goes before idle work.
+            // A turn takes precedence over idle work.
             self.slot().report_idle_work(&Ok(false));
         }
         self.policy.context.is_idle = self.slot().is_idle_work_requested();
@@ -198,7 +200,7 @@ impl Worker {
         Ok(true)
     }
 
-    /// Waits for something to do. False if nothing came and the session should leave memory.
+    /// Waits for something to do. Returns false if nothing came and the session should leave memory.
     async fn rest(&mut self) -> WorkerResult<bool> {
         if self.should_leave() {
             return Ok(false);
@@ -211,9 +213,11 @@ impl Worker {
         }
     }
 
-    /// Ends a turn of which the journal refuses a record: it would be tried again for ever, at the cost of a model call each time.
+    /// Ends a turn if the journal refuses one of its records. Otherwise it would be tried forever, and each try costs
+    /// a model call.
     ///
-    /// The first time, open calls may still come to their results. If one of those is refused too, the turn ends without them.
+    /// The first time, open calls may still get their results. If the journal refuses one of those too, the turn ends
+    /// without them.
     async fn give_up_turn(&mut self, error: &Error) -> WorkerResult<()> {
         if self.policy.forced_end.replace(error.to_string()).is_none() {
             return Ok(());
@@ -222,12 +226,12 @@ impl Worker {
         end_turn(self, vec![], TurnEnding::failed(error.to_string())).await
     }
 
-    /// Takes everything that is in the inbox, in its order, with one commit for each page.
+    /// Takes everything in the inbox, in its order, with one commit for each page.
     async fn take_inbox(&mut self) -> WorkerResult<()> {
         self.slot().clear_wake_request();
         loop {
             let InboxBatch { mut facts, through } = {
-                // A client shows that its input was accepted before the worker can take it.
+                // The client shows that its input was accepted before the worker can take it.
                 let _inbox_lock = self.slot().inbox_lock.lock().await;
                 self.inbox.next_batch(&*self.runtime.journal, &self.state().questions).await?
             };
@@ -249,7 +253,7 @@ impl Worker {
         }
     }
 
-    /// Loads the toolset that a new turn begins with, and its policy.
+    /// Loads the toolset and the policy for a new turn.
     fn reload_toolset(&mut self) {
         self.toolset = Toolset::new(&self.runtime, self.log.state());
         self.policy = self.toolset.policy(&self.runtime);
@@ -324,9 +328,10 @@ impl Worker {
         &mut self.models
     }
 
-    /// Appends what happened. When this returns, it is on disk, in the state, and shown to every watcher.
+    /// Appends facts and blobs. When this returns, they are on disk, in the state, and shown to every watcher.
     ///
-    /// If that took more than one try, the turn must end (`policy.must_end`): nothing new may begin before it has.
+    /// If that took more than one try, the turn must end (`policy.must_end`), and nothing new may begin before it
+    /// has.
     pub(crate) async fn commit(&mut self, facts: Vec<SessionRecord>, blobs: Vec<Blob>) -> WorkerResult<()> {
         let committed = self.log.commit(&facts, blobs).await;
         if let Some(reason) = self.log.take_delay_reason() {
@@ -340,7 +345,7 @@ impl Worker {
         self.log.show(kind);
     }
 
-    /// Waits for work to be done, and meanwhile takes the inbox, records ended tasks and renews the lease.
+    /// Waits for work to finish. Meanwhile takes the inbox, records ended tasks and renews the lease.
     pub(crate) async fn wait_for<T>(
         &mut self,
         work: &mut (impl Future<Output = T> + Unpin),
@@ -371,7 +376,8 @@ impl Worker {
         }
     }
 
-    /// Waits for work to be done or the next reason to look up. Takes nothing from the inbox; renews the lease.
+    /// Waits until the work is done or something else wakes the worker. Takes nothing from the inbox. Renews the
+    /// lease.
     pub(crate) async fn next_wakeup<T>(
         &mut self,
         work: &mut (impl Future<Output = T> + Unpin),
@@ -402,12 +408,12 @@ impl Worker {
         self.runtime.model_chain_of(&self.slot().key)
     }
 
-    /// Whether the user chose another model after this worker last asked one.
+    /// Whether the user has chosen another model since this worker last called one.
     pub(crate) fn has_new_model_choice(&self) -> bool {
         !self.models.is_of_chain(&self.model_chain())
     }
 
-    /// Computes when the open turn must end (`limits.seconds_per_turn`).
+    /// Computes the deadline of the open turn (`limits.seconds_per_turn`).
     pub(crate) fn update_deadline(&mut self) -> Option<Instant> {
         let seconds = self.runtime.config.settings.limits.seconds_per_turn;
         self.policy.is_out_of_time = self.waiter.update_deadline(self.log.state().turn.as_ref(), seconds);
@@ -426,17 +432,17 @@ impl Worker {
         self.waiter.mark_active();
     }
 
-    /// Sets what this turn may still cost today, in billionths of a US dollar.
+    /// Sets how much this turn may still cost today, in billionths of a US dollar.
     pub(crate) fn set_budget_left(&mut self, left_nano: u64) {
         self.policy.limits.left_today_nano = Some(left_nano);
     }
 
-    /// Sets what the model that is called next has room for.
+    /// Sets the context limits of the next model.
     pub(crate) fn set_context_room(&mut self, space: ContextLimits) {
         self.policy.context = space;
     }
 
-    /// The turn is over, and what went wrong in it no longer matters.
+    /// Forgets the failures of a turn that has ended.
     pub(crate) fn clear_failures(&mut self) {
         self.policy.forced_end = None;
         self.runtime.worker_backoff.clear(self.log.slot());
@@ -447,7 +453,7 @@ impl Worker {
         self.log.reload_state().await;
     }
 
-    /// Between turns, loads the toolset that a new turn would begin with. Within a turn the epoch's own stays in use.
+    /// Between turns, loads the toolset for a new turn. Within a turn, the toolset of the epoch stays in use.
     pub(crate) fn reload_toolset_between_turns(&mut self) {
         if self.state().turn.is_none() {
             let (space, limits) = (self.policy.context.clone(), self.policy.limits);
@@ -458,7 +464,7 @@ impl Worker {
     }
 }
 
-/// Whether the journal refused only these records, so that others can still be appended.
+/// Whether the journal refused only these records and can still append others.
 pub(crate) fn is_record_refused(error: &Error) -> bool {
     matches!(
         error,

@@ -1,5 +1,5 @@
-//! Monitoring background tasks: one job for each, which waits for the keeper's word and wakes the session when the task has
-//! ended or waits for input. It costs nothing while the task is silent.
+//! Monitors background tasks. Each task has one job, which waits for its keeper and wakes the session when the task
+//! has ended or waits for input. It costs nothing while the task is silent.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -20,7 +20,7 @@ use crate::replay::load;
 use crate::runtime::slot::SessionSlot;
 use crate::runtime::{Inner, lock};
 
-/// The first delay before a keeper or a session is checked again; it doubles up to the maximum.
+/// The first delay before a keeper or a session is checked again. It doubles up to the maximum.
 const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 
@@ -34,17 +34,17 @@ pub(crate) struct TaskMonitor {
 struct MonitoredTask {
     session_key: String,
     printed_bytes: AtomicU64,
-    /// Notified when the task's end is on record.
+    /// Notified when the end of the task is recorded.
     recorded: Notify,
 }
 
 impl TaskMonitor {
-    /// How many bytes a task has printed, as far as its keeper has said.
+    /// How many bytes a task has printed, according to its keeper.
     pub(crate) fn printed_bytes(&self, id: TaskId) -> Option<u64> {
         lock(&self.monitored).get(&id).map(|task| task.printed_bytes.load(Ordering::Relaxed))
     }
 
-    /// Stops monitoring those of a session's tasks that are not running any more.
+    /// Stops monitoring the tasks of a session that no longer run.
     pub(super) fn retain_session_tasks(&self, key: &str, is_running: impl Fn(TaskId) -> bool) {
         let mut monitored = lock(&self.monitored);
         for (_, task) in monitored.extract_if(|id, task| task.session_key == key && !is_running(*id)) {
@@ -52,7 +52,7 @@ impl TaskMonitor {
         }
     }
 
-    /// Registers a task; `None` if it is monitored already.
+    /// Registers a task. `None` if it is already monitored.
     fn insert(&self, id: TaskId, session_key: &str) -> Option<Arc<MonitoredTask>> {
         let mut monitored = lock(&self.monitored);
         if monitored.contains_key(&id) {
@@ -75,7 +75,8 @@ impl TaskMonitor {
     }
 }
 
-/// Monitors a task until its end is on record or the runtime is suspended, and wakes its session. A second call does nothing.
+/// Monitors a task until its end is recorded or the runtime is suspended, and wakes its session. A second call does
+/// nothing.
 pub(crate) fn monitor_task(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>, id: TaskId) {
     let Some(task) = runtime.task_monitor.insert(id, &slot.key) else { return };
     let job = MonitorJob { runtime: runtime.clone(), slot: slot.clone(), id, task: task.clone() };
@@ -103,8 +104,8 @@ struct MonitorJob {
 }
 
 impl MonitorJob {
-    /// Waits for the task's end and wakes the session, again and again until the end is on record: another process may have the
-    /// session and stop before it records it, and an output that can't be read now may be readable later.
+    /// Waits for the task's end and wakes the session, repeatedly until the end is recorded. Another process may hold
+    /// the session and stop before it records the end, and output that can't be read now may be readable later.
     async fn wake_until_recorded(&self) {
         let mut delay = FIRST_RETRY_DELAY;
         loop {
@@ -121,7 +122,7 @@ impl MonitorJob {
                 if self.is_end_recorded().await {
                     return;
                 }
-                // The process that has the session monitors the task, too.
+                // The process that holds the session also monitors the task.
                 if !self.is_held_elsewhere().await {
                     break;
                 }
@@ -141,26 +142,27 @@ impl MonitorJob {
         holder.is_ok_and(|holder| holder.is_some_and(|holder| holder.is_another()))
     }
 
-    /// Returns when the task has probably ended: the keeper closed the connection, or is gone.
+    /// Returns when the task has probably ended: its keeper closed the connection, or is gone.
     async fn wait_for_end(&self) {
         loop {
             let (tasks, id) = (Arc::clone(&self.runtime.tasks), self.id);
             let connect = spawn_blocking(move || match tasks.find(id) {
                 Ok(Found::Running(task)) => Some(connect(&task)),
-                // The keeper is there and can't be asked now.
+                // The keeper is alive but can't be asked now.
                 Err(_) if tasks.is_kept(id).unwrap_or(true) => Some(None),
                 Ok(_) | Err(_) => None,
             });
             match connect.await {
                 Ok(None) => return,
-                // A keeper with too many connections closes the oldest one; the worker then finds the task running.
+                // A keeper with too many connections closes the oldest one. Then the worker finds that the task still
+                // runs.
                 Ok(Some(Some((stream, following)))) => return self.follow_output(stream, following).await,
                 Ok(Some(None)) | Err(_) => tokio::time::sleep(FIRST_RETRY_DELAY).await,
             }
         }
     }
 
-    /// Follows the task's output until the keeper closes the connection. After a silence it looks for a prompt.
+    /// Follows the task's output until the keeper closes the connection. After a silence, checks for a prompt.
     async fn follow_output(&self, stream: StdUnixStream, mut following: Following) {
         let Ok(mut stream) = UnixStream::from_std(stream) else { return };
         let (mut silent_since, mut is_checked) = (Instant::now(), false);
@@ -207,8 +209,8 @@ impl MonitorJob {
     }
 }
 
-/// Kills a task, with retries and back-off. A second call while that goes on does nothing. If the runtime ends first, the next
-/// one kills it.
+/// Kills a task, with retries and back-off. A second call meanwhile does nothing. If the runtime ends first, the next
+/// one kills the task.
 pub(super) fn kill_task(runtime: &Arc<Inner>, id: TaskId) {
     if !lock(&runtime.task_monitor.killing).insert(id) {
         return;

@@ -1,19 +1,19 @@
-//! Background tasks, as their session sees them: commands that go on after their call has returned.
+//! Background tasks from the view of their session: commands that continue after their call has returned.
 //!
-//! A keeper process runs the command. The [task monitor](crate::worker::task_monitor) watches each task and wakes the session's
-//! worker when it has ended; the worker records that here.
+//! A keeper process runs the command. The [task monitor](crate::worker::task_monitor) watches each task and wakes the
+//! session's worker when the task has ended. The worker records the end here.
 //!
 //! | a crash after | is on disk | on resume |
 //! | --- | --- | --- |
 //! | the keeper has started the command | `tool_started` | the call is found running: `task_started` and its result are recorded |
 //! | `task_started`, with the result of its call | the task | it is monitored again |
 //! | the task's end | the keeper's status, or that the keeper is gone | `task_ended` is recorded, once: a task that has one is not checked again |
-//! | `task_ended` | the end, with the output that there is | the model is told before its next step; an idle session wakes for it, by policy |
-//! | `notification`, with `step_started` | that the model was told | nothing: it is part of the context |
+//! | `task_ended` | the end, with the available output | the model is notified before its next step; an idle session wakes for it, by policy |
+//! | `notification`, with `step_started` | that the model was notified | nothing: it is part of the context |
 //! | the order to kill it | `order_taken` | it is killed again, which changes nothing if it has ended |
 //!
-//! Never: an end that the model is told twice or not at all, a task that the user killed and that is announced as if it had
-//! ended by itself, a second start.
+//! Never: an end of which the model is notified twice or not at all; a task that the user killed and that is
+//! announced as if it had ended by itself; a second start.
 
 use std::sync::Arc;
 
@@ -26,7 +26,8 @@ use crate::session::tasks::TaskState;
 use crate::worker::task_monitor::kill_task;
 use crate::worker::{Worker, WorkerResult};
 
-/// Records what the task monitor has reported: tasks that ended, tasks that wait for input. Kills those that the user wants to end.
+/// Records the reports of the task monitor: tasks that ended, tasks that wait for input. Kills the tasks that the
+/// user wants to end.
 pub(super) async fn record_task_news(worker: &mut Worker) -> WorkerResult<()> {
     let (ended, stalled) = worker.slot().take_task_reports();
     record_task_ends(worker, ended).await?;
@@ -38,8 +39,8 @@ pub(super) async fn record_task_news(worker: &mut Worker) -> WorkerResult<()> {
     Ok(())
 }
 
-/// Records the tasks that have ended by the keepers' status files, so that the next step announces them even if the monitor has
-/// not reported them yet.
+/// Records the tasks that have ended according to the keepers' status files. So the next step announces them even if
+/// the monitor has not reported them yet.
 pub(crate) async fn record_finished_tasks(worker: &mut Worker) -> WorkerResult<()> {
     let running: Vec<TaskId> = worker.state().tasks.running().map(TaskState::id).collect();
     if running.is_empty() {
@@ -54,7 +55,7 @@ pub(crate) async fn record_finished_tasks(worker: &mut Worker) -> WorkerResult<(
     record_task_ends(worker, ended).await
 }
 
-/// Appends `task_ended`, with the output, for each of these tasks that has no end on record.
+/// Appends `task_ended`, with the output, for each of these tasks without a recorded end.
 async fn record_task_ends(worker: &mut Worker, ended: Vec<TaskId>) -> WorkerResult<()> {
     let (mut facts, mut blobs) = (Vec::new(), Vec::new());
     for id in ended {
@@ -63,7 +64,7 @@ async fn record_task_ends(worker: &mut Worker, ended: Vec<TaskId>) -> WorkerResu
         }
         let (tasks, redact) = (Arc::clone(&worker.runtime().tasks), worker.runtime().redact());
         let Ok(Ok(Some(end))) = spawn_blocking(move || task_end(&tasks, id, &redact)).await else {
-            // It is still running, or its keeper can't be asked now: the monitor reports it again.
+            // It still runs, or its keeper can't be asked now. The monitor will report it again.
             continue;
         };
         let FinishedTask { status, exit_code, duration_ms, message, output, tail, unasked, .. } = end;
@@ -86,7 +87,7 @@ async fn record_task_ends(worker: &mut Worker, ended: Vec<TaskId>) -> WorkerResu
     worker.commit(facts, blobs).await
 }
 
-/// Warns of tasks that seem to wait for input, once for each prompt that they print.
+/// Warns about tasks that seem to wait for input, once for each prompt that they print.
 async fn record_stalled_tasks(worker: &mut Worker, stalled: Vec<(TaskNews, String)>) -> WorkerResult<()> {
     let is_new = |(news, _): &(TaskNews, String)| {
         let task = worker.state().tasks.get(news.task_id).filter(|task| task.is_running());

@@ -1,4 +1,4 @@
-//! The toolset of a session: its work folder, its tools, its system prompt with the project rules (AGENTS.md).
+//! The toolset of a session: its work folder, its tools, and its system prompt with the project rules (AGENTS.md).
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -28,10 +28,10 @@ use crate::session::state::State;
 
 /// The file of a work folder whose text goes into the system prompt.
 const RULES_FILE: &str = "AGENTS.md";
-/// Bytes of the rules file to use. The text is part of every request.
+/// The most bytes of the rules file to use. The text is part of every request.
 const MAX_RULES_BYTES: u64 = 64 << 10;
 
-/// What the turns of a session work with.
+/// The work folder, the tools and the system prompt for the turns of a session.
 pub(crate) struct Toolset {
     work_dir: PathBuf,
     warnings: Vec<Warning>,
@@ -41,7 +41,7 @@ pub(crate) struct Toolset {
 
 /// The tools for one work folder, shared by all sessions that work there.
 struct FolderTools {
-    /// The schemas as they are stored with an epoch.
+    /// The schemas in the form that is stored with an epoch.
     json: BlobText,
     schemas: Arc<[ToolSchema]>,
     /// The estimated size of the schemas in a request.
@@ -51,12 +51,12 @@ struct FolderTools {
     scope: Arc<Scope>,
 }
 
-/// The tools of each work folder that some session uses.
+/// The tools of each work folder that a session uses.
 #[derive(Default)]
 pub(crate) struct FolderToolsCache(Mutex<HashMap<PathBuf, Weak<FolderTools>>>);
 
 impl FolderToolsCache {
-    /// The next turn of each session gets the tools that there are then.
+    /// Makes the next turn of each session load its tools again.
     pub(crate) fn clear(&self) {
         lock(&self.0).clear();
     }
@@ -90,13 +90,13 @@ impl BlobText {
 }
 
 impl Toolset {
-    /// The toolset that a turn of this session would begin with now.
+    /// The toolset for a turn of this session that begins now.
     pub(crate) fn new(runtime: &Inner, state: &State) -> Self {
         let config = &runtime.config;
         let created = state.created.as_ref();
         let work_dir = match created.and_then(|created| created.work_dir.as_deref()) {
             Some(folder) => PathBuf::from(folder),
-            // If the folder is gone, every tool that needs it says so.
+            // If the folder is gone, every tool that needs it reports that.
             None => config.work_dir.canonicalize().unwrap_or_else(|_| config.work_dir.clone()),
         };
         let tools = runtime.folder_tools.get_or_create(runtime, &work_dir);
@@ -154,7 +154,7 @@ impl Toolset {
         (self.system.reference.clone(), self.tools.json.reference.clone())
     }
 
-    /// Those blobs that these references name.
+    /// The blobs that these references name.
     pub(crate) fn blobs(&self, references: [&BlobRef; 2]) -> Vec<Blob> {
         let texts = [&self.system, &self.tools.json];
         texts.into_iter().filter(|text| references.contains(&&text.reference)).map(BlobText::blob).collect()
@@ -199,7 +199,7 @@ impl Toolset {
         }
     }
 
-    /// Git repositories that the session's commands have created or changed since the user was last told.
+    /// Git repositories that the session's commands have created or changed since the user was last warned.
     pub(crate) async fn repository_news(
         &self,
         session: SessionId,
@@ -211,7 +211,7 @@ impl Toolset {
         tokio::task::spawn_blocking(check).await.ok().flatten()
     }
 
-    /// The warning about these repositories is on record.
+    /// Records that the user was warned about these repositories.
     pub(crate) async fn acknowledge_repositories(&self, session: SessionId, news: RepositoryWarning) {
         let tools = Arc::clone(&self.tools);
         let _ = tokio::task::spawn_blocking(move || tools.repositories.acknowledge(session, news)).await;
@@ -235,13 +235,13 @@ impl FolderTools {
     }
 }
 
-/// All tools, and the git repositories that their commands create.
+/// All tools, and the tracker of the git repositories that their commands create.
 fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<RepositoryTracker>) {
     let Config { home, settings, .. } = &runtime.config;
     let environment = command_environment(&runtime.hidden);
     let mode = settings.sandbox.mode.of_tools();
     let network = settings.sandbox.network().unwrap_or(mode.default_network());
-    // With `Ask`, the worker has asked the user before the tool runs.
+    // With `Ask`, the worker asks the user before the tool runs.
     let unavailable = match settings.sandbox.unavailable {
         WithoutSandbox::Refuse => SandboxFallback::Refuse,
         WithoutSandbox::Ask | WithoutSandbox::Allow => SandboxFallback::Run,
@@ -269,7 +269,7 @@ fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<Re
     (tools, repositories)
 }
 
-/// The files that tools may read and write. They can't write the config file in use, wherever it is.
+/// The scope of the tools. It never includes writing the config file in use, wherever that is.
 pub(crate) fn tool_scope(config: &Config, work_dir: &Path) -> Scope {
     let scope = Scope::new(work_dir, &config.settings.scope, &config.home);
     match &config.file {
@@ -289,14 +289,14 @@ fn schema_of(tool: &dyn Tool) -> ToolSchema {
 
 struct ProjectRules {
     text: String,
-    /// Tells the user that the file was truncated.
+    /// The warning that the file was truncated, for the user.
     skipped: Option<String>,
 }
 
-/// Reads the AGENTS.md of the work folder; the error says why it is not used.
+/// Reads the AGENTS.md of the work folder. The error says why it is not used.
 ///
-/// The agent can write in that folder, so the file is read as the tools read files: a link may lead to another file in the folder,
-/// and nowhere else.
+/// The agent can write in that folder, so the file is read in the way that tools read files: a link may lead to
+/// another file in the folder, but nowhere else.
 fn read_project_rules(scope: &Scope) -> Result<Option<ProjectRules>, String> {
     if scope.work_dir().join(RULES_FILE).symlink_metadata().is_err() {
         return Ok(None);

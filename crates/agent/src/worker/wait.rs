@@ -1,4 +1,4 @@
-//! Waiting: what can end a wait, and the worker's clocks (heartbeat, turn deadline, gather timer, idle time).
+//! Waits: the events that can end one, and the worker's clocks (heartbeat, turn deadline, gather timer, idle time).
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use crate::clock::now;
 use crate::session::state::Turn;
 use crate::worker::{WorkerResult, WorkerStop};
 
-/// The period in which a waiting worker renews its lease and reads its inbox, even if it gets no notification.
+/// How often a waiting worker renews its lease and reads its inbox, even if it gets no notification.
 const HEARTBEAT: Duration = Duration::from_secs(1);
-/// How long an idle session waits after a task has ended, so that one turn announces the ends of several tasks.
+/// How long an idle session waits after a task has ended, so that one turn can announce the ends of several tasks.
 const TASK_END_GATHER_TIME: Duration = Duration::from_millis(300);
 
-/// How [`Worker::wait_for`](crate::worker::Worker::wait_for) came back.
+/// The result of [`Worker::wait_for`](crate::worker::Worker::wait_for).
 pub(crate) enum WaitOutcome<T> {
     Done(T),
-    /// The condition of [`WakeOn`] holds.
+    /// The condition of [`WakeOn`] is met.
     Interrupted,
     Suspended,
     /// The caller's deadline has passed.
@@ -42,7 +42,7 @@ impl<T> WaitOutcome<T> {
 pub(crate) enum WakeOn {
     /// The turn should end: the user cancelled it, or a limit is reached.
     Cancel,
-    /// The same, or the user wants the retry now, or has chosen another model.
+    /// Like `Cancel`, or the user wants the retry now or has chosen another model.
     RetryNow {
         /// How many such requests the turn had when the wait began.
         seen: u64,
@@ -68,9 +68,9 @@ pub(crate) enum Wakeup<T> {
 pub(super) struct Waiter {
     suspension: watch::Receiver<bool>,
     heartbeat: Interval,
-    /// When the open turn has used up its time.
+    /// When the time of the open turn is used up.
     turn_deadline: Option<Instant>,
-    /// When task ends that the model doesn't know of begin a turn.
+    /// When unannounced ends of tasks begin a turn.
     gather_deadline: Option<Instant>,
     idle_since: Instant,
 }
@@ -86,7 +86,7 @@ impl Waiter {
         *self.suspension.borrow()
     }
 
-    /// Waits until the work is done or something else comes first.
+    /// Waits until the work is done or something else happens first.
     pub(super) async fn next_wakeup<T>(
         &mut self,
         notify: &Notify,
@@ -118,10 +118,11 @@ impl Waiter {
         }
     }
 
-    /// Computes the deadline of the open turn and says whether it has passed. `seconds` is the limit for a turn; 0 is none.
+    /// Computes the deadline of the open turn and returns whether it has passed. `seconds` is the limit for a turn; 0
+    /// means none.
     ///
-    /// The time runs from the recorded start of the turn, so a restart gives it no more. Time in which the turn waits for the
-    /// user's answer doesn't count.
+    /// The time runs from the recorded start of the turn, so a restart does not extend it. Time in which the turn
+    /// waits for the user's answer does not count.
     pub(super) fn update_deadline(&mut self, turn: Option<&Turn>, seconds: u64) -> bool {
         let turn = turn.filter(|turn| turn.question_since.is_none());
         let started = turn.and_then(|turn| Some((turn.started_at?, turn.question_wait_ms)));
@@ -136,13 +137,13 @@ impl Waiter {
         left.is_zero()
     }
 
-    /// When the turn has to end, as last computed.
+    /// The deadline of the turn, as last computed.
     pub(super) fn turn_deadline(&self) -> Option<Instant> {
         self.turn_deadline
     }
 
-    /// Starts or stops the gather timer and says whether it is running. `has_waking_end`: the session is idle and a task's end
-    /// should wake it.
+    /// Starts or stops the gather timer and returns whether it is running. `has_waking_end` says that the session is
+    /// idle and a task's end should wake it.
     pub(super) fn update_gather_timer(&mut self, has_waking_end: bool) -> bool {
         if !has_waking_end {
             self.gather_deadline = None;
@@ -162,13 +163,14 @@ impl Waiter {
         self.idle_since = Instant::now();
     }
 
-    /// When a worker that stays idle leaves memory: not before gathered task ends have begun their turn.
+    /// When an idle worker leaves memory. That is not before the gathered ends of tasks have begun their turn.
     pub(super) fn idle_deadline(&self, rest_time: Duration) -> Instant {
         let deadline = self.idle_since + rest_time;
         self.gather_deadline.map_or(deadline, |gathered| deadline.max(gathered))
     }
 
-    /// Whether the worker should stay although its idle deadline had passed: it was active since, or a task has ended.
+    /// Whether the worker should stay although its idle deadline has passed: it was active since, or a task has
+    /// ended.
     pub(super) fn should_stay(&self, rest_time: Duration) -> bool {
         self.gather_deadline.is_some() || Instant::now() < self.idle_since + rest_time
     }

@@ -28,7 +28,7 @@ pub(super) enum FieldValue<'a> {
 }
 
 impl Field {
-    /// In the order in which they are shown.
+    /// All fields, in the order in which they are shown.
     pub(super) const ALL: [Self; 12] = [
         Self::Goal,
         Self::Directives,
@@ -48,7 +48,7 @@ impl Field {
         Self::ALL.into_iter().filter(|field| *field != Self::Notes)
     }
 
-    /// Its name as an argument of the tool.
+    /// The field's name as an argument of the tool.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Goal => "goal",
@@ -66,7 +66,7 @@ impl Field {
         }
     }
 
-    /// Its heading in a summary that is text.
+    /// The field's heading in a summary that is text.
     pub(super) fn heading(self) -> &'static str {
         match self {
             Self::Goal => "Goal",
@@ -84,7 +84,7 @@ impl Field {
         }
     }
 
-    /// Its description in the prompt.
+    /// The field's description in the prompt.
     pub(super) fn meaning(self) -> &'static str {
         match self {
             Self::Goal => "what all of it is for",
@@ -102,7 +102,7 @@ impl Field {
         }
     }
 
-    /// Other headings that models use for it, in lower case.
+    /// Other headings that models use for the field, in lower case.
     fn other_names(self) -> &'static [&'static str] {
         match self {
             Self::Goal => &["goals", "the goal", "objective", "objectives", "overall goal", "purpose"],
@@ -146,7 +146,7 @@ impl Field {
         Self::ALL.into_iter().find(is_called)
     }
 
-    /// Its place in a summary.
+    /// The value of the field in a summary.
     pub(super) fn value_in(self, written: &mut WrittenSummary) -> FieldValue<'_> {
         let WrittenSummary { summary, withdrawn } = written;
         let Summary {

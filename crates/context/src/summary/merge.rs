@@ -1,8 +1,9 @@
-//! Merges a new summary with the last one.
+//! Merges a new summary with the previous one.
 //!
-//! The model was told to merge, so most fields are taken as they are. Directives are not left to the model. A quotation is
-//! replaced by the whole passage of the user's input that contains it: a part of a sentence can mean the opposite of it. A
-//! directive stays until the model names it as withdrawn and a later input of the user mentions it.
+//! The prompt tells the model to merge, so most fields are taken unchanged. Directives are not left to the model. A
+//! quotation is replaced by the whole passage of the user's input that contains it, because a part of a sentence can
+//! mean the opposite. A directive stays until the model names it as withdrawn and a later input of the user mentions
+//! it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,13 +15,14 @@ use super::parse::strip_quotes;
 use crate::quotable::sentences;
 use crate::{ContentWords, is_task_notification, quotable_passages};
 
-/// A part of a directive names it only if it has at least this many bytes: short words occur in too many directives.
+/// A part of a directive names it only if it has at least this many bytes, because short words occur in too many
+/// directives.
 const MIN_NAMED_BYTES: usize = 4;
-/// The share of a directive's content words that a withdrawal must name for the whole directive to go.
+/// A withdrawal must name this share of a directive's content words to remove the whole directive.
 const WITHDRAWN_SHARE: f64 = 2.0 / 3.0;
 /// An input mentions a directive if they share this part of the content words of the shorter one.
 const MENTION_SHARE: f64 = 0.5;
-/// A directive with more content words than this is not mentioned by a single shared word.
+/// For a directive with more content words than this, a single shared word is no mention.
 const MAX_SINGLE_WORD_TOPIC: usize = 2;
 
 /// The user's messages among these items, without notifications.
@@ -33,8 +35,8 @@ pub fn user_messages(items: &[Arc<Item>]) -> Vec<&str> {
 }
 
 /// Merges a new summary with the previous one. A directive is dropped only if the new summary names it as withdrawn
-/// and the user mentions it after giving it. A new directive that the user did not say in these words becomes a
-/// constraint. `user_messages` are the user's inputs, the oldest first.
+/// and the user mentioned it after giving it. A new directive that the user did not say in these words becomes a
+/// constraint. `said` are the user's inputs, the oldest first.
 pub fn merge_summaries(previous: Option<&Summary>, newer: WrittenSummary, said: &[&str]) -> Summary {
     let nothing = Summary::default();
     let previous = previous.unwrap_or(&nothing);
@@ -85,7 +87,7 @@ struct UserInputs(Vec<Vec<String>>);
 
 struct DirectiveOutcome {
     kept: Vec<String>,
-    /// A line for each withdrawal, with the words of the user that prove it.
+    /// A line for each withdrawal, with the user's words that prove it.
     withdrawn: Vec<String>,
 }
 
@@ -94,7 +96,7 @@ impl UserInputs {
         Self(said.iter().map(|input| quotable_passages(input)).collect())
     }
 
-    /// Splits new directives into those that the user said, as whole passages, and those that the user did not say.
+    /// Splits new directives into those that the user said, as whole passages, and the others.
     fn quoted_directives(&self, newer: Vec<String>, previous: &[String]) -> (Vec<String>, Vec<String>) {
         let (mut quoted_directives, mut invented) = (Vec::new(), Vec::new());
         for directive in newer {
@@ -110,7 +112,7 @@ impl UserInputs {
         (quoted_directives, invented)
     }
 
-    /// The passage that contains these words: a known directive, else the shortest passage of the user's inputs.
+    /// The passage that contains these words: a known directive, otherwise the shortest passage of the user's inputs.
     fn source_passage<'a>(&'a self, words: &str, previous: &'a [String]) -> Option<&'a str> {
         let words = comparable(words);
         let holds = |passage: &&String| occurs_as_words(&words, &comparable(passage));
@@ -119,7 +121,7 @@ impl UserInputs {
         known.or_else(said).or_else(|| previous.iter().find(holds)).map(String::as_str)
     }
 
-    /// Decides which directives stay. One that the new summary lists as a directive stays in any case.
+    /// Decides which directives stay. A directive that the new summary lists always stays.
     fn directives_after(
         &self,
         previous: &[String],
@@ -151,8 +153,8 @@ impl UserInputs {
         directives_after
     }
 
-    /// What the user said about a directive, or its named part, after giving it. Repeating the directive withdraws
-    /// nothing.
+    /// What the user said about a directive, or about its named part, after giving it. Repeating the directive does
+    /// not withdraw it.
     fn later_mention(&self, directive: &str, named: &str) -> Option<&str> {
         let repeats = |passage: &String| comparable(passage) == comparable(directive);
         let quoted_directives = self.0.iter().position(|passages| passages.iter().any(repeats));
@@ -179,7 +181,7 @@ fn is_named_by(words: &str, directive: &str) -> bool {
     words == directive || is_part(words, directive) || is_part(directive, words)
 }
 
-/// A text for comparison: case, spaces, the form of quotes and surrounding punctuation don't matter.
+/// A text for comparison: ignores case, spaces, the form of quotes and surrounding punctuation.
 fn comparable(text: &str) -> String {
     let text = strip_quotes(text).trim_end_matches(['.', ',', ';', '!']);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();

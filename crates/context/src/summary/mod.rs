@@ -1,4 +1,4 @@
-//! Summaries of a session: the prompt, parsing the answer, merging it with the last summary, and rendering.
+//! Summaries of a session: the prompt, parsing the answer, merging it with the previous summary, and rendering.
 //!
 //! A model's summary is trusted as little as possible. A directive counts only in the user's own words, it stays until
 //! the user withdraws it, and no line of a summary can look like a message of the runtime.
@@ -9,7 +9,7 @@
 //! | `transcript` | the conversation as text, with a marker before each part |
 //! | `fields` | the fields of a summary and their headings |
 //! | `parse` | from an answer to a summary |
-//! | `merge_summaries` | a new summary together with the last one |
+//! | `merge_summaries` | a new summary together with the previous one |
 //! | `render` | the text of a summary, within a token budget |
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub const WRITE_SUMMARY: &str = "write_summary";
 /// The input of a summary.
 #[derive(Debug, Clone, Copy)]
 pub struct SummaryMaterial<'a> {
-    /// The last summary, which covers everything before the items.
+    /// The previous summary, which covers everything before the items.
     pub previous: Option<&'a Summary>,
     /// The items that the summary replaces.
     pub items: &'a [Arc<Item>],
@@ -45,16 +45,16 @@ pub struct SummaryMaterial<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WrittenSummary {
     pub summary: Summary,
-    /// Directives that the user withdrew, as the model quotes them.
+    /// Directives that the user withdrew, in the words of the model.
     pub withdrawn: Vec<String>,
 }
 
-/// What an answer contains.
+/// The result of parsing an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ParsedSummary {
     /// A tool call, a JSON object, or text under headings.
     InForm(WrittenSummary),
-    /// Text without headings. It may be the summary of a weak model, or a model that ignored the request: one answer
-    /// does not tell.
+    /// Text without headings. A weak model may mean this as the summary, or the model ignored the request. A single
+    /// answer does not tell which.
     Prose(WrittenSummary),
 }

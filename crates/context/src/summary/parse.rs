@@ -1,5 +1,5 @@
-//! Parses a summary out of a model's answer. Models differ in how well they follow the format, so the parser accepts
-//! whatever it can understand.
+//! Parses a summary from a model's answer. Models differ in how well they follow the format, so the parser accepts
+//! everything that it can understand.
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ fn entries_of_value(value: &Json, field: Field) -> Vec<String> {
     }
 }
 
-/// Text under headings. What is under no known heading goes to the notes.
+/// Parses text under headings. Text without a known heading goes to the notes.
 fn summary_from_text(text: &str) -> ParsedSummary {
     let text = strip_fence(text);
     if let Ok(Json::Object(fields)) = serde_json::from_str(text) {
@@ -110,7 +110,7 @@ fn known_heading(line: &str) -> Option<(Field, Option<&str>)> {
         return Some((field, None));
     }
     let (name, rest) = line.split_once(':')?;
-    // A list entry that begins with such a word is no heading.
+    // A list entry that begins with such a word is not a heading.
     let is_entry = line.trim_start().starts_with("- ") || line.trim_start().starts_with("* ");
     let field = Field::from_name(name.trim_matches(decoration)).filter(|_| !is_entry)?;
     Some((field, Some(rest.trim_start_matches(['*', '_']).trim())))
@@ -125,7 +125,7 @@ fn section_entries(field: Field, lines: &[&str]) -> Vec<String> {
     if field == Field::Notes { vec![lines.join("\n")] } else { entries_from_lines(&lines.join("\n")) }
 }
 
-/// One entry for each line. An indented line without a bullet continues the one before it.
+/// One entry for each line. An indented line without a bullet continues the previous one.
 fn entries_from_lines(text: &str) -> Vec<String> {
     let mut entries_of_value: Vec<String> = Vec::new();
     for line in text.lines() {

@@ -10,7 +10,7 @@ use super::{SummaryMaterial, WRITE_SUMMARY, WrittenSummary};
 use crate::structured::{AnswerForm, StructuredPrompt};
 use crate::truncate::{max_bytes_for, one_line, truncate_end, truncate_middle};
 
-/// Instructions take at most the budget divided by this; else a shorter variant is used.
+/// If the instructions take more than the budget divided by this, a shorter variant is used.
 const INSTRUCTIONS_DIVISOR: u64 = 2;
 /// The previous summary takes at most the room for material divided by this.
 const PREVIOUS_SUMMARY_DIVISOR: usize = 2;
@@ -42,7 +42,7 @@ enum Instructions {
 }
 
 /// Builds the prompt for a summary in at most `most` tokens, uncorrected, whatever the material is. Long outputs are
-/// truncated first, then everything, then the oldest parts go.
+/// truncated first, then all other texts. If that is not enough, the oldest parts are dropped.
 pub fn build_summary_prompt(material: &SummaryMaterial<'_>, form: AnswerForm, most: u64) -> StructuredPrompt {
     let variants =
         [Instructions::Full, Instructions::Short, Instructions::Bare].map(|variant| variant.prompt(form));
@@ -136,7 +136,7 @@ impl Instructions {
         }
     }
 
-    /// The request to a model that can't call tools.
+    /// The request for a model that can't call tools.
     fn headings(self) -> String {
         let mut text = "\nNow write everything that the agent has to know to go on, as text under these headings, one entry a \
                         line that begins with \"- \". Leave out a heading with nothing under it.\n"

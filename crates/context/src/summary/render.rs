@@ -10,14 +10,14 @@ use crate::truncate::{largest_passing, max_bytes_for, neutralise_marks, one_line
 
 /// The first line of the message.
 const SUMMARY_MARK: &str = longhaul_protocol::SUMMARY_MARK;
-/// The introduction, and a short one for little room.
+/// The introduction, and a shorter one if there is little room.
 const INTRODUCTION: &str = "Earlier parts of this conversation were taken out of the context, and this stands in their place; \
                             history_search and history_read reach all of it, word for word.";
 const SHORT_INTRODUCTION: &str = "history_search and history_read reach all that was before.";
 const TRUNCATED_MARK: &str = longhaul_protocol::SHORTENED_MARK;
-/// Entries are not truncated below this while older entries can be dropped instead.
+/// Entries are not truncated below this as long as older entries can be dropped instead.
 const MIN_ENTRY_BYTES: usize = 120;
-/// A line below this length is not worth showing.
+/// A shorter line is not worth showing.
 const MIN_LINE_BYTES: usize = 40;
 
 /// Fields in the order in which they are truncated and dropped. The vital ones come last.
@@ -34,12 +34,12 @@ const ORDINARY_FIELDS: [Field; 8] = [
 const VITAL_FIELDS: [Field; 3] = [Field::NextAction, Field::Goal, Field::Directives];
 
 /// Renders a summary in at most `most` tokens. The least important fields are truncated first. `dropped` describes
-/// what was dropped without a summary.
+/// what was dropped without being summarised.
 pub fn render_summary(summary: Option<&Summary>, dropped: Option<&str>, most: u64) -> String {
     let room = max_bytes_for(most);
     let mut text = SUMMARY_MARK.to_owned();
     let left = |text: &str| room.saturating_sub(text.len() + 1);
-    // With little room the content is more important than the introduction.
+    // With little room, the content is more important than the introduction.
     let introductions = [(INTRODUCTION, 2), (SHORT_INTRODUCTION, 1)];
     if let Some((line, _)) = introductions.iter().find(|(line, share)| line.len() * share <= left(&text)) {
         text = text + "\n" + line;
@@ -76,7 +76,7 @@ pub fn parse_rendered_summary(rendered: &str) -> Option<Summary> {
 /// The fields of a summary under their headings, in at most `room` bytes.
 pub(super) fn render_sections(summary: &Summary, room: usize) -> String {
     let mut sections = sections(summary);
-    // Every section counts the line break before it, and the first has none.
+    // Every section counts a line break before it, but the first has none.
     fit_sections(&mut sections, room.saturating_add(1));
     let sections = sections.iter().filter(|section| !section.lines.is_empty());
     let texts = sections.map(|section| format!("# {}\n{}", section.heading, section.lines.join("\n")));
@@ -101,7 +101,7 @@ fn sections(summary: &Summary) -> Vec<Section> {
     Field::ALL.into_iter().map(section).collect()
 }
 
-/// The lines of a field. None can look like a heading or like a message of the runtime.
+/// The lines of a field, escaped so that none looks like a heading or a message of the runtime.
 fn lines(field: Field, value: FieldValue<'_>) -> Vec<String> {
     let entry = |entry: &String| match field {
         Field::Directives => format!("- \"{}\"", neutralise_marks(&one_line(entry))),
@@ -118,7 +118,7 @@ fn lines(field: Field, value: FieldValue<'_>) -> Vec<String> {
 }
 
 impl Section {
-    /// Its bytes, with the line break before each line.
+    /// The bytes of the section, including the line break before each line.
     fn lines_len(&self) -> usize {
         if self.lines.is_empty() { 0 } else { self.size_of_heading() + lines_len(&self.lines) }
     }

@@ -1,5 +1,5 @@
-//! The conversation as text with a marker before each part that says who it is from. Material can't contain a marker,
-//! so the output of a program can't look like the user's words.
+//! The conversation as text. A marker before each part says who it is from. Material can't contain a marker, so the
+//! output of a program can't look like the user's words.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use longhaul_protocol::{CallId, Item, Role};
 use crate::is_task_notification;
 use crate::truncate::{largest_passing, one_line, truncate_end, truncate_middle, with_commas};
 
-/// Markers begin with this. In material every bracket of a run but the first becomes a space.
+/// Markers begin with this. In material, every bracket of a run except the first becomes a space.
 const MARKER_START: &str = "<<";
 /// The first words of all markers.
 const MARKER_WORDS: [&str; 11] = [
@@ -27,18 +27,18 @@ const MARKER_WORDS: [&str; 11] = [
     "system",
 ];
 
-/// Texts are not truncated below this while older parts can be dropped instead.
+/// Texts are not truncated below this as long as older parts can be dropped instead.
 const MIN_TEXT_BYTES: usize = 160;
-/// The user's texts are not truncated below the room divided by this, but at most below `MAX_MIN_USER_TEXT`, while
-/// other text is left.
+/// As long as there is other text to truncate, the user's texts are not truncated below the room divided by this, or
+/// below `MAX_MIN_USER_TEXT` if that is less.
 const MIN_USER_TEXT_DIVISOR: usize = 16;
 const MAX_MIN_USER_TEXT: usize = 1_000;
-/// When the oldest parts are dropped, parts that are not the user's go first, until they take the room divided by
-/// this.
+/// When the oldest parts are dropped, other parts than the user's go first, until they take at most the room divided
+/// by this.
 const OTHERS_DIVISOR: usize = 3;
 const MAX_NAME_BYTES: usize = 64;
 
-/// Who a part is from, which decides what is truncated first.
+/// Who a part is from. It decides what is truncated first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PartSource {
     /// A tool result or a call.
@@ -54,7 +54,7 @@ struct TranscriptPart<'a> {
     is_left_out: bool,
 }
 
-/// The maximal text length for each source.
+/// The longest text for each source.
 #[derive(Clone, Copy)]
 struct TextLimits {
     tool: usize,
@@ -66,8 +66,8 @@ pub(super) fn marker_line(words: &str) -> String {
     format!("{MARKER_START}{words}>>\n")
 }
 
-/// The transcript in at most `room` bytes. Outputs are truncated first, then the model's texts, then the user's; then
-/// the oldest parts are dropped.
+/// The transcript in at most `room` bytes. Outputs are truncated first, then the model's texts, then the user's.
+/// After that, the oldest parts are dropped.
 pub(super) fn transcript(items: &[Arc<Item>], room: usize) -> String {
     let mut parts = parts(items);
     let longest = fit_parts(&mut parts, room);
@@ -174,7 +174,7 @@ fn fit_parts(parts: &mut [TranscriptPart<'_>], room: usize) -> TextLimits {
     longest
 }
 
-/// The text length of one source with which everything fits, but at least `shortest`.
+/// The longest text of one source with which everything fits, but at least `shortest`.
 fn max_text_within(
     parts: &[TranscriptPart<'_>],
     longest: TextLimits,
@@ -219,7 +219,7 @@ pub(super) fn escape_markers(text: &str) -> Cow<'_, str> {
     let (mut copied, mut looked) = (0, 0);
     while let Some(distance) = text[looked..].find(MARKER_START) {
         let begin = looked + distance;
-        // All brackets of a run, since two neighbours that stay would be a marker again.
+        // Replaces all brackets of a run, because two neighbours that remain would be a marker again.
         let after = text[begin..].trim_start_matches('<');
         looked = text.len() - after.len();
         if begins_with_marker_word(after) {

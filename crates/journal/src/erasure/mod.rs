@@ -1,12 +1,14 @@
-//! Erases a record of a session, with every other record that repeats its words.
+//! Erases a record of a session, and every other record that repeats its text.
 //!
-//! Some records repeat others word for word: the inbox has the inputs that were taken from it, the end of a turn has its
-//! last answer, a checkpoint a part of an answer, and an epoch what it keeps of the context before. Three other forms are
-//! found, too: a text truncated in the middle by the runtime, the first words of the pinned first request, and a line that a
-//! summary quotes. A paraphrase in a summary is not found; an extract names its source records and is erased with them.
+//! Some records repeat others word for word: the inbox contains the inputs that were taken from it, the end of a turn
+//! contains its last answer, a checkpoint contains a part of an answer, and an epoch contains what it keeps of the
+//! previous context. Three other forms are found too: a text that the runtime truncated in the middle, the first
+//! words of the pinned first request, and a line that a summary quotes. A paraphrase in a summary is not found. An
+//! extract names its source records and is erased with them.
 //!
-//! An erasure can't be undone, so nothing else may be erased. Only words of persons, models and tools are compared, never
-//! the runtime's headings or its lists of files and ids. An erased summary takes only summaries with the same lines with it.
+//! An erasure can't be undone, so nothing else may be erased. Only the words of people, models and tools are
+//! compared, never the runtime's headings or its lists of files and ids. With a summary, only summaries with the same
+//! lines are erased.
 
 mod quoted_texts;
 
@@ -21,19 +23,20 @@ use serde_json::Value;
 use crate::{Error, Journal, Result, record_at, records};
 use quoted_texts::{QuotedTexts, normalise};
 
-/// A shorter text is repeated by chance, and is no secret.
+/// A shorter text may be repeated by chance, and is no secret.
 const MIN_TEXT_BYTES: usize = 8;
 /// A shorter line of a summary, todo or command may have another origin.
 const MIN_QUOTE_BYTES: usize = 16;
-/// How much must be left of the beginning of a truncated text.
+/// How much must remain of the beginning of a truncated text.
 const MIN_HEAD_BYTES: usize = 24;
-/// Shorter output of tools is compared only with other results, because it is often alike by chance.
+/// Shorter tool output is compared only with other results, because such output is often equal by chance.
 const MIN_OUTPUT_BYTES: usize = 32;
 /// The marks of a truncation.
 const OMISSION_MARKS: [&str; 2] = ["…", SHORTENED_MARK];
 
-/// Erases a record of a session for good, with every record of the session, its inbox and its extracts that repeats it.
-/// Returns all erased places. If these include an epoch, loading the session reads its whole past.
+/// Erases a record of a session for good, with every record of the session, its inbox and its extracts that repeats
+/// it. Returns the positions of all erased records. If these include an epoch, loading the session reads its whole
+/// past.
 pub async fn erase_record(
     journal: &dyn Journal,
     session: SessionId,
@@ -60,7 +63,7 @@ pub async fn erase_record(
     Ok(places)
 }
 
-/// The extracts from these records. Their other items are erased with them; the source records of those are still there.
+/// The extracts from these records. Other items in the same extracts are erased too, but their source records remain.
 async fn extracts_about(
     journal: &dyn Journal,
     session: SessionId,
@@ -82,7 +85,8 @@ async fn extracts_about(
     Ok(found)
 }
 
-/// The place in the inbox of the input or order that this record took. In an imported session, another may stand there.
+/// The inbox position of the input or order that this record took. In an imported session, that position may have
+/// another record.
 async fn place_in_inbox(
     journal: &dyn Journal,
     session: SessionId,
@@ -102,7 +106,7 @@ async fn place_in_inbox(
     let is_same = |there: &Record| match (InboxRecord::decode(there), &taken) {
         (Ok(InboxRecord::Input(input)), Ok(SessionRecord::InputTaken(taken))) => input.id == taken.id,
         (Ok(InboxRecord::Order(order)), Ok(SessionRecord::OrderTaken(taken))) => order.id == taken.order.id,
-        // It was erased before; erasing it again removes leftover bytes.
+        // It was already erased. Erasing it again removes leftover bytes.
         (Err(_), _) => true,
         _ => false,
     };
@@ -110,7 +114,7 @@ async fn place_in_inbox(
     Ok(there.map(|there| (inbox, there.seq)))
 }
 
-/// The records that repeat this one. Damaged records are passed over.
+/// The records that repeat this one. Damaged records are skipped.
 async fn copies(journal: &dyn Journal, stream: &StreamName, original: &Record) -> Result<Vec<Record>> {
     let erased = erased_texts(original);
     let mut copies = Vec::new();
@@ -167,7 +171,8 @@ fn erased_texts(record: &Record) -> Vec<ErasedText> {
     erased.into_iter().flatten().collect()
 }
 
-/// The words of a person in a record whose other words are the same in many records.
+/// The words of a person in an order, a compaction or an answer. The rest of such a record is the same in many
+/// records, so only these words are compared.
 fn words_of_person(record: &Record) -> Option<String> {
     match SessionRecord::decode(record).ok()? {
         SessionRecord::OrderTaken(taken) => match taken.order.kind {
@@ -201,16 +206,16 @@ fn repeats(record: &Record, erased: &[ErasedText]) -> bool {
     }
 }
 
-/// A text to erase, by how it may be repeated.
+/// A text to erase. The variant says in which forms other records may repeat it.
 #[derive(Debug)]
 enum ErasedText {
-    /// Of a person or a model: whole, truncated, or a line of it.
+    /// By a person or a model. Others repeat it whole, truncated, or as a single line.
     Words(TextPattern),
-    /// With words of the runtime around it: whole.
+    /// With text of the runtime around it. Others repeat it only whole.
     Composed(TextPattern),
-    /// Of a tool: like words, unless it is short.
+    /// By a tool. Like words, unless it is short.
     Output(TextPattern),
-    /// A value in the arguments of a call: alone, as a todo or a command.
+    /// A value in the arguments of a call. Others repeat it alone, as a todo or a command.
     Named(String),
     /// The lines of a summary.
     Summary(BTreeSet<String>),
@@ -234,7 +239,7 @@ impl ErasedText {
         (text.len() >= MIN_QUOTE_BYTES).then_some(Self::Named(text))
     }
 
-    /// In a result that is a JSON object, only the field `output` has the tool's own words.
+    /// If a result is a JSON object, only its field `output` has the tool's own words.
     fn result(content: &str) -> Option<Self> {
         let fields = quoted_texts::fields(content);
         match fields.as_ref().and_then(|fields| fields.get("output")?.as_str()) {
@@ -270,11 +275,11 @@ impl ErasedText {
     }
 }
 
-/// A text, in the forms to search for.
+/// A text in the forms to search for.
 #[derive(Debug)]
 struct TextPattern {
     plain: String,
-    /// As a part of a JSON string.
+    /// The text as a part of a JSON string.
     quoted: String,
 }
 
@@ -307,7 +312,7 @@ impl TextPattern {
             || quoted.quotes.iter().any(is_quote)
     }
 
-    /// Whether this text stands there up to the mark of a truncation.
+    /// Whether `there` contains this text up to the mark of a truncation.
     fn is_truncated_in(&self, there: &str) -> bool {
         let gaps = OMISSION_MARKS.iter().flat_map(|sign| there.match_indices(sign));
         let mut heads = gaps.map(|(gap, _)| there[..gap].trim_end_matches(['[', ' ']));

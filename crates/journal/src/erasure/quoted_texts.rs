@@ -1,5 +1,5 @@
-//! The words of others in records that repeat them, without what the runtime puts around them: its headings and the frames
-//! of results are the same in many records.
+//! The texts that a record may repeat from others, without what the runtime adds: its headings and the frames of
+//! results are the same in many records.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +12,15 @@ use serde_json::Value;
 /// The texts of one record that may repeat others, each of them normalised.
 #[derive(Debug, Default)]
 pub(super) struct QuotedTexts {
-    /// Words of persons, models and tools, perhaps truncated.
+    /// Words of people, models and tools, perhaps truncated.
     pub(super) words: Vec<String>,
     /// The output in results of tools.
     pub(super) outputs: Vec<String>,
-    /// Texts that the runtime composed around the words of others.
+    /// Texts that the runtime composed and that contain the words of others.
     pub(super) composed: Vec<String>,
     /// The first request, perhaps only its beginning.
     pub(super) pins: Vec<String>,
-    /// Lines that may quote someone.
+    /// Lines that may quote a person or a model.
     pub(super) quotes: Vec<String>,
     /// Arguments of calls: todos, and the commands and descriptions of tasks.
     pub(super) named: Vec<String>,
@@ -98,7 +98,7 @@ impl QuotedTexts {
     fn add_fields(&mut self, fields: &serde_json::Map<String, Value>) {
         for (name, value) in fields {
             match name.as_str() {
-                // A word of the runtime.
+                // The status is a word of the runtime.
                 "status" => {}
                 "output" => self.outputs.extend(value.as_str().map(normalise)),
                 _ => self.words.extend(leaves(value).into_iter().map(normalise)),
@@ -189,8 +189,8 @@ fn bare(line: &str) -> String {
     normalise(line).trim_matches(|c: char| !c.is_alphanumeric()).to_owned()
 }
 
-/// A text without the differences that the runtime and summaries make when they repeat it: spaces, line breaks, case, and
-/// the escapes that keep the words of others from looking like the runtime's.
+/// Removes the differences that the runtime and summaries introduce when they repeat a text: spaces, line breaks,
+/// case, and the escapes that keep the words of others from looking like the runtime's.
 pub(super) fn normalise(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     text.replace("?]", "]").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

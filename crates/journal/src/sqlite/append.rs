@@ -10,12 +10,12 @@ use crate::sqlite::rows::{self, StreamNumber};
 use crate::sqlite::writer::Commit;
 use crate::{Append, Blob, Error, Expected, Head, Lease, Result};
 
-/// The largest body of a record; more belongs into a blob.
+/// The largest body of a record. Larger data belongs in a blob.
 const MAX_BODY_BYTES: usize = 16 << 20;
-/// The largest blob; more belongs into a file.
+/// The largest blob. Larger data belongs in a file.
 const MAX_BLOB_BYTES: usize = 32 << 20;
 
-/// An append, with everything that can be computed before the writer's thread takes it.
+/// An append, with everything that can be computed before the writer's thread gets it.
 pub(crate) struct PreparedAppend {
     append: Append,
     /// For each record, the hash of its body and of the blobs that it refers to.
@@ -78,7 +78,7 @@ fn check_size(what: &'static str, bytes: usize, limit: usize) -> Result<()> {
     if bytes > limit { Err(Error::TooLarge { what, bytes, limit }) } else { Ok(()) }
 }
 
-/// Inserts records that have their places, times and hashes already, if they continue their streams.
+/// Inserts records that already have their positions, times and hashes, if they continue their streams.
 pub(crate) fn adopt_records(
     commit: &mut Commit<'_>,
     lease: &Lease,
@@ -133,14 +133,14 @@ pub(crate) fn write_record(db: &Connection, row: i64, record: &Record) -> rusqli
     .execute(params![row, at, kind, key, record.prev.as_bytes(), record.hash.as_bytes(), gone, body])
 }
 
-/// Writes that the record of a row refers to a blob.
+/// Records that the record of a row refers to a blob.
 pub(crate) fn write_blob_use(db: &Connection, blob: Hash, row: i64) -> rusqlite::Result<usize> {
     db.prepare_cached("INSERT OR IGNORE INTO blob_uses (blob, record) VALUES (?1, ?2)")?
         .execute(params![blob.as_bytes(), row])
 }
 
-/// Applies a record of the stream `names` to the tables `sessions` and `pinned`. A key that is taken stays with its
-/// session.
+/// Applies a record of the stream `names` to the tables `sessions` and `pinned`. If a key is taken, its session keeps
+/// it.
 pub(crate) fn apply_name_change(db: &Connection, change: &NameChange) -> rusqlite::Result<usize> {
     match change {
         NameChange::Bind { key, id } => db
@@ -184,12 +184,12 @@ fn require_blobs(
     Ok(())
 }
 
-/// Whether a blob is in the journal, be it as one whose bytes were lost.
+/// Whether the journal has a blob, or the hash of a blob whose bytes were lost.
 fn knows_blob(db: &Connection, hash: Hash) -> rusqlite::Result<bool> {
     db.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1")?.exists([hash.as_bytes()])
 }
 
-/// Whether the bytes of a blob are in the journal. Of a lost one, only the hash is.
+/// Whether the journal has the bytes of a blob. Of a lost blob it has only the hash.
 fn has_blob(db: &Connection, hash: Hash) -> rusqlite::Result<bool> {
     db.prepare_cached("SELECT 1 FROM blobs WHERE hash = ?1 AND bytes IS NOT NULL")?.exists([hash.as_bytes()])
 }
@@ -201,7 +201,7 @@ fn insert_blobs(commit: &Commit<'_>, blobs: Vec<Blob>) -> Result<Vec<Hash>> {
     blobs.into_iter().map(insert).collect()
 }
 
-/// Writes a blob; without bytes, as lost. Bytes replace an earlier loss.
+/// Writes a blob. Without bytes it is written as lost. Bytes replace an earlier loss.
 pub(crate) fn write_blob(db: &Connection, hash: Hash, bytes: Option<&[u8]>) -> rusqlite::Result<()> {
     db.prepare_cached(
         "INSERT INTO blobs (hash, bytes) VALUES (?1, ?2)

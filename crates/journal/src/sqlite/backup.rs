@@ -18,9 +18,9 @@ use crate::{Error, Head, Result, VerifyReport};
 /// The result of a restore.
 #[derive(Debug, Clone)]
 pub struct RestoreReport {
-    /// What the restored journal holds.
+    /// The contents of the restored journal.
     pub report: VerifyReport,
-    /// Where the journal that it replaced is kept, if there was one.
+    /// Where the replaced journal is kept, if there was one.
     pub kept: Option<PathBuf>,
 }
 
@@ -60,7 +60,7 @@ pub fn restore(home: &Home, file: &Path) -> Result<RestoreReport> {
         }
         FileKind::Journal { .. } => {}
     }
-    // Opened as immutable where possible, so that no other file appears beside it.
+    // Opened as immutable if possible, so that SQLite creates no other file beside it.
     let source = if is_at_rest(file) { connect_at_rest(file, None) } else { connect_to_read(file, None) }?;
     let report = verify::verify_connection(&source, None);
     if let Some(damage) = report.damage.first() {
@@ -71,7 +71,7 @@ pub fn restore(home: &Home, file: &Path) -> Result<RestoreReport> {
     let partial = PartialFile::next_to(&home.journal_file());
     copy_snapshot(&source, partial.path())?;
     set_write_ahead(partial.path())?;
-    // From here on the restore is decided: the next process that opens the home finishes it.
+    // From here on the restore takes effect: the next process that opens the home finishes it.
     let restoring = restoring_file(home);
     let decide = || fs::rename(partial.path(), &restoring).and_then(|()| sync_folder_of(&restoring));
     decide().map_err(|error| io_error(&restoring, &error))?;
@@ -80,8 +80,8 @@ pub fn restore(home: &Home, file: &Path) -> Result<RestoreReport> {
     Ok(RestoreReport { report, kept })
 }
 
-/// Refuses if a program that doesn't know the home's lock is about to write the file. A journal that can't be opened
-/// is no reason to refuse: it may be why the user restores a backup.
+/// Refuses if a program that does not know the home's lock is about to write the file. A journal that can't be opened
+/// is no reason to refuse, because it may be why the user restores a backup.
 fn refuse_if_locked(journal: &Path) -> Result<()> {
     let try_lock = |db: Connection| {
         db.execute_batch("BEGIN IMMEDIATE; ROLLBACK;").map_err(|error| failure(journal, &error))
@@ -113,7 +113,7 @@ fn set_write_ahead(path: &Path) -> Result<()> {
     db.close().map_err(|(_, error)| failure(path, &error))
 }
 
-/// Puts the restored file into place. A crash may come after each step: the next run repeats them all, because
+/// Moves the restored file into place. After a crash at any step, the next run repeats all steps, because
 /// `journal.db.restoring` stays until the last one.
 fn replace(home: &Home) -> Result<Option<PathBuf>> {
     let (path, restoring) = (home.journal_file(), restoring_file(home));
@@ -127,8 +127,8 @@ fn replace(home: &Home) -> Result<Option<PathBuf>> {
     Ok(kept)
 }
 
-/// Keeps the old journal and its log in the trash, also where only the log is left: SQLite would play it into the new
-/// file.
+/// Moves the old journal and its log to the trash, even if only the log is left. Otherwise SQLite would apply it to
+/// the new file.
 fn move_old_to_trash(home: &Home) -> std::io::Result<Option<PathBuf>> {
     let path = home.journal_file();
     let log = with_suffix(&path, "-wal");

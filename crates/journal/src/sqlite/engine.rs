@@ -29,10 +29,10 @@ use crate::{
 pub struct SqliteJournal {
     home: Home,
     readers: Readers,
-    /// For searches, verification and backups, so that short reads don't wait behind them.
+    /// For searches, verification and backups, so that short reads do not wait for them.
     long_readers: Readers,
     index: Arc<SearchIndex>,
-    /// The error, if the journal is read-only.
+    /// The reason as an error, if the journal is read-only.
     queue: std::result::Result<Queue, Error>,
     thread: Mutex<Option<JoinHandle<()>>>,
     wake_socket: OnceCell<WakeSocket>,
@@ -41,11 +41,11 @@ pub struct SqliteJournal {
 /// Settings, mostly for tests.
 #[derive(Debug, Clone)]
 pub struct SqliteOptions {
-    /// How long a lease stands without a renewal or an append of its holder.
+    /// How long a lease is valid without a renewal or an append by its holder.
     pub lease_expiry: Duration,
-    /// Pages that the write-ahead log may have before a checkpoint moves them to the file.
+    /// The most pages of the write-ahead log before a checkpoint moves them to the file.
     pub checkpoint_pages: u32,
-    /// The SQLite file layer to use, for tests that record or refuse what reaches the disk.
+    /// The SQLite file layer (VFS) to use. Tests use it to record or refuse what reaches the disk.
     pub vfs: Option<String>,
 }
 
@@ -56,8 +56,8 @@ impl Default for SqliteOptions {
 }
 
 impl SqliteJournal {
-    /// Opens the journal of a home, or makes one. A file of an older format is brought up to date first; one of a
-    /// newer format is opened for reading only.
+    /// Opens the journal of a home, or creates one. A file of an older format is migrated first. A file of a newer
+    /// format is opened for reading only.
     pub async fn open(home: &Home) -> Result<Self> {
         Self::open_with(home, SqliteOptions::default()).await
     }
@@ -76,7 +76,7 @@ impl SqliteJournal {
         backup::finish_restore(home)?;
         let home_lock = home.lock_shared()?;
         if backup::restoring_file(home).exists() {
-            // A restore was decided, and cut short, just before the lock was ours.
+            // Another process began a restore and died before this process got the lock.
             drop(home_lock);
             return Self::open_now(home, options);
         }
@@ -142,12 +142,12 @@ impl SqliteJournal {
             .await
     }
 
-    /// Closes everything. The writer's thread is told to end and returned, so that the caller can join it.
+    /// Closes everything. Tells the writer's thread to end and returns its handle, so that the caller can join it.
     fn shut(&self) -> Option<JoinHandle<()>> {
         if let Some(wake_socket) = self.wake_socket.get() {
             wake_socket.close();
         }
-        // Readers first: the last connection to close must be able to write, or SQLite leaves its log behind.
+        // Readers first: the last connection to close must be able to write. Otherwise SQLite leaves its log behind.
         self.readers.close();
         self.long_readers.close();
         if let Ok(queue) = &self.queue {
@@ -157,8 +157,8 @@ impl SqliteJournal {
     }
 }
 
-/// A file that shows that there was a journal in this home, where there is none now. SQLite would play the log of the
-/// old one into a new one.
+/// A file that proves that this home had a journal, although there is none now. SQLite would apply the old journal's
+/// log to a new one.
 fn leftover_file(home: &Home) -> Result<Option<PathBuf>> {
     let log = with_suffix(&home.journal_file(), "-wal");
     if log.metadata().is_ok_and(|log| log.len() > 0) {
@@ -334,8 +334,8 @@ impl Journal for SqliteJournal {
             let (name, home) = (stream.clone(), self.home.clone());
             move |_: &mut Writer| known_heads::forget(&home, &name)
         };
-        // Before the removal, so that a crash leaves no known head of a removed stream; and after it, because another
-        // process may have written the head meanwhile.
+        // Before the removal, so that a crash leaves no known head of a removed stream. Also after it, because
+        // another process may have written the head meanwhile.
         self.queue()?.run_exclusive(forget_head()).await?;
         let (name, shown) = (stream.clone(), lease.cloned());
         self.queue()?.commit(move |commit| erase::remove_stream(commit, &name, shown.as_ref())).await?;

@@ -1,4 +1,4 @@
-//! Erasure for good: the body of a record, a whole stream, and their bytes in the file.
+//! Erases for good: the body of a record, a whole stream, and their bytes in the file.
 
 use longhaul_protocol::{Body, Gone, Hash, Record, Seq, StreamName};
 use rusqlite::{Connection, params};
@@ -21,7 +21,7 @@ pub(crate) fn erase_body(commit: &mut Commit<'_>, stream: &StreamName, seq: Seq,
     let record = record(commit, (number, stream), seq)?;
     let body_hash = match &record.body {
         Body::Here(body) => Hash::of(body.get()),
-        // Erased before: the first stub stays.
+        // Already erased: the first stub stays.
         Body::Gone(_) => return Ok(()),
     };
     let gone = Gone { at: commit.now, reason: reason.to_owned(), body_hash: Some(body_hash) };
@@ -94,8 +94,8 @@ pub(crate) fn remove_stream(
 
 /// Rewrites the file (`VACUUM`), so that no page keeps deleted bytes, and empties the log.
 ///
-/// `secure_delete` alone is not enough: when SQLite rebalanced the tree, copies of a row may have stayed in the unused
-/// space of pages that it moved away from.
+/// `secure_delete` alone is not enough: when SQLite rebalances the tree, copies of a row may stay in the unused space
+/// of the pages that it moves rows away from.
 pub(crate) fn scrub(writer: &mut Writer) -> Result<()> {
     writer.db.execute_batch("VACUUM").map_err(|error| failure(&writer.path, &error))?;
     writer.empty_log()

@@ -19,8 +19,8 @@ const FORMAT: u32 = 1;
 pub(crate) struct KnownHeads {
     format: u32,
     pub(crate) heads: BTreeMap<StreamName, Head>,
-    /// Known heads that were missing when their stream was next written. They stay, because going on would otherwise
-    /// destroy the evidence of the loss.
+    /// Known heads that were missing when their stream was next written. They are kept, because otherwise further
+    /// appends would destroy the evidence of the loss.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) lost: BTreeMap<StreamName, Head>,
 }
@@ -47,7 +47,7 @@ pub(crate) fn load(home: &Home) -> Result<KnownHeads> {
     })
 }
 
-/// Writes down where these streams end now, according to the journal itself.
+/// Records the current ends of these streams, as the journal itself has them.
 pub(crate) fn update(home: &Home, journal: &Connection, streams: &BTreeSet<StreamName>) -> Result<()> {
     change(home, |known| {
         for stream in streams {
@@ -66,7 +66,7 @@ pub(crate) fn update(home: &Home, journal: &Connection, streams: &BTreeSet<Strea
     })
 }
 
-/// Where a stream ends, and whether it still has the record that was known as its last.
+/// The current end of a stream, and whether it still has the record that was known as its last.
 fn current_head(
     journal: &Connection,
     stream: &StreamName,
@@ -80,18 +80,18 @@ fn current_head(
     Ok((rows::head(journal, number)?, is_whole))
 }
 
-/// Whether the record at this place has this hash.
+/// Whether the record at this position has this hash.
 pub(crate) fn has_record(journal: &Connection, stream: StreamNumber, head: Head) -> rusqlite::Result<bool> {
     journal
         .prepare_cached("SELECT 1 FROM records WHERE id = ?1 AND hash = ?2")?
         .exists(params![stream.row_id(head.seq), head.hash.as_bytes()])
 }
 
-/// Forgets the head of a stream that is about to be removed. This comes before the removal: an unknown head does no harm.
+/// Forgets the head of a stream before it is removed. If the removal then fails, the missing entry does no harm.
 pub(crate) fn forget(home: &Home, stream: &StreamName) -> Result<()> {
     let known = load(home)?;
     if !known.heads.contains_key(stream) && !known.lost.contains_key(stream) {
-        // Most removed streams are young and have no entry; a full disk must not prevent their removal.
+        // Most removed streams are young and have no entry. A full disk must not prevent their removal.
         return Ok(());
     }
     change(home, |known| {

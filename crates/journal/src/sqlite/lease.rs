@@ -53,7 +53,7 @@ pub(crate) fn acquire_lease(commit: &mut Commit<'_>, stream: &StreamName) -> Res
     {
         return Err(Error::Held { stream: stream.clone(), holder: Box::new(holder.clone()) });
     }
-    // A stream that was removed and came back has another number, so no token of its first life fits.
+    // A stream that was removed and created again has another number, so no earlier token is valid.
     let token = before.map_or_else(|| number.0.unsigned_abs() << 32 | 1, |row| row.token + 1);
     let taken = LeaseRow {
         token,
@@ -64,8 +64,8 @@ pub(crate) fn acquire_lease(commit: &mut Commit<'_>, stream: &StreamName) -> Res
     Ok(Lease { stream: stream.clone(), token })
 }
 
-/// Checks the lease of an append, and renews it if that is due. The right token is enough, expired or not. Without a
-/// lease, an append is allowed only while the stream's lease is free.
+/// Checks the lease of an append, and renews it if that is due. The right token is enough, even if the lease has
+/// expired. Without a lease, an append is allowed only while the stream's lease is free.
 pub(crate) fn check_lease(
     commit: &Commit<'_>,
     number: StreamNumber,
@@ -88,7 +88,7 @@ pub(crate) fn check_lease(
     }
 }
 
-/// Renews a lease only after a quarter of its time, so that most appends write one page and not two.
+/// Renews a lease only after a quarter of its time, so that most appends write one page instead of two.
 fn renew_if_due(commit: &Commit<'_>, number: StreamNumber, row: LeaseRow) -> Result<()> {
     let fresh = expiry_after(commit.now.0, commit.lease_expiry);
     let quarter = i64::try_from(commit.lease_expiry.as_millis() / 4).unwrap_or(i64::MAX);

@@ -58,7 +58,7 @@ fn open(path: &Path, vfs: Option<&str>, access: OpenFlags) -> Result<Connection>
     open_address(path, path, vfs, access)
 }
 
-/// Opens an address, which may be an SQLite URI; errors name the plain path.
+/// Opens an address, which may be an SQLite URI. Errors name the plain path.
 fn open_address(address: &Path, path: &Path, vfs: Option<&str>, access: OpenFlags) -> Result<Connection> {
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = match vfs {
@@ -67,14 +67,14 @@ fn open_address(address: &Path, path: &Path, vfs: Option<&str>, access: OpenFlag
     };
     let prepare = |db: Connection| {
         db.busy_timeout(BUSY_TIMEOUT)?;
-        // A file from elsewhere may have triggers and views; a journal has none.
+        // A file from elsewhere may have triggers and views. A journal has none.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
-        // Deleted bytes are overwritten (J10); a damaged cell is noticed when it is read (J4).
+        // SQLite overwrites deleted bytes (J10), and detects a damaged cell when it reads it (J4).
         db.execute_batch(
             "PRAGMA secure_delete = ON; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;",
         )?;
-        // Commits reach the disk before they return (J1); on macOS that takes its own call.
+        // A commit reaches the disk before it returns (J1). On macOS that needs a call of its own.
         db.execute_batch(
             "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;",
         )?;
@@ -83,7 +83,7 @@ fn open_address(address: &Path, path: &Path, vfs: Option<&str>, access: OpenFlag
     opened.and_then(prepare).map_err(|error| failure(path, &error))
 }
 
-/// The process that keeps others from writing. The lock of the log is on the file of shared memory.
+/// The process that prevents others from writing. The log is locked through the shared-memory file.
 fn lock_owner(path: &Path) -> String {
     let shared_memory = with_suffix(path, "-shm");
     lock_holder(&shared_memory, LockKind::Exclusive)
@@ -98,7 +98,7 @@ fn failure(path: &Path, error: &rusqlite::Error) -> Error {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => Error::DiskFull { path },
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Error::ReadOnly { path, reason },
-        // SQLite says so for many reasons. Too many open files, for example, passes.
+        // SQLite reports this for many reasons. Some are temporary, such as too many open files.
         Some(ErrorCode::CannotOpen) if !can_write_next_to(&path) => Error::ReadOnly { path, reason },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             let by = lock_owner(&path);

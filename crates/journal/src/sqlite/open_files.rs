@@ -11,15 +11,15 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use crate::Result;
 use crate::home::HomeLock;
 
-/// How often each journal is open.
+/// How many openers each journal has.
 static OPEN: LazyLock<Mutex<HashMap<PathBuf, usize>>> = LazyLock::new(Mutex::default);
 
-/// While this lives, the process has the journal open.
+/// Represents one opener of the journal in this process.
 #[derive(Debug)]
 pub(crate) struct OpenFile(PathBuf);
 
 impl OpenFile {
-    /// Counts one more opener. The first one runs `check` on the file; others that come meanwhile wait for its result.
+    /// Adds an opener. The first one runs `check` on the file. Others wait for its result.
     pub(crate) fn register(path: &Path, check: impl FnOnce() -> Result<()>) -> Result<Self> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if !open.contains_key(path) {
@@ -47,8 +47,8 @@ impl Drop for OpenFile {
     }
 }
 
-/// What a process holds while any of its connections to a journal is open. Every connection has a share, so the locks
-/// end with the last of them.
+/// The locks that a process holds while any of its connections to a journal is open. Every connection has a share, so
+/// the locks are released with the last one.
 #[derive(Debug)]
 pub(crate) struct ProcessLocks {
     pub(crate) _home_lock: Option<HomeLock>,

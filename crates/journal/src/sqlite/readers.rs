@@ -11,7 +11,7 @@ use crate::sqlite::open_files::ProcessLocks;
 use crate::sqlite::{failure, open, open_address};
 use crate::{Error, Result};
 
-/// Reads at the same time; further ones wait.
+/// The most concurrent reads. Further ones wait.
 const MAX_READERS: usize = 4;
 
 /// The pool. It opens connections on demand and reuses them.
@@ -54,7 +54,7 @@ impl Readers {
         self.with(move |db| act(db).map_err(|error| failure(&path, &error))).await
     }
 
-    /// [`read`](Self::read) for work with other errors than those of SQLite.
+    /// Like [`read`](Self::read), for work with other errors than those of SQLite.
     pub(crate) async fn with<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
@@ -72,7 +72,7 @@ impl Readers {
         done.await.map_err(|_| Error::Closed)?
     }
 
-    /// Closes every connection. Later reads are refused; those under way close theirs when they are done.
+    /// Closes every connection. Later reads are refused. Reads under way close their connection when they are done.
     pub(crate) fn close(&self) {
         self.0.turns.close();
         *self.0.state() = State::default();
@@ -113,7 +113,7 @@ pub(crate) fn connect_to_read(path: &Path, vfs: Option<&str>) -> Result<Connecti
     }
 }
 
-/// Whether all of a journal is in its file, with nothing in the log.
+/// Whether the whole journal is in its file and its log is empty.
 pub(crate) fn is_at_rest(path: &Path) -> bool {
     std::fs::metadata(with_suffix(path, "-wal")).map_or(true, |log| log.len() == 0)
 }
@@ -126,7 +126,7 @@ pub(crate) fn connect_at_rest(path: &Path, vfs: Option<&str>) -> Result<Connecti
     open_address(Path::new(&address), path, vfs, flags).and_then(|db| check_readable(db, path))
 }
 
-/// Reads something, because opening alone doesn't: only this shows whether the file is readable.
+/// Runs a query, because only that shows whether the file is readable. Opening it does not.
 fn check_readable(db: Connection, path: &Path) -> Result<Connection> {
     db.execute_batch("PRAGMA cache_size = -1024;")
         .and_then(|()| db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))

@@ -40,7 +40,7 @@ pub(crate) fn stream_number(db: &Connection, stream: &StreamName) -> Sql<Option<
         .optional()
 }
 
-/// All streams by name. A damaged name is left out; `verify` reports it.
+/// All streams by name. Skips damaged names: `verify` reports them.
 pub(crate) fn streams(db: &Connection) -> Sql<Vec<(StreamNumber, StreamName)>> {
     let mut statement = db.prepare_cached("SELECT id, name FROM streams ORDER BY name")?;
     let rows = statement.query_map([], |row| {
@@ -80,7 +80,7 @@ pub(crate) fn seq_with_key(db: &Connection, stream: StreamNumber, key: Hash) -> 
         .optional()
 }
 
-/// A row as it stands in the file; its hash is not checked yet.
+/// A row as it is in the file. Its hash is not checked yet.
 #[allow(
     clippy::large_enum_variant,
     reason = "nearly all are records; boxing each would cost more than it saves"
@@ -91,7 +91,7 @@ pub(crate) enum ScannedRow {
     Unreadable(Seq, &'static str),
 }
 
-/// Passes the rows of a stream to `each`, in their order from a place on, until it breaks.
+/// Passes the rows of a stream to `each`, in their order from a position on, until it breaks.
 pub(crate) fn scan(
     db: &Connection,
     (number, name): (StreamNumber, &StreamName),
@@ -110,7 +110,7 @@ pub(crate) fn scan(
     Ok(())
 }
 
-/// At most a page of rows of a stream. Where the file is damaged, the rows before the damage; an error if there are none.
+/// At most a page of rows of a stream. If the file is damaged, the rows before the damage. Fails if there are none.
 pub(crate) fn page(
     db: &Connection,
     stream: (StreamNumber, &StreamName),
@@ -167,7 +167,7 @@ fn parse_row(row: &Row<'_>, stream: &StreamName) -> Sql<ScannedRow> {
     Ok(sound().map_or_else(|reason| ScannedRow::Unreadable(seq, reason), ScannedRow::Record))
 }
 
-/// The stub of an erased or lost body. It is written after the record's hash, so it has a checksum of its own.
+/// Encodes the stub of an erased or lost body. The record's hash does not cover the stub, so it has its own checksum.
 pub(crate) fn encode_gone(gone: &Gone) -> Vec<u8> {
     let json = serde_json::to_vec(gone).expect("serde_json never fails on a struct of numbers and strings");
     let mut bytes = Hash::of(&json).as_bytes().to_vec();
@@ -283,7 +283,7 @@ pub(crate) fn size(db: &Connection, stream: StreamNumber) -> Sql<StreamSize> {
     Ok(StreamSize { records, bytes: bodies + blobs })
 }
 
-/// A text column; `None` if damage has left something else.
+/// A text column. `None` if damage has changed its type.
 pub(crate) fn text<'row>(row: &'row Row<'_>, column: usize) -> Sql<Option<&'row str>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Text(bytes) => std::str::from_utf8(bytes).ok(),
@@ -291,7 +291,7 @@ pub(crate) fn text<'row>(row: &'row Row<'_>, column: usize) -> Sql<Option<&'row 
     })
 }
 
-/// A hash column; an error if damage has left something else.
+/// A hash column. Fails if damage has changed its type or length.
 pub(crate) fn hash(row: &Row<'_>, column: usize) -> Sql<Hash> {
     row.get::<_, [u8; 32]>(column).map(Hash::from_bytes)
 }

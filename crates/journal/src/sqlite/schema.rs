@@ -11,17 +11,19 @@ use crate::home::{Home, PartialFile, create_new, io_error, path_str, publish_onc
 use crate::sqlite::{connect, failure};
 use crate::{Error, Result};
 
-/// `LHJL`, in the header of every journal: it tells a journal from another program's database.
+/// `LHJL`, in the header of every journal. It distinguishes a journal from another program's database.
 const APPLICATION_ID: u32 = 0x4c48_4a4c;
 
-/// The SQL that makes each format from the one before it; the first, from nothing. Formats only grow.
+/// The SQL that creates each format from the previous one. The first one starts with an empty file. Formats only
+/// grow.
 const MIGRATIONS: &[&str] = &[FORMAT_1, FORMAT_2, FORMAT_3];
 
 /// The format that this version writes.
 pub(crate) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
-/// A record's row id holds its stream and its place: `stream << 36 | seq`. So one tree holds everything, a stream lies
-/// together in its order, an append touches one page, and the head of a stream is one look-up.
+/// A record's row id contains its stream and its position: `stream << 36 | seq`. So all records are in one tree, the
+/// records of a stream are adjacent and in order, an append touches one page, and the head of a stream is one
+/// look-up.
 pub(crate) const SEQ_BITS: u32 = 36;
 
 /// The hash chain protects `records` and `blobs`. The other tables are derived from them, except for `leases`.
@@ -69,7 +71,7 @@ const FORMAT_1: &str = "
     ) STRICT;
 ";
 
-/// An index of epochs: loading a session begins at its newest one.
+/// An index of epochs, because loading a session begins at its newest one.
 const FORMAT_2: &str = "
     CREATE INDEX IF NOT EXISTS epochs ON records (id) WHERE kind = 'epoch_started';
 ";
@@ -81,7 +83,7 @@ const FORMAT_3: &str = "
     ) STRICT, WITHOUT ROWID;
 ";
 
-/// What a file is, by its header.
+/// The kind of a file, from its header.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Missing,
@@ -122,7 +124,7 @@ pub(crate) enum Access {
     Older,
 }
 
-/// Opens a journal to write. Its header may be behind its log, so only this tells its format for certain.
+/// Opens a journal to write. Its header may be older than its log, so only this tells the format with certainty.
 pub(crate) fn connect_to_write(path: &Path, vfs: Option<&str>) -> Result<Access> {
     let db = connect(path, vfs)?;
     match format_of(&db).map_err(|error| failure(path, &error))? {
@@ -136,7 +138,8 @@ fn format_of(db: &Connection) -> rusqlite::Result<u32> {
     db.pragma_query_value(None, "user_version", |row| row.get::<_, i32>(0).map(i32::cast_unsigned))
 }
 
-/// Differences between the tables and what the file's format should have. Of a newer format, nothing is known.
+/// Differences between the tables and what the file's format should have. For a newer format there are none, because
+/// its tables are unknown.
 pub(crate) fn schema_differences(db: &Connection) -> rusqlite::Result<Vec<String>> {
     let format = format_of(db)?;
     let Some(steps) = MIGRATIONS.get(..format as usize) else { return Ok(Vec::new()) };
@@ -154,8 +157,8 @@ pub(crate) fn schema_differences(db: &Connection) -> rusqlite::Result<Vec<String
     Ok(surplus.chain(missing.map(|name| format!("the {name} is missing"))).collect())
 }
 
-/// Creates an empty journal, atomically: a crash leaves none or all of it. Of two processes that do this at the same
-/// time, one wins and both use its file.
+/// Creates an empty journal atomically: a crash leaves either none or a complete one. If two processes do this at the
+/// same time, one wins and both use its file.
 pub(crate) fn create(path: &Path, vfs: Option<&str>) -> Result<()> {
     let partial = PartialFile::next_to(path);
     drop(create_new(partial.path())?);
@@ -173,8 +176,8 @@ pub(crate) fn create_tables(path: &Path, vfs: Option<&str>) -> Result<()> {
     db.close().map_err(|(_, error)| failure(path, &error))
 }
 
-/// Migrates an older journal to the newest format: under the exclusive lock, in one transaction, with a copy beside it
-/// until that has committed.
+/// Migrates an older journal to the newest format: under the exclusive lock and in one transaction. A copy beside it
+/// is kept until the commit.
 pub(crate) fn migrate(home: &Home, vfs: Option<&str>) -> Result<()> {
     let path = home.journal_file();
     let said = |error| failure(&path, &error);
@@ -182,7 +185,7 @@ pub(crate) fn migrate(home: &Home, vfs: Option<&str>) -> Result<()> {
     let db = connect(&path, vfs)?;
     let format = format_of(&db).map_err(said)?;
     if format >= FORMAT {
-        // Another process has done it meanwhile.
+        // Another process has already migrated it.
         return Ok(());
     }
     let copy = home.folder().join(format!("journal.format-{format}.db"));

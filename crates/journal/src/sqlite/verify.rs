@@ -17,11 +17,11 @@ use crate::sqlite::rows::{self, ScannedRow, StreamNumber};
 use crate::sqlite::schema::{self, FileKind};
 use crate::{Damage, Error, Head, Result, VerifyReport};
 
-/// Findings of SQLite's own integrity check to list, at most.
+/// The most findings of SQLite's own integrity check to list.
 const MAX_STRUCTURE_FINDINGS: u32 = 20;
 
-/// Verifies a home's journal, whatever its format. Unlike opening it, this changes nothing: it doesn't migrate, and the
-/// log stays where it is.
+/// Verifies a home's journal, whatever its format. Unlike opening it, this changes nothing: it does not migrate, and
+/// does not move the log into the file.
 pub fn verify_home(home: &Home) -> Result<VerifyReport> {
     let path = home.journal_file();
     let _home_lock = home.lock_shared()?;
@@ -32,10 +32,10 @@ pub fn verify_home(home: &Home) -> Result<VerifyReport> {
     Ok(verify_connection(&connect_to_read(&path, None)?, Some(home)))
 }
 
-/// Verifies one snapshot of a journal against itself and, if a home is given, against its known heads.
+/// Verifies one snapshot of a journal: its consistency and, if a home is given, its known heads.
 pub(crate) fn verify_connection(db: &Connection, home: Option<&Home>) -> VerifyReport {
     let mut verification = Verification { db, report: VerifyReport::default(), blob_uses: 0 };
-    // Loaded before the snapshot begins, so that no known head is newer than what is read.
+    // Loaded before the snapshot begins, so that no known head is newer than the snapshot.
     let known = home.map(known_heads::load).transpose();
     let snapshot = db.execute_batch("BEGIN");
     if let Err(error) = snapshot.and_then(|()| verification.check_all()) {
@@ -102,7 +102,7 @@ impl Verification<'_> {
         Ok(named)
     }
 
-    /// Follows one stream from its first record to its last. Unreadable ranges are reported and passed over.
+    /// Follows one stream from its first record to its last. Reports unreadable ranges and skips them.
     fn check_stream(&mut self, number: StreamNumber, name: &StreamName) {
         let mut from = 1;
         loop {
@@ -145,7 +145,7 @@ impl Verification<'_> {
         };
         if let Err(reason) = verdict {
             self.report.damage.push(Damage::at(name, seq, reason));
-            // The next record can't be checked against this one's hash any more, only against its own.
+            // The next record can't be checked against this one's hash, only against its own.
             *chain = ChainCheck::from(seq + 1);
         }
         let ScannedRow::Record(record) = found else { return };
@@ -235,7 +235,7 @@ impl Verification<'_> {
         self.report.damage.extend(users);
     }
 
-    /// Checks that the tables `sessions` and `pinned` are what folding the stream `names` gives.
+    /// Checks that the tables `sessions` and `pinned` match the stream `names`.
     fn check_session_index(&mut self, named: &[(StreamNumber, StreamName)]) -> rusqlite::Result<()> {
         let mut folded = Names::default();
         if let Some((number, name)) = named.iter().find(|(_, name)| *name == StreamName::names()) {
@@ -280,7 +280,7 @@ impl Verification<'_> {
         statement.query_map([], |row| Ok(rows::text(row, 0)?.unwrap_or_default().to_owned()))?.collect()
     }
 
-    /// Reports streams that end before their known head: they have lost their tail.
+    /// Reports streams that end before their known head, because they have lost their tail.
     fn check_known_heads(&mut self, home: Option<&Home>, noted: &KnownHeads) {
         // Loaded again: a stream that was removed since then is no longer listed.
         let Some(still) = home.and_then(|home| known_heads::load(home).ok()) else { return };
@@ -303,8 +303,8 @@ impl Verification<'_> {
     }
 }
 
-/// The first readable record from `broken` on. Unreadable records lie together, on one page or below one, so this
-/// gallops forward and then bisects.
+/// The first readable record from `broken` on. Unreadable records are usually adjacent, on one page or below one, so
+/// this gallops forward and then bisects.
 pub(crate) fn next_readable(db: &Connection, stream: StreamNumber, broken: Seq) -> Option<Seq> {
     let first_from = |seq: Seq| -> rusqlite::Result<Option<Seq>> {
         db.prepare_cached("SELECT id, length(hash), length(body) FROM records WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 1")?

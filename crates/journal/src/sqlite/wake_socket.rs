@@ -1,9 +1,10 @@
-//! The socket `run/<pid>.sock`, on which other processes wake this one or subscribe to its streams. Its name stands in
-//! the leases of the process.
+//! The socket `run/<pid>.sock`, on which other processes wake this one or subscribe to its streams. The leases of the
+//! process contain its name.
 //!
-//! A client sends lines of JSON. The first one holds the home's token: `{"token":"…"}`. Each `{"ring":"session/…"}`
-//! after it wakes the holder of that stream. `{"watch":"session/…"}` is the client's last line: it turns the
-//! connection into a subscription, on which lines go the other way. Unknown fields are ignored.
+//! A client sends lines of JSON. The first one contains the home's token: `{"token":"…"}`. Each later
+//! `{"ring":"session/…"}` wakes the holder of that stream. `{"watch":"session/…"}` is the client's last line: it
+//! turns the connection into a subscription, on which the server sends lines to the client. Unknown fields are
+//! ignored.
 
 use std::fs::File;
 use std::io::Read;
@@ -25,13 +26,13 @@ use crate::{Error, Holder, Result};
 
 /// How long a client tries to reach another process. A wake is a hint and not worth a longer wait.
 const SEND_TIMEOUT: Duration = Duration::from_millis(500);
-/// How long the server reads from one client, whose machine may be busy.
+/// How long the server reads from one client. The client's machine may be busy.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much the server reads from one client.
 const MAX_CLIENT_BYTES: u64 = 16 << 10;
-/// Wakes that may wait for a slow receiver before it is told that some were dropped.
+/// The most wakes that wait for a slow receiver. If there are more, they are dropped and the receiver learns that.
 const WAKE_QUEUE: usize = 1024;
-/// Subscribers that may wait to be served; further ones are disconnected.
+/// The most subscribers that wait to be served. Further ones are disconnected.
 const SUBSCRIBER_QUEUE: usize = 64;
 
 #[derive(Serialize, Deserialize)]
@@ -47,7 +48,7 @@ struct Message {
     watch: Option<StreamName>,
 }
 
-/// Where the server passes on what clients ask for.
+/// The receivers to which the server passes the requests of clients.
 struct Receivers {
     token: String,
     wakes: broadcast::Sender<StreamName>,
@@ -64,8 +65,8 @@ pub(crate) struct WakeSocket {
     socket: String,
 }
 
-/// The folder `run`, held open. An address through its handle is short, however deep the home lies, and stays valid
-/// if the home is moved.
+/// The folder `run`, kept open. An address through its handle is short, however deep the home is, and stays valid if
+/// the home is moved.
 struct RunFolder {
     path: PathBuf,
     handle: File,
@@ -100,7 +101,7 @@ impl RunFolder {
         std::fs::read_to_string(&path).map_err(|error| io_error(&path, &error))
     }
 
-    /// Removes sockets without a listening process, and one under our own pid that a dead process left.
+    /// Removes sockets without a listening process, and one with this process's pid that a dead process left.
     fn remove_dead_sockets(&self, own: &str) {
         let names = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
         for name in names.filter_map(|entry| entry.file_name().into_string().ok()) {
@@ -139,7 +140,7 @@ impl WakeSocket {
         Ok(self.receivers()?.wakes.subscribe())
     }
 
-    /// The subscribers from now on. They go to the receiver that asked last.
+    /// The subscribers from now on. Only the last receiver gets them.
     pub(crate) fn subscribers(&self) -> Result<Subscribers> {
         let (send, subscribers) = mpsc::channel(SUBSCRIBER_QUEUE);
         *lock(&self.receivers()?.subscribers) = Some(send);
@@ -149,7 +150,7 @@ impl WakeSocket {
     /// Wakes this process itself.
     pub(crate) fn wake(&self, stream: &StreamName) {
         if let Ok(receivers) = self.receivers() {
-            // An error means that there is no receiver, so none needs to know.
+            // An error means that there is no receiver.
             let _ = receivers.wakes.send(stream.clone());
         }
     }
@@ -177,13 +178,14 @@ async fn serve(listener: UnixListener, receivers: Weak<Receivers>) {
             Ok((client, _)) => {
                 tokio::spawn(tokio::time::timeout(READ_TIMEOUT, serve_client(client, receivers.clone())));
             }
-            // Too many open files, for example: it passes.
+            // A temporary error, such as too many open files.
             Err(_) => tokio::time::sleep(SEND_TIMEOUT).await,
         }
     }
 }
 
-/// Passes on what a client asks for, once it has shown the token. `None`: it hung up, or sent something else.
+/// Passes on the requests of a client after it has sent the token. `None` if the client hung up or sent something
+/// else.
 async fn serve_client(client: UnixStream, receivers: Weak<Receivers>) -> Option<()> {
     let mut lines = BufReader::new(client.take(MAX_CLIENT_BYTES)).lines();
     let greeting: Greeting = serde_json::from_str(&lines.next_line().await.ok()??).ok()?;
@@ -198,7 +200,7 @@ async fn serve_client(client: UnixStream, receivers: Weak<Receivers>) -> Option<
         }
         if let Some(stream) = message.watch {
             let subscriber = Subscriber::new(stream, lines.into_inner().into_inner().into_inner());
-            // Where the queue is full, dropping the subscriber disconnects it; it may try again.
+            // If the queue is full, dropping the subscriber disconnects it, and it may try again.
             let _ = lock(&receivers.subscribers).as_ref()?.try_send(subscriber);
             return Some(());
         }
@@ -206,7 +208,7 @@ async fn serve_client(client: UnixStream, receivers: Weak<Receivers>) -> Option<
     Some(())
 }
 
-/// Wakes another process. It may be gone or deaf: a wake is a hint, the records are the fact.
+/// Wakes another process. It may be gone or not listening: a wake is a hint, the records are the fact.
 pub(crate) async fn wake(home: &Home, holder: &Holder, stream: &StreamName) -> Result<()> {
     let message = Message { ring: Some(stream.clone()), ..Message::default() };
     if let Some(mut connection) = connect(home, holder, &message).await? {
@@ -215,8 +217,8 @@ pub(crate) async fn wake(home: &Home, holder: &Holder, stream: &StreamName) -> R
     Ok(())
 }
 
-/// Subscribes to a stream that another process holds; `None` if that can't be reached. An older version accepts and
-/// sends nothing.
+/// Subscribes to a stream that another process holds. `None` if the process can't be reached. An older version
+/// accepts the subscription and sends nothing.
 pub(crate) async fn subscribe(
     home: &Home,
     holder: &Holder,
@@ -240,7 +242,7 @@ async fn connect(home: &Home, holder: &Holder, message: &Message) -> Result<Opti
     Ok(tokio::time::timeout(SEND_TIMEOUT, sending).await.ok().and_then(std::result::Result::ok))
 }
 
-/// The values behind these locks are complete at every moment, so a poisoned lock can be used.
+/// The values in these locks are complete at every moment, so a poisoned lock can be used.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

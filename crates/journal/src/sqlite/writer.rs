@@ -1,7 +1,7 @@
 //! Group commit: one thread commits the appends of all sessions together.
 //!
-//! While one commit waits for the disk, others queue up; the next commit takes them all. Each has a savepoint of
-//! its own, so a conflict costs only the append that had it. The thread answers only after the commit has returned.
+//! While one commit waits for the disk, others queue up, and the next commit takes them all. Each append has its own
+//! savepoint, so a conflict affects only that append. The thread answers only after the commit has returned.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,19 +19,19 @@ use crate::sqlite::rows::{self, StreamNumber};
 use crate::sqlite::{SqliteOptions, failure, known_heads};
 use crate::{Error, Holder, Home, Result};
 
-/// Appends in one commit, at most, so that the first of them doesn't wait too long.
+/// The most appends in one commit, so that the first of them does not wait too long.
 const MAX_BATCH: usize = 512;
 
 /// The shortest time between two writes of `heads.json`.
 const HEADS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The commit, as one job in it sees it.
+/// A commit, from the view of one job in it.
 pub(crate) struct Commit<'a> {
     pub(crate) db: &'a Connection,
     pub(crate) now: At,
     pub(crate) this_process: &'a Holder,
     pub(crate) lease_expiry: Duration,
-    /// Streams whose heads moved, for `heads.json` once the commit has returned.
+    /// Streams whose heads moved. They go into `heads.json` after the commit.
     pub(crate) touched: Vec<StreamName>,
     path: &'a PathBuf,
 }
@@ -81,20 +81,21 @@ where
 
     fn answer(self: Box<Self>, committed: Result<()>) {
         let outcome = match (committed, self.outcome) {
-            // The job's own outcome, such as a duplicate key, may rest on what the failed commit took back.
+            // The job's own outcome, such as a duplicate key, may depend on something that the failed commit rolled
+            // back.
             (Err(error), _) => Err(error),
             (Ok(()), Some(outcome)) => outcome,
             (Ok(()), None) => Err(Error::Closed),
         };
-        // The caller may have dropped its future; the commit stands.
+        // The caller may have dropped its future. The commit is still valid.
         let _ = self.reply.send(outcome);
     }
 }
 
 enum WriterRequest {
-    /// To run as part of a commit.
+    /// Runs as part of a commit.
     Commit(Box<dyn Work>),
-    /// To run between two commits, with the connection for itself.
+    /// Runs between two commits, with exclusive use of the connection.
     Exclusive(Box<dyn FnOnce(&mut Writer) + Send>),
     Close,
 }
@@ -104,7 +105,7 @@ enum WriterRequest {
 pub(crate) struct Queue(mpsc::Sender<WriterRequest>);
 
 impl Queue {
-    /// Runs a job as part of the next commit; its effect is durable when this returns.
+    /// Runs a job as part of the next commit. Its effect is durable when this returns.
     pub(crate) async fn commit<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Commit<'_>) -> Result<T> + Send + 'static,
@@ -129,7 +130,7 @@ impl Queue {
     }
 
     pub(crate) fn close(&self) {
-        // An error means that it is closed already.
+        // An error means that it is already closed.
         let _ = self.0.send(WriterRequest::Close);
     }
 }
@@ -150,7 +151,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread. It ends when it is told to close or when the last queue is dropped.
+    /// Starts the thread. It ends when it is asked to close or when the last queue is dropped.
     pub(crate) fn start(
         home: &Home,
         mut db: Connection,
@@ -185,7 +186,7 @@ impl Writer {
             .name("journal".to_owned())
             .spawn(move || {
                 writer.run(&requests);
-                // Only now: the connection is closed.
+                // Not earlier: now the connection is closed.
                 drop(locks);
             })
             .map_err(|error| Error::Io { path, reason: error.to_string() })?;
@@ -248,7 +249,7 @@ impl Writer {
             run("SAVEPOINT one")?;
             let touched = commit.touched.len();
             let verdict = work.perform(&mut commit);
-            // A full disk makes SQLite roll back the whole transaction. Going on would start another one.
+            // A full disk makes SQLite roll back the whole transaction. Continuing would start another one.
             if self.db.is_autocommit() {
                 return verdict.and(Err(Error::Closed));
             }
@@ -278,12 +279,13 @@ impl Writer {
         }
     }
 
-    /// Moves the log to the file, as far as no reader uses it. A failure loses nothing: the log keeps the rest.
+    /// Moves the log into the file, except for the part that a reader uses. A failure loses nothing, because the log
+    /// keeps the rest.
     fn checkpoint(&self) {
         let _ = self.db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
     }
 
-    /// Moves the log to the file and writes the heads. Unlike at a checkpoint, an error is returned.
+    /// Moves the log into the file and writes the heads. Unlike at a checkpoint, an error is returned.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.db
             .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
@@ -292,7 +294,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Moves the log to the file and truncates it; an error if a reader uses it.
+    /// Moves the log into the file and truncates it. Fails if a reader uses it.
     pub(crate) fn empty_log(&self) -> Result<()> {
         let busy = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
         if busy.map_err(|error| failure(&self.path, &error))? {
@@ -304,7 +306,7 @@ impl Writer {
 
     fn write_known_heads(&mut self) {
         self.heads_written_at = Some(Instant::now());
-        // After a failure, the streams stay listed for the next time.
+        // After a failure, the streams stay listed for the next attempt.
         if !self.touched.is_empty() && known_heads::update(&self.home, &self.db, &self.touched).is_ok() {
             self.touched.clear();
         }

@@ -1,8 +1,8 @@
 //! Clients of the keeper's socket.
 //!
-//! No client can disturb the command. Each has a small buffer in each direction. One that doesn't authenticate in time, or
-//! sends too much at once, is disconnected; of too many, the oldest watcher, because the newest may want to kill the
-//! command.
+//! No client can disturb the command. Each has a small buffer in each direction. A client that does not authenticate
+//! in time, or sends too much at once, is disconnected. If there are too many clients, the oldest watcher is
+//! disconnected, because the newest client may want to kill the command.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,12 +15,12 @@ use crate::folder::Folder;
 use crate::format::{Answer, FORMAT, Greeting, Request, line};
 
 const MAX_CLIENTS: usize = 64;
-/// Clients that have not sent the token; the oldest is dropped.
+/// The most clients that have not sent the token yet. Beyond this, the oldest is dropped.
 const MAX_UNAUTHENTICATED: usize = 16;
 const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_LINE_BYTES: usize = 4096;
 const MAX_UNSENT_BYTES: usize = 4096;
-/// Connections to accept before the supervisor looks at everything else again.
+/// Connections to accept before the supervisor checks everything else again.
 const MAX_ACCEPTS: usize = 8;
 /// The shortest time between two messages to followers about new output.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(50);
@@ -67,7 +67,7 @@ impl Clients {
         std::iter::once((self.listener.as_fd(), false)).chain(clients)
     }
 
-    /// When a client must be told something or dropped.
+    /// The next time at which a client must get a message or be dropped.
     pub(crate) fn next_deadline(&self, printed: u64) -> Option<Instant> {
         let strangers = self.clients.iter().filter(|client| !client.is_authenticated);
         let dropping = strangers.map(|client| client.since + AUTHENTICATION_TIMEOUT).min();
@@ -76,7 +76,7 @@ impl Clients {
         dropping.into_iter().chain(telling).min()
     }
 
-    /// Reads from and writes to all clients; true if one has asked to kill the command.
+    /// Reads from and writes to all clients. Returns true if one of them asks to kill the command.
     pub(crate) fn serve(&mut self, folder: &Folder, state: CommandState) -> bool {
         self.accept();
         for client in &mut self.clients {
@@ -94,8 +94,8 @@ impl Clients {
         self.clients.iter().any(|client| client.wants_kill)
     }
 
-    /// Closes all connections, which tells the clients that the command has ended. Those that asked to kill it stay: the
-    /// keeper kills the orphans for them first.
+    /// Closes all connections, which tells the clients that the command has ended. Clients that asked to kill it stay
+    /// connected until the keeper has killed the orphans.
     pub(crate) fn close_watching(&mut self) {
         self.clients.retain(|client| client.wants_kill);
     }
@@ -146,7 +146,7 @@ impl Clients {
             return;
         }
         (self.followed, self.told) = (Instant::now(), printed);
-        // A client that has not read the last message yet needs no second one.
+        // A client that has not read the last message yet needs no new one.
         for client in self.clients.iter_mut().filter(|client| client.follows && client.unsent.is_empty()) {
             client.say(&Answer::Printed { printed });
         }
@@ -179,7 +179,7 @@ impl Client {
     fn answer(&mut self, text: &[u8], folder: &Folder, token_file: &str, state: CommandState) {
         if !self.is_authenticated {
             let greeting = serde_json::from_slice::<Greeting>(text);
-            // Read each time: the runtime may have created a new token since the command started.
+            // Read each time, because the runtime may have created a new token since the command started.
             self.is_authenticated = match (greeting, folder.token(token_file)) {
                 (Ok(greeting), Ok(token)) => greeting.token == token,
                 _ => false,
@@ -191,7 +191,7 @@ impl Client {
             }
             return;
         }
-        // An unknown request is from a newer runtime, which expects that it may be ignored.
+        // An unknown request comes from a newer runtime, which expects that a keeper may ignore it.
         let request = serde_json::from_slice::<Request>(text).unwrap_or_default();
         let wants_news = request.watch || request.follow;
         if wants_news && state.has_ended {
@@ -207,7 +207,7 @@ impl Client {
 
     fn say(&mut self, answer: &Answer) {
         self.unsent.extend(line(answer));
-        // It sends requests but doesn't read the answers.
+        // The client sends requests but does not read the answers.
         self.is_gone |= self.unsent.len() > MAX_UNSENT_BYTES;
     }
 

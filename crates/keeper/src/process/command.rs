@@ -31,11 +31,11 @@ pub(crate) struct Started {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CommandProcesses {
     pub(crate) command: Pid,
-    /// The init of its PID namespace, until that is reaped.
+    /// The init of its PID namespace, until the keeper reaps it.
     pub(crate) init: Option<Pid>,
 }
 
-/// Starts the command in a process group of its own; the error is a message for people. It prints to `output`.
+/// Starts the command in its own process group. It prints to `output`. The error is a message for people.
 pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, String> {
     if spec.target != LOCAL {
         return Err(format!(
@@ -71,7 +71,7 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, St
         }
     };
     let started = command.spawn();
-    // Closes this process's copies of the child's pipe ends, or reading from the pipes would never end.
+    // Closes the keeper's copies of the child's pipe ends. Otherwise reading from the pipes would never end.
     drop(command);
     let (reason, siblings) = pipes.map_or((None, None), |pipes| (Some(pipes.reason), pipes.siblings));
     let child = match started {
@@ -87,7 +87,7 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, St
     match siblings.map(SiblingsPipe::heard) {
         None => Ok(CommandProcesses { command: Pid::from_child(&child), init: None }),
         Some(Ok(siblings)) => Ok(CommandProcesses { command: siblings.command, init: Some(siblings.init) }),
-        // Its processes end with the keeper.
+        // The processes end with the keeper.
         Some(Err(error)) => Err(format!("which processes were started is not known ({error})")),
     }
 }
@@ -104,7 +104,7 @@ pub(super) fn sandbox_failed(trouble: &str) -> String {
     format!("it can't be held to its bounds ({trouble})")
 }
 
-/// Makes the command start inside its sandbox or not at all.
+/// Makes the command start inside its sandbox, or not at all.
 fn start_in_sandbox(
     command: &mut Command,
     bounds: &Bounds,
@@ -122,9 +122,9 @@ fn start_in_sandbox(
         become_command(keeper)?;
         ready.enter_or_report(keeper, &their_siblings, &theirs)?;
         match has_pid_namespace {
-            // It ends with the init of its namespace, and that with the keeper.
+            // The command ends with the init of its namespace, and the init ends with the keeper.
             true => Ok(()),
-            // Changing credentials has reset this.
+            // The change of credentials has reset this.
             false => die_with(keeper),
         }
     });

@@ -9,8 +9,9 @@
 //! | `signals` | signal handlers; what a child does between fork and exec |
 //! | `sandbox` | namespaces, mounts, overlays, capabilities, Landlock, seccomp |
 //!
-//! The current directory is the task's folder, and every name is relative to it. The order in which the files appear makes a
-//! start happen exactly once; the table on the first page of this crate says what each step leaves on disk.
+//! The current directory is the task's folder, and every file name is relative to it. The order in which the files
+//! appear ensures that a command starts exactly once. The table in the crate's documentation says what each step
+//! leaves on disk.
 
 mod clients;
 mod command;
@@ -40,11 +41,11 @@ use sandbox::Placeholders;
 use signals::Signals;
 use supervisor::Supervisor;
 
-/// How long writing the status is retried. Its space is reserved, so a full disk is no reason to fail, except on a
-/// copy-on-write file system.
+/// How long to retry writing the status. Its space is reserved, so it fails on a full disk only if the file system is
+/// copy-on-write.
 const STATUS_WRITE_TIMEOUT: Duration = Duration::from_secs(600);
 const STATUS_RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// How long to wait for the last processes of a PID namespace, if placeholders are to be removed after them.
+/// How long to wait for the last processes of a PID namespace before its placeholders are removed.
 const NAMESPACE_EXIT_WAIT: Duration = Duration::from_millis(20);
 
 /// Call this first in `main`: if this process was started as a keeper, it becomes one and never returns.
@@ -61,7 +62,7 @@ pub fn keep_here() -> ! {
         sandbox::answer_probe();
         exit(0);
     }
-    // No one reads a message here; the error was reported to the runtime, or is in the task's folder.
+    // This process has no output. The error was reported to the runtime, or is in the task's folder.
     exit(i32::from(keep().is_err()))
 }
 
@@ -69,12 +70,12 @@ fn keep() -> Result<()> {
     detach();
     let folder = Folder::here()?;
     if !folder.has(name::SPEC)? {
-        // A user has tried the hidden argument: this is no task's folder.
+        // A user has tried the hidden argument: this is not a task's folder.
         return Ok(());
     }
     let lock = folder.lock()?;
     if folder.has(name::VOID)? || folder.has(name::SPAWNING)? {
-        // A runtime has voided this folder and may have run the command elsewhere; or it was run here before.
+        // A runtime has voided this folder and may have run the command elsewhere, or the command already ran here.
         return Ok(());
     }
     let keeper = liveness::this_process();
@@ -94,7 +95,7 @@ fn keep() -> Result<()> {
 
 /// Detaches from the runtime: its session, its terminal, its open files.
 fn detach() {
-    // It fails only if the process leads a group already, and then no terminal signal reaches it either.
+    // It fails only if the process already leads a group, and then no terminal signal reaches it either.
     let _ = setsid();
     let _ = set_child_subreaper(Some(getpid()));
     let _ = rustix::thread::set_name(c"longhaul-keeper");
@@ -110,7 +111,7 @@ struct RunningCommand {
     placeholders: Placeholders,
 }
 
-/// Starts the command. `None` if it can't run: then the status says so, and the runtime was told.
+/// Starts the command. `None` if it can't run: then the status says so, and the runtime has the report.
 fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<RunningCommand>> {
     let file = folder.title(name::SPEC);
     let spec: Spec = decode(&file, &folder.read(name::SPEC)?.unwrap_or_default())?;
@@ -137,7 +138,7 @@ fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<RunningCommand>> 
     let (processes, placeholders) = match started {
         Ok(started) => started,
         Err(reason) => {
-            // If the status can't be written, the runtime still gets the reason; a later lookup gets `Unknown`.
+            // If the status can't be written, the runtime still gets the reason. A later lookup gets `Unknown`.
             let written =
                 folder.fill(&room, name::STATUS, &encode(&never_started(started_at, reason.clone())));
             report(Some(reason));
@@ -151,7 +152,7 @@ fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<RunningCommand>> 
         keeper: Some(keeper.keeper),
         system: Some(keeper.system),
     };
-    // The command runs now. If this can't be written (a full disk), a later lookup is only less precise.
+    // The command runs now. If this can't be written (a full disk), a later lookup is just less precise.
     let _ = folder.write(name::PID, &encode(&file));
 
     let started = Started { processes, began, started_at };
@@ -160,11 +161,12 @@ fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<RunningCommand>> 
     Ok(Some(RunningCommand { supervisor, room, spec, placeholders }))
 }
 
-/// Supervises the command to its end, writes its status, and only then tells waiting clients. Stays for its orphans.
+/// Supervises the command until it ends, writes its status, and only then notifies the waiting clients. Stays for its
+/// orphans.
 fn finish(folder: &Folder, running: RunningCommand) -> Result<()> {
     let RunningCommand { mut supervisor, room, spec, placeholders } = running;
     let status = supervisor.run_to_end(folder);
-    // Most commands leave no orphans, and then the placeholders are gone before clients hear of the end.
+    // Most commands leave no orphans. Then the placeholders are gone before the clients learn of the end.
     let mut placeholders = Some(placeholders).filter(|placeholders| !placeholders.is_empty());
     if placeholders.is_some() && supervisor.wait_for_processes(folder, NAMESPACE_EXIT_WAIT) {
         placeholders.take().into_iter().for_each(Placeholders::remove);
@@ -172,7 +174,7 @@ fn finish(folder: &Folder, running: RunningCommand) -> Result<()> {
     let bytes = encode(&status);
     let since = Instant::now();
     while let Err(error) = folder.fill(&room, name::STATUS, &bytes) {
-        // No one needs a status in a removed folder.
+        // A removed folder needs no status.
         if folder.is_gone()
             || since.elapsed() > STATUS_WRITE_TIMEOUT
             || supervisor.serve_until(folder, Instant::now() + STATUS_RETRY_INTERVAL)
@@ -185,7 +187,7 @@ fn finish(folder: &Folder, running: RunningCommand) -> Result<()> {
         _ => supervisor.clients.close_watching(),
     }
     supervisor.supervise_orphans(folder);
-    // Only now: an orphan could have taken the names.
+    // Not earlier: an orphan could have created these files.
     placeholders.into_iter().for_each(Placeholders::remove);
     let _ = std::fs::remove_file(name::SOCKET);
     supervisor.clients.confirm_kill(false);
@@ -208,7 +210,8 @@ fn never_started(at: longhaul_protocol::At, reason: String) -> Status {
     }
 }
 
-/// Reports the start to the runtime, which holds the other end of the standard input. It may be gone, which is fine.
+/// Reports the start to the runtime, which holds the other end of the standard input. The runtime may be gone, which
+/// is fine.
 fn report(failed: Option<String>) {
     let bytes = line(&StartReport { format: FORMAT, failed });
     let Ok(standard_input) = std::io::stdin().as_fd().try_clone_to_owned() else { return };

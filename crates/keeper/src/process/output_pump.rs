@@ -14,11 +14,11 @@ use crate::format::Spec;
 use crate::tail::Tail;
 use crate::{Error, Result};
 
-/// The size of the pipe: as much as an ordinary user may ask for, so that the command rarely waits.
+/// The size of the pipe: the most that an ordinary user may request, so that the command rarely waits.
 const PIPE_BYTES: usize = 1 << 20;
 /// The buffer for a file system without `splice`.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Moves before the supervisor looks at everything else again.
+/// Moves before the supervisor checks everything else again.
 const MAX_MOVES: usize = 16;
 
 /// The state of the pipe after some moves.
@@ -33,7 +33,7 @@ pub(crate) enum PumpState {
 
 #[derive(Debug)]
 pub(crate) struct OutputPump {
-    /// `None` once the keeper reads no more.
+    /// `None` once the keeper has stopped reading.
     pipe: Option<File>,
     mode: CopyMode,
     head: File,
@@ -60,9 +60,9 @@ impl OutputPump {
     pub(crate) fn start(folder: &Folder, spec: &Spec) -> Result<(Self, OwnedFd)> {
         let said = || Error::io("making a pipe for the command's output");
         let (pipe, output) = pipe_with(PipeFlags::CLOEXEC).map_err(said())?;
-        // Only the keeper's end is non-blocking; the command's is a file description of its own.
+        // Only the keeper's end is non-blocking. The command's end is a separate file description.
         fcntl_getfl(&pipe).and_then(|flags| fcntl_setfl(&pipe, flags | OFlags::NONBLOCK)).map_err(said())?;
-        // Refused if the user has many large pipes; a small one is only slower.
+        // The system refuses this if the user has many large pipes. A small pipe is only slower.
         let _ = fcntl_setpipe_size(&pipe, PIPE_BYTES);
         let head = folder.make(name::HEAD).map_err(Error::io("making the file for the command's output"))?;
         let pump = Self {
@@ -78,7 +78,7 @@ impl OutputPump {
         Ok((pump, output))
     }
 
-    /// The handle to poll; `None` if no more can come.
+    /// The handle to poll. `None` if no more output can come.
     pub(crate) fn handle(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().filter(|_| !self.ended).map(AsFd::as_fd)
     }
@@ -119,13 +119,13 @@ impl OutputPump {
         PumpState::More
     }
 
-    /// Moves what is left in the pipe; of what arrives meanwhile, at most the size of the pipe.
+    /// Moves what is left in the pipe, and at most the size of the pipe of what arrives meanwhile.
     pub(crate) fn drain(&mut self, folder: &Folder) {
         let stop = self.printed + PIPE_BYTES as u64;
         while !self.ended && self.printed < stop && self.pump(folder) == PumpState::More {}
     }
 
-    /// Ends the output: the tail's reservation is given back. The file keeps the time of the last output.
+    /// Ends the output and releases the tail's reservation. The file keeps the time of the last output.
     pub(crate) fn close(&mut self) {
         // An orphan that prints from now on gets SIGPIPE, instead of blocking forever on a full pipe.
         self.pipe = None;

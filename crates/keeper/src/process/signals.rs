@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
-/// The caught signals. A keeper acts on the first two. The others would end it: two of a terminal, and two of resource
-/// limits, where the failed write says enough.
+/// The caught signals. A keeper acts on the first two. The others would end the keeper: two come from a terminal, and
+/// two from resource limits, where the failed write is already an error.
 const CAUGHT: [libc::c_int; 6] =
     [libc::SIGCHLD, libc::SIGTERM, libc::SIGHUP, libc::SIGINT, libc::SIGXFSZ, libc::SIGXCPU];
 const LAST_SIGNAL: libc::c_int = 64;
@@ -19,7 +19,7 @@ static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
 
 /// Signals as bytes in a pipe, so that one `poll` waits for everything.
 ///
-/// They are caught, not blocked or ignored, because a command would inherit that.
+/// They are caught instead of blocked or ignored, because a command would inherit that.
 #[derive(Debug)]
 pub(crate) struct Signals {
     pipe: File,
@@ -74,7 +74,7 @@ extern "C" fn write_signal(signal: libc::c_int) {
     }
 }
 
-/// Prepares a child before exec: it ends with its keeper, and no signal is blocked or ignored.
+/// Prepares a child for exec: it ends with its keeper, and no signal is blocked or ignored.
 ///
 /// Runs between fork and exec, where only system calls are allowed.
 #[allow(unsafe_code, reason = "there is no safe way to reset signals")]
@@ -98,7 +98,7 @@ pub(crate) fn die_with(keeper: Pid) -> io::Result<()> {
     if getppid() == Some(keeper) { Ok(()) } else { Err(io::Error::other("the keeper has ended")) }
 }
 
-/// Closes inherited files: a pipe of the runtime's parents would otherwise stay open as long as the command runs.
+/// Closes inherited files. Otherwise a pipe of the runtime's parents would stay open as long as the command runs.
 #[allow(unsafe_code, reason = "closing files by number is not something that the library can check")]
 pub(crate) fn close_inherited_files() {
     // SAFETY: the keeper has opened nothing yet. On a kernel without this call, the files stay open.

@@ -17,11 +17,11 @@ use crate::folder::{Folder, name};
 use crate::format::{FORMAT, Spec, Status, now};
 use crate::process_table;
 
-/// How long output is read after the command's end, if an orphan holds the pipe open.
+/// How long to read output after the command's end, if an orphan keeps the pipe open.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 /// The grace period between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(2);
-/// How long SIGKILL is repeated. Processes that are left then are those that this user may not kill.
+/// How long SIGKILL is repeated. Processes that survive this are those that this user may not kill.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time between two rounds of SIGKILL.
 const KILL_INTERVAL: Duration = Duration::from_millis(5);
@@ -39,7 +39,7 @@ pub(crate) struct Supervisor {
     /// Set if it was killed or timed out.
     ended_as: Option<TaskStatus>,
     message: Option<String>,
-    /// A signal to the keeper killed it, and no client had asked for that.
+    /// The keeper got a signal to end the command, and no client had asked for that.
     is_unasked: bool,
     /// Its status is on disk.
     is_recorded: bool,
@@ -70,7 +70,7 @@ enum Phase {
         until: Instant,
     },
     Ended,
-    /// The command ended; orphans in its PID namespace go on.
+    /// The command ended. Orphans in its PID namespace still run.
     Orphans,
 }
 
@@ -125,7 +125,7 @@ impl Supervisor {
         self.status()
     }
 
-    /// Waits until no process of the command is left; false if some are left after this time.
+    /// Waits until no process of the command is left. Returns false if some are left after this time.
     pub(crate) fn wait_for_processes(&mut self, folder: &Folder, time: Duration) -> bool {
         let until = Instant::now() + time;
         while !self.reap() {
@@ -139,7 +139,7 @@ impl Supervisor {
     }
 
     /// Stays while orphans run in the command's PID namespace, and kills them if a client asks for it. Without a PID
-    /// namespace, orphans are on their own.
+    /// namespace, the keeper does not follow orphans.
     pub(crate) fn supervise_orphans(&mut self, folder: &Folder) {
         if self.started.processes.init.is_none() {
             return;
@@ -150,7 +150,7 @@ impl Supervisor {
             if self.signals.asked_to_end() || self.clients.serve(folder, self.state()) {
                 self.terminate(TaskStatus::Killed, None);
             }
-            // After the signals, not before: reading these also consumes SIGCHLD.
+            // After the signals, because reading these also consumes SIGCHLD.
             if self.reap() {
                 return;
             }
@@ -159,7 +159,8 @@ impl Supervisor {
         }
     }
 
-    /// Serves clients until a deadline, after everything else is done; true if the keeper got SIGTERM meanwhile.
+    /// Serves clients until a deadline, when all other work is done. Returns true if the keeper gets SIGTERM
+    /// meanwhile.
     pub(crate) fn serve_until(&mut self, folder: &Folder, until: Instant) -> bool {
         while Instant::now() < until {
             self.wait(Some(until));
@@ -192,7 +193,7 @@ impl Supervisor {
         }));
         let timeout = deadline.map(|at| {
             let left = at.saturating_duration_since(Instant::now());
-            // A deadline too far for the system's type counts as none.
+            // A deadline that is too far away for the system's type counts as none.
             Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::from(i32::MAX), tv_nsec: 0 })
         });
         // After an interruption, the signal's byte is in the pipe.
@@ -210,7 +211,8 @@ impl Supervisor {
         phase.into_iter().chain(self.clients.next_deadline(self.pump.printed())).min()
     }
 
-    /// Reaps every child that has ended; true if none is left. The keeper is a subreaper, so no child means no descendant.
+    /// Reaps every child that has ended. Returns true if none is left. The keeper is a subreaper, so no child means
+    /// no descendant.
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -221,7 +223,7 @@ impl Supervisor {
                     if pid == self.started.processes.command {
                         self.exit = Some(Exit::now(Some(status), &self.started));
                     }
-                    // The namespace's init ends if this was the last other process, which only the keeper can tell it.
+                    // The init of the namespace ends if this was the last other process. Only the keeper can tell it.
                     let _ = self.started.processes.init.map(|init| kill_process(init, CHILD_REAPED));
                 }
                 Err(Errno::INTR) => {}
@@ -267,8 +269,8 @@ impl Supervisor {
         }
     }
 
-    /// Starts to terminate the command, unless that has started. One that has ended by itself keeps its own status, and its
-    /// orphans are terminated.
+    /// Starts to terminate the command, unless that has already started. A command that has ended by itself keeps its
+    /// own status, and its orphans are terminated.
     fn terminate(&mut self, status: TaskStatus, message: Option<&str>) {
         if !matches!(self.phase, Phase::Running | Phase::Draining { .. } | Phase::Orphans) {
             return;
@@ -277,12 +279,12 @@ impl Supervisor {
             self.ended_as = Some(status);
             self.message = message.map(str::to_owned);
         }
-        // The group has the command's pid as its number, which the system may reuse once the command is reaped.
+        // The group's number is the command's pid, which the system may reuse once the command is reaped.
         let group = self.exit.is_none().then_some(self.started.processes.command);
         if let Some(group) = group {
             let _ = kill_process_group(group, Signal::TERM);
         }
-        // Processes of the group have got the signal already.
+        // Processes of the group already have the signal.
         for entry in process_table::descendants(getpid()) {
             if group.is_none_or(|group| entry.group != group.as_raw_nonzero().get()) {
                 process_table::send(&entry, Signal::TERM);
@@ -323,7 +325,7 @@ impl Exit {
     }
 }
 
-/// The exit code as shells have it: 128 plus the signal's number for a signal.
+/// The exit code as shells report it: 128 plus the signal's number for a signal.
 fn exit_code(status: WaitStatus) -> Option<i32> {
     status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal))
 }

@@ -1,8 +1,8 @@
 //! Phase 2: consolidating extracts into pages.
 //!
-//! One holder of a lease at a time asks a model. A person's edit never waits for it. The result is one append, which
-//! also records how far the extracts were read. So a run that is cut before the append has not happened, and nothing
-//! is read twice.
+//! Only the holder of a lease asks a model. A person's edit never waits for it. The result is one append, which also
+//! records how far the extracts were read. So a run that is interrupted before the append changes nothing, and no
+//! extract is consolidated twice.
 
 mod parse;
 mod pending;
@@ -29,7 +29,8 @@ use crate::{BackgroundModel, Error, Result, ScopeFn};
 
 /// The tool that a model calls to write pages.
 pub const WRITE_PAGES: &str = "write_pages";
-/// Tokens of a prompt, however large the window is: a large window is no reason to pay for all pages each time.
+/// The most tokens of a prompt, however large the window is. Otherwise a large window would cost the price of all
+/// pages each time.
 const MAX_PROMPT_TOKENS: u64 = 24_000;
 const LIMITS: StructuredLimits =
     StructuredLimits { unusable_answers: 2, cut_answers: 3, halvings: u32::MAX, min_budget: 0 };
@@ -39,23 +40,20 @@ const MAX_REASON_BYTES: usize = 300;
 /// The result of [`consolidate`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Consolidation {
-    /// Too few items are new: this many.
+    /// There are too few new items. Holds their number.
     NotDue(usize),
     Done {
-        /// The record.
         seq: Seq,
-        /// The pages that changed.
         pages: Vec<String>,
-        /// Items that were read.
         items: usize,
-        /// Edits and lines that were not taken, with the reasons.
+        /// Edits and lines that were refused, with the reasons.
         refused: Vec<String>,
     },
 }
 
-/// Consolidates the new extracts of a scope if at least `at_items` items are new; 0 turns it off. `scope_of` gives the
-/// scope that an imported session has here. `usages` holds the cost of earlier failed calls for this scope, and is
-/// moved into the record.
+/// Consolidates the new extracts of a scope if there are at least `at_items` new items; 0 turns it off. `scope_of`
+/// returns the scope that an imported session has here. `usages` holds the cost of earlier failed calls for this
+/// scope, and is moved into the record.
 pub async fn consolidate(
     journal: &Arc<dyn Journal>,
     scope: &str,
@@ -68,7 +66,7 @@ pub async fn consolidate(
         return Ok(Consolidation::NotDue(0));
     }
     let at_items = usize::try_from(at_items).unwrap_or(usize::MAX);
-    // Checked without the lease first, so that a call with nothing to do blocks no other process.
+    // Checked without the lease first, so that a call with nothing to do does not block other processes.
     let mut page_set = PageSet::load(&**journal, scope).await?;
     let extracts = ExtractSources { journal: &**journal, scope_of };
     let new = PendingExtracts::load(&extracts, &page_set).await?.items();
@@ -90,7 +88,7 @@ async fn run_under_lease(
     model: &BackgroundModel,
     usages: &mut Vec<Usage>,
 ) -> Result<Consolidation> {
-    // The last holder of the lease may have read what was new.
+    // The previous holder of the lease may have consolidated the new extracts.
     page_set.catch_up(extracts.journal).await?;
     let pending = PendingExtracts::load(extracts, page_set).await?;
     if pending.items() < at_items {
@@ -98,7 +96,7 @@ async fn run_under_lease(
     }
     let mut decided = lease.renew_during(decide(page_set, &pending, model, None, usages)).await??;
     if decided.is_all_refused() {
-        // Told the reasons, a model can fix most of it. The second answer counts unless it fails.
+        // With the reasons, a model can fix most of it. The second answer counts unless it fails.
         let reasons = format!("nothing of it was taken: {}", decided.refused.join("; "));
         let again = lease.renew_during(decide(page_set, &pending, model, Some(reasons), usages)).await?;
         decided = again.unwrap_or(decided);
@@ -128,7 +126,7 @@ async fn run_under_lease(
     append_decision(extracts.journal, page_set, changed, items, usages).await
 }
 
-/// A prompt, and what was taken of its answer.
+/// A prompt, and the accepted part of its answer.
 struct ConsolidationDecision {
     question: ConsolidationPrompt,
     changes: Vec<PageChange>,
@@ -141,7 +139,7 @@ impl ConsolidationDecision {
     }
 }
 
-/// Asks for pages, with the reasons why the last answer was refused, and validates the answer.
+/// Asks for pages and validates the answer. Passes on the reasons why the last answer was refused.
 async fn decide(
     page_set: &PageSet,
     pending: &PendingExtracts,
@@ -170,7 +168,7 @@ async fn ask(
     let mut ask = StructuredAsk::new(model.answer_form(), budget, LIMITS);
     ask.complaint = complaint;
     loop {
-        // An error once the budget is too small for any prompt.
+        // Fails once the budget is too small for any prompt.
         let question =
             ConsolidationPrompt::new(page_set, pending, ask.form, ask.budget, model.answer_tokens())?;
         let purpose = Purpose::Consolidate { consolidations_before: page_set.consolidations };
@@ -208,7 +206,7 @@ fn reason(items: usize, sessions: usize, pages: usize) -> String {
     if pages == 0 { format!("{read}; no page changed") } else { read }
 }
 
-/// Appends the decision. A page that was changed meanwhile keeps that version; the other pages are written.
+/// Appends the decision. A page that was changed meanwhile keeps that version. The other pages are written.
 async fn append_decision(
     journal: &dyn Journal,
     page_set: &mut PageSet,
@@ -223,7 +221,7 @@ async fn append_decision(
         .collect();
     for _ in 0..MAX_CONFLICTS {
         if is_consolidated(page_set, &changed.extracts) {
-            // Another process took the lease over and has read what was new.
+            // Another process has taken over the lease and consolidated the new extracts.
             return Ok(Consolidation::NotDue(0));
         }
         changed.pages.retain(|change| {
@@ -237,7 +235,7 @@ async fn append_decision(
             is_as_it_was
         });
         changed.refused.truncate(MAX_REFUSED);
-        // Taken before the append: a run that is cancelled during it must not report the cost twice.
+        // Moved before the append: a run that is cancelled during the append must not report the cost twice.
         changed.usage = std::mem::take(usages);
         let written = append_edit(journal, page_set, changed.clone()).await;
         if let Ok(Some(PageEdited { seq, pages })) = written {

@@ -1,4 +1,4 @@
-//! Parses a model's answer into edits of pages. What can't be parsed is refused entry by entry.
+//! Parses a model's answer into edits of pages. Invalid entries are refused one by one.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ const MAX_EDITS: usize = 60;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct PageEditRequest {
     pub(super) page: String,
-    /// The whole page. Empty removes it.
+    /// The text of the whole page. An empty text removes the page.
     pub(super) text: String,
     #[serde(default)]
     pub(super) reason: String,
-    /// The numbers of the items that it was made from.
+    /// The numbers of the items that the page was made from.
     #[serde(default, deserialize_with = "numbers")]
     pub(super) items: Vec<usize>,
-    /// Lines that were removed or replaced on purpose.
+    /// Lines that the model removed or replaced on purpose.
     #[serde(default)]
     pub(super) dropped: Vec<String>,
 }
@@ -30,7 +30,7 @@ pub(super) struct PageEditRequest {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ParsedEdits {
     pub(super) edits: Vec<PageEditRequest>,
-    /// Entries that are no edits, with the reasons.
+    /// Entries that are not valid edits, with the reasons.
     pub(super) refused: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn parse_edits(answer: &[Arc<Item>]) -> Result<ParsedEdits, String> {
     }
 }
 
-/// Numbers, also as strings.
+/// Parses numbers, which may also be strings.
 fn numbers<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<usize>, D::Error> {
     let number = |value: &Value| match value {
         Value::Number(number) => usize::try_from(number.as_u64()?).ok(),

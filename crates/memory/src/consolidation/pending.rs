@@ -1,4 +1,4 @@
-//! The new extracts of all sessions, as far as they belong to a scope.
+//! The new extracts of all sessions that belong to a scope.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,7 +27,7 @@ impl PendingExtract {
     }
 }
 
-/// Where extracts are read from, and the scope of imported sessions.
+/// The journal with the extracts, and the scopes of imported sessions.
 pub(super) struct ExtractSources<'a> {
     pub(super) journal: &'a dyn Journal,
     pub(super) scope_of: &'a ScopeFn,
@@ -37,12 +37,12 @@ pub(super) struct ExtractSources<'a> {
 pub(super) struct PendingExtracts {
     /// The extracts of the scope that have items, the oldest first.
     pub(super) extracts: Vec<PendingExtract>,
-    /// Each session with new extracts of any scope: how far it was read, and its last extract.
+    /// Each session with new extracts of any scope: how far its extracts were consolidated, and its last extract.
     pub(super) sessions: BTreeMap<SessionId, (Seq, Seq)>,
 }
 
 impl PendingExtracts {
-    /// Loads the extracts of every session after what the pages have consolidated.
+    /// Loads the extracts of every session that the pages do not include yet.
     pub(super) async fn load(extracts: &ExtractSources<'_>, page_set: &PageSet) -> Result<Self> {
         let mut pending = Self::default();
         for stream in extracts.journal.streams().await? {
@@ -87,8 +87,8 @@ impl PendingExtracts {
         self.extracts.iter().map(|extract| extract.items.len()).sum()
     }
 
-    /// How far each session's extracts are read once the first `taken` extracts are consolidated. Only sessions that
-    /// move are listed. Extracts of other scopes are skipped over.
+    /// How far each session's extracts are read when the first `taken` extracts are consolidated. Lists only sessions
+    /// whose position changes. Extracts of other scopes are skipped.
     pub(super) fn positions(&self, taken: usize) -> Vec<Source> {
         let mut positions = self.sessions.clone();
         for left in &self.extracts[taken..] {

@@ -18,19 +18,20 @@ use crate::page_set::{CORE_PAGE, PageSet};
 use crate::text::one_line;
 use crate::{Error, Result};
 
-/// Items in one prompt, unless one extract has more.
+/// The most items in one prompt, unless a single extract has more.
 const MAX_ITEMS: usize = 100;
 const MAX_ITEM_BYTES: usize = 2_000;
 const MIN_ITEM_BYTES: usize = 80;
-/// Below this there is no room for items and pages.
+/// With less room, no items and pages fit.
 const MIN_MATERIAL_BYTES: usize = 2_000;
-/// Items take at most the room divided by this, and the index the rest divided by the other.
+/// Items take at most the room divided by the first number, and the index takes at most the rest divided by the
+/// second.
 const ITEMS_DIVISOR: usize = 2;
 const INDEX_DIVISOR: usize = 4;
 const MAX_COMPLAINT_BYTES: usize = 400;
-/// A page is shown only if it takes at most three quarters of an answer: else the model could not write it back.
+/// A page is shown only if it takes at most three quarters of an answer. Otherwise the model could not write it back.
 const ANSWER_SHARE: (u64, u64) = (3, 4);
-/// An item concerns a page that has this share of its words.
+/// An item concerns a page that contains this share of its words.
 const MIN_TOUCHING_SHARE: f64 = 0.2;
 
 const SYSTEM: &str = "You keep the memory of an agent: pages of Markdown that later sessions begin with or look things up in. You are \
@@ -56,13 +57,13 @@ Core, User, About the user, Work, Project, Projects, People, Tools, General. It 
 #[derive(Debug)]
 pub(super) struct ConsolidationPrompt {
     prompt: StructuredPrompt,
-    /// The first so many extracts are in it.
+    /// How many of the pending extracts, from the first, the prompt contains.
     pub(super) extracts: usize,
-    /// The items in the order of their numbers, which begin with 1.
+    /// The items in the order of their numbers, which start at 1.
     pub(super) items: Vec<(ItemSource, ExtractedItem)>,
-    /// Items of those extracts that did not fit.
+    /// How many items of these extracts did not fit.
     pub(super) left_out: usize,
-    /// The pages whose text is in it.
+    /// The pages whose text is in the prompt.
     pub(super) shown: BTreeSet<String>,
 }
 
@@ -114,7 +115,7 @@ impl ConsolidationPrompt {
         Ok(Self { prompt, extracts, left_out: all - items.len(), items, shown })
     }
 
-    /// The prompt, with what was wrong with the last answer.
+    /// The prompt, with the problem of the previous answer.
     pub(super) fn with_complaint(&self, complaint: Option<&str>) -> StructuredPrompt {
         let mut prompt = self.prompt.clone();
         if let Some(complaint) = complaint {
@@ -129,7 +130,7 @@ fn marker_line(what: &str) -> String {
     format!("<<{what}>>\n")
 }
 
-/// Adds a line of material that can't look like a marker.
+/// Adds a line of material, escaped so that it can't look like a marker.
 fn push_line(text: &mut String, line: &str) {
     if line.trim_start().starts_with("<<") {
         text.push('\\');
@@ -138,8 +139,8 @@ fn push_line(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-/// Chooses how many extracts to read, and renders their items in at most `room` bytes. The items of a single extract
-/// that is larger are truncated.
+/// Chooses how many extracts to include, and renders their items in at most `room` bytes. If the first extract alone
+/// is larger, its items are truncated.
 fn choose_extracts(extracts: &[PendingExtract], room: usize) -> (usize, Vec<String>) {
     let mut lines: Vec<String> = Vec::new();
     let mut used = 0;
@@ -244,7 +245,7 @@ fn show_pages(
     shown
 }
 
-/// A page below a marker that names the lines a person wrote.
+/// A page after a marker line that names the lines which a person wrote.
 fn render_page(page_set: &PageSet, name: &str) -> String {
     let text = page_set.page_text(name).unwrap_or_default();
     let by_people: BTreeSet<&str> = page_set.lines_by_people(name).collect();

@@ -1,12 +1,12 @@
-//! Validates a model's edits. Each edit is judged by itself, and every refusal has a reason.
+//! Validates a model's edits. Each edit is validated on its own, and every refusal has a reason.
 //!
-//! - An edit that loses more than a quarter of a page's items without naming them, or a line that a person wrote, is
-//!   refused.
-//! - A line without support in what the model was shown is removed.
-//! - A line that comes from untrusted items rather than from the user and the model is marked as untrusted. The core
-//!   page is about the user: only quotations of the user are added there. A line that paraphrases one is replaced by
-//!   it, since a paraphrase can turn a rule around. A heading is a claim too, so new ones there come from a fixed
-//!   list.
+//! - An edit is refused if it loses more than a quarter of a page's items without naming them, or a line that a
+//!   person wrote.
+//! - A line is removed if nothing in the prompt supports it.
+//! - A line is marked as untrusted if its words come from untrusted items rather than from the user and the model.
+//!   The core page is about the user, so only quotations of the user are added there. A line that paraphrases a
+//!   quotation is replaced by it, because a paraphrase can reverse the meaning of a rule. A heading is a claim too,
+//!   so new headings on the core page come from a fixed list.
 
 use std::collections::BTreeSet;
 
@@ -19,21 +19,23 @@ use crate::page_set::{CORE_PAGE, PageSet};
 use crate::text::truncate_line;
 use crate::{Error, RedactFn};
 
-/// An old item survives in a new line, or is named as dropped, if that has this share of its words.
+/// An old item survives in a new line, or is named as dropped, if that line contains this share of its words.
 const STANDS_IN_SHARE: f64 = 0.6;
-/// The number of items divided by this may go unnamed.
+/// At most the number of items divided by this may be lost without being named.
 const UNNAMED_DIVISOR: usize = 4;
-/// A line is supported by what has this share of its words.
+/// A text supports a line if it contains this share of the line's words.
 const SUPPORT_SHARE: f64 = 0.5;
-/// A line comes from untrusted items if they alone have this many of its words, and at least all of its words divided
-/// by the other.
+/// A line comes from untrusted items if at least this many of its words occur only there, and at least the number of
+/// its words divided by the other constant.
 const MIN_UNTRUSTED_WORDS: usize = 2;
 const UNTRUSTED_DIVISOR: usize = 3;
-/// Tokens that a model may write on the core page, which every context begins with. The prompt asks for a little less.
+/// The most tokens that a model may write on the core page, which every context begins with. The prompt asks for a
+/// little less.
 const MAX_CORE_TOKENS: u64 = 2_000;
 /// A heading or page name with this many words makes a claim.
 const MIN_CLAIM_WORDS: usize = 3;
-/// Headings that a model may add to the core page. They claim nothing: "Rules" would make a rule of what is below it.
+/// Headings that a model may add to the core page. They make no claim: a heading "Rules" would make the lines below
+/// it rules.
 const CORE_HEADINGS: [&str; 10] = [
     "Core",
     "User",
@@ -54,7 +56,7 @@ pub(super) struct EditValidator<'a> {
     items: &'a [(ItemSource, ExtractedItem)],
     shown: &'a BTreeSet<String>,
     redact: &'a RedactFn,
-    /// Words of each trusted and of each untrusted item and page line.
+    /// The words of each trusted item and page line, and of each untrusted one.
     trusted: Vec<ContentWords>,
     untrusted: Vec<ContentWords>,
     all_trusted: ContentWords,
@@ -68,7 +70,7 @@ pub(super) struct EditValidator<'a> {
 struct Quotation {
     line: String,
     words: ContentWords,
-    /// The item that it is from. `None` for a line that is there already.
+    /// The item that the quotation is from. `None` for a line that the page already has.
     source: Option<ItemSource>,
 }
 
@@ -194,7 +196,7 @@ impl<'a> EditValidator<'a> {
         Ok(Some(PageChange { page: edit.page.clone(), text, reason, sources, dropped }))
     }
 
-    /// Why a page can't have this text, whatever it was before.
+    /// Why this text is refused for any page, whatever its old text is.
     fn rejects_text(&self, name: &str, before: Option<&str>, text: &str) -> Option<String> {
         if name == CORE_PAGE
             && estimate_text(text) > MAX_CORE_TOKENS.max(estimate_text(before.unwrap_or_default()))
@@ -203,8 +205,8 @@ impl<'a> EditValidator<'a> {
         }
         let words = ContentWords::of(&name.replace(['-', '_'], " "));
         let says_something = words.len() >= MIN_CLAIM_WORDS;
-        // Page names are in every context. If everything else on the page is marked as untrusted, so is the name
-        // there.
+        // Page names are in every context. If all items of the page are marked as untrusted, its name is marked there
+        // too.
         if before.is_none() && !page::is_untrusted(text) && says_something && self.is_from_untrusted(&words) {
             return Some("nobody trusted said what its name says".to_owned());
         }
@@ -241,7 +243,7 @@ impl<'a> EditValidator<'a> {
         Ok(())
     }
 
-    /// The page with a title, and with each new line removed, replaced, marked or kept.
+    /// The page with a title. Each new line is removed, replaced, marked or kept.
     fn validated_lines(
         &self,
         edit: &PageEditRequest,
@@ -281,7 +283,7 @@ impl<'a> EditValidator<'a> {
             match (reason, quotation) {
                 (None, Some(quotation)) => {
                     sources.extend(quotation.source);
-                    // A known line is kept where the text has it.
+                    // A line that the page already has stays where the new text has it.
                     let was_there = known.contains(&line_key(&PageLine::of(&quotation.line)));
                     let stands = was_there && text.lines().any(|line| line == quotation.line);
                     if !stands && !lines.contains(&quotation.line) {
@@ -322,7 +324,7 @@ impl<'a> EditValidator<'a> {
     }
 }
 
-/// What identifies a line. A heading and an item with the same words are different lines.
+/// The key that identifies a line. A heading and an item with the same words are different lines.
 fn line_key<'l>(line: &PageLine<'l>) -> (bool, bool, &'l str) {
     (line.is_heading(), line.is_untrusted, line.words)
 }
@@ -354,8 +356,8 @@ fn quotations(page_set: &PageSet, items: &[(ItemSource, ExtractedItem)]) -> Vec<
     there.chain(refusal).collect()
 }
 
-/// The items of a page that are neither in its new text nor named as dropped. An item is in the new text verbatim, or
-/// with most of its words in one new line. An old line stands only for itself.
+/// The items of a page that are neither in its new text nor named as dropped. An item is in the new text if that
+/// contains it verbatim, or if one new line contains most of its words. An old line counts only for itself.
 pub(super) fn unnamed_losses<'a>(before: &'a str, after: &str, dropped: &[String]) -> Vec<&'a str> {
     let old: BTreeSet<&str> = page_items(before).map(|line| line.words).collect();
     let now: BTreeSet<&str> = page_items(after).map(|line| line.words).collect();

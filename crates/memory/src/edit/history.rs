@@ -12,17 +12,15 @@ use crate::{Error, Result, page};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageLogEntry {
-    /// The record.
     pub seq: Seq,
     pub at: At,
     pub by: ChangedBy,
-    /// Why.
     pub reason: String,
-    /// Each page with its reason and the number of items that it cites.
+    /// Each changed page, with the reason and the number of items that it cites.
     pub pages: Vec<(String, String, usize)>,
-    /// What validation refused.
+    /// The edits that validation refused.
     pub refused: Vec<String>,
-    /// The change that it undoes.
+    /// The change that this one undoes.
     pub undoes: Option<Seq>,
     /// In US dollars.
     pub cost: Option<f64>,
@@ -47,7 +45,8 @@ pub async fn page_log(journal: &dyn Journal, scope: &str, page: Option<&str>) ->
     Ok(entries)
 }
 
-/// The pages, with their scopes, that cite items of these extract records. They may repeat them in other words.
+/// The pages, with their scopes, that cite items of these extract records. Such a page may contain the items in other
+/// words.
 pub async fn pages_citing(
     journal: &dyn Journal,
     extracts: &[(SessionId, Seq)],
@@ -109,7 +108,7 @@ impl PageDiffs {
 /// A change, and the later changes of its pages.
 pub(super) struct ChangeInHistory {
     pub(super) diffs: PageDiffs,
-    /// The newest later changes of its pages.
+    /// The later changes of its pages.
     newer: BTreeMap<Seq, PageDiffs>,
     pub(super) page_set: PageSet,
 }
@@ -150,7 +149,7 @@ impl ChangeInHistory {
     }
 }
 
-/// Folds all readable changes. `see` gets each change with the pages as they were before it.
+/// Folds all readable changes. `see` gets each change, and the pages from before it.
 async fn fold(
     journal: &dyn Journal,
     scope: &str,

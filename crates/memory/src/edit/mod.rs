@@ -1,7 +1,7 @@
 //! Editing pages by hand. Each edit is one append of a version.
 //!
-//! No lease is needed: the append names the head that the edit was decided on, and after a conflict it is decided
-//! again.
+//! An edit needs no lease. The append names the head that the edit was based on. After a conflict the edit is
+//! computed again.
 
 mod history;
 mod note;
@@ -18,7 +18,7 @@ use crate::page::{self, MAX_PAGES};
 use crate::page_set::PageSet;
 use crate::{Error, Result};
 
-/// Conflicts after which an edit gives up.
+/// An edit gives up after this many conflicts.
 pub(crate) const MAX_CONFLICTS: usize = 20;
 
 #[derive(Debug, Clone)]
@@ -27,7 +27,8 @@ pub struct PageEdit {
     /// `None` removes the page.
     pub text: Option<String>,
     pub reason: String,
-    /// The version that the person saw. The edit is refused if there is a newer one. `None` edits whatever there is.
+    /// The version that the person saw. The edit is refused if there is a newer one. With `None` the edit applies to
+    /// any version.
     pub made_from: Option<Seq>,
 }
 
@@ -37,7 +38,7 @@ pub struct PageEdited {
     pub pages: Vec<String>,
 }
 
-/// Writes a page as a person wants it. `None` if it is so already.
+/// Changes a page by hand. `None` if it already has this text.
 pub async fn change_page(journal: &dyn Journal, scope: &str, change: PageEdit) -> Result<Option<PageEdited>> {
     page::check_page_name(&change.page)?;
     let text = change.text.as_deref().and_then(page::normalise_page);
@@ -97,8 +98,8 @@ fn check_page_fits(page_set: &PageSet, name: &str, text: Option<&str>) -> Result
     }
 }
 
-/// Appends a change that was decided on this state. `None` after a conflict: then the pages are caught up, and the
-/// caller decides again.
+/// Appends a change that is based on this state. Returns `None` after a conflict: then `page_set` has caught up, and
+/// the caller computes the change again.
 pub(crate) async fn append_edit(
     journal: &dyn Journal,
     page_set: &mut PageSet,

@@ -1,4 +1,4 @@
-//! Notes: what the user or the model asks to remember now.
+//! Notes: facts that the user or the model asks to remember now.
 
 use longhaul_journal::Journal;
 use longhaul_protocol::{ChangedBy, PageChange, PagesChanged, Speaker};
@@ -15,8 +15,8 @@ const NOTES_PAGE: &str = "notes";
 const REQUESTED_HEADING: &str = "## Remembered on request";
 const MAX_NOTE_CHARS: usize = 1_000;
 
-/// Adds a note. A note of the user goes to the core page while that has room, any other to the page `notes`, marked if
-/// it is untrusted. The caller redacts secrets.
+/// Adds a note. A note of the user goes to the core page while it has room. Any other goes to the page `notes`,
+/// marked if it is untrusted. The caller redacts secrets.
 pub async fn add_note(
     journal: &dyn Journal,
     scope: &str,
@@ -37,7 +37,7 @@ pub async fn add_note(
         }
         let text = insert_line(before, name, heading, &line);
         if name == CORE_PAGE && size_error(&text).is_some() {
-            // The user asked to remember it, not to tidy up a page.
+            // The user wants to remember something, not to tidy up a page.
             name = NOTES_PAGE;
             continue;
         }
@@ -75,7 +75,8 @@ fn line(text: &str, speaker: Speaker) -> std::result::Result<String, String> {
     Ok(format!("- {mark}{says}"))
 }
 
-/// The page with one more line: at its end, or at the end of the section with this heading, which is added if needed.
+/// The page with one more line: at its end, or at the end of the section with this heading. Adds the heading if it is
+/// missing.
 fn insert_line(before: Option<&str>, name: &str, heading: Option<&str>, line: &str) -> String {
     let title = format!("# {}\n", title_from_name(name));
     let mut lines: Vec<&str> = before.unwrap_or(&title).lines().collect();

@@ -1,4 +1,4 @@
-//! Undoing a change, which is a change itself.
+//! Undoing a change. An undo is itself a change.
 
 use longhaul_journal::Journal;
 use longhaul_protocol::{ChangedBy, PageChange, PagesChanged, Seq};
@@ -7,8 +7,8 @@ use super::history::ChangeInHistory;
 use super::{MAX_CONFLICTS, PageEdited, append_edit, check_page_fits, conflict_error, empty_change};
 use crate::{Error, Result};
 
-/// Undoes a change: each of its pages gets the text from before it. Refused if a page is no longer as the change left
-/// it; the error shows both changes. So two changes in a row can be undone, the second one first.
+/// Undoes a change: each of its pages gets the text from before it. Refused if a page has changed since. The error
+/// shows both changes. So two changes in a row can be undone, the second one first.
 pub async fn undo_change(journal: &dyn Journal, scope: &str, seq: Seq) -> Result<PageEdited> {
     for _ in 0..MAX_CONFLICTS {
         let mut change = ChangeInHistory::at(journal, scope, seq).await?;

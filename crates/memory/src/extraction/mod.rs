@@ -38,7 +38,7 @@ pub(crate) use prompt::shown_tokens;
 /// The tool that a model calls to write extracted items.
 pub const WRITE_EXTRACTED: &str = "write_extracted";
 
-/// Bytes of the reason why an answer can't be used.
+/// The most bytes of the reason why an answer can't be used.
 const MAX_REASON_BYTES: usize = 200;
 
 /// The result of [`extract`].
@@ -46,16 +46,17 @@ const MAX_REASON_BYTES: usize = 200;
 pub struct Extraction {
     /// The last record that is extracted now.
     pub through: Seq,
-    /// Parts that were extracted, one model answer each. 0 if nothing was new.
+    /// Extracted parts, with one model answer each. 0 if there was nothing new.
     pub parts: usize,
     pub items: usize,
-    /// The items that were not taken, with the reasons.
+    /// The items that were refused, with the reasons.
     pub refused: Vec<String>,
 }
 
-/// Extracts everything that is new in a session, up to the last record at which no turn was open, in as many parts as needed. Each
-/// part is one append to the session's extracts, so a cancelled run goes on with the next part. `usages` holds the
-/// cost of earlier failed calls for this session, and is moved into the next record.
+/// Extracts everything that is new in a session, up to the last record at which no turn was open, in as many parts as
+/// needed. Each part is one append to the session's extracts. So after a cancelled run, the next run continues with
+/// the next part. `usages` holds the cost of earlier failed calls for this session, and is moved into the next
+/// record.
 pub async fn extract(
     journal: &Arc<dyn Journal>,
     session: SessionId,
@@ -85,7 +86,7 @@ struct ExtractionJob<'a> {
 
 impl ExtractionJob<'_> {
     async fn run(&self, usages: &mut Vec<Usage>) -> Result<Extraction> {
-        // The last holder of the lease may have gone on.
+        // The previous holder of the lease may have extracted more.
         let through = extracted_through(self.journal, self.session).await?;
         let mut head = self.journal.head(&StreamName::extract(self.session)).await?.seq;
         let mut done = Extraction { through, parts: 0, items: 0, refused: vec![] };
@@ -96,7 +97,7 @@ impl ExtractionJob<'_> {
         }
         let mut prompt = ExtractionPrompt::new(self.model)?;
         while let Some(part) = parts.next(prompt.ask.budget).await? {
-            // Checked before the model is asked: an answer that can't be recorded would be paid for in vain.
+            // Checked before the model is asked. Otherwise an answer might cost money and then not be recorded.
             let key = key_for(self.journal, self.session, part.through).await?;
             let Some(found) = self.ask_about(&part, head, &mut prompt, usages).await? else {
                 parts.put_back(part);
@@ -112,7 +113,8 @@ impl ExtractionJob<'_> {
         Ok(done)
     }
 
-    /// The items that the model finds in a part. `None` if the part or its answer was too long: the next part is smaller.
+    /// The items that the model finds in a part. `None` if the part or its answer was too long. Then the next part is
+    /// smaller.
     async fn ask_about(
         &self,
         part: &Part,
@@ -167,7 +169,7 @@ impl ExtractionJob<'_> {
     ) -> Result<()> {
         let JudgedItems { items, refused } = found;
         let scope = self.scope.to_owned();
-        // Taken before the append: a run that is cancelled during it must not report the cost twice.
+        // Moved before the append: a run that is cancelled during the append must not report the cost twice.
         let usage = std::mem::take(usages);
         let extracted = Extracted { scope, from, through, items, refused, usage: usage.clone() };
         let record = ExtractRecord::Extracted(extracted).encode().with_key(key);

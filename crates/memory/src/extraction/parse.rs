@@ -1,4 +1,5 @@
-//! Parses a model's answer into items. Each item is judged by itself, so that one bad item loses no other.
+//! Parses a model's answer into items. Each item is validated on its own, so that one bad item does not discard the
+//! others.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +14,18 @@ use crate::{RedactFn, Utterance};
 
 const MAX_ITEMS: usize = 100;
 const MAX_ITEM_BYTES: usize = 2_000;
-/// Bytes of an item that are quoted where it is refused.
+/// The most bytes of a refused item to quote.
 const MAX_QUOTED_BYTES: usize = 60;
 
 /// The items of a part.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct JudgedItems {
     pub(super) items: Vec<ExtractedItem>,
-    /// Items that were not taken, with the reasons.
+    /// Items that were refused, with the reasons.
     pub(super) refused: Vec<String>,
 }
 
-/// Takes the valid items, each with its real speaker, and refuses the others with reasons.
+/// Accepts the valid items, each with its real speaker, and refuses the others with reasons.
 pub(super) fn judge(values: Vec<Value>, part: &Part, redact: &RedactFn) -> JudgedItems {
     let judge = ItemJudge::new(part, redact);
     let (mut found, all) = (JudgedItems::default(), values.len());
@@ -53,7 +54,7 @@ fn is_duplicate(one: &ExtractedItem, other: &ExtractedItem) -> bool {
     one.kind == other.kind && one.text == other.text
 }
 
-/// The words of each untrusted text, also of what a prompt leaves out, and of what the user pasted.
+/// The words of each untrusted text, including the parts that a prompt leaves out and text that the user pasted.
 pub(super) fn vocabularies<'a>(
     said: impl Iterator<Item = &'a Utterance>,
 ) -> impl Iterator<Item = Vocabulary> {
@@ -114,7 +115,8 @@ impl<'a> ItemJudge<'a> {
         if text.len() > MAX_ITEM_BYTES {
             return Err(format!("its text has {} bytes, and may have {MAX_ITEM_BYTES}", text.len()));
         }
-        // Redacted before, for secrets of several lines, and after, for secrets with invisible characters in them.
+        // Redacted before, for secrets with several lines, and after, for secrets that contained invisible
+        // characters.
         let text = (self.redact)(&one_line(&(self.redact)(text)));
         if text.is_empty() { Err("its text is empty".to_owned()) } else { Ok(text) }
     }

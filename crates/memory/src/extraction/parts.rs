@@ -13,7 +13,8 @@ use crate::stream_reader::read_page_from;
 use crate::utterance::untrusted_recalls;
 use crate::{Result, Utterance, UtteranceReader};
 
-/// Records before a span that are searched for untrusted text that the span may repeat, and how many texts are kept.
+/// How many records before a span are searched for untrusted text that the span may repeat, and how many texts are
+/// kept.
 const LOOKBACK_RECORDS: u64 = 1_000;
 const MAX_LOOKBACK_TEXTS: usize = 200;
 
@@ -30,18 +31,18 @@ pub(super) struct Part {
     pub(super) said: Vec<TimedUtterance>,
     /// The entries of the prompt, one for each utterance.
     pub(super) entries: Vec<String>,
-    /// The vocabulary of untrusted text before this part. A speaker in it may repeat such words.
+    /// The words of untrusted texts before this part. A speaker in this part may repeat them.
     pub(super) before: Vec<Vocabulary>,
 }
 
-/// The parts of a span in their order. At most a part and a page are in memory.
+/// The parts of a span, in their order. At most one part and one page of records are in memory.
 pub(super) struct Parts<'a> {
     journal: &'a dyn Journal,
     stream: StreamName,
     next: Seq,
     end: Seq,
     reader: UtteranceReader,
-    /// Utterances during an open attempt, whose own blocks may have lower numbers.
+    /// Utterances during an open attempt. The blocks of that attempt may have lower numbers.
     unsettled: Vec<TimedUtterance>,
     ready: VecDeque<TimedUtterance>,
     before: VecDeque<Vocabulary>,
@@ -94,8 +95,8 @@ impl<'a> Parts<'a> {
         Ok(!self.ready.is_empty())
     }
 
-    /// The next part in at most `budget` tokens. An utterance that is longer is truncated in its middle. The last part
-    /// covers the rest of the span. Records without utterances are no part.
+    /// The next part, in at most `budget` tokens. A longer utterance is truncated in its middle. The last part covers
+    /// the rest of the span. Records without utterances form no part.
     pub(super) async fn next(&mut self, budget: u64) -> Result<Option<Part>> {
         let mut part = Part { through: self.end, said: Vec::new(), entries: Vec::new(), before: Vec::new() };
         let mut tokens = 0;
@@ -116,14 +117,14 @@ impl<'a> Parts<'a> {
         Ok(Some(part).filter(|part| !part.said.is_empty()))
     }
 
-    /// This part is extracted.
+    /// Marks this part as extracted.
     pub(super) fn mark_extracted(&mut self, part: &Part) {
         for said in &part.said {
             self.remember_untrusted(std::slice::from_ref(&said.utterance));
         }
     }
 
-    /// Takes a part back that was not extracted. It comes again, perhaps split differently.
+    /// Takes back a part that was not extracted. It comes again, perhaps split differently.
     pub(super) fn put_back(&mut self, part: Part) {
         for said in part.said.into_iter().rev() {
             self.ready.push_front(said);

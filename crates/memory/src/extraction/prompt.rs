@@ -13,11 +13,11 @@ use super::parts::Part;
 use crate::text::truncate_middle_lines;
 use crate::{BackgroundModel, Error, Result, Utterance};
 
-/// Tokens of a part, however large the window is: in a long text a model overlooks much.
+/// The most tokens of a part, however large the window is. In a long text a model overlooks much.
 const MAX_PART_TOKENS: u64 = 24_000;
-/// Tenths of the usable tokens that a part may have. The rest is a margin, since tokens are estimated.
+/// A part may use this many tenths of the usable tokens. The rest is a margin, because tokens are estimated.
 const USED_TENTHS: u64 = 9;
-/// Tokens for the words around the transcript and for a complaint.
+/// Tokens for the text around the transcript and for the problem of the previous answer.
 const MARGIN_TOKENS: u64 = 256;
 /// A smaller part is not worth a call.
 const MIN_PART_TOKENS: u64 = 200;
@@ -91,7 +91,7 @@ enum SpeakerSchema {
     Untrusted,
 }
 
-/// Prompts for the parts of a span, as failures and unusable answers change them.
+/// Prompts for the parts of a span. Failures and unusable answers change their form and budget.
 pub(super) struct ExtractionPrompt {
     /// Its budget is for the entries of a part.
     pub(super) ask: StructuredAsk,
@@ -100,7 +100,7 @@ pub(super) struct ExtractionPrompt {
 impl ExtractionPrompt {
     /// [`Error::TooSmall`] if the model has no room for any part.
     pub(super) fn new(model: &BackgroundModel) -> Result<Self> {
-        // For whichever form is used in the end.
+        // The larger of the two forms, because either may be used.
         let fixed = fixed_tokens(AnswerForm::ToolCall).max(fixed_tokens(AnswerForm::Text)) + MARGIN_TOKENS;
         let room = match model.usable_tokens() {
             Some(usable) if usable < fixed + MIN_PART_TOKENS => {
@@ -151,7 +151,7 @@ fn tool() -> ToolSchema {
     ToolSchema { name: WRITE_EXTRACTED.to_owned(), description, parameters }
 }
 
-/// ` of 2026-03-01`, or from when to when.
+/// ` of 2026-03-01`, or a range of dates.
 fn dates(part: &Part) -> String {
     let day = |at: At| at.to_string().chars().take_while(|letter| *letter != 'T').collect::<String>();
     match (part.said.first(), part.said.last()) {
@@ -161,7 +161,7 @@ fn dates(part: &Part) -> String {
     }
 }
 
-/// The tokens of an utterance in a prompt with enough room.
+/// The tokens that an utterance takes in a prompt with enough room.
 pub(crate) fn shown_tokens(utterance: &Utterance) -> u64 {
     estimate_text(&entry(utterance, MAX_PART_TOKENS / 10 * USED_TENTHS))
 }

@@ -18,7 +18,7 @@ pub(super) async fn candidates(
         let one = journal.read(&hit.stream, hit.seq, Page { records: 1, bytes: 0 }).await;
         let record = match one {
             Ok(mut page) if !page.is_empty() => page.remove(0),
-            // Skipped; `verify` reports it.
+            // `verify` reports the damage.
             Ok(_) | Err(Error::Damaged { .. }) => continue,
             Err(error) => return Err(error.into()),
         };

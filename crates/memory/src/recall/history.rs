@@ -12,7 +12,7 @@ use crate::{Result, Utterance, UtteranceReader};
 const RECORDS_BEFORE: u64 = 24;
 const RECORDS_AFTER: u64 = 40;
 const MAX_SHOWN_RECORDS: usize = 3;
-/// Bytes of an utterance that is only shown with a hit.
+/// The most bytes of an utterance that is shown only because it accompanies a hit.
 const MAX_COMPANION_BYTES: usize = 180;
 
 /// The exchanges of these records, each once.
@@ -51,20 +51,20 @@ impl TimedUtterance {
     }
 }
 
-/// A hit, with what was said around it in the same turn.
+/// A hit, with the other utterances of its turn.
 struct RecalledExchange {
     session: SessionId,
     score: f64,
-    /// The best hit of it.
+    /// The best hit in the exchange.
     best: Seq,
-    /// The utterances of the turn in their order. An untrusted hit stands alone, so that it can't pass for the user's
-    /// words.
+    /// The utterances of the turn, in their order. An untrusted hit is shown alone, so that it can't be mistaken for
+    /// the user's words.
     said: Vec<TimedUtterance>,
     shown: Vec<TimedUtterance>,
 }
 
 impl RecalledExchange {
-    /// The exchange of a record. `None` if the record was withdrawn or only repeats others.
+    /// The exchange that contains a record. `None` if the record was withdrawn or only repeats others.
     async fn load(journal: &dyn Journal, session: SessionId, hit: &SearchHit) -> Result<Option<Self>> {
         let from = hit.seq.saturating_sub(RECORDS_BEFORE).max(1);
         let records = read(journal, &hit.stream, from, hit.seq + RECORDS_AFTER).await?;
@@ -87,7 +87,7 @@ impl RecalledExchange {
         self.said.iter().any(|said| said.utterance.seq == seq)
     }
 
-    /// Another record of the exchange is a hit too.
+    /// Adds another hit in the same exchange.
     fn show(&mut self, hit: &SearchHit) {
         let is_shown = self.shown.iter().any(|shown| shown.utterance.seq == hit.seq);
         if let Some(said) = self.said.iter().find(|said| said.utterance.seq == hit.seq)
@@ -133,7 +133,7 @@ async fn read(journal: &dyn Journal, stream: &StreamName, from: Seq, to: Seq) ->
     let page = Page { records: usize::try_from(to + 1 - from).unwrap_or(usize::MAX), ..Page::default() };
     match journal.read(stream, from, page).await {
         Ok(records) => Ok(records),
-        // Skipped; `verify` reports it.
+        // `verify` reports the damage.
         Err(Error::Damaged { .. }) => Ok(Vec::new()),
         Err(error) => Err(error.into()),
     }

@@ -20,7 +20,7 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 pub(super) struct RecallCandidate {
     pub(super) hit: RecallHit,
     pub(super) score: f64,
-    /// How many page versions cite it; for a page, its versions.
+    /// How many page versions cite the item. For a page, the number of its versions.
     pub(super) citations: usize,
 }
 
@@ -62,7 +62,7 @@ fn dedup_candidates(mut items: Vec<RecallCandidate>, records: Vec<RecallCandidat
     }
     items.append(&mut besides);
     let mut seen = HashSet::new();
-    // Of the same text twice the later one stays.
+    // Of two equal texts the later one stays.
     items.sort_by_key(|candidate| std::cmp::Reverse(candidate.hit.at));
     items.retain(|candidate| seen.insert(candidate.hit.excerpt.to_lowercase()));
     items

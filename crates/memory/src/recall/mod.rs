@@ -19,14 +19,13 @@ use longhaul_protocol::{At, Seq, SessionId, Speaker};
 
 use crate::PageSet;
 
-/// Where recall searches. Nothing outside of it is ever found.
+/// Where recall searches. It never finds anything outside of this.
 #[derive(Debug, Clone)]
 pub struct RecallScope {
     pub book: PageSet,
-    /// With their keys.
+    /// The sessions and their keys.
     pub sessions: Vec<(SessionId, String)>,
-    /// The session and the record from which on the caller's own context begins. It is left out, as is the question
-    /// itself.
+    /// The caller's session and the first record of its context. Recall skips these records and the question itself.
     pub present: Option<(SessionId, Seq)>,
 }
 
@@ -35,16 +34,14 @@ pub struct RecallScope {
 pub enum RecallPlace {
     Page(String),
     Item {
-        /// The session.
         session: SessionId,
-        /// The record of the session's extracts.
+        /// The record in the session's extract stream.
         seq: Seq,
         item: usize,
     },
     Record {
-        /// The session.
         session: SessionId,
-        /// The record.
+        /// The record in the session's stream.
         seq: Seq,
     },
 }
@@ -58,6 +55,6 @@ pub struct RecallHit {
     pub at: At,
     /// The part that matches.
     pub excerpt: String,
-    /// For an item, the records that it came from. For a record, those that are shown with it.
+    /// For an item, the records that it came from. For a record, the records that are shown with it.
     pub sources: Vec<Seq>,
 }

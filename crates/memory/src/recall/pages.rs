@@ -20,7 +20,7 @@ pub(super) fn candidates(places: &RecallScope, weighed: &WeightedQuery) -> Vec<R
             lines.truncate(MAX_SHOWN_LINES);
             lines.sort_by_key(|line| line.number);
             let last = page.versions.last()?;
-            // A consolidated page mixes speakers; untrusted lines are marked in it.
+            // A consolidated page mixes speakers. Its untrusted lines are marked.
             let speaker = match last.by {
                 ChangedBy::Person => Speaker::User,
                 ChangedBy::Consolidation | ChangedBy::Note | ChangedBy::Undo => Speaker::Assistant,

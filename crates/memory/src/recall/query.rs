@@ -6,10 +6,10 @@ use longhaul_protocol::{SessionId, StreamName, WordRun, is_unspaced, word_runs};
 use super::RecallScope;
 use crate::Result;
 
-/// Terms beyond this say little more.
+/// More terms add little.
 const MAX_TERMS: usize = 24;
 
-/// Stop words of five languages. They are left out unless there are no other words.
+/// Stop words of five languages. They are left out unless the question has no other words.
 const FUNCTION_WORDS: &str = "
     a about again all also am an and any are as at be been before being but by can could did do does doing done for from get got had
     has have having he her here hers him his how i if in into is it its just know let like may me might mine more most must my no not
@@ -36,7 +36,7 @@ pub(super) struct RecallQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct QueryTerm {
     pub(super) word: String,
-    /// In the form of the search index.
+    /// The words in the form of the search index.
     pub(super) stems: Vec<String>,
 }
 
@@ -104,8 +104,8 @@ fn terms(question: &str, is_left_out: impl Fn(&str) -> bool) -> Vec<QueryTerm> {
     terms
 }
 
-/// A run of a script without spaces, as overlapping pairs: where its words end is unknown. Pairs of hiragana only
-/// inflect words and are left out.
+/// Splits a run of a script without spaces into overlapping pairs, because the ends of its words are unknown. Pairs
+/// of hiragana are left out, because they only inflect words.
 fn character_pairs(row: &str) -> Vec<QueryTerm> {
     let characters: Vec<char> = row.chars().collect();
     let inflects = |character: &char| matches!(character, '\u{3040}'..='\u{309f}');

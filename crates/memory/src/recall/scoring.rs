@@ -3,11 +3,11 @@ use longhaul_journal::{Journal, stems};
 use super::query::{QueryTerm, RecallQuery};
 use crate::Result;
 
-/// The usual parameters of BM25, as in the journal's index: how soon repetitions of a word stop counting, and how much
-/// length counts.
+/// The usual parameters of BM25, as in the journal's index: how fast repetitions of a word lose weight, and how much
+/// the length of the text matters.
 const BM25_K1: f64 = 1.2;
 const BM25_B: f64 = 0.75;
-/// The average length of a text, in words.
+/// The assumed average length of a text, in words.
 const AVERAGE_WORDS: f64 = 15.0;
 
 /// A query with the weight of each term.
@@ -25,8 +25,8 @@ impl WeightedQuery {
         Ok(Self { terms: query.terms.into_iter().zip(weights).collect(), all })
     }
 
-    /// The BM25 score of a text, multiplied by the squared share of the query that it covers. Words of `around` count
-    /// by `weight_around`.
+    /// The BM25 score of a text, multiplied by the squared share of the query that it covers. Words in `around` count
+    /// with `weight_around`.
     pub(super) fn score(&self, text: &str, around: &str, weight_around: f64) -> f64 {
         let (text, around) = (stems(text), stems(around));
         let length = count(text.len() + around.len()) / AVERAGE_WORDS;

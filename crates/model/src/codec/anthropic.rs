@@ -1,4 +1,4 @@
-//! Anthropic's messages.
+//! The Anthropic Messages API.
 
 mod decode;
 mod encode;
@@ -6,8 +6,8 @@ mod encode;
 pub(super) use decode::Messages;
 pub(super) use encode::encode;
 
-/// What the proof of a thought begins with that the provider hides; a real proof is base64, which has no colon.
-const HIDDEN: &str = "redacted:";
+/// The prefix of the signature of redacted reasoning. A real signature is base64 and has no colon.
+const REDACTED_PREFIX: &str = "redacted:";
 
 #[cfg(test)]
 #[path = "anthropic_tests.rs"]

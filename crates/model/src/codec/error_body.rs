@@ -12,8 +12,8 @@ const MAX_QUOTE_CHARS: usize = 2000;
 
 /// The error in a response body. `None` if it is not the error of a model server.
 pub(super) fn parse_error_body(status: u16, body: &[u8]) -> Option<ProviderError> {
-    let said = parse_error_value(&serde_json::from_slice(body).ok()?)?;
-    Some(ProviderError { status: Some(status), ..said })
+    let error = parse_error_value(&serde_json::from_slice(body).ok()?)?;
+    Some(ProviderError { status: Some(status), ..error })
 }
 
 /// The error in a JSON value that may be one.
@@ -24,12 +24,12 @@ pub(super) fn parse_error_value(value: &Value) -> Option<ProviderError> {
         None | Some(Value::Null) => value,
         Some(error) => error,
     };
-    let mut said = parse_error_object(error)?;
-    if said.message.is_empty() && std::ptr::eq(error, value) {
+    let mut parsed = parse_error_object(error)?;
+    if parsed.message.is_empty() && std::ptr::eq(error, value) {
         return None;
     }
-    said.delay = said.delay.or_else(|| delay_from_body(value));
-    Some(said)
+    parsed.delay = parsed.delay.or_else(|| delay_from_body(value));
+    Some(parsed)
 }
 
 /// The error in the value of `error`.

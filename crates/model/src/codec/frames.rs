@@ -1,11 +1,11 @@
-//! From bytes to frames.
+//! Splits bytes into frames.
 //!
-//! Bytes come cut anywhere, even within a character. Each byte is looked at once, so a frame costs its length however
-//! it was cut. An incomplete frame is never returned.
+//! The transport may cut the bytes anywhere, even within a character. Each byte is examined once, so the cost of a
+//! frame depends only on its length. An incomplete frame is never returned.
 
 use super::{Fault, Frame};
 
-/// A larger frame is a fault; it would fill the memory.
+/// A larger frame is a fault, because it would use too much memory.
 const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -21,18 +21,18 @@ pub(crate) enum Framing {
 pub(crate) struct Frames {
     framing: Framing,
     bytes: Vec<u8>,
-    /// `bytes` is split into lines up to here.
+    /// The offset up to which `bytes` was split into lines.
     taken: usize,
-    /// `bytes` has no line end before this.
+    /// There is no line end before this offset of `bytes`.
     searched: usize,
-    /// The last line ended with a carriage return, so a line feed right after it ends nothing.
+    /// The last line ended with a carriage return. If a line feed follows, it belongs to the same line end.
     after_return: bool,
-    /// Nothing was read yet, so a byte order mark may come.
+    /// No byte was read yet, so a byte order mark may come.
     at_start: bool,
     event: String,
     data: String,
     has_data: bool,
-    /// The frame in `event` and `data` was returned.
+    /// The frame in `event` and `data` was returned already.
     is_returned: bool,
 }
 
@@ -56,7 +56,7 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next complete frame. Not to be called after a fault.
+    /// The next complete frame. The caller must stop after a fault.
     pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>, Fault> {
         if self.is_returned {
             self.clear_frame();
@@ -67,8 +67,8 @@ impl Frames {
                 return Ok(Some(Frame { event: &self.event, data: &self.data }));
             }
         }
-        // What is left is the beginning of one line, which came with the last push, so moving it costs no more than
-        // that push.
+        // The rest is the beginning of one line and came with the last push, so moving it costs no more than that
+        // push did.
         self.bytes.drain(..self.taken);
         self.searched -= self.taken;
         self.taken = 0;
@@ -129,7 +129,7 @@ impl Frames {
                         self.data.push_str(value);
                     }
                     "event" => value.clone_into(&mut self.event),
-                    // Comments have an empty name; ids and retry times don't matter here.
+                    // Comment lines have an empty name. `id` and `retry` are not needed.
                     _ => {}
                 }
                 Ok(false)

@@ -1,4 +1,4 @@
-//! Gemini's generateContent, as a stream.
+//! Gemini's `streamGenerateContent`.
 
 mod decode;
 mod encode;

@@ -1,8 +1,8 @@
-//! From items to messages, before a protocol gives them its form.
+//! Converts items into messages that do not depend on the protocol.
 //!
-//! A message depends only on its items and those before them, never on later ones, so what was sent stays the same.
-//! The only groups are runs that are complete when a request is made: what a model wrote in one answer, and the
-//! results of its calls.
+//! A message depends only on its own items and those before them, never on later ones, so a message that was sent
+//! never changes. Items are grouped only if the group is complete when the request is made: the parts of one answer,
+//! and the results of its calls.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -28,35 +28,36 @@ const EMPTY_TEXT: &str = "(empty)";
 /// Replaces a picture whose bytes are gone.
 pub(super) const NO_PICTURE: &str = "[the picture is not available]";
 
-/// The field that holds arguments which are no JSON object.
+/// The field that wraps arguments that are not a JSON object.
 const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
-/// The longest call id and tool name that every provider takes.
+/// The longest call id and tool name that every provider accepts.
 const MAX_NAME_BYTES: usize = 64;
 
 pub(super) enum Message<'a> {
-    /// What the model wrote in one answer. Never empty, and never with reasoning at its end.
+    /// What the model wrote in one answer. Never empty, and never ends with reasoning.
     Answer(Vec<AnswerItem<'a>>),
     Results(Vec<CallResult<'a>>),
     User(Cow<'a, str>),
     Picture(&'a Image),
-    /// A text of the runtime, if the server accepts system messages here; else it is [`User`](Self::User).
+    /// A text of the runtime, if the server accepts system messages at this point. Otherwise it is
+    /// [`User`](Self::User).
     System(Cow<'a, str>),
 }
 
 pub(super) enum AnswerItem<'a> {
     Text(Cow<'a, str>),
-    /// Reasoning of this model.
+    /// Reasoning of the model that gets the request.
     Thought {
         text: &'a str,
-        /// The provider's proof, without the name of the model.
+        /// The provider's signature, without the name of the model.
         signature: &'a str,
     },
     Call {
         id: Cow<'a, str>,
         name: Cow<'a, str>,
         arguments: Cow<'a, str>,
-        /// The provider's proof, without the name of the model.
+        /// The provider's signature, without the name of the model.
         signature: Option<&'a str>,
     },
 }
@@ -70,7 +71,7 @@ pub(super) struct CallResult<'a> {
 }
 
 impl CallResult<'_> {
-    /// The caption of its pictures if they can't be in the result itself.
+    /// The caption of the result's pictures, for protocols that can't have them in the result itself.
     pub(super) fn caption(&self) -> String {
         format!("[from the result of {}]", self.name)
     }
@@ -176,7 +177,7 @@ fn answer_item<'a>(
     }
 }
 
-/// Results become tool results if the model has tools and the call is known; else text.
+/// Results become tool results if the model has tools and the call is known. Otherwise they become text.
 fn push_results<'a>(
     items: impl Iterator<Item = &'a Item>,
     request: &Request,
@@ -233,12 +234,12 @@ fn without_memory_mark(text: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// The provider's part of a signature of this model.
+/// The provider's part of a signature, if it is from this model.
 pub(super) fn own_signature<'a>(signature: Option<&'a str>, author: &str) -> Option<&'a str> {
     signature?.strip_prefix(author)?.strip_prefix(' ')
 }
 
-/// Not empty, and without marks of the runtime.
+/// Replaces an empty text, and neutralises the runtime's marks.
 fn non_empty(text: &str) -> Cow<'_, str> {
     non_empty_with(text, &MARKS)
 }
@@ -282,10 +283,10 @@ fn plain_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(if name.is_empty() { "_".to_owned() } else { name })
 }
 
-/// Arguments as a JSON object: as they are if they are one, else wrapped in one.
+/// Arguments as a JSON object. Those that are no JSON object are wrapped in one.
 ///
-/// They are parsed in full: some providers refuse text that only looks like JSON (half a surrogate pair, endless
-/// nesting), and then every request of the session would fail.
+/// They are parsed in full, because some providers refuse text that only looks like JSON (half a surrogate pair,
+/// endless nesting). Every later request of the session would contain it and fail.
 fn json_object(arguments: &str) -> Cow<'_, str> {
     if arguments.trim().is_empty() {
         return Cow::Borrowed("{}");

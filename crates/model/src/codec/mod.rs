@@ -1,8 +1,8 @@
 //! The four wire protocols. Each is two pure functions: from a request to bytes, and from a frame to parts of an
 //! answer.
 //!
-//! Messages that were sent never change: apart from cache marks, each request begins with the bytes of the one before.
-//! So an item never goes into a message that was already sent, and everything else precedes the messages.
+//! Messages that were sent never change: apart from cache marks, each request begins with the bytes of the previous
+//! one. So an item never joins a message that was already sent, and everything else comes before the messages.
 
 mod anthropic;
 mod error_body;
@@ -99,7 +99,7 @@ impl Protocol {
     }
 }
 
-/// Percent-encoded for a path.
+/// Percent-encodes a name for a URL path.
 fn escaped(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/@:".contains(&byte);
     let letter = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
@@ -122,10 +122,10 @@ pub struct Quirks {
     pub no_stream_options: bool,
 }
 
-/// A larger count is ignored.
+/// Larger counts are ignored.
 const MAX_TOKEN_COUNT: u64 = 1 << 40;
 
-/// A request and what its encoding depends on.
+/// A request and everything else that its bytes depend on.
 pub(crate) struct EncodeInput<'a> {
     pub(crate) request: &'a Request,
     /// The provider's own name of the model.
@@ -145,10 +145,10 @@ pub(crate) struct Frame<'a> {
     pub(crate) data: &'a str,
 }
 
-/// Why a frame is no part of an answer.
+/// Why a frame can't be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It can't be parsed. Holds its beginning.
+    /// The frame can't be parsed. Holds its beginning.
     Unreadable(String),
     /// The provider reports an error.
     Provider(ProviderError),
@@ -163,12 +163,12 @@ impl Fault {
 /// An error that a provider reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ProviderError {
-    /// The HTTP status, or the one in the error itself.
+    /// The HTTP status of the response, or the status that the error names.
     pub(crate) status: Option<u16>,
-    /// Type, code and status: whatever the provider gives.
+    /// The type, code and status words that the provider gives.
     pub(crate) codes: Vec<String>,
     pub(crate) message: String,
-    /// The delay that the error asks for.
+    /// How long the error asks the caller to wait.
     pub(crate) delay: Option<Duration>,
     /// The context window, if the error has a field for it.
     pub(crate) window: Option<u64>,
@@ -176,11 +176,11 @@ pub(crate) struct ProviderError {
 
 /// Decodes the frames of one answer.
 pub(crate) trait Decoder: Send {
-    /// Adds the parts of a frame. After [`AnswerPart::End`] or a fault it is not called again.
+    /// Adds the parts of a frame. The caller stops after [`AnswerPart::End`] or a fault.
     fn decode(&mut self, frame: Frame<'_>, parts: &mut VecDeque<AnswerPart>) -> Result<(), Fault>;
 }
 
-/// Parses a frame. Some servers send empty frames as a keep-alive.
+/// Parses a frame. `None` for an empty frame, which some servers send as a keep-alive.
 fn parse<'a, T: Deserialize<'a>>(frame: Frame<'a>) -> Result<Option<T>, Fault> {
     if frame.data.trim().is_empty() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, which most other servers speak too, each a little differently.
+//! OpenAI's Chat Completions API, which most other servers speak too, each a little differently.
 
 mod decode;
 mod encode;

@@ -1,4 +1,4 @@
-//! OpenAI's responses.
+//! OpenAI's Responses API.
 
 mod decode;
 mod encode;
@@ -10,12 +10,12 @@ pub(super) use encode::encode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// What makes a thought the model's own: the signature is this, as JSON.
+/// What this protocol needs to take reasoning back. The signature of reasoning is this struct as JSON.
 #[derive(Serialize, Deserialize)]
-struct Proof<'a> {
+struct ReasoningSignature<'a> {
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     id: Option<Cow<'a, str>>,
-    /// As it came, since it has to go back so.
+    /// Kept as raw JSON, because it has to be sent back unchanged.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     summary: Option<&'a RawValue>,
     #[serde(borrow)]

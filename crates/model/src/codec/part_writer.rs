@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::AnswerPart;
 
-/// The open block. There is one at a time: a new block closes the last one.
+/// The open block. Only one is open at a time: a new block closes the previous one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum OpenBlock {
     #[default]
@@ -26,7 +26,7 @@ impl PartWriter {
         self.open
     }
 
-    /// More text, in the open block if that is text.
+    /// Appends text. Opens a text block if none is open.
     pub(super) fn text(&mut self, delta: String, parts: &mut VecDeque<AnswerPart>) {
         if !delta.is_empty() {
             self.open_block(OpenBlock::Text, parts);
@@ -41,7 +41,7 @@ impl PartWriter {
         }
     }
 
-    /// Reasoning begins, perhaps hidden.
+    /// Opens a reasoning block. Its text may stay empty, because some providers hide it.
     pub(super) fn begin_reasoning(&mut self, parts: &mut VecDeque<AnswerPart>) {
         self.open_block(OpenBlock::Reasoning, parts);
     }
@@ -67,12 +67,11 @@ impl PartWriter {
         self.signature.get_or_insert_default().push_str(signature);
     }
 
-    /// Drops the open block: it will never be complete.
+    /// Drops the open block, because it will never be complete.
     pub(super) fn abandon(&mut self) {
         (self.open, self.signature) = (OpenBlock::Nothing, None);
     }
 
-    /// Closes the open block.
     pub(super) fn close(&mut self, parts: &mut VecDeque<AnswerPart>) {
         let signature = self.signature.take();
         match std::mem::take(&mut self.open) {

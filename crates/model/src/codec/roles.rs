@@ -2,16 +2,16 @@
 //!
 //! OpenAI takes a system message anywhere. Qwen's chat template takes one only at the start. Mistral wants an
 //! assistant message after tool results, Llama's and Mistral's templates want user and assistant to alternate, and
-//! Gemma's knows no system message. Each [`RoleOrder`] is accepted wherever the one before it is.
+//! Gemma's has no system message. A server that accepts one [`RoleOrder`] also accepts every later one.
 //!
-//! Messages that were sent never change: between two messages that may not be neighbours a short filler of the other
-//! role is inserted, and nothing is merged.
+//! Messages that were sent never change. So messages are never merged: a short filler of the other role separates two
+//! that may not be neighbours.
 
 use serde::{Deserialize, Serialize};
 
-/// The assistant message between two messages that may not be neighbours.
+/// The assistant message that separates two messages that may not be neighbours.
 pub(super) const ASSISTANT_FILLER: &str = "Noted.";
-/// The user message before a conversation that would begin with the assistant.
+/// The user message that precedes a conversation that would begin with the assistant.
 pub(super) const USER_FILLER: &str = "(The conversation goes on here.)";
 
 /// The order of roles in a request, the most demanding first.
@@ -32,7 +32,7 @@ pub enum RoleOrder {
 }
 
 impl RoleOrder {
-    /// The orders that a server may accept after it refused this one.
+    /// The orders that a server may accept after it refused this one, in the order to try them.
     pub(crate) fn plainer_orders(self) -> impl Iterator<Item = Self> {
         [Self::System, Self::User, Self::Alternating, Self::NoSystem]
             .into_iter()

@@ -14,27 +14,28 @@ const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// HTTP over TCP and TLS.
 ///
-/// Certificates are checked as the machine does it, which takes reading its store: a server that is spoken to in plain text
-/// never waits for that.
+/// TLS uses the machine's certificate store. Plain HTTP has a client of its own, so it never waits until the store is
+/// read.
 #[derive(Default)]
 pub struct HttpTransport {
-    /// By what they are for, and how long connecting may take: a client has one clock for all that it is asked.
-    clients: Mutex<HashMap<(Kind, Duration), Client>>,
+    /// One client for each kind of URL and each connect timeout, because a client has a single connect timeout for
+    /// all requests.
+    clients: Mutex<HashMap<(ClientKind, Duration), Client>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
-    Near,
+enum ClientKind {
+    Loopback,
     Plain,
     Secure,
 }
 
 impl HttpTransport {
     fn client(&self, url: &reqwest::Url, connect_within: Duration) -> Result<Client, TransportError> {
-        let kind = match (url.scheme(), leads_here(url)) {
-            ("http", true) => Kind::Near,
-            ("http", false) => Kind::Plain,
-            ("https", _) => Kind::Secure,
+        let kind = match (url.scheme(), is_loopback_url(url)) {
+            ("http", true) => ClientKind::Loopback,
+            ("http", false) => ClientKind::Plain,
+            ("https", _) => ClientKind::Secure,
             _ => return Err(TransportError::BadUrl(url.to_string())),
         };
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,12 +43,12 @@ impl HttpTransport {
             return Ok(client.clone());
         }
         let builder = match kind {
-            // A proxy of the machine leads away from it, not back to it.
-            Kind::Near => Client::builder().no_proxy().tls_certs_only([]),
-            Kind::Plain => Client::builder().tls_certs_only([]),
-            Kind::Secure => Client::builder(),
+            // A proxy can't reach this machine's loopback address.
+            ClientKind::Loopback => Client::builder().no_proxy().tls_certs_only([]),
+            ClientKind::Plain => Client::builder().tls_certs_only([]),
+            ClientKind::Secure => Client::builder(),
         };
-        // An error means that a provider is installed already: every caller installs the same one.
+        // An error means that a crypto provider is installed already. Every caller installs the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = builder
             .redirect(redirect::Policy::none())
@@ -57,7 +58,7 @@ impl HttpTransport {
             .http1_only()
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|error| TransportError::Certificate(in_full(&error)))?;
+            .map_err(|error| TransportError::Certificate(error_chain(&error)))?;
         clients.insert((kind, connect_within), client.clone());
         Ok(client)
     }
@@ -76,7 +77,7 @@ impl Transport for HttpTransport {
         for (name, value) in &outgoing.headers {
             request = request.header(name, value);
         }
-        let response = request.send().await.map_err(|error| trouble(&error))?;
+        let response = request.send().await.map_err(|error| transport_error(&error))?;
         let headers = response.headers().iter().map(|(name, value)| {
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         });
@@ -95,25 +96,25 @@ impl ByteStream for Body {
     async fn next(&mut self) -> Result<Option<Vec<u8>>, TransportError> {
         match self.0.chunk().await {
             Ok(chunk) => Ok(chunk.map(|chunk| chunk.to_vec())),
-            Err(error) => Err(TransportError::Broken(in_full(&error))),
+            Err(error) => Err(TransportError::Broken(error_chain(&error))),
         }
     }
 }
 
-/// Whether an address leads to this machine.
+/// Whether a URL points to this machine.
 pub fn is_loopback(url: &str) -> bool {
-    url.parse::<reqwest::Url>().is_ok_and(|url| leads_here(&url))
+    url.parse::<reqwest::Url>().is_ok_and(|url| is_loopback_url(&url))
 }
 
-fn leads_here(url: &reqwest::Url) -> bool {
+fn is_loopback_url(url: &reqwest::Url) -> bool {
     let Some(host) = url.host_str() else { return false };
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// What kept a request from being answered.
-fn trouble(error: &reqwest::Error) -> TransportError {
-    let said = in_full(error);
+/// Why a request got no response.
+fn transport_error(error: &reqwest::Error) -> TransportError {
+    let causes = error_chain(error);
     if error.is_connect() && error.is_timeout() {
         return TransportError::ConnectTimeout;
     }
@@ -123,7 +124,7 @@ fn trouble(error: &reqwest::Error) -> TransportError {
             return TransportError::Certificate(current.to_string());
         }
         if let Some(error) = current.downcast_ref::<io::Error>() {
-            // TLS hides its own errors in one of these.
+            // An I/O error may wrap the error of TLS.
             if let Some(hidden) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
                 return TransportError::Certificate(hidden.to_string());
             }
@@ -138,16 +139,16 @@ fn trouble(error: &reqwest::Error) -> TransportError {
                 _ => {}
             }
         }
-        // The connector has no type for this, only words.
+        // The connector has no type for this error, only a text.
         if current.to_string().contains("dns error") {
-            return TransportError::NoSuchHost(deepest(current));
+            return TransportError::NoSuchHost(root_cause(current));
         }
         cause = current.source();
     }
-    TransportError::Broken(said)
+    TransportError::Broken(causes)
 }
 
-fn deepest(error: &dyn std::error::Error) -> String {
+fn root_cause(error: &dyn std::error::Error) -> String {
     let mut last = error;
     while let Some(cause) = last.source() {
         last = cause;
@@ -155,8 +156,8 @@ fn deepest(error: &dyn std::error::Error) -> String {
     last.to_string()
 }
 
-/// An error with its causes, in one line, without the address that it was about: that may hold a key.
-fn in_full(error: &reqwest::Error) -> String {
+/// The causes of an error in one line. Leaves out the URL, which may contain a key.
+fn error_chain(error: &reqwest::Error) -> String {
     let mut causes = Vec::new();
     let mut cause = error.source();
     while let Some(current) = cause {

@@ -1,7 +1,6 @@
-//! The seam to the network: one request goes out, a head and a stream of bytes come back.
+//! The interface to the network: a request goes out, a response head and a stream of bytes come back.
 //!
-//! A transport knows nothing of models, tries again nothing, and follows no redirect. Its only clock is the one for
-//! connecting, which it is told; every other clock is the caller's.
+//! A transport never retries and follows no redirect. Its only timeout is the connect timeout that the caller passes.
 
 mod http;
 
@@ -11,72 +10,67 @@ use async_trait::async_trait;
 
 pub use http::{HttpTransport, is_loopback};
 
-/// Sends requests.
 #[async_trait]
 pub trait Transport: Send + Sync {
-    /// Sends one, and returns with the head of the answer. Dropping what comes back closes the connection.
+    /// Sends a request and returns once the head of the response has arrived. Dropping the response closes the
+    /// connection.
     async fn send(&self, outgoing: HttpRequest) -> Result<HttpResponse, TransportError>;
 }
 
 /// A request. With a body it is a POST, without one a GET.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// Where to.
     pub url: String,
-    /// Names and values, besides those that HTTP itself needs.
+    /// Names and values, without the headers that HTTP itself needs.
     pub headers: Vec<(String, String)>,
-    /// What is sent.
     pub body: Option<Vec<u8>>,
-    /// How long connecting may take.
+    /// The connect timeout.
     pub connect_within: Duration,
 }
 
-/// An answer that has begun.
+/// A response whose body may still be arriving.
 pub struct HttpResponse {
-    /// The status.
     pub status: u16,
-    /// Names, in lower case, and values.
+    /// Names in lower case, and values.
     pub headers: Vec<(String, String)>,
-    /// The bytes, as they come.
     pub body: Box<dyn ByteStream>,
 }
 
 impl HttpResponse {
-    /// The value of a header; its name in lower case.
+    /// The value of a header. `name` is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// Bytes as they come.
+/// The bytes of a body as they arrive.
 #[async_trait]
 pub trait ByteStream: Send {
-    /// The next ones; nothing at the end of them.
+    /// The next bytes. `None` at the end of the body.
     async fn next(&mut self) -> Result<Option<Vec<u8>>, TransportError>;
 }
 
-/// Why nothing came, or nothing more.
+/// Why a request got no response, or only a part of one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
-    /// The name of the host leads nowhere.
+    /// DNS does not know the name of the host.
     #[error("the name of the host is not known: {0}")]
     NoSuchHost(String),
-    /// The network does not lead there.
+    /// The network has no route to the host.
     #[error("the host can't be reached: {0}")]
     Unreachable(String),
     /// No server listens at the address.
     #[error("the connection was refused")]
     Refused,
-    /// Connecting took too long.
     #[error("connecting took too long")]
     ConnectTimeout,
-    /// The host is not who it says it is, or we can't tell.
+    /// The host is not the one that it claims to be, or the machine can't verify it.
     #[error("its certificate was not accepted: {0}")]
     Certificate(String),
-    /// The address is none.
+    /// The URL is invalid.
     #[error("{0} is not an address: it should begin with http:// or https://")]
     BadUrl(String),
-    /// The connection broke.
+    /// The connection broke before the end of the response.
     #[error("the connection broke: {0}")]
     Broken(String),
 }

@@ -15,7 +15,7 @@ pub enum Effect {
     CheckedWrite,
     /// A command: ask its keeper.
     Command,
-    /// It can't be known whether it happened: tell the model so.
+    /// The runtime can't find out whether it happened, so it tells the model that.
     Unknown,
 }
 
@@ -24,18 +24,19 @@ pub enum Effect {
 pub struct ToolStarted {
     pub call: CallId,
     pub name: String,
-    /// The arguments, as the model wrote them.
+    /// The arguments as the model wrote them.
     pub arguments: String,
     pub effect: Effect,
     /// The file that it writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write: Option<FileWrite>,
-    /// The tasks folder with the command's own folder. If that is gone, it can't be known whether the command ran.
+    /// The tasks folder that contains the command's own folder. If it is gone, the runtime can't find out whether the
+    /// command ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_in: Option<String>,
 }
 
-/// The hashes of a file before and after a write. They tell whether a write that a crash interrupted has happened.
+/// The hashes of a file before and after a write. They tell whether a write happened that a crash interrupted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileWrite {
     /// Its canonical path.
@@ -47,7 +48,8 @@ pub struct FileWrite {
     pub after: Hash,
 }
 
-/// The content of a file that the model has seen: it may write the file only while this is current.
+/// The content of a file that the model has seen. The model may write the file only while this is its current
+/// content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSeen {
     /// Its canonical path.
@@ -62,7 +64,7 @@ pub struct ToolFinished {
     pub call: CallId,
     pub name: String,
     pub is_error: bool,
-    /// What the model reads.
+    /// The result that the model reads.
     pub content: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
@@ -81,7 +83,7 @@ pub struct ToolFinished {
 }
 
 impl ToolFinished {
-    /// A successful call with nothing but text.
+    /// The result of a successful call that is only text.
     pub fn new(call: CallId, name: &str, content: impl Into<String>) -> Self {
         let (name, content) = (name.to_owned(), content.into());
         Self {

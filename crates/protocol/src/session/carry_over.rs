@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{FileSeen, Outcome, TaskNews};
 use crate::{At, BlobRef, CallId, Hash, Image, InputId, JoinMode, Seq, TaskId};
 
-/// The state that a new epoch carries over, besides the fields of `EpochStarted`. Loading a session reads nothing from
-/// before its newest epoch, so everything else is forgotten.
+/// The state that a new epoch takes over, in addition to the fields of `EpochStarted`. Loading a session reads no
+/// record from before its newest epoch, so all other state is lost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Carried {
@@ -30,13 +30,13 @@ pub struct Carried {
     /// Changed files, the newest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// Outputs that the context has truncated to head and tail.
+    /// The whole outputs of calls whose results are truncated in the context.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<CarriedOutput>,
-    /// The state of tasks besides that they run or have ended.
+    /// What the records of tasks in `EpochStarted` do not say about them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<CarriedTask>,
-    /// The last model called.
+    /// The last model that was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The token calibration of each model.
@@ -45,14 +45,14 @@ pub struct Carried {
     /// The provider's last rate-limit headers.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rate_limits: BTreeMap<String, String>,
-    /// Codes of one-time warnings that were given.
+    /// Codes of the one-time warnings that the user has got.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub warned: BTreeSet<String>,
-    /// Steps with an answer, in all epochs.
+    /// Steps with an answer in all epochs.
     pub answers: u64,
-    /// Compactions, with this one.
+    /// Compactions so far, including this one.
     pub compactions: u64,
-    /// Compactions since the last step with an answer, with this one.
+    /// Compactions since the last step with an answer, including this one.
     pub since_answer: u32,
     /// The last record that a compaction covers.
     pub covered_through: Seq,
@@ -100,23 +100,23 @@ pub struct PendingInput {
     pub images: Vec<Image>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
-    /// Its record `input_taken`.
+    /// The `seq` of its record `input_taken`.
     #[serde(default)]
     pub taken: Seq,
 }
 
-/// The whole output of a call that the context has truncated to head and tail.
+/// The whole output of a call whose result is truncated in the context.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedOutput {
     pub call: CallId,
     pub whole: BlobRef,
 }
 
-/// The state of a task besides that it runs or has ended.
+/// What the records of a task in `EpochStarted` do not say about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedTask {
     pub task_id: TaskId,
-    /// Its end needs no notification.
+    /// The model needs no notification of its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unneeded: bool,
     /// The progress that the model has seen.
@@ -149,7 +149,7 @@ pub struct TaskStall {
 pub struct CarriedCounting {
     /// Pairs of estimated and counted tokens, the newest last.
     pub samples: Vec<(u64, u64)>,
-    /// Tokens that the server read of the last prompt which it truncated silently.
+    /// Tokens of the last prompt that the server truncated silently, as the server counted them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_at: Option<u64>,
     /// The assumed context window at that time.

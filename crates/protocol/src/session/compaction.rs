@@ -11,16 +11,17 @@ pub struct CompactStart {
     pub focus: Option<String>,
 }
 
-/// Where an item entered the context.
+/// Where and when an item entered the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// The record that put it there.
+    /// The record that added it.
     pub seq: Seq,
-    /// The turn, from 1; 0 before the first.
+    /// The turn, from 1. 0 is before the first turn.
     pub turn: u64,
-    /// The step of the turn, from 1; 0 before its first.
+    /// The step of the turn, from 1. 0 is before its first step.
     pub step: u64,
-    /// The record with its text, if that is another one: an input is taken before it enters the context.
+    /// The record with its text, if that is another one: an input is taken from the inbox before it enters the
+    /// context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Seq>,
 }
@@ -102,9 +103,9 @@ pub const MEMORY_MARK: &str = "[Memory]";
 pub const FIRST_REQUEST_MARK: &str = "[First request of this session";
 /// The name of the [`Pin`](crate::Pin) with the first request.
 pub const FIRST_REQUEST_PIN: &str = "first_request";
-/// The beginnings of the headings under which a summary quotes its sources.
+/// How the headings begin under which a summary quotes its sources.
 pub const QUOTING_HEADINGS: [&str; 2] = ["# Directives", "# Constraints"];
-/// The mark of a truncation in a summary.
+/// Marks a truncated text in a summary.
 pub const SHORTENED_MARK: &str = "[shortened]";
 
 /// A message that the runtime composed for the new epoch.
@@ -147,10 +148,10 @@ pub enum CompactedBy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactFailed {
     pub reason: String,
-    /// Tokens of the context. Absent if the compaction was cancelled, which doesn't count as a failure.
+    /// Tokens of the context. Absent if the compaction was cancelled, which does not count as a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// The next request doesn't fit without a compaction.
+    /// The next request does not fit into the window without a compaction.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub was_needed: bool,
 }

@@ -12,17 +12,17 @@ pub struct Imported {
     /// Its key in this home.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub key: String,
-    /// Its work folder from now on, chosen by the importer.
+    /// Its work folder from now on. The importer chooses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_dir: Option<String>,
     /// The importer said that it is their own session (`--mine`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mine: bool,
-    /// The last record of the imported inbox. The session takes none of these.
+    /// The last record of the imported inbox. The session takes none of its records.
     #[serde(default)]
     pub inbox_through: Seq,
-    /// The last record of a stranger's session: this one, or if the session is the importer's own, that of an earlier
-    /// import.
+    /// The last record that a stranger wrote: this one, or that of an earlier import if this session is the
+    /// importer's own.
     #[serde(default)]
     pub foreign_through: Seq,
     /// The last extract that the importer's own runtime didn't write.
@@ -31,7 +31,7 @@ pub struct Imported {
 }
 
 impl Imported {
-    /// An import at this record whose body is gone: everything before it counts as a stranger's.
+    /// Represents an import at this record whose body is gone: everything before it counts as a stranger's.
     pub fn unknown(seq: Seq) -> Self {
         Self {
             file_hash: Hash::ZERO,

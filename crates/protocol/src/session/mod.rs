@@ -6,7 +6,7 @@
 //! | `calls` | tool calls and their effects |
 //! | `tasks`, `questions` | background tasks and notifications; questions to a person |
 //! | `compaction` | compactions, summaries, stubs |
-//! | `carry_over` | the state that an epoch takes over from the one before |
+//! | `carry_over` | the state that a new epoch takes over from the previous one |
 //! | `import` | the mark of an imported session |
 
 mod calls;
@@ -41,7 +41,7 @@ record_kinds! {
     SessionRecord {
         /// The first record of every session.
         "session_created" => SessionCreated(SessionCreated),
-        /// A new context begins; the record carries over everything that outlives an epoch.
+        /// A new context begins. The record contains everything that outlives an epoch.
         "epoch_started" => EpochStarted(EpochStarted),
         "input_taken" => InputTaken(InputTaken),
         "order_taken" => OrderTaken(OrderTaken),
@@ -49,7 +49,7 @@ record_kinds! {
         "step_started" => StepStarted(StepStarted),
         /// A model call is about to start.
         "attempt_started" => AttemptStarted(AttemptStarted),
-        /// A block of an answer is complete. It counts only through `attempt_ended`.
+        /// A block of an answer is complete. It counts only if `attempt_ended` keeps it.
         "block" => Block(Block),
         /// Text of a block that is not complete yet.
         "checkpoint" => Checkpoint(Checkpoint),
@@ -62,7 +62,7 @@ record_kinds! {
         /// A command continues in the background.
         "task_started" => TaskStarted(TaskStarted),
         "task_ended" => TaskEnded(TaskEnded),
-        /// The model is told of the end of a task.
+        /// The model is notified of the end of a task.
         "notification" => Notification(Notification),
         /// A message of the runtime to the model.
         "note" => Note(Note),
@@ -74,7 +74,7 @@ record_kinds! {
         /// A message that the runtime composed for the new epoch.
         "system_message" => SystemMessage(SystemMessage),
         "compact_done" => CompactDone(CompactDone),
-        /// A compaction failed, and the context is as it was.
+        /// A compaction failed, and the context is unchanged.
         "compact_failed" => CompactFailed(CompactFailed),
         /// Old tool output was replaced by stubs.
         "stubbed" => Stubbed(Stubbed),
@@ -89,7 +89,7 @@ record_kinds! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionCreated {
     pub id: SessionId,
-    /// The key that it was created under.
+    /// The key at its creation.
     pub key: String,
     /// Its work folder, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,12 +106,12 @@ pub struct SessionCreated {
 pub struct Origin {
     /// The session that it was forked from.
     pub session: SessionId,
-    /// The last record that they share.
+    /// The last record that both sessions share.
     pub seq: Seq,
 }
 
-/// A new context begins. Loading a session starts at its newest record of this kind, so the record carries over everything
-/// that outlives an epoch.
+/// A new context begins. Loading a session starts at its newest record of this kind, so the record contains
+/// everything that outlives an epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpochStarted {
     /// The number of the epoch, from 1.
@@ -119,38 +119,39 @@ pub struct EpochStarted {
     pub reason: EpochReason,
     pub system: BlobRef,
     pub tools: BlobRef,
-    /// How many turns had started before.
+    /// How many turns had started before this epoch.
     pub turns: u64,
-    /// The last record of the inbox that was taken.
+    /// The last record that was taken from the inbox.
     pub inbox_through: Seq,
     /// Texts that must stay in the context word for word.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pins: Vec<Pin>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub todo: Vec<Todo>,
-    /// The first record of an earlier epoch whose context this one continues: loading starts there. Only the system prompt
-    /// and the tools are new then.
+    /// The first record of an earlier epoch whose context this one continues. Loading starts there. Then only the
+    /// system prompt and the tools are new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folds_from: Option<Seq>,
     /// Tasks that were running.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskStarted>,
-    /// Tasks that had ended and are still listed, or that the model had not been notified of.
+    /// Ended tasks that are still listed, or whose end the model does not know yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<EndedTask>,
     /// Questions that were open.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<Question>,
-    /// The first record of the epoch before.
+    /// The first record of the previous epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Seq>,
     /// The summary of everything before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Box<Summary>>,
-    /// Items kept unchanged from the context before. They follow the texts of the `system_message` records.
+    /// Items from the previous context that are kept unchanged. They follow the texts of the `system_message`
+    /// records.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Kept>,
-    /// The other state carried over, unless this epoch continues the context of the one before.
+    /// The other state that is carried over. Absent if this epoch continues the context of the previous one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Box<Carried>>,
 }
@@ -221,12 +222,12 @@ pub enum TodoStatus {
     Done,
 }
 
-/// An input was taken from the inbox. The record repeats its text, because a context is built from the session's stream
-/// alone.
+/// An input was taken from the inbox. The record repeats its text, because a context is built only from the session's
+/// own stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputTaken {
     pub id: InputId,
-    /// The input's place in the inbox.
+    /// The input's position in the inbox.
     pub inbox_through: Seq,
     pub text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -237,7 +238,7 @@ pub struct InputTaken {
 /// An order was taken from the inbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderTaken {
-    /// The order's place in the inbox.
+    /// The order's position in the inbox.
     pub inbox_through: Seq,
     pub order: Order,
 }
@@ -254,7 +255,7 @@ pub struct TurnStarted {
 pub struct StepStarted {
     /// The step, counted from 1 within its turn.
     pub step: u64,
-    /// Inputs that would join but don't fit the context: they wait for the next turn.
+    /// Inputs that would join this step but do not fit into the context. They wait for the next turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub later: Vec<InputId>,
 }
@@ -278,7 +279,7 @@ pub struct AttemptStarted {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
     pub attempt: AttemptId,
-    /// Its place in the answer, from 0.
+    /// Its position in the answer, from 0.
     pub index: u32,
     pub item: Item,
 }
@@ -287,7 +288,7 @@ pub struct Block {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     pub attempt: AttemptId,
-    /// The text since the checkpoint before.
+    /// The text since the previous checkpoint.
     pub text: String,
 }
 
@@ -295,9 +296,9 @@ pub struct Checkpoint {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptEnded {
     pub attempt: AttemptId,
-    /// The number of its blocks that count, from the first.
+    /// How many of its blocks count, from the first.
     pub kept: u32,
-    /// The provider's stop reason, if the answer got that far.
+    /// The provider's stop reason, if the answer reached its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -305,7 +306,7 @@ pub struct AttemptEnded {
     /// The answer was truncated at the output limit, and continues in the next step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub goes_on: bool,
-    /// The prompt's tokens by the runtime's own count, if it was too long for the model.
+    /// The prompt's tokens by the runtime's own count, if the prompt was too long for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub too_long: Option<u64>,
 }
@@ -314,11 +315,11 @@ pub struct AttemptEnded {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     pub attempt: AttemptId,
-    /// `summary`, `extract` or `consolidate`, if it was not a step of a turn. Then it says nothing about the size of the
+    /// `summary`, `extract` or `consolidate`. Absent for a step of a turn. Only a step's usage tells the size of the
     /// context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// Tokens sent, with the cached ones.
+    /// Tokens sent, including cached ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<u64>,
     /// Tokens received.
@@ -327,7 +328,7 @@ pub struct Usage {
     /// Tokens that the provider read from its cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<u64>,
-    /// Tokens that the provider wrote to its cache, where that has a price of its own. `input` includes them.
+    /// Tokens that the provider wrote to its cache, if it charges for that separately. `input` includes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_written: Option<u64>,
     /// US dollars.
@@ -373,9 +374,9 @@ pub struct ModelChanged {
 /// A warning for the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// For programs.
+    /// The code, for programs.
     pub code: String,
-    /// For people.
+    /// The message, for people.
     pub text: String,
     /// The task that it is about, with its progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -404,8 +405,8 @@ pub struct TurnEnded {
     /// The error's code, for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// The last record of the inbox that was taken, if no taken input still waits: the session is idle until the inbox
-    /// has more.
+    /// The last record that was taken from the inbox, if no taken input still waits for its turn. Then the session is
+    /// idle until the inbox has more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inbox_through: Option<Seq>,
 }

@@ -7,7 +7,7 @@ use crate::{CallId, QuestionId};
 pub struct Question {
     pub id: QuestionId,
     pub text: String,
-    /// The call that waits for it.
+    /// The call that waits for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
     /// The reasons why the call needs approval. A yes covers these and no others.

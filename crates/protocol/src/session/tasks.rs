@@ -9,7 +9,7 @@ pub struct TaskStarted {
     pub command: String,
     /// Its purpose.
     pub description: String,
-    /// The machine; `local` is this one.
+    /// The machine that runs it. `local` is this one.
     pub target: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<At>,
@@ -33,22 +33,22 @@ pub struct TaskEnded {
     /// A remark about its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// It was killed, but not on request of the session: the machine went down, or its keeper was killed.
+    /// It was killed, but the session did not ask for that: the machine went down, or its keeper was killed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unasked: bool,
 }
 
-/// A task that has ended, as a later epoch needs it.
+/// An ended task, with what a later epoch needs of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedTask {
-    /// What it was.
+    /// The task as it was started.
     pub task: TaskStarted,
     pub end: TaskEnded,
     /// The model was notified, or need not be.
     pub told: bool,
 }
 
-/// The progress of a task that the model has seen, so that the runtime doesn't report it again.
+/// The task progress that the model has seen. The runtime does not report it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskNews {
     pub task_id: TaskId,
@@ -105,7 +105,7 @@ pub struct Note {
 }
 
 impl Note {
-    /// A note with nothing but text.
+    /// A note that is only text.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), running: None, waiting: None }
     }

@@ -1,23 +1,23 @@
-//! The forms of a command that rules are compared with, and the doubt whether a command is what it looks like.
+//! The forms of a command that the rules are compared with, and the reasons to doubt that a command is what it looks like.
 //!
-//! A user who allows `ls*` means the program of that name, and nothing else that the line does. So where the default asks or
-//! denies, a rule allows a command only if there is no doubt.
+//! A user who allows `ls*` means the program `ls`, and nothing else that the line does. So where the default asks or denies, a rule
+//! allows a command only if there is no doubt about it.
 
 use super::glob_pattern::CommandText;
 use super::option_pattern::CommandOptions;
 use crate::shell::{ShellCommand, ShellScript, ShellWord, UnseenReason, without_global_options};
 
-/// Words before a subcommand in which options are looked for.
+/// How many words before a subcommand may be options of the program.
 const MAX_LEADING_WORDS: usize = 8;
 
 /// One form of a command.
 pub(super) struct CommandForm {
     pub(super) text: CommandText,
-    /// The same without the order of its options, for rules that ask or deny.
+    /// The words without the order of the options, for rules that ask or deny.
     pub(super) options: Option<CommandOptions>,
-    /// The form is a guess, which counts only for rules that ask or deny.
+    /// The form is a guess. It counts only for rules that ask or deny.
     pub(super) is_guess: bool,
-    /// Why the command may do more than it says.
+    /// Why the command may do more than its words say.
     pub(super) doubt: Option<String>,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn doubt_of_script(script: &ShellScript) -> Option<String> {
     script.side_effects.first().map(ToString::to_string).or_else(|| unseen.map(ToString::to_string))
 }
 
-/// All forms of a command: as it was written, without what only passes it on, without the folder of its program, without the
+/// All forms of a command: as written, without wrappers that only pass it on, without the folder of its program, without the global
 /// options of git.
 pub(super) fn forms_of(command: &ShellCommand, doubt_of_line: Option<&String>) -> Vec<CommandForm> {
     let mut doubt = doubt_of_line.cloned();
@@ -46,7 +46,7 @@ pub(super) fn forms_of(command: &ShellCommand, doubt_of_line: Option<&String>) -
         let git = without_global_options(words);
         let variants = [Some(words), git.as_ref().filter(|git| *git != words)];
         for variant in variants.into_iter().flatten() {
-            // What stands before the subcommand of git is no option of the subcommand.
+            // Options before the subcommand of git are not options of the subcommand.
             let is_whole = git.as_ref().is_none_or(|git| git == variant);
             let options = is_whole.then(|| CommandOptions::of_words(variant)).flatten();
             forms.push(CommandForm {
@@ -60,14 +60,14 @@ pub(super) fn forms_of(command: &ShellCommand, doubt_of_line: Option<&String>) -
                 forms.push(CommandForm { text, options: None, is_guess: false, doubt });
             }
         }
-        // A doubt about a wrapper is a doubt about the command behind it.
+        // A doubt about a wrapper is also a doubt about the command that it runs.
         doubt = doubt.or(by_path);
     }
     forms.extend(guessed_forms(command.words()));
     forms
 }
 
-/// The command without the options before its subcommand, as far as they may reach: `docker --host x push` may be `docker push`.
+/// The forms that result if the words before a subcommand are options: `docker --host x push` may be `docker push`.
 fn guessed_forms(words: &[ShellWord]) -> Vec<CommandForm> {
     let Some((name, arguments)) = words.split_first().filter(|(name, _)| name.program() != Some("git"))
     else {

@@ -1,4 +1,4 @@
-//! Patterns of commands: `*` is anything, spaces and slashes too, `?` is one character, and all else is itself.
+//! Patterns of commands. `*` matches anything, including spaces and slashes; `?` matches one character.
 
 use crate::shell::{ShellWord, WordKind};
 
@@ -13,7 +13,7 @@ enum PatternPart {
 #[derive(Debug, Clone)]
 pub(super) struct GlobPattern {
     parts: Vec<PatternPart>,
-    /// Parts that have to match: `git push *` also matches `git push`.
+    /// How many parts have to match. The rest is optional: `git push *` also matches `git push`.
     required_len: usize,
 }
 
@@ -27,10 +27,10 @@ enum TextPiece {
 /// The text that a pattern is compared with.
 #[derive(Debug)]
 pub(super) struct CommandText {
-    /// The text as far as it is known. An unknown word is one piece.
+    /// The known text. An unknown word is one piece.
     known: Vec<TextPiece>,
-    /// The text as it may become: an unknown word may become no word or several, and a pattern of files other words. What stands before
-    /// an expansion in a word stays. `None` if all of the text is known.
+    /// What the text may become: an unknown word may become no word or several, and a file pattern may become other words. The part of
+    /// a word before an expansion stays. `None` if the whole text is known.
     possible: Option<Vec<TextPiece>>,
 }
 
@@ -101,7 +101,7 @@ impl GlobPattern {
         Self { required_len: all.parts.len() - if has_optional_end { 2 } else { 0 }, parts: all.parts }
     }
 
-    /// Whether the pattern is sure to match. Unknown text is matched by `*` only.
+    /// Whether the pattern certainly matches. Only `*` matches unknown text.
     pub(super) fn matches(&self, text: &CommandText) -> bool {
         self.accepts(&text.known, |reached| {
             for (at, part) in self.parts.iter().enumerate() {
@@ -111,7 +111,7 @@ impl GlobPattern {
         })
     }
 
-    /// Whether the pattern may match, depending on unknown text.
+    /// Whether the pattern matches for some value of the unknown text.
     pub(super) fn may_match(&self, text: &CommandText) -> bool {
         let Some(possible) = &text.possible else { return false };
         self.accepts(possible, |reached| {
@@ -121,7 +121,7 @@ impl GlobPattern {
         })
     }
 
-    /// Runs the pattern over the text, with all places in it that can be reached so far.
+    /// Runs the pattern over the text. Tracks all positions in the pattern that can be reached so far.
     fn accepts(&self, text: &[TextPiece], pass_unknown: impl Fn(&mut [bool])) -> bool {
         let end = self.parts.len();
         let mut reached = vec![false; end + 1];

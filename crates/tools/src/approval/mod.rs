@@ -39,11 +39,11 @@ pub struct ToolApprovalRule {
     pub action: ApprovalAction,
 }
 
-/// A rule that can never match.
+/// A rule with an error, which could never match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("rule {} of approval ({rule}): {problem}", .index + 1)]
 pub struct InvalidRule {
-    /// Its place in the config, from 0 on.
+    /// Its position in the config, from 0.
     pub index: usize,
     /// The pattern that is wrong, with its key: ``command = " git"``.
     pub rule: String,
@@ -72,19 +72,19 @@ struct CompiledRule {
     rule: ToolApprovalRule,
     tool: GlobPattern,
     command: Option<GlobPattern>,
-    /// The same pattern without the order of options, for a rule that asks or denies.
+    /// The same pattern regardless of the order of options. Only for a rule that asks or denies.
     options: Option<OptionPattern>,
 }
 
 impl CompiledRule {
-    /// Whether the rule is sure to match this form of a command.
+    /// Whether the rule certainly matches this form of a command.
     fn matches(&self, form: &CommandForm) -> bool {
         let is_strict = self.rule.action > ApprovalAction::Auto;
         let by_text = self.command.as_ref().is_some_and(|pattern| pattern.matches(&form.text));
         (by_text && (is_strict || !form.is_guess)) || self.has_options(form, OptionPattern::matches)
     }
 
-    /// Whether the rule may match, depending on words that are known only at run time.
+    /// Whether the rule matches for some value of the words that are known only at run time.
     fn may_match(&self, form: &CommandForm) -> bool {
         self.command.as_ref().is_some_and(|pattern| pattern.may_match(&form.text))
             || self.has_options(form, OptionPattern::may_match)
@@ -109,7 +109,7 @@ struct ExecArguments {
 }
 
 impl ApprovalPolicy {
-    /// Checks the rules. `default` holds where none of them matches.
+    /// Compiles the rules. `default` applies to calls that no rule matches.
     pub fn new(default: ApprovalAction, rules: Vec<ToolApprovalRule>) -> Result<Self, InvalidRule> {
         let rules = rules.into_iter().enumerate().map(|(index, rule)| compile_rule(index, rule));
         Ok(Self { default, rules: rules.collect::<Result<_, _>>()? })
@@ -184,7 +184,7 @@ impl ApprovalPolicy {
         by_tool: &ApprovalVerdict,
         rules: &[&CompiledRule],
     ) -> ApprovalVerdict {
-        // A rule overrides a stricter default only for a command that is sure to be what it looks like.
+        // A rule overrides a stricter default only for a command that is certainly what it looks like.
         let counts = |rule: &CompiledRule, form: &CommandForm| {
             rule.rule.action > ApprovalAction::Auto
                 || self.default == ApprovalAction::Auto

@@ -1,16 +1,16 @@
-//! Options in any order. For a rule that asks or denies, `rm -rf x`, `rm -r -f x` and `rm x --force --recursive` are the same.
+//! Options in any order. For a rule that asks or denies, `rm -rf x`, `rm -r -f x` and `rm x --force --recursive` are the same command.
 
 use std::collections::HashSet;
 
 use super::glob_pattern::{CommandText, GlobPattern};
 use crate::shell::ShellWord;
 
-/// Programs with options of one dash and several letters, such as `find -delete`.
+/// Programs whose long options have a single dash, such as `find -delete`.
 const LONG_WITH_ONE_DASH: &str =
     "find java javac go gcc g++ cc clang terraform openssl ffmpeg convert magick ip gdb qemu";
-/// In a pattern, more letters than this behind one dash are one option.
+/// In a pattern, a single dash with more letters than this is one option, not a bundle.
 const MAX_BUNDLED_LETTERS: usize = 4;
-/// Options of well-known programs that have several names. The first one stands for all of them.
+/// Options of well-known programs that have several names. The first name represents all of them.
 const OPTION_ALIASES: [(&str, &[&[&str]]); 12] = [
     ("rm", &[&["-r", "-R", "--recursive"], &["-f", "--force"], &["-d", "--dir"], &["-v", "--verbose"]]),
     ("cp", &[&["-r", "-R", "--recursive"], &["-f", "--force"], &["-a", "--archive"]]),
@@ -26,7 +26,7 @@ const OPTION_ALIASES: [(&str, &[&[&str]]); 12] = [
     ("sed", &[&["-i", "--in-place"], &["-n", "--quiet", "--silent"]]),
 ];
 
-/// A command, with its options apart from its other words.
+/// A command with its options separated from its other words.
 #[derive(Debug)]
 pub(super) struct CommandOptions {
     operands: CommandText,
@@ -35,12 +35,12 @@ pub(super) struct CommandOptions {
     may_have_more: bool,
 }
 
-/// A pattern, with its options apart from its other words.
+/// A pattern with its options separated from its other words.
 #[derive(Debug, Clone)]
 pub(super) struct OptionPattern {
     operands: GlobPattern,
     required: Vec<RequiredOption>,
-    /// It has a `*`, so other options may be there, too.
+    /// The pattern has a `*`, so the command may have other options too.
     is_open: bool,
 }
 
@@ -105,7 +105,7 @@ impl OptionPattern {
         self.has_all(command) && self.has_only(command) && self.operands.matches(&command.operands)
     }
 
-    /// Whether it may match, depending on words that are known only at run time.
+    /// Whether it matches for some value of the words that are known only at run time.
     pub(super) fn may_match(&self, command: &CommandOptions) -> bool {
         let has_all = self.has_all(command);
         let fits = self.operands.may_match(&command.operands)
@@ -125,7 +125,7 @@ impl OptionPattern {
 
 impl RequiredOption {
     fn is(&self, option: &str) -> bool {
-        // Programs take an abbreviated long option.
+        // Programs accept abbreviated long options.
         let abbreviates = option.len() > 2 && option.starts_with("--") && self.option.starts_with(option);
         option == self.option || abbreviates || (self.is_prefix && option.starts_with(&self.option))
     }

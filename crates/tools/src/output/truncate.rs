@@ -44,7 +44,8 @@ impl std::fmt::Display for TruncatedPart {
     }
 }
 
-/// Like [`output_limit`], with any marker. A marker is one line, and must not get longer when less is missing.
+/// Cuts the middle out of a text that exceeds the limit. `marker` formats the line that replaces the missing part. It
+/// must not get longer when less is missing.
 pub(crate) fn truncate_middle(
     text: &str,
     output_limit: OutputLimit,

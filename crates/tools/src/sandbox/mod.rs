@@ -47,7 +47,8 @@ pub enum SandboxMode {
     /// The scope, the system's folders, private temporary folders, and the user's toolchains and caches.
     #[default]
     On,
-    /// The scope, the system's folders, private temporary folders, and the user's toolchains and caches.
+    /// Like `On`, but without the user's toolchains and caches, without variables named like secrets, without Unix
+    /// sockets, and with no network by default.
     Strict,
 }
 

@@ -1,17 +1,17 @@
-//! Arithmetic, in which the shell evaluates the value of a variable as another expression: `a[$(git push)]` is one.
+//! Arithmetic. The shell evaluates the value of a variable in it as another expression, such as `a[$(git push)]`.
 
 use std::collections::HashSet;
 
 /// What an arithmetic expression depends on.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Arithmetic<'text> {
-    /// It evaluates the content of a variable or the output of a command.
+    /// The expression evaluates the value of a variable or the output of a command.
     pub(super) evaluates: bool,
     /// Variables that the expression sets before it reads them.
     pub(super) relies_on: Vec<&'text str>,
 }
 
-/// Reads an expression, whose parts are separated by `;` or `,`. A part `name = …` sets that name for the parts behind it.
+/// Parses an expression, whose parts are separated by `;` or `,`. A part `name = …` sets that name for the later parts.
 pub(super) fn arithmetic(expression: &str) -> Arithmetic<'_> {
     let mut found = Arithmetic::default();
     let mut set: HashSet<&str> = HashSet::new();
@@ -34,7 +34,7 @@ pub(super) fn evaluates(expression: &str) -> bool {
     arithmetic(expression).evaluates
 }
 
-/// The parts of an expression, all of which are evaluated, one after the other.
+/// The parts of an expression. The shell evaluates all of them, one after the other.
 fn parts(expression: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0usize;
     expression.split(move |letter| {
@@ -76,7 +76,7 @@ fn read_part<'text>(part: &'text str, set: &HashSet<&str>, found: &mut Arithmeti
     }
 }
 
-/// Whether `${inner}` evaluates the value of a variable: as a prompt, a name, an offset or a subscript.
+/// Whether `${inner}` evaluates the value of a variable as a prompt, a name, an offset or a subscript.
 pub(super) fn parameter_evaluates(inner: &str) -> bool {
     if inner.ends_with("@P") {
         return true;
@@ -116,7 +116,7 @@ fn behind_word<'text>(text: &'text str, more: &[char]) -> &'text str {
     })
 }
 
-/// The text behind the bracket that closes the first one.
+/// The text after the bracket that closes the first one.
 pub(super) fn behind_closing(text: &str, opening: u8, closing: u8) -> &str {
     let mut depth = 0usize;
     for (at, byte) in text.bytes().enumerate() {

@@ -1,4 +1,4 @@
-//! What stands behind `$` and in backquotes.
+//! Expansions that begin with `$`, and backquotes.
 
 use super::analysis::VariableScope;
 use super::arithmetic::{arithmetic, parameter_evaluates, parameter_sets};
@@ -34,7 +34,7 @@ impl ShellParser<'_, '_> {
             (Some('['), _) => {
                 builder.mark(kind);
                 let end = after.find(']').ok_or(UnseenReason::Syntax)?;
-                // A later bracket may close it, but what is expanded stays the same.
+                // A later bracket may be the closing one, but the expansions are the same.
                 self.expansions_in(&after[1..end]);
                 self.record_evaluation(&after[1..end]);
                 self.at += 1 + end + 1;
@@ -70,7 +70,7 @@ impl ShellParser<'_, '_> {
         }
     }
 
-    /// `${…}`. With a blank behind the brace it is a list of commands.
+    /// `${…}`. If a space follows the brace, it contains commands.
     fn parameter(&mut self, quoted: Quoted) -> Result<(), UnseenReason> {
         self.at += 2;
         if matches!(self.peek(), Some(' ' | '\t' | '\n' | '|' | '(')) {
@@ -114,7 +114,7 @@ impl ShellParser<'_, '_> {
         }
     }
 
-    /// An arithmetic expression after this opening, if it is one: otherwise nothing is read.
+    /// Parses an arithmetic expression after this opening. Returns false and consumes nothing if it is none.
     pub(super) fn arithmetic(&mut self, opening: &str) -> Result<bool, UnseenReason> {
         let inner = &self.rest()[opening.len()..];
         let Some(end) = arithmetic_end(inner) else { return Ok(false) };
@@ -127,7 +127,7 @@ impl ShellParser<'_, '_> {
         Ok(true)
     }
 
-    /// Adds a reason if an arithmetic expression evaluates a variable or the output of a command.
+    /// Records a reason if an arithmetic expression evaluates a variable or the output of a command.
     pub(super) fn record_evaluation(&mut self, expression: &str) {
         let found = arithmetic(expression);
         if found.evaluates {
@@ -179,7 +179,7 @@ impl ShellParser<'_, '_> {
             match letter {
                 '\'' => return Ok(()),
                 '\\' => match self.escape() {
-                    // Bash ends the text there, or makes bytes that aren't UTF-8.
+                    // Bash ends the text there, or produces bytes that are not UTF-8.
                     None | Some('\0') => builder.mark(WordKind::Unknown),
                     Some(letter) => builder.push(letter),
                 },
@@ -188,7 +188,7 @@ impl ShellParser<'_, '_> {
         }
     }
 
-    /// What follows a backslash in `$'…'`.
+    /// The character after a backslash in `$'…'`.
     fn escape(&mut self) -> Option<char> {
         let letter = self.peek()?;
         self.at += letter.len_utf8();
@@ -223,7 +223,7 @@ impl ShellParser<'_, '_> {
         }
     }
 
-    /// Finds expansions in a text in which quotes are letters: a here document, a subscript, arithmetic.
+    /// Parses the expansions in a text where quotes have no meaning: a here document, a subscript, arithmetic.
     pub(super) fn expansions_in(&mut self, text: &str) {
         let depth = self.depth;
         let mut inner = ShellParser { depth, ..ShellParser::new(text, self.script) };
@@ -249,7 +249,7 @@ impl ShellParser<'_, '_> {
     }
 }
 
-/// Whether a text behind `${` is like `x:-other`. In such an expansion, single quotes inside of double quotes are letters.
+/// Whether a text after `${` is like `x:-other`. In such an expansion, single quotes inside double quotes are ordinary characters.
 fn gives_a_value(text: &str) -> bool {
     let text = text.strip_prefix('!').unwrap_or(text);
     let name = text.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric() || letter == '_');
@@ -261,7 +261,7 @@ fn gives_a_value(text: &str) -> bool {
     after.strip_prefix(':').unwrap_or(after).starts_with(['-', '=', '?', '+'])
 }
 
-/// Where `))` closes an arithmetic expression. `None` if it is a subshell in a subshell.
+/// The position of the `))` that closes an arithmetic expression. `None` if the text is a subshell in a subshell.
 fn arithmetic_end(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut depth = 0usize;

@@ -3,15 +3,15 @@
 use super::UnseenReason;
 use super::parser::ShellParser;
 
-/// A here document whose text follows below the line.
+/// A here document whose text begins after the current line.
 #[derive(Debug)]
 pub(super) struct HereDocument {
     /// The line that ends it.
     pub(super) end: String,
     pub(super) strips_tabs: bool,
-    /// Its end is quoted, so nothing in it is expanded and no lines are joined.
+    /// The end marker is quoted, so the shell expands nothing in the text and joins no lines.
     pub(super) is_quoted: bool,
-    /// A shell reads it.
+    /// A shell reads the text as its script.
     pub(super) is_script: bool,
 }
 
@@ -47,7 +47,7 @@ impl ShellParser<'_, '_> {
                 body.truncate(from);
                 break;
             }
-            // Bash ends the document here if the end of the substitution stands in the same line.
+            // Bash ends the document here if the substitution ends on the same line.
             if self.in_substitution && rest.contains([')', '}']) {
                 self.script.unseen.push(UnseenReason::Syntax);
             }
@@ -55,8 +55,8 @@ impl ShellParser<'_, '_> {
         body
     }
 
-    /// Adds one line with its line end. A backslash at the end of a line joins the next one to it, before the line is compared with the
-    /// end of the document.
+    /// Adds one line with its line end. A backslash at the end of a line joins the next one to it, before the line is compared with
+    /// the end marker.
     fn here_document_line(&mut self, document: &HereDocument, body: &mut String) {
         if document.strips_tabs {
             self.at = self.text.len() - self.rest().trim_start_matches('\t').len();
@@ -73,7 +73,7 @@ impl ShellParser<'_, '_> {
     }
 }
 
-/// Whether the letter behind this text is escaped by a backslash at its end.
+/// Whether the text ends with a backslash that escapes the next character.
 fn escapes_what_follows(text: &str) -> bool {
     (text.len() - text.trim_end_matches('\\').len()) % 2 == 1
 }

@@ -1,7 +1,7 @@
 //! Lines that a backslash joins.
 //!
-//! Bash removes a backslash and the newline behind it before it reads tokens, so that `$\⏎(git push)` is `$(git push)`. The parser doesn't
-//! put such a token together. It passes over a continued line between two tokens, and reports one that may stand inside of a token.
+//! Bash removes a backslash and the newline after it before it splits the text into tokens, so `$\⏎(git push)` is `$(git push)`. The
+//! parser does not assemble such a token. It skips a continued line between two tokens, and reports one that may be inside a token.
 
 use super::UnseenReason;
 use super::parser::ShellParser;
@@ -11,18 +11,18 @@ impl ShellParser<'_, '_> {
         self.rest().starts_with("\\\n")
     }
 
-    /// Whether the next line is empty or begins with a blank. No token goes on there.
+    /// Whether the next line is empty or begins with a space. No token continues there.
     pub(super) fn is_continued_with_blank(&self) -> bool {
         matches!(self.rest()[2..].chars().next(), None | Some(' ' | '\t' | '\n'))
     }
 
-    /// Passes over the end of a line inside of a token.
+    /// Skips the end of a line inside a token.
     pub(super) fn join_lines(&mut self) {
         self.script.unseen.push(UnseenReason::JoinedLines);
         self.at += 2;
     }
 
-    /// Passes over blanks and continued lines.
+    /// Skips spaces and continued lines.
     pub(super) fn skip_blanks(&mut self) {
         loop {
             if self.eat(" ") || self.eat("\t") {
@@ -39,7 +39,7 @@ impl ShellParser<'_, '_> {
         }
     }
 
-    /// Whether a token ends before the end of this line. An operator does if a word follows: `&&\⏎ls`, but not `(\⏎(`.
+    /// Whether the token before this line end is complete. An operator is if a word follows: `&&\⏎ls`, but not `(\⏎(`.
     fn is_continued_between_tokens(&self) -> bool {
         let before = self.text[..self.at].chars().next_back();
         let is_word = |letter: char| letter.is_alphanumeric() || "_./\"'$".contains(letter);

@@ -1,7 +1,7 @@
 //! Finds the commands that a line would run, before it runs. Pure: text goes in, a list of commands comes out.
 //!
-//! The parser reads a line as bash does, and finds commands in any place, in any quotes and behind any wrapper. Where bash would
-//! report a mistake, the parser may go on. Where it can't be certain, it doesn't guess: it adds an [`UnseenReason`].
+//! The parser reads a line as bash does, and finds commands at any place, in any quotes and after any wrapper. Where bash would report
+//! a syntax error, the parser may continue. Where it is not certain, it does not guess: it adds an [`UnseenReason`].
 //!
 //! It is written by hand because the parsers that exist don't suit lines that a model writes. One takes exponential time on nested
 //! expansions and open parentheses. `tree-sitter-bash` takes a minute for 100 KB of `a=(`, and misses commands in here documents,
@@ -14,13 +14,13 @@
 //! | `analysis` | one simple command, and what it runs in turn |
 //! | `word` | one word: quotes, escapes, patterns |
 //! | `line_continuation` | lines that a backslash joins |
-//! | `expansion` | what stands behind `$` and in backquotes |
+//! | `expansion` | expansions that begin with `$`, and backquotes |
 //! | `here_document` | here documents |
 //! | `arithmetic` | arithmetic and subscripts, in which the shell evaluates the values of variables |
 //! | `analysis::builtins` | builtins that take names of variables: `read`, `printf -v`, `declare` |
 //! | `analysis::variables` | variables that make programs run something: `PAGER`, `PS4` |
 //! | `analysis::getopt` | the options of a command, as `getopt` reads them |
-//! | `analysis::git` | what git runs, behind its options |
+//! | `analysis::git` | what git runs, with and without its global options |
 //! | `analysis::wrappers` | commands that run other commands: `env`, `sudo`, `bash -c`, `xargs` |
 //! | `analysis::find` | what `find` runs |
 //! | `analysis::launchers` | more of those, each with a syntax of its own: `ssh`, `flock`, `parallel` |
@@ -45,14 +45,14 @@ pub(crate) use sleep::long_sleep;
 
 use crate::display::{display_name, truncate_with_ellipsis};
 
-/// Longer lines are not parsed. They hold data rather than commands.
+/// Longer lines are not parsed. They contain data rather than commands.
 const MAX_LINE_BYTES: usize = 256 * 1024;
-/// Levels of nesting. Each of them takes some of the stack.
+/// The deepest nesting. Each level uses some of the stack.
 const MAX_NESTING: usize = 50;
 /// Bytes of a command to show in a reason.
 const MAX_SHOWN_BYTES: usize = 200;
 
-/// Stands for the words that `xargs` adds.
+/// Represents the words that `xargs` adds.
 const ADDED_BY_XARGS: &str = "…";
 
 /// A parsed line.
@@ -62,7 +62,7 @@ pub(crate) struct ShellScript {
     pub(crate) commands: Vec<ShellCommand>,
     /// Commands in the values of variables. A program may run them.
     pub(crate) values: Vec<ShellCommand>,
-    /// Why the line may run more than that.
+    /// Why the line may run more than these commands.
     pub(crate) unseen: Vec<UnseenReason>,
     /// What the line does apart from running commands.
     pub(crate) side_effects: Vec<SideEffect>,
@@ -104,9 +104,9 @@ pub(crate) struct ShellCommand {
     /// Its words as written, and then without each wrapper that only passes it on: `env A=b nice git push`, `nice git push`,
     /// `git push`. There is at least one form, and each has at least one word.
     pub(crate) forms: Vec<Vec<ShellWord>>,
-    /// Whether the line goes on without waiting for it.
+    /// Whether the line continues without waiting for the command.
     pub(crate) background: bool,
-    /// It runs code in another language, which is not read.
+    /// The command runs code in another language, which is not parsed.
     pub(crate) has_code: bool,
 }
 
@@ -128,13 +128,13 @@ impl fmt::Display for ShellCommand {
 /// What a line does apart from running commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SideEffect {
-    /// Sets this variable, for one command or for those that follow.
+    /// Sets this variable, for one command or for all later ones.
     Variable(String),
     /// Writes this file.
     File(String),
-    /// Makes a program that mostly reads write a file, by this option.
+    /// With this option the program writes a file, although it usually only reads.
     Option(String),
-    /// Makes a wrapper do more than pass a command on, by this option.
+    /// An option that makes a wrapper do more than pass a command on.
     Wrapper(String),
     /// Runs this command, such as sed, with code from a file.
     ScriptFile(String),
@@ -154,7 +154,7 @@ impl fmt::Display for SideEffect {
     }
 }
 
-/// A text of a command, cut and escaped for one line.
+/// The text of a command, truncated and escaped for one line.
 pub(crate) fn shown(text: &str) -> String {
     let short = truncate_with_ellipsis(text, MAX_SHOWN_BYTES);
     display_name(short.as_bytes())
@@ -163,7 +163,7 @@ pub(crate) fn shown(text: &str) -> String {
 /// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShellWord {
-    /// Without quotes; as written, if it is known only at run time.
+    /// The text without quotes. As written if it is known only at run time.
     pub(crate) text: String,
     pub(crate) kind: WordKind,
 }
@@ -177,7 +177,7 @@ impl ShellWord {
         Self { text: text.to_owned(), kind: WordKind::Literal }
     }
 
-    /// The word as a value that is appended to an unknown one. Digits stay digits.
+    /// The word as the second part of a value whose first part is unknown. Digits stay digits.
     fn appended(self) -> Self {
         let is_number = self.text.bytes().all(|byte| byte.is_ascii_digit());
         Self { kind: if is_number { self.kind } else { self.kind.max(WordKind::Unknown) }, ..self }
@@ -215,7 +215,7 @@ impl ShellWord {
         self.kind == WordKind::Words && self.text == ADDED_BY_XARGS
     }
 
-    /// Whether it is a list in braces that may hold options: `{-e,x}`.
+    /// Whether the word is a list in braces that may contain options: `{-e,x}`.
     fn may_become_options(&self) -> bool {
         self.kind == WordKind::Words
             && self.may_be_option()
@@ -239,11 +239,11 @@ impl ShellWord {
 pub(crate) enum WordKind {
     /// All of it.
     Literal,
-    /// It has a pattern of file names in it, which stays as it is if no file matches.
+    /// The word contains a file pattern. It stays unchanged if no file matches.
     Pattern,
-    /// It has an expansion in it.
+    /// The word contains an expansion.
     Unknown,
-    /// It has an expansion or braces in it that may become several words, or none.
+    /// The word contains an expansion or braces that may become several words, or none.
     Words,
 }
 
@@ -257,7 +257,7 @@ pub(crate) enum UnseenReason {
     JoinedLines,
     /// The name of a command is known only at run time.
     Name(String),
-    /// A text that is run is known only at run time.
+    /// The command runs a text that is known only at run time.
     Text(String),
     /// A shell runs its standard input.
     Input(String),
@@ -265,7 +265,7 @@ pub(crate) enum UnseenReason {
     Evaluated(String),
     /// This variable may make a program run something.
     Variable(String),
-    /// A program runs something that the parser doesn't read.
+    /// A program runs code that the parser does not read.
     Code(String),
     /// An alias changes the meaning of a name.
     Alias,

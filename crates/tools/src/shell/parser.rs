@@ -9,7 +9,7 @@ use super::{MAX_NESTING, ShellScript, ShellWord, SideEffect, UnseenReason, WordK
 
 /// Keywords that may follow a `}` or `)` without a `;`.
 const CLOSING_KEYWORDS: [&str; 8] = ["then", "elif", "else", "do", "fi", "done", "esac", "}"];
-/// The longest first, so that none is taken for the beginning of another.
+/// The longest come first, so that none is taken for the beginning of another.
 const REDIRECTIONS: [&str; 12] = ["&>>", "<<<", "<<-", "&>", "<<", "<>", "<&", ">>", ">&", ">|", "<", ">"];
 
 /// Parses one text. Parsers of nested texts add to the same script.
@@ -19,22 +19,22 @@ pub(super) struct ShellParser<'text, 'script> {
     pub(super) depth: usize,
     /// Here documents whose line has not ended yet.
     pub(super) here_documents: Vec<HereDocument>,
-    /// Whether the commands stand in `$(…)`, `<(…)` or `${ …; }`.
+    /// Whether the commands are inside `$(…)`, `<(…)` or `${ …; }`.
     pub(super) in_substitution: bool,
     pub(super) script: &'script mut ShellScript,
 }
 
-/// The end that a list of commands needs.
+/// What has to end a list of commands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListEnd {
     End,
     Parenthesis,
     Word(&'static str),
-    /// `;;` and its like, or `esac`.
+    /// `;;` or a similar operator, or `esac`.
     Case,
 }
 
-/// The end that a list of commands had.
+/// What did end a list of commands.
 #[derive(PartialEq, Eq)]
 pub(super) enum ListEnding {
     AsExpected,
@@ -157,7 +157,7 @@ impl<'text, 'script> ShellParser<'text, 'script> {
         }
     }
 
-    /// `!` and `time`, which is a keyword unless an option of the program follows.
+    /// Skips `!` and `time`. `time` is a keyword unless an option of the program `time` follows.
     fn eat_pipeline_prefix(&mut self) -> bool {
         let head = self.head();
         let before = self.at;
@@ -298,7 +298,7 @@ impl<'text, 'script> ShellParser<'text, 'script> {
         }
     }
 
-    /// `[[ … ]]`. Only the operators matter that evaluate their operands.
+    /// `[[ … ]]`. Only operators that evaluate their operands matter.
     fn test(&mut self) -> Result<(), UnseenReason> {
         let mut before = "";
         let mut is_evaluated = false;
@@ -330,7 +330,7 @@ impl<'text, 'script> ShellParser<'text, 'script> {
         }
     }
 
-    /// The operand behind an operator of `[[` that evaluates it: a number, or a name for `-v`.
+    /// Records the operand of a `[[` operator that evaluates it: a number, or a name for `-v`.
     fn tested(&mut self, operator: &str, operand: &str) {
         let name = operand.split_once('[').filter(|_| operator == "-v");
         match name {
@@ -394,7 +394,7 @@ impl<'text, 'script> ShellParser<'text, 'script> {
                         }
                         let mut source = Some(StdinSource::Other);
                         self.redirection(&mut source)?;
-                        // A shell reads its script from descriptor 0 only, which may be written as `00`.
+                        // A shell reads its script only from descriptor 0, which may be written as `00`.
                         if written.bytes().all(|digit| digit == b'0') {
                             input = source;
                         }
@@ -445,7 +445,7 @@ impl<'text, 'script> ShellParser<'text, 'script> {
         match operator {
             "<<" | "<<-" => {
                 let is_quoted = self.text[from..self.at].contains(['\'', '"', '\\']);
-                // Bash removes the quotes and expands nothing; the word here still has its quotes.
+                // Bash removes the quotes and expands nothing. Here the word still has its quotes.
                 if is_quoted && target.kind >= WordKind::Unknown {
                     return Err(UnseenReason::Syntax);
                 }
@@ -464,14 +464,14 @@ impl<'text, 'script> ShellParser<'text, 'script> {
         Ok(())
     }
 
-    /// A word, which must not be missing.
+    /// A word. It is a syntax error if there is none.
     fn some_word(&mut self) -> Result<ShellWord, UnseenReason> {
         let from = self.at;
         let word = self.word()?;
         if self.at == from { Err(UnseenReason::Syntax) } else { Ok(word) }
     }
 
-    /// A list in parentheses whose here documents are its own.
+    /// A list in parentheses with here documents of its own.
     pub(super) fn substitution(&mut self, close: ListEnd) -> Result<(), UnseenReason> {
         let outer = take(&mut self.here_documents);
         let was_in_substitution = std::mem::replace(&mut self.in_substitution, true);
@@ -509,7 +509,7 @@ impl<'text, 'script> ShellParser<'text, 'script> {
         self.rest().starts_with("<(") || self.rest().starts_with(">(")
     }
 
-    /// The word that begins here, if it were a keyword.
+    /// The text of the next word, to compare with keywords.
     fn head(&self) -> &'text str {
         let rest = self.rest();
         let end = rest.find([' ', '\t', '\n', ';', '&', '|', '(', ')', '<', '>']);
@@ -517,7 +517,7 @@ impl<'text, 'script> ShellParser<'text, 'script> {
         head.strip_suffix('\\').filter(|_| after.starts_with('\n')).unwrap_or(head)
     }
 
-    /// Blanks, comments and ends of lines, and the here documents that begin there.
+    /// Skips spaces, comments and line ends, and reads the here documents that begin there.
     pub(super) fn skip_lines(&mut self) {
         loop {
             self.skip_blanks();
@@ -532,7 +532,7 @@ impl<'text, 'script> ShellParser<'text, 'script> {
     }
 }
 
-/// Whether a redirection writes a file, rather than a descriptor or `/dev/null`.
+/// Whether a redirection writes to a file, and not to a descriptor or `/dev/null`.
 fn writes(operator: &str, target: &ShellWord) -> bool {
     let is_descriptor = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     match (operator, target.literal()) {

@@ -7,10 +7,10 @@ use super::{ShellScript, ShellWord, UnseenReason, shown};
 /// A sleep of this many seconds or more is refused.
 const LONG_SLEEP_SECONDS: f64 = 2.0;
 
-/// A sleep in the foreground that is too long.
+/// A foreground sleep that is too long.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LongSleep {
-    /// The command, as it is shown to the model.
+    /// The command in the form that the model sees.
     command: String,
 }
 
@@ -49,7 +49,7 @@ fn seconds(words: &[ShellWord]) -> Option<f64> {
     arguments.map(|word| word.literal().and_then(length)).sum()
 }
 
-/// `1.5`, `2m`, `inf`. `None` for what `sleep` would refuse.
+/// Parses `1.5`, `2m` or `inf`. `None` for text that `sleep` would refuse.
 fn length(text: &str) -> Option<f64> {
     let (number, unit) = match text.as_bytes().last()? {
         b's' => (&text[..text.len() - 1], 1.0),

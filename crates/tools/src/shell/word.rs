@@ -3,7 +3,7 @@
 use super::parser::{ListEnd, ShellParser};
 use super::{ShellWord, UnseenReason, WordKind};
 
-/// A word while it is read.
+/// A word that is being parsed.
 #[derive(Debug)]
 pub(super) struct WordBuilder {
     text: String,
@@ -19,17 +19,17 @@ impl WordBuilder {
         self.text.push(letter);
     }
 
-    /// Makes it at least as uncertain as this.
+    /// Makes the word at least as uncertain as this.
     pub(super) fn mark(&mut self, kind: WordKind) {
         self.kind = self.kind.max(kind);
     }
 }
 
-/// Braces and brackets that are open in a word.
+/// Braces and brackets that are still open in a word.
 #[derive(Default)]
 struct OpenBrackets {
     bracket: bool,
-    /// Where the brace was opened, and whether it holds a comma.
+    /// The position of the open brace, and whether a comma follows it.
     brace: Option<(usize, bool)>,
 }
 
@@ -71,7 +71,7 @@ impl<'text> ShellParser<'text, '_> {
                 '\\' => {
                     self.at += 1;
                     match self.peek() {
-                        // Bash keeps this backslash or drops it, depending on the lines before.
+                        // Bash keeps or drops this backslash, depending on the lines before.
                         None => {
                             self.script.unseen.push(UnseenReason::JoinedLines);
                             builder.push('\\');
@@ -104,7 +104,7 @@ impl<'text> ShellParser<'text, '_> {
         self.at += letter.len_utf8();
     }
 
-    /// Makes the word a pattern or a list if this letter completes one.
+    /// Marks the word as a pattern or a list if this character completes one.
     fn watch(&self, letter: char, from: usize, opened: &mut OpenBrackets, builder: &mut WordBuilder) {
         match letter {
             '*' | '?' => builder.mark(WordKind::Pattern),
@@ -147,7 +147,7 @@ impl<'text> ShellParser<'text, '_> {
         }
     }
 
-    /// `A=b`, `A+=b`, `A[1]=b`, `A=(b c)`, before the name of a command. Returns the name, and the value if that is one word.
+    /// `A=b`, `A+=b`, `A[1]=b` or `A=(b c)` before the name of a command. Returns the name, and the value if it is one word.
     pub(super) fn assignment(&mut self) -> Result<Option<(&'text str, Option<ShellWord>)>, UnseenReason> {
         let rest = self.rest();
         let name = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(0);
@@ -180,7 +180,7 @@ impl<'text> ShellParser<'text, '_> {
         Ok(Some((name, Some(if is_appended { value.appended() } else { value }))))
     }
 
-    /// `[…]` behind the name of an array, in which blanks don't end the word.
+    /// `[…]` after the name of an array. Spaces in it do not end the word.
     fn subscript(&mut self) -> Result<(), UnseenReason> {
         let mut depth = 0usize;
         let mut unused = WordBuilder::new();
@@ -231,7 +231,7 @@ impl<'text> ShellParser<'text, '_> {
         }
     }
 
-    /// What follows the `@` of `@(a|b)`.
+    /// The rest of `@(a|b)` after the `@`.
     fn extended_pattern(&mut self) -> Result<(), UnseenReason> {
         self.at += 1;
         loop {
@@ -250,14 +250,14 @@ impl<'text> ShellParser<'text, '_> {
     }
 }
 
-/// Whether something stands in double quotes or in a here document, where other quotes are letters.
+/// Whether the text is in double quotes or in a here document, where other quotes are ordinary characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quoted {
     No,
     Yes,
 }
 
-/// The name of a variable.
+/// Whether the text is a valid name of a variable.
 pub(super) fn is_name(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         && text.bytes().next().is_some_and(|byte| !byte.is_ascii_digit())

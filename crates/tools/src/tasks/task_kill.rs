@@ -68,7 +68,7 @@ fn kill_task_or_leftover(
     let left = task_id.parse().ok().and_then(|id| left_behind(settings, id));
     let Some(left) = left.filter(|left| left.session == Some(session)) else { return Err(refused) };
     let finished = kill(settings, &left.started.into(), output_limit)?;
-    // The model has no state of something that is no task.
+    // The leftover processes are no task, so there is no task progress to record.
     Ok(ToolOutcome { news: None, ..finished })
 }
 

@@ -1,14 +1,14 @@
-//! Following a session that another process runs, and serving the followers of the sessions here.
+//! Following a session that another process runs, and serving the followers of this process's sessions.
 //!
-//! The records are the truth: a follower gets each of them once, in order, whichever process writes them. Live events (text deltas, waits)
-//! come from the process that holds the session, which also announces new records. Polling the journal once a second is only the
-//! fallback.
+//! The records are the truth: a follower gets each of them once and in order, whichever process writes them. Live
+//! events (text deltas, waits) come from the process that holds the session. That process also announces new records.
+//! Polling the journal once a second is only the fallback.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `progress` | how far a follower has come, and what a record or a line means for it; pure |
+//! | `progress` | what a follower has seen, and what a record or a line means for it; pure |
 //! | `reader` | the task behind a follower: which process it subscribes to, and when it reads the journal |
-//! | `server` | the other end: sends the events of the sessions here to subscribers |
+//! | `server` | the other end: sends the events of this process's sessions to subscribers |
 //! | `wire` | the lines between the two |
 
 mod progress;
@@ -29,11 +29,11 @@ use crate::session::state::State;
 
 pub(crate) use server::serve_followers;
 
-/// Items that may wait for a follower that doesn't read. Then its reader stops taking lines until the server gives up the
-/// connection. No record is lost by that.
+/// The most items that wait for a follower that does not read. Then its reader stops reading lines until the server
+/// closes the connection. No record is lost.
 const FOLLOWER_QUEUE_LEN: usize = 256;
 
-/// Sees everything that happens in a session until it is dropped, whether or not a process runs the session.
+/// Sees everything that happens in a session until it is dropped, even if no process runs the session.
 pub struct Follower {
     followed: mpsc::Receiver<Result<Followed>>,
     holder: watch::Receiver<Option<Holder>>,
@@ -58,9 +58,9 @@ impl Follower {
         Self { followed, holder, reader }
     }
 
-    /// The next event; `None` when the session can't be read any more. Cancel-safe.
+    /// The next event. `None` when the session can't be read any more. Cancel-safe.
     ///
-    /// Never [`Watched::Missed`]: the records fill every gap.
+    /// Never returns [`Watched::Missed`], because the records fill every gap.
     pub async fn next(&mut self) -> Option<Watched> {
         loop {
             match self.step().await.ok()?? {

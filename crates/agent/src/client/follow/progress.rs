@@ -1,4 +1,4 @@
-//! What records, and lines from the process that holds the session, mean for a follower.
+//! What records and the lines of the process that holds the session mean for a follower.
 
 use longhaul_protocol::{AttemptId, DecodeError, Event, EventKind, Record, Seq};
 
@@ -8,13 +8,13 @@ use crate::clock::now;
 use crate::session::events::event_of;
 use crate::session::state::State;
 
-/// How far a follower has come.
+/// What a follower has seen so far.
 pub(super) struct FollowProgress {
     key: String,
     state: State,
     /// The text of the open attempt that the follower has seen.
     partial: Option<PartialAnswer>,
-    /// Deltas of that text were skipped.
+    /// Some deltas of that text were skipped.
     has_gap: bool,
 }
 
@@ -39,7 +39,7 @@ impl FollowProgress {
         Self { key: key.to_owned(), state, partial: None, has_gap: false }
     }
 
-    /// The warning that the open turn has no process that runs it; `None` if no turn is open.
+    /// The warning that no process runs the open turn. `None` if no turn is open.
     pub(super) fn abandoned_turn(&self) -> Option<Followed> {
         let turn = self.state.turn.as_ref()?.number;
         let text = format!("turn {turn} is open, and nobody runs it any more");
@@ -62,7 +62,8 @@ impl FollowProgress {
             Line::Event(event) => match (event.seq, &event.kind) {
                 (Some(seq), _) => LineAction::Read(seq),
                 (None, EventKind::Partial { attempt, text }) => self.apply_partial(&event, *attempt, text),
-                // The follower has read newer records than the sender had announced: the event may be about an attempt that is over.
+                // The follower has read newer records than the sender had announced. So the event may concern an
+                // attempt that has ended.
                 (None, kind) if announced < self.state.head => {
                     self.has_gap |= matches!(kind, EventKind::TextDelta { .. });
                     LineAction::Nothing
@@ -79,7 +80,8 @@ impl FollowProgress {
         }
     }
 
-    /// A subscription during an answer begins with the text so far. Shows only what the follower has not seen of it.
+    /// Handles the text so far, with which a subscription during an answer begins. Shows only the part that the
+    /// follower has not seen.
     fn apply_partial(&mut self, event: &Event, attempt: AttemptId, text: &str) -> LineAction {
         if self.open_attempt() != Some(attempt) {
             return LineAction::Nothing;
@@ -112,7 +114,8 @@ impl FollowProgress {
         self.partial.as_mut().map(|partial| &mut partial.text)
     }
 
-    /// Applies the next record. If the follower saw only the beginning of an answer, the rest comes before the answer's record.
+    /// Applies the next record. If the follower has seen only the beginning of an answer, the rest comes before the
+    /// record of the answer.
     pub(super) fn apply_record(&mut self, record: Record) -> Result<Vec<Followed>, DecodeError> {
         let event = event_of(&self.state, &self.key, &record);
         self.state.apply(&record)?;

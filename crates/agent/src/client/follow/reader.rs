@@ -1,4 +1,4 @@
-//! The task behind a follower.
+//! The task that feeds a follower.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::{Error, Result};
 
 /// How often the reader checks which process holds the session, and whether there are records that were not announced.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the reader polls the records while a process holds the session and announces nothing: an older version, or one on
-/// another machine.
+/// How often the reader polls the records while the holder of the session announces nothing. Such a holder has an
+/// older version or is on another machine.
 const UNANNOUNCED_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// An open connection to the process that holds the session.
@@ -30,8 +30,8 @@ struct HolderConnection {
 }
 
 impl HolderConnection {
-    /// How long to wait for a line before the next poll. A holder gets a full interval for its first line: records that are read
-    /// before it overtake the deltas that it sends.
+    /// How long to wait for a line before the next poll. A holder gets a full interval for its first line. Otherwise
+    /// records that the reader polls would overtake the holder's deltas.
     fn wait_limit(&self) -> Duration {
         let is_silent = self.announced.is_none() && self.since.elapsed() >= POLL_INTERVAL;
         if is_silent { UNANNOUNCED_POLL_INTERVAL } else { POLL_INTERVAL }
@@ -46,7 +46,7 @@ struct FollowReader {
     connection: Option<HolderConnection>,
     /// The process that held the session, or would take it, at the last poll.
     holder: Option<Holder>,
-    /// At the last poll the journal had records that were not announced. This is what had been announced then.
+    /// Set if the last poll found records that were not announced. Holds the newest announced record at that time.
     unannounced_since: Option<Seq>,
     sender: mpsc::Sender<Result<Followed>>,
     holder_sender: watch::Sender<Option<Holder>>,
@@ -99,7 +99,7 @@ pub(super) async fn run(
 }
 
 impl FollowReader {
-    /// Follows until an error, or until the follower is dropped.
+    /// Follows the session until an error, or until the follower is dropped.
     async fn follow(&mut self) -> ReaderResult<()> {
         loop {
             self.poll().await?;
@@ -108,7 +108,7 @@ impl FollowReader {
         }
     }
 
-    /// Finds the holder, subscribes to it, and reads records that it didn't announce.
+    /// Finds the holder, subscribes to it, and reads records that it did not announce.
     async fn poll(&mut self) -> ReaderResult<()> {
         let holder = self.find_holder().await?;
         if holder != self.holder {
@@ -143,7 +143,7 @@ impl FollowReader {
         }
     }
 
-    /// The process that holds the session; if there is none, the host, which would take it.
+    /// The process that holds the session. If there is none, the host, which would take it.
     async fn find_holder(&self) -> longhaul_journal::Result<Option<Holder>> {
         for stream in [&self.stream, &StreamName::host()] {
             let holder = self.journal.holder(stream).await?;
@@ -154,7 +154,8 @@ impl FollowReader {
         Ok(None)
     }
 
-    /// Waits for the next line, at most until `until`, and handles it. `false` if the next poll is due at once.
+    /// Waits for the next line, at most until `until`, and handles it. Returns `false` if the next poll is due at
+    /// once.
     async fn handle_next(&mut self, until: Instant) -> ReaderResult<bool> {
         let Some(connection) = &mut self.connection else {
             let interval = if self.holder.is_some() { UNANNOUNCED_POLL_INTERVAL } else { POLL_INTERVAL };
@@ -192,8 +193,9 @@ impl FollowReader {
         Ok(true)
     }
 
-    /// The holder closed the connection: the journal has the rest. A holder that announced something has ended, so its successor is
-    /// looked for at once. One that announced nothing is not called again before the next poll.
+    /// Handles a connection that the holder closed. The journal has the rest. If the holder had announced something,
+    /// it has ended, so the reader looks for its successor at once. Otherwise the reader does not contact it again
+    /// before the next poll.
     async fn handle_disconnect(&mut self, until: Instant) -> ReaderResult<bool> {
         let had_lines = self.connection.take().is_some_and(|connection| connection.announced.is_some());
         self.read_all().await?;
@@ -208,8 +210,8 @@ impl FollowReader {
         }
     }
 
-    /// Reads records that the holder has not announced at two polls in a row. After one poll they, and the deltas before them, may
-    /// still be on their way.
+    /// Reads records that the holder has not announced at two polls in a row. After only one poll, the announcement
+    /// and the deltas before it may still be on their way.
     async fn read_unannounced(&mut self, announced: Seq) -> ReaderResult<()> {
         let head = self.journal.head(&self.stream).await?;
         if head.seq <= self.progress.head() {

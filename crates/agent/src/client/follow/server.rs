@@ -1,4 +1,4 @@
-//! Sends the events of the sessions here to followers in other processes.
+//! Sends the events of this process's sessions to followers in other processes.
 
 use std::sync::{Arc, Weak};
 
@@ -11,9 +11,9 @@ use crate::client::watch::{NextItem, Watched, Watcher};
 use crate::runtime::Inner;
 use crate::runtime::slot::SessionSlot;
 
-/// Followers that are served at once. The connection of a further one is closed, and it polls the records.
+/// The most followers to serve at once. Further connections are closed, and those followers poll the records.
 const MAX_FOLLOWERS: usize = 64;
-/// Bytes after which the lines gathered so far are sent.
+/// Lines are collected up to this many bytes and then sent.
 const SEND_BATCH_BYTES: usize = 64 << 10;
 
 /// Serves followers until the runtime ends.
@@ -47,8 +47,8 @@ async fn find_session(runtime: &Arc<Inner>, subscriber: &Subscriber) -> Option<A
     }
 }
 
-/// Sends every event until one side ends. A subscriber that doesn't read delays nothing else: its queue and its time to read are
-/// bounded.
+/// Sends every event until one side ends. A subscriber that does not read delays nothing else, because its queue and
+/// its time to read are bounded.
 async fn send_events(mut subscriber: Subscriber, watcher: &Watcher, head: Seq) {
     let mut lines = wire::encode_head(head) + "\n";
     loop {

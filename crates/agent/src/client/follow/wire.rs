@@ -1,5 +1,5 @@
-//! The lines between a process that runs a session and a follower: one JSON object each. Events have the same form as everywhere. Newer
-//! versions may send more.
+//! The lines between a process that runs a session and a follower. Each is one JSON object. Events have the same form
+//! as everywhere else. Newer versions may send more.
 
 use longhaul_protocol::{Event, Seq};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ pub(super) enum Line {
     Event(Box<Event>),
     /// The follower was too slow.
     Missed,
-    /// A line of a newer version, with the record that it belongs to, if any.
+    /// A line of a newer version. Holds the record that it belongs to, if any.
     Unknown(Option<Seq>),
 }
 

@@ -1,4 +1,4 @@
-//! Reads the records whose events had no room in a watcher's queue.
+//! Reads the records whose events did not fit into a watcher's queue.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::replay::load_through;
 use crate::session::events::event_of;
 use crate::session::state::State;
 
-/// The missed records of a watcher, read session by session and page by page. All progress is kept here, so a read that is cancelled
-/// continues where it stopped.
+/// The missed records of a watcher, read session by session and page by page. All progress is stored here, so a
+/// cancelled read continues where it stopped.
 pub(super) struct CatchUp {
     journal: Option<Arc<dyn Journal>>,
     gaps: BTreeMap<Option<SessionId>, RecordGap>,
@@ -61,7 +61,7 @@ impl CatchUp {
         }
     }
 
-    /// The same without reading the journal: gaps that are not read yet are reported.
+    /// Like [`next`](Self::next), but without reading the journal: gaps that are not read yet are reported.
     pub(super) fn next_without_reading(&mut self) -> Option<Watched> {
         if self.ready.is_empty() {
             self.skip_gap();

@@ -1,8 +1,8 @@
 //! Watchers: events of the sessions that this process runs.
 //!
-//! Events come in the order of their commits. Each watcher has its own bounded queue, so one that doesn't read delays nothing else. In a
-//! long queue the deltas of an answer are merged. Events that don't fit are read from the journal when the watcher continues, so an
-//! event that has a seq is never lost.
+//! Events come in the order of their commits. Each watcher has its own bounded queue, so a watcher that does not read
+//! delays nothing else. In a long queue the deltas of an answer are merged. Events that do not fit are read from the
+//! journal when the watcher continues. So an event with a `seq` is never lost.
 
 mod catch_up;
 
@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use crate::runtime::lock;
 use catch_up::CatchUp;
 
-/// Events that may wait for a watcher.
+/// The most events that wait for a watcher.
 const MAX_QUEUED_EVENTS: usize = 1024;
 /// Deltas are merged in a queue that has at least this many events.
 const MERGE_DELTAS_FROM: usize = 256;
@@ -30,23 +30,23 @@ pub enum Watched {
     Missed {
         /// The number of missed events.
         events: u64,
-        /// The first record among them; `None` if none of them was recorded. [`Watcher::next`] reads missed records from the journal
-        /// and reports them here only if it can't.
+        /// The first record among them. `None` if none of them was recorded. [`Watcher::next`] reads missed records
+        /// from the journal, and reports them here only if that fails.
         from: Option<Seq>,
     },
 }
 
-/// The records of one session whose events had no room in a queue.
+/// The records of one session whose events did not fit into a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordGap {
-    /// The session's key as its events name it. The session may have been renamed since.
+    /// The session's key in its events. The session may have been renamed since.
     key: String,
     from: Seq,
     through: Seq,
     events: u64,
 }
 
-/// The events that had no room in a queue.
+/// The events that did not fit into a queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MissedEvents {
     /// The number of events without a record.
@@ -70,7 +70,7 @@ impl MissedEvents {
         self.live == 0 && self.gaps.is_empty()
     }
 
-    /// The report for a watcher that doesn't read them from the journal.
+    /// The report for a watcher that does not read the missed events from the journal.
     pub(crate) fn to_watched(&self) -> Watched {
         let events = self.live + self.gaps.values().map(|gap| gap.events).sum::<u64>();
         Watched::Missed { events, from: self.gaps.values().map(|gap| gap.from).min() }
@@ -81,7 +81,7 @@ impl MissedEvents {
 pub struct Watcher {
     queue: Arc<WatchQueue>,
     catch_up: CatchUp,
-    /// Keeps the session in memory: a new one would have another hub.
+    /// Keeps the session in memory, because a new one would have another hub.
     _watched: Arc<dyn Send + Sync>,
 }
 
@@ -135,8 +135,8 @@ impl Watcher {
         hub.join(Arc::new(()), WatchScope::Events, None).0
     }
 
-    /// The next event; `None` when the runtime has ended. Every event that has a seq comes once, in the order of its session.
-    /// Cancel-safe.
+    /// The next event. `None` when the runtime has ended. Every event with a `seq` comes once, in the order of its
+    /// session. Cancel-safe.
     pub async fn next(&mut self) -> Option<Watched> {
         loop {
             if let Some(watched) = self.next_waiting().await {
@@ -149,7 +149,8 @@ impl Watcher {
         }
     }
 
-    /// The next event that has already happened, including those that had no room in the queue; `None` when all were seen.
+    /// The next event that has already happened, including those that did not fit into the queue. `None` when all
+    /// were seen.
     pub async fn next_waiting(&mut self) -> Option<Watched> {
         loop {
             if let Some(watched) = self.catch_up.next().await {
@@ -214,7 +215,8 @@ impl WatchQueue {
         Self { state: Mutex::default(), changed: Notify::new(), scope }
     }
 
-    /// Counts an event that doesn't fit, and every further one until the watcher has caught up: no event overtakes another.
+    /// Queues an event. If it does not fit, counts it and every further one until the watcher has caught up, so that
+    /// no event overtakes another.
     fn push(&self, event: &Event, id: Option<SessionId>) {
         let mut state = lock(&self.state);
         let is_complete = state.missed.is_empty();
@@ -259,7 +261,7 @@ impl WatchQueue {
         }
     }
 
-    /// Queues a head. It replaces a head at the end of the queue, so there is always room for it.
+    /// Queues a head. It replaces a head at the end of the queue, so it always fits.
     fn push_head(&self, head: Seq) {
         if self.scope == WatchScope::Events {
             return;
@@ -285,7 +287,7 @@ pub(crate) struct EventHub {
 #[derive(Debug, Default)]
 struct HubState {
     watchers: Vec<Weak<WatchQueue>>,
-    /// The text so far of the answer that is being streamed, as the first event of a watcher that joins now.
+    /// The text so far of the streaming answer. It is the first event of a watcher that joins now.
     partial: Option<Event>,
     /// The newest record; 0 until a worker has loaded the session.
     head: Seq,
@@ -320,14 +322,14 @@ impl EventHub {
         (Watcher { queue, catch_up: CatchUp::new(journal), _watched: watched }, state.head)
     }
 
-    /// The newest record has no event: only heads are sent.
+    /// Sends the head of a record without an event.
     pub(crate) fn advance_head(&self, head: Seq) {
         let mut state = lock(&self.state);
         state.head = head;
         state.watchers.iter().filter_map(Weak::upgrade).for_each(|queue| queue.push_head(head));
     }
 
-    /// Shows an event to every watcher, with the id of its session. An event that has a seq needs the id.
+    /// Shows an event to every watcher. `id` is the id of its session, which an event with a `seq` needs.
     pub(crate) fn show(&self, event: &Event, id: Option<SessionId>) {
         let mut state = lock(&self.state);
         state.head = event.seq.unwrap_or(state.head);
@@ -344,18 +346,18 @@ impl EventHub {
         });
     }
 
-    /// An attempt begins: a watcher that joins from now on first gets its text so far.
+    /// Begins an attempt. A watcher that joins from now on first gets its text so far.
     pub(crate) fn begin_partial(&self, attempt: AttemptId, like: &Event) {
         let kind = EventKind::Partial { attempt, text: String::new() };
         lock(&self.state).partial = Some(Event { seq: None, kind, ..like.clone() });
     }
 
-    /// The attempt is over: if its text counts, it is a message now.
+    /// Ends the attempt. If its text counts, it is now a message.
     pub(crate) fn end_partial(&self) {
         lock(&self.state).partial = None;
     }
 
-    /// Ends every watcher once it has seen what is queued.
+    /// Ends every watcher after it has seen its queued events.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;

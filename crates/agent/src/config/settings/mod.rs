@@ -1,5 +1,5 @@
-//! What the files can say: a section is a struct, a key is a field, and its comment is what people read about it in the
-//! schema and in `docs/config.md`. The order of the fields is the order in which they are shown.
+//! The settings. A section is a struct, a key is a field, and its comment is the description in the schema and in
+//! `docs/config.md`. The order of the fields is the order in which they are shown.
 
 mod context;
 mod model;
@@ -51,10 +51,10 @@ pub struct Settings {
     pub server: ServerSettings,
 }
 
-/// Sections and keys that are settled, and that this version does not use yet. They are checked like all others.
+/// Sections and keys that are final but that this version does not use yet. They are checked like all others.
 const NOT_USED_YET: &[&str] = &["journal", "server.listen"];
 
-/// Whether this version does anything with `section.key`.
+/// Whether this version uses `section.key`.
 pub(crate) fn is_used(key: &str) -> bool {
     let section = key.split('.').next().unwrap_or_default();
     !NOT_USED_YET.iter().any(|unused| *unused == key || *unused == section)
@@ -186,7 +186,7 @@ impl Default for ServerSettings {
     }
 }
 
-/// An empty text says "none", so that a key can be taken back without a line being removed.
+/// An empty text means "none", so that a key can be reset without removing its line.
 fn none_if_empty<'de, D: Deserializer<'de>, T: From<String>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     Ok(text.filter(|text| !text.is_empty()).map(T::from))

@@ -72,7 +72,7 @@ impl Default for RetrySettings {
     }
 }
 
-/// A protocol as people write it; an empty text is the provider's own.
+/// A protocol in the form that people write. An empty text means the provider's own.
 mod protocol {
     use serde::de::value::{Error as WordError, StrDeserializer};
     use serde::de::{Error, IntoDeserializer};

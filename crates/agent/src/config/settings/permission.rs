@@ -65,7 +65,7 @@ impl Default for SandboxSettings {
 }
 
 impl SandboxSettings {
-    /// The network of commands, if they are held to bounds at all.
+    /// The network of commands. `None` if they run without a sandbox.
     pub fn network(&self) -> Option<Network> {
         let mode = self.mode.of_tools();
         match (self.mode, self.network) {
@@ -76,12 +76,13 @@ impl SandboxSettings {
         }
     }
 
-    /// Why commands can't be held as these settings say, given what the system can enforce. None if they can, or need not be.
+    /// Why this system can't enforce these settings for commands. `None` if it can, or if there is nothing to
+    /// enforce.
     pub fn unenforceable(&self, enforcement: &Enforcement) -> Option<String> {
         enforcement.missing(self.network()?, self.mode.of_tools().unix_sockets())
     }
 
-    /// What holds for commands, in a sentence for the model.
+    /// What commands may do, as a sentence for the model.
     pub fn in_words(&self) -> String {
         let bounds = match self.mode {
             SandboxMode::Off => return "Commands run without a sandbox.".to_owned(),
@@ -140,12 +141,12 @@ pub enum WithoutSandbox {
     Allow,
 }
 
-/// Unset is no value that could be written.
+/// The schema without the value "unset", because a file can't contain that.
 fn network_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "enum": ["on", "off"]})
 }
 
-/// The schema of the scope, whose type belongs to the tools.
+/// The schema of the scope. Its type belongs to the crate `tools`.
 pub(super) fn scope_schema(_: &mut SchemaGenerator) -> Schema {
     let rules = |about: &str, target: &str, permission: &str| {
         let target = format!("A folder or a file, no pattern: absolute, from {target} on, or from `~/` on.");

@@ -1,16 +1,18 @@
-//! S5: retention. Sessions over the limits of number, age or size go to the trash; after two weeks there they are deleted.
+//! S5: retention. Sessions over the limits of number, age or size go to the trash. After two weeks there they are
+//! deleted.
 //!
-//! Without a limit nothing goes to the trash. Pinned sessions, sessions in use and the newest session always stay. Garbage is removed
-//! in any case: temporary files and empty sessions that are a day old, interrupted deletions, and blobs without a reference.
+//! Without a limit no session goes to the trash. Pinned sessions, sessions in use and the newest session always stay.
+//! Garbage is always removed: temporary files and empty sessions that are a day old, interrupted deletions, and blobs
+//! without a reference.
 //!
-//! It runs at most once a day for all processes of a home. The time of the last run is that of a file in `cache`; if that is lost, it
-//! runs once more than needed.
+//! It runs at most once a day for all processes of a home. The modification time of a file in `cache` is the time of
+//! the last run. If the file is lost, retention runs once more than needed.
 //!
-//! | killed | what is there | the next run |
+//! | killed | on disk | the next run |
 //! | --- | --- | --- |
 //! | before a session is trashed | the session | tomorrow, the same decision |
 //! | between two sessions | some are in the trash | tomorrow, the others |
-//! | while one is deleted | see `longhaul_journal`'s `lifetime` | the deletion is finished |
+//! | while one is deleted | see `longhaul_journal`'s `lifecycle` | the deletion is finished |
 //! | between the sessions and the files | stale files | tomorrow, the files |
 
 mod selection;
@@ -40,18 +42,18 @@ use crate::session::work::Work;
 pub use selection::Reason;
 use selection::{Candidate, RetentionPolicy, expired_empty, expired_trash, sort_newest_first};
 
-/// Its modification time is that of the last run.
+/// Its modification time is the time of the last run.
 const MARK_FILE: &str = "cache/pruned";
 const RETENTION_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often a process checks whether a run is due.
 pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// Temporary files of this age are not in use any more.
+/// Temporary files of this age are no longer in use.
 const STALE_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Whether retention acts or only reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Report what would go.
+    /// Only report what would be removed.
     DryRun,
     /// Remove it.
     ForReal,
@@ -62,9 +64,9 @@ pub enum Mode {
 pub struct Pruning {
     /// Sessions that went to the trash or were deleted.
     pub sessions: Vec<Pruned>,
-    /// Stale temporary files.
+    /// Stale temporary files that were removed.
     pub files: Vec<PathBuf>,
-    /// Blobs without a reference; not counted in a dry run.
+    /// Blobs without a reference that were removed. Not counted in a dry run.
     pub blobs: u64,
 }
 
@@ -77,13 +79,13 @@ pub struct Pruned {
     pub id: SessionId,
     /// Why.
     pub reason: Reason,
-    /// Whether it was deleted; else it is in the trash.
+    /// Whether it was deleted. Otherwise it is in the trash.
     pub deleted: bool,
     /// Its size.
     pub bytes: u64,
 }
 
-/// Moves sessions over the limits to the trash, deletes what was there long enough, and removes garbage.
+/// Moves sessions over the limits to the trash, deletes those that were there long enough, and removes garbage.
 pub async fn prune(
     journal: &dyn Journal,
     home: &Path,
@@ -94,7 +96,7 @@ pub async fn prune(
     prune_except(journal, home, settings, now, mode, &HashSet::new()).await
 }
 
-/// The same, without the sessions that are open in this process.
+/// Like [`prune`], but leaves out the sessions that are open in this process.
 async fn prune_except(
     journal: &dyn Journal,
     home: &Path,
@@ -154,8 +156,8 @@ impl RetentionRun<'_> {
         Ok(gone)
     }
 
-    /// Whether a command of the session, or a process that it left behind, still runs. The keepers tell: a missing record of the end
-    /// is no proof.
+    /// Whether a command of the session, or a process that it left behind, still runs. Only the keepers know: a
+    /// missing record of the end proves nothing.
     async fn has_running_command(&self, entry: &SessionEntry) -> bool {
         let Ok(state) = load(self.journal, &entry.key, entry.id).await else { return false };
         let running: Vec<TaskId> = state.tasks.running().map(TaskState::id).collect();
@@ -191,7 +193,7 @@ impl RetentionRun<'_> {
             candidates.push(Candidate::new(entry, named, bytes));
         }
         let mut policy = RetentionPolicy::new(settings, self.now, sort_newest_first(&mut candidates));
-        // The oldest first: each one that goes makes room for the others.
+        // The oldest first: each session that goes makes room for the others.
         for candidate in candidates.iter().rev() {
             let Some(reason) = policy.reason_to_trash(candidate) else { continue };
             let entry = &candidate.entry;
@@ -213,7 +215,7 @@ impl RetentionRun<'_> {
     }
 }
 
-/// Whether it was done. Another process may have just taken or removed the session.
+/// Whether the operation was carried out. Another process may have just taken or removed the session.
 fn was_done(done: std::result::Result<(), JournalError>) -> Result<bool> {
     match done {
         Ok(()) => Ok(true),
@@ -227,7 +229,7 @@ async fn is_held(journal: &dyn Journal, id: SessionId) -> Result<bool> {
     Ok(holder.is_some_and(|holder| !holder.is_gone()))
 }
 
-/// Whether a process holds the session or there is work in it. One that can't be read counts as in use.
+/// Whether a process holds the session or it has work to do. A session that can't be read counts as in use.
 async fn is_in_use(journal: &dyn Journal, entry: &SessionEntry) -> Result<bool> {
     if is_held(journal, entry.id).await? {
         return Ok(true);
@@ -258,14 +260,15 @@ async fn stale_files(home: &Path, mode: Mode) -> Vec<PathBuf> {
     removal.await.unwrap_or_default()
 }
 
-/// Runs retention by the config of a runtime, without the sessions that are open in it.
+/// Runs retention with the config of a runtime. Leaves out the sessions that are open in it.
 pub(crate) async fn prune_closed(runtime: &Inner, mode: Mode) -> Result<Pruning> {
     let (home, settings) = (&runtime.config.home, &runtime.config.settings.sessions);
     let open = runtime.all_sessions().iter().filter_map(|slot| slot.id.get().copied()).collect();
     prune_except(&*runtime.journal, home, settings, now(), mode, &open).await
 }
 
-/// Runs retention, unless a process of this home did so today, and reports what went to the trash.
+/// Runs retention, unless a process of this home already did so today, and reports the sessions that went to the
+/// trash.
 pub(crate) async fn prune_daily(runtime: &Arc<Inner>) {
     let mark = runtime.config.home.join(MARK_FILE);
     let Ok(Some(permit)) = spawn_blocking(move || try_claim(&mark, RETENTION_INTERVAL)).await else { return };

@@ -1,4 +1,4 @@
-//! Which sessions retention removes. Pure.
+//! Selects the sessions that retention removes. Pure.
 
 use longhaul_journal::{SessionEntry, SessionTimes};
 use longhaul_protocol::At;
@@ -19,11 +19,11 @@ pub enum Reason {
     TooMany,
     /// It was not used for longer than `sessions.max_age_days`.
     TooOld,
-    /// All of them together have more than `sessions.max_bytes`.
+    /// All sessions together have more than `sessions.max_bytes`.
     TooLarge,
     /// It has been in the trash for two weeks.
     InTrash,
-    /// It has a key and no records.
+    /// It has a key but no records.
     Empty,
 }
 
@@ -31,7 +31,7 @@ pub enum Reason {
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) entry: SessionEntry,
-    /// A fork of an old session is new.
+    /// When it was last used. A fork of an old session counts as new.
     last_used: At,
     bytes: u64,
 }
@@ -62,7 +62,7 @@ pub(super) struct SessionTotals {
     newest: Option<String>,
 }
 
-/// Decides session by session, beginning with the oldest.
+/// Decides session by session, from the oldest.
 pub(super) struct RetentionPolicy<'a> {
     settings: &'a SessionSettings,
     now: At,
@@ -98,13 +98,13 @@ impl<'a> RetentionPolicy<'a> {
     }
 }
 
-/// A session that was in the trash long enough. Use after it was trashed extends the time.
+/// The reason to delete a session that was in the trash long enough. Use after it was trashed extends the time.
 pub(super) fn expired_trash(entry: &SessionEntry, times: &SessionTimes, now: At) -> Option<Reason> {
     let since = times.trashed.filter(|_| entry.trashed)?.max(entry.last_at.unwrap_or(At(0)));
     (now.0.saturating_sub(since.0) >= TRASH_DAYS * DAY_MS).then_some(Reason::InTrash)
 }
 
-/// A session that was named and never used.
+/// The reason to delete a session that was named and never used.
 pub(super) fn expired_empty(entry: &SessionEntry, times: &SessionTimes, now: At) -> Option<Reason> {
     let is_empty = entry.head.seq == 0 && entry.inbox_head == 0;
     let is_old = now.0.saturating_sub(times.named.0) >= EMPTY_SESSION_DAYS * DAY_MS;

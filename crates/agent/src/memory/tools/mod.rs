@@ -1,11 +1,11 @@
-//! Y11: tools with which the model reaches all that its scope remembers, and asks for something to be remembered.
+//! Y11: tools with which the model searches and reads the memory of its scope, and adds to it.
 //!
 //! | module | what it holds |
 //! | --- | --- |
 //! | `search` | `memory_search`: pages, extracts and records by words |
-//! | `read` | `memory_read`: a page, or a record of any session of the scope with what stands around it |
-//! | `note` | `memory_note`: one more thing to remember, and whose words it is |
-//! | `recent` | what was said last in a session |
+//! | `read` | `memory_read`: a page, or a record of any session of the scope with the records around it |
+//! | `note` | `memory_note`: adds one note, and determines whose words it is |
+//! | `recent` | the last turns of a session |
 
 mod note;
 mod read;
@@ -22,15 +22,15 @@ use longhaul_tools::{Redact, Tool};
 use super::scopes::Scopes;
 use crate::Result;
 
-/// Hears of a scope, and of the pages that are different there now.
+/// Gets a scope and the pages that have changed in it.
 pub(crate) type PagesChangedFn = Arc<dyn Fn(&str, &[String]) + Send + Sync>;
 
-/// What else happens when something is noted.
+/// Callbacks of a note.
 #[derive(Clone)]
 pub(crate) struct NoteHooks {
-    /// Takes secrets out of it first.
+    /// Removes secrets from the text before it is stored.
     pub(crate) redact: Redact,
-    /// Hears of the scope and of the pages that are different now.
+    /// Gets the scope and the changed pages.
     pub(crate) pages_changed: PagesChangedFn,
 }
 
@@ -48,24 +48,24 @@ pub(crate) fn memory_tools(
     ]
 }
 
-/// What is known of them without having any, for `docs/tools.md`.
+/// The definitions of these tools, for `docs/tools.md`.
 #[cfg(test)]
 pub(crate) fn memory_abouts() -> [longhaul_tools::ToolDefinition; 3] {
     [search::definition(), read::definition(), note::definition()]
 }
 
-/// Where what a session remembers is found.
+/// Access to the memory of a session's scope.
 #[derive(Clone)]
 struct MemoryAccess {
     journal: Arc<dyn Journal>,
     scopes: Arc<Scopes>,
 }
 
-/// What is said of a session that has no memory.
+/// The error for a session without memory.
 const NO_MEMORY: &str = "this session has no memory: its first record can't be read";
 
 impl MemoryAccess {
-    /// The pages and the sessions of a session's scope. Nothing, if it has none.
+    /// The pages and the sessions of a session's scope. `None` if it has none.
     async fn places(&self, session: SessionId) -> Result<Option<RecallScope>> {
         let Some(scope) = self.scopes.of(session).await? else { return Ok(None) };
         let book = PageSet::load(&*self.journal, &scope).await?;

@@ -10,7 +10,7 @@ use super::recent::RecentTurns;
 use super::{MemoryAccess, NO_MEMORY, NoteHooks};
 use crate::Result;
 
-/// What is noted rests on the turn that is open and so many before it.
+/// The turns before the open one whose text may support a note.
 const TURNS_BEFORE: usize = 3;
 
 /// What memory_note takes.
@@ -22,7 +22,6 @@ struct Arguments {
     text: String,
 }
 
-/// The tool.
 pub(super) struct MemoryNote {
     definition: ToolDefinition,
     access: MemoryAccess,
@@ -82,7 +81,7 @@ async fn add_note(
     let quotation = recent.quotation_for(text).map(|quotation| format!("\"{quotation}\""));
     let (speaker, text) = match (recent.speaker_of(text), &quotation) {
         (Speaker::User, Some(quotation)) => (Speaker::User, quotation.as_str()),
-        // A paraphrase is the model's own.
+        // A paraphrase counts as the model's own words.
         (Speaker::User, None) => (Speaker::Assistant, text),
         (speaker, _) => (speaker, text),
     };

@@ -11,9 +11,9 @@ use super::{MemoryAccess, NO_MEMORY};
 use crate::Result;
 use crate::history::{minute, read_records};
 
-/// So many records before one, and after it, are shown with it.
+/// How many records before a record, and after it, are shown with it.
 const AROUND: u64 = 10;
-/// So many names are said where one is not known.
+/// How many similar names to suggest for an unknown name.
 const NEAREST: usize = 5;
 
 /// What memory_read takes.
@@ -24,7 +24,6 @@ struct Arguments {
     page: String,
 }
 
-/// The tool.
 pub(super) struct MemoryRead {
     definition: ToolDefinition,
     access: MemoryAccess,
@@ -85,8 +84,8 @@ async fn read(
     Ok(read_records(&access.journal, session, from, to, cap).await?)
 }
 
-fn page(book: &PageSet, name: &str) -> Option<String> {
-    let page = book.pages.get(name)?;
+fn page(page_set: &PageSet, name: &str) -> Option<String> {
+    let page = page_set.pages.get(name)?;
     let last = page.versions.last()?;
     let by = match last.by {
         ChangedBy::Consolidation => "from what was said",
@@ -104,9 +103,9 @@ fn record(places: &RecallScope, reference: &str) -> Option<(SessionId, Seq)> {
     Some((*session, seq.parse().ok().filter(|seq| *seq > 0)?))
 }
 
-fn unknown(book: &PageSet, name: &str) -> String {
+fn unknown(page_set: &PageSet, name: &str) -> String {
     let name: String = name.chars().take(80).collect();
-    let mut names: Vec<&str> = book.pages.keys().map(String::as_str).collect();
+    let mut names: Vec<&str> = page_set.pages.keys().map(String::as_str).collect();
     if names.is_empty() {
         return format!("there is no page {name:?}, and no other yet; memory_search finds what was said");
     }

@@ -5,23 +5,23 @@ use longhaul_memory::{
 };
 use longhaul_protocol::{Record, Seq, SessionId, Speaker, StreamName};
 
-/// Records are read in steps of this size, the newest first.
+/// Records are read in steps of this many, the newest first.
 const STEP: u64 = 256;
 const MOST: u64 = 8_192;
 
-/// What was said last in a session.
+/// The last turns of a session.
 #[derive(Debug, Default)]
 pub(super) struct RecentTurns {
-    /// The first record of it.
+    /// The first of their records.
     pub(super) from: Seq,
-    /// What was said and shown.
+    /// The messages and tool outputs in them.
     pub(super) said: Vec<Utterance>,
     /// The vocabulary of recalled text that no user has confirmed.
     pub(super) recalled: Vec<Vocabulary>,
 }
 
 impl RecentTurns {
-    /// Reads the open turn and `before` turns before it.
+    /// Reads the open turn and the `before` turns before it.
     pub(super) async fn turns(journal: &dyn Journal, session: SessionId, before: usize) -> Result<Self> {
         let stream = StreamName::session(session);
         let head = journal.head(&stream).await?.seq;
@@ -49,13 +49,13 @@ impl RecentTurns {
         Ok(Self { from: end + 1, said, recalled })
     }
 
-    /// What the user said that a text tells of, word for word.
+    /// The user's words that support a text, verbatim.
     pub(super) fn quotation_for(&self, text: &str) -> Option<String> {
         let said = self.said.iter().filter(|said| said.speaker == Speaker::User);
         find_quotation(text, said.map(Utterance::whole))
     }
 
-    /// Whose words a text is made of, whatever the model says.
+    /// Whose words a text consists of, whatever the model claims.
     pub(super) fn speaker_of(&self, text: &str) -> Speaker {
         let by = |speaker: Speaker| self.said.iter().filter(move |said| said.speaker == speaker);
         let own: Vec<String> = by(Speaker::User).map(Utterance::own).collect();
@@ -75,7 +75,7 @@ impl RecentTurns {
     }
 }
 
-/// Records in a row, as far as they can be read.
+/// Consecutive records, without unreadable ones.
 async fn read(journal: &dyn Journal, stream: &StreamName, from: Seq, to: Seq) -> Result<Vec<Record>> {
     let (mut found, mut cursor) = (Vec::new(), records(journal, stream, from).through(to));
     while let Some(record) = cursor.next_undamaged().await? {

@@ -26,7 +26,6 @@ struct Arguments {
     limit: Option<usize>,
 }
 
-/// The tool.
 pub(super) struct MemorySearch {
     definition: ToolDefinition,
     access: MemoryAccess,
@@ -116,7 +115,7 @@ fn line(found: &RecallHit, places: &RecallScope) -> String {
         }
         RecallPlace::Record { session, seq } => (reference(session, *seq), who(found.speaker).to_owned()),
     };
-    // Indented, so that no text can pass for a hit of its own.
+    // Indented, so that no text can look like another hit.
     let excerpt = found.excerpt.trim().replace('\n', "\n  ");
     format!("[{place}] {} {who}: {excerpt}", minute(found.at))
 }

@@ -19,7 +19,7 @@ pub(super) fn fold_epoch(state: &mut State, record: &Record, epoch: EpochStarted
         return;
     }
     if epoch.folds_from.is_none() {
-        // A process that loads the session from here has none of it either.
+        // A process that loads the session from here does not have these items either.
         state.items.clear();
         state.places.clear();
         state.preface_len = 0;
@@ -28,7 +28,7 @@ pub(super) fn fold_epoch(state: &mut State, record: &Record, epoch: EpochStarted
         state.tasks = SessionTasks::restore(epoch.tasks, epoch.ended, vec![]);
         state.questions = epoch.questions;
     }
-    // It was counted with another beginning.
+    // The provider counted a context with another beginning.
     state.provider_count = None;
     state.epoch = Some(Epoch {
         number: epoch.epoch,
@@ -43,7 +43,7 @@ pub(super) fn fold_epoch(state: &mut State, record: &Record, epoch: EpochStarted
     state.todo = epoch.todo;
 }
 
-/// What the runtime composed for the beginning of the epoch stands before what the epoch keeps.
+/// Adds a message that the runtime composed for the new epoch. It comes before the items that the epoch keeps.
 pub(super) fn fold_preface(state: &mut State, seq: Seq, message: SystemMessage) {
     if lacks_its_epoch(state) {
         drop_preface(state);
@@ -59,7 +59,7 @@ pub(super) fn fold_preface(state: &mut State, seq: Seq, message: SystemMessage) 
     }
 }
 
-/// A compaction is done. Where the record of its epoch is gone, what it covers goes all the same: its range says what that is.
+/// Applies the end of a compaction. If the record of its epoch is gone, removes the items in the compaction's range.
 pub(super) fn fold_compact_done(state: &mut State, done: &CompactDone) {
     if lacks_its_epoch(state) {
         drop_preface(state);
@@ -97,7 +97,7 @@ pub(super) fn fold_compact_start(state: &mut State, reason: String) {
     state.compaction.lost_epoch_record = false;
 }
 
-/// What an epoch that is gone would have carried, as far as what the model reads of it tells.
+/// Restores what a lost epoch record would have carried over, as far as the model's text contains it.
 fn restore_from_preface(state: &mut State, message: &SystemMessage) {
     for part in &message.content {
         if let Some(summary) = parse_rendered_summary(&part.text) {
@@ -108,7 +108,8 @@ fn restore_from_preface(state: &mut State, message: &SystemMessage) {
     }
 }
 
-/// Whether a compaction is being folded whose new epoch is not there: that would have closed it.
+/// Whether the record of the new epoch is missing for the compaction that is being applied. That record would have
+/// closed it.
 fn lacks_its_epoch(state: &State) -> bool {
     state.compaction.open_reason.is_some() && !state.compaction.lost_epoch_record
 }
@@ -131,7 +132,7 @@ pub(super) fn fold_compact_failed(state: &mut State, failed: &CompactFailed) {
     }
 }
 
-/// Old output is a line from here on, and what was counted before does not count any more.
+/// Replaces old output by stubs. Earlier token counts become invalid.
 pub(super) fn fold_stubbed(state: &mut State, stubbed: &Stubbed) {
     let calls: HashSet<CallId> = stubbed.calls.iter().copied().collect();
     let names: HashMap<CallId, String> = state
@@ -154,7 +155,7 @@ pub(super) fn fold_stubbed(state: &mut State, stubbed: &Stubbed) {
     state.provider_count = None;
 }
 
-/// Whether there is anything that a compaction could cover, and something has happened since the last one.
+/// Whether a compaction has something to cover, and something has happened since the last one.
 pub(super) fn has_news_to_compact(state: &State) -> bool {
     let compaction = &state.compaction;
     let is_new = compaction.count_since_answer == 0 || compaction.answers_since_last > 0;

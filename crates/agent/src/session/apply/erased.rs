@@ -11,8 +11,8 @@ use super::{
 };
 use crate::session::state::State;
 
-/// A body that was erased, or a record that was lost to damage. What it said is unknown; what it did must not be done
-/// again.
+/// Applies a record whose body was erased or that was lost to damage. Its content is unknown, but what it did must
+/// not be done again.
 pub(super) fn fold_gone(state: &mut State, record: &Record, reason: &str) {
     let erased = format!("[erased: {reason}]");
     let attempt = state.turn.as_ref().and_then(|turn| turn.attempt.as_ref()).map(|attempt| attempt.id);
@@ -23,7 +23,7 @@ pub(super) fn fold_gone(state: &mut State, record: &Record, reason: &str) {
             let text = Arc::new(Item::Text { role: Role::Assistant, text: erased });
             open_attempt(state, attempt).into_iter().for_each(|open| open.blocks.push(text.clone()));
         }
-        // Everything that was complete counts: calls of it may have run.
+        // All complete blocks count, because their calls may have run.
         ("attempt_ended", Some(attempt)) => {
             let (kept, stop, error) = (u32::MAX, None, Some(erased));
             fold_answer(state, &AttemptEnded { attempt, kept, stop, error, goes_on: false, too_long: None });
@@ -38,7 +38,7 @@ pub(super) fn fold_gone(state: &mut State, record: &Record, reason: &str) {
         }
         ("task_ended", _) => state.tasks.record_erased_end(&erased),
         ("answered", _) => {
-            // Which one is unknown too. Calls whose question is gone ask again.
+            // It is unknown which question it was. Calls whose question is gone ask again.
             state.questions.clear();
             update_question_wait(state, record.at);
         }
@@ -46,7 +46,7 @@ pub(super) fn fold_gone(state: &mut State, record: &Record, reason: &str) {
             state.tasks.record_erased_notification();
             push_announcement(state, Item::Text { role: Role::User, text: erased });
         }
-        // Which call it was is unknown too; but only one that had started can have finished.
+        // It is unknown which call it was. But only a started call can have finished.
         ("tool_finished", _) => {
             let calls = state.turn.iter().flat_map(|turn| &turn.calls).filter(|call| call.is_open());
             let results = calls.map(|call| ToolFinished::new(call.id, &call.name, erased.clone()));
@@ -64,7 +64,7 @@ pub(super) fn fold_gone(state: &mut State, record: &Record, reason: &str) {
     }
 }
 
-/// The erased record may be the start of the next call; what that did is unknown.
+/// The erased record may be the start of the next call. What that call did is unknown.
 fn fold_gone_start(state: &mut State) {
     let Some(turn) = &mut state.turn else { return };
     let next = turn.calls.iter_mut().find(|call| call.started.is_none() && call.result.is_none());

@@ -25,16 +25,16 @@ use crate::session::state::{
     TurnRequest, text_of,
 };
 
-/// Note to the model where the user interrupted a turn.
+/// The note to the model where the user interrupted a turn.
 const CANCELLED: &str = "The user interrupted here. The next message says how to go on.";
 
-/// Note to the model to continue an interrupted answer.
+/// The note to the model to continue an interrupted answer.
 const GO_ON: &str =
     "Your answer was interrupted here. Go on from exactly this point, without repeating anything.";
-/// Warnings that are given once.
+/// Codes of warnings that are given only once.
 pub(crate) const GIVEN_ONCE: [&str; 7] =
     ["no_tools", "window_assumed", "cost_unknown", "summary_model", ROLE_ORDER, RULES_SKIPPED, HOME_EXPOSED];
-/// The server refused the order of roles, and gets another one from then on.
+/// The server refused the order of roles, and gets another one from now on.
 pub(crate) const ROLE_ORDER: &str = "role_order";
 /// The AGENTS.md of the work folder is not used, or only in part.
 pub(crate) const RULES_SKIPPED: &str = "rules_skipped";
@@ -137,12 +137,12 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
     }
 }
 
-/// A new turn is what inputs waited for. Those that were cancelled before it began make a turn of their own, which ends as
-/// cancelled; the others wait for the one after it.
+/// Begins a turn with the waiting inputs. Inputs that were cancelled before it began form a turn of their own, which
+/// ends as cancelled. The others wait for the turn after it.
 fn fold_turn(state: &mut State, number: u64, started_at: Option<At>) {
     state.turn_count = number;
     let cancelled = state.pending_inputs.iter().any(|input| input.cancelled);
-    // A turn that begins only to end as cancelled is not the one that was asked for.
+    // A turn that begins only to end as cancelled is not the requested one.
     let tries_again = !cancelled && state.turn_request.is_some();
     if !cancelled {
         start_requested_turn(state);
@@ -155,7 +155,7 @@ fn fold_turn(state: &mut State, number: u64, started_at: Option<At>) {
     state.turn = Some(Turn { number, request_turn: answers, cancelled, started_at, ..Turn::default() });
 }
 
-/// What a turn without an input of its own begins with. The model must have something to answer.
+/// Begins a turn without an input of its own. The model needs something to answer.
 fn start_requested_turn(state: &mut State) {
     let again = state.turn_request.take();
     let place = Place { seq: state.head, turn: state.turn_count, step: 1, said: None };
@@ -171,7 +171,8 @@ fn start_requested_turn(state: &mut State) {
     }
 }
 
-/// M10: after a crash, or between two tries, the open turn goes on from the text of the answer that broke off, if the user wants that.
+/// M10: after a crash, or between two tries, the open turn continues the text of the interrupted answer, if the user
+/// wants that.
 fn continue_interrupted_answer(state: &mut State) {
     let Some(turn) = &mut state.turn else { return };
     if turn.attempt.is_some() || !std::mem::take(&mut turn.continue_requested) || turn.answered {
@@ -183,7 +184,7 @@ fn continue_interrupted_answer(state: &mut State) {
     push_item(state, place, Arc::new(Item::Note { text: GO_ON.to_owned() }));
 }
 
-/// Whether the context ends with this answer, results of its calls and notes aside.
+/// Whether the context ends with this answer, ignoring the results of its calls and notes.
 fn ends_with_answer(state: &State, text: &str) -> bool {
     let said = |item: &Arc<Item>| match &**item {
         Item::Text { role: Role::Assistant, text } => Some(Some(text.clone())),
@@ -199,17 +200,17 @@ fn fold_turn_end(state: &mut State, outcome: Option<Outcome>, inbox_through: Opt
     if outcome == Some(Outcome::Cancelled) {
         let step = state.turn.as_ref().map_or(0, |turn| turn.steps);
         let place = Place { seq: state.head, turn: state.turn_count, step, said: None };
-        // T11: also what came of an answer that failed before the user interrupted the wait for the next try.
+        // T11: also the part of an answer that failed before the user interrupted the wait for the next try.
         let unsent = state.turn.as_ref().and_then(|turn| turn.interrupted_answer.clone());
         if let Some(text) = unsent.filter(|text| !ends_with_answer(state, text)) {
             push_item(state, place, Arc::new(Item::Text { role: Role::Assistant, text }));
         }
         push_item(state, place, Arc::new(Item::Note { text: CANCELLED.to_owned() }));
     }
-    // A new turn has new chances: or a session could never come out of a turn that came to nothing.
+    // A new turn gets new attempts. Otherwise a session could never recover from a turn without an answer.
     state.compaction.count_since_answer = 0;
     (state.compaction.failed_since_answer, state.compaction.cannot_fit) = (false, false);
-    // What was refused in a turn that came to nothing may have been refused for another reason.
+    // A refusal in a failed turn may have had another reason.
     if outcome == Some(Outcome::Failed) {
         state.token_counts.values_mut().for_each(|counting| counting.refused_at = None);
     }
@@ -219,7 +220,7 @@ fn fold_turn_end(state: &mut State, outcome: Option<Outcome>, inbox_through: Opt
         state.interrupted_answer = interrupted;
     }
     state.last_outcome = outcome;
-    // It says that nothing waits. If something seems to, the record that took it into the context is gone.
+    // The record says that no input waits. If one seems to wait, the record that added it to the context is gone.
     if let Some(through) = inbox_through {
         state.inbox_through = state.inbox_through.max(through);
         state.pending_inputs.clear();
@@ -238,12 +239,12 @@ fn fold_input(state: &mut State, input: InputTaken) {
 fn fold_order(state: &mut State, taken: &OrderTaken) {
     state.inbox_through = taken.inbox_through;
     let has_news = has_news_to_compact(state);
-    // A pending input starts a turn anyway; a retry order meant that turn.
+    // A pending input starts a turn anyway, and a retry order meant that turn.
     let is_quiet = state.pending_inputs.iter().all(|input| input.cancelled);
     let stopped_short = matches!(state.last_outcome, Some(Outcome::Failed | Outcome::Limit));
     match (&taken.order.kind, &mut state.turn) {
         (OrderKind::Cancel, Some(turn)) => turn.cancelled = true,
-        // Their turn has not begun; it will begin, and end as cancelled.
+        // Their turn has not begun. It will begin, and end as cancelled.
         (OrderKind::Cancel, None) => {
             state.turn_request = None;
             state.pending_inputs.iter_mut().for_each(|input| input.cancelled = true);
@@ -267,7 +268,7 @@ fn fold_order(state: &mut State, taken: &OrderTaken) {
     }
 }
 
-/// Tracks how long questions wait for the user: that is not time of the turn.
+/// Tracks how long questions wait for the user. That time does not count as time of the turn.
 fn update_question_wait(state: &mut State, now: At) {
     let Some(turn) = &mut state.turn else { return };
     match (state.questions.is_empty(), turn.question_since) {
@@ -289,7 +290,7 @@ fn fold_answered(state: &mut State, answered: Answered) {
     }
 }
 
-/// Joining inputs enter with this step: after the results of the step before, at the end of the context.
+/// Begins a step. Joining inputs enter with it: after the results of the previous step, at the end of the context.
 fn fold_step(state: &mut State, started: &StepStarted) {
     let step = started.step;
     for input in state.pending_inputs.iter_mut().filter(|input| started.later.contains(&input.id)) {
@@ -333,7 +334,8 @@ fn call_mut(state: &mut State, id: CallId) -> Option<&mut CallState> {
     state.turn.as_mut()?.calls.iter_mut().find(|call| call.id == id)
 }
 
-/// The end of an attempt decides which of its blocks are kept. A failed attempt that keeps none leaves the step without an answer.
+/// Ends an attempt, which decides which of its blocks are kept. A failed attempt that keeps none leaves the step
+/// without an answer.
 fn fold_answer(state: &mut State, ended: &AttemptEnded) {
     let Some(turn) = &mut state.turn else { return };
     let Some(mut attempt) = turn.attempt.take_if(|attempt| attempt.id == ended.attempt) else { return };
@@ -345,7 +347,8 @@ fn fold_answer(state: &mut State, ended: &AttemptEnded) {
         state.token_counts.entry(model).or_default().refused_at = Some(tokens);
     }
     if (kept == 0 || attempt.blocks.is_empty()) && ended.error.is_some() {
-        // An answer that came to its end was not interrupted; and a later try that came to nothing takes nothing away.
+        // A complete answer was not interrupted. A later try without a result does not discard the text of an earlier
+        // one.
         let text = attempt.text();
         if ended.stop.is_none() && !text.trim().is_empty() {
             turn.interrupted_answer = Some(text);
@@ -379,7 +382,7 @@ fn fold_answer(state: &mut State, ended: &AttemptEnded) {
 
 /// Adds the usage and cost of a call, and calibrates the token estimates.
 fn fold_usage(state: &mut State, usage: Usage) {
-    // A summary says nothing about the size of the context.
+    // The usage of a summary does not tell the size of the context.
     if usage.purpose.is_none() {
         fold_count(state, &usage);
     }
@@ -401,7 +404,7 @@ fn fold_count(state: &mut State, usage: &Usage) {
         }
         counting.calibration.learn(estimated, counted);
     }
-    // It takes more than was thought.
+    // The model accepted a larger prompt than the one that it had refused.
     if counting.refused_at.is_some_and(|refused| usage.input.is_some_and(|counted| counted >= refused)) {
         counting.refused_at = None;
     }
@@ -461,7 +464,7 @@ fn fold_result(state: &mut State, finished: ToolFinished) {
     }
 }
 
-/// Puts the results of the newest answer into the context, in the order of its calls, once.
+/// Adds the results of the newest answer to the context, in the order of its calls. Does so only once.
 fn settle_calls(state: &mut State) {
     let Some(turn) = state.turn.as_mut().filter(|turn| !turn.results_in_context) else { return };
     turn.results_in_context = true;
@@ -485,7 +488,7 @@ fn push_item(state: &mut State, place: Place, item: Arc<Item>) {
     state.places.push(place);
 }
 
-/// Pushes an announcement to the model: it belongs to the next step.
+/// Adds an announcement to the model. It belongs to the next step.
 fn push_announcement(state: &mut State, item: Item) {
     let step = state.turn.as_ref().map_or(0, |turn| match turn.answered {
         true => turn.steps.saturating_add(1),
@@ -494,7 +497,7 @@ fn push_announcement(state: &mut State, item: Item) {
     push_item(state, Place { seq: state.head, turn: state.turn_count, step, said: None }, Arc::new(item));
 }
 
-/// Dollars in billionths, so that sums of them are exact and states can be compared.
+/// Converts dollars to billionths, so that their sums are exact and states can be compared.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,7 +1,7 @@
-//! The full-text index, in a file of its own (`cache/search.db`), so that indexing never delays an append.
+//! The full-text index, in a separate file (`cache/search.db`), so that indexing never delays an append.
 //!
-//! It holds nothing but what the journal holds. A search first indexes what the streams have gained (`update`), then runs
-//! the query (`query`). An index that is missing, damaged or of another version is rebuilt from the journal.
+//! It contains only data from the journal. A search first indexes the new records of the streams (`update`), then
+//! runs the query (`query`). An index that is missing, damaged or of another version is rebuilt from the journal.
 
 mod query;
 mod update;
@@ -43,8 +43,7 @@ const TABLES: &str = "
 const DROP_TABLES: &str =
     "DROP TABLE IF EXISTS cursors; DROP TABLE IF EXISTS entries; DROP TABLE IF EXISTS gists;";
 
-/// An error of SQLite, by the file that it came from: damage of the index leads to a rebuild, damage of the journal
-/// to an error.
+/// An error of SQLite, by the file that caused it: a damaged index is rebuilt, a damaged journal is an error.
 enum IndexError {
     Index(rusqlite::Error),
     Journal(rusqlite::Error),
@@ -70,7 +69,7 @@ impl SearchIndex {
         Self { path, home: home.clone(), db: Mutex::default() }
     }
 
-    /// Brings the index up to date with the streams of the search, then runs the query.
+    /// Updates the index for the streams of the search, then runs the query.
     pub(crate) fn search(&self, journal: &Connection, search: &SearchQuery) -> Result<Vec<SearchHit>> {
         self.with_rebuild(|db| {
             let streams = rows::streams(journal).map_err(IndexError::Journal)?;
@@ -87,15 +86,15 @@ impl SearchIndex {
         })
     }
 
-    /// Counts the records with each of the words, as far as the index has them.
+    /// Counts the indexed records that contain each of the words.
     pub(crate) fn frequencies(&self, words: &[String]) -> Result<WordFrequencies> {
         self.with_rebuild(|db| count_records(db, words, "own :"))
     }
 
-    /// Empties the index and leaves no byte of its text in the file; the next search rebuilds it. The file is not
-    /// deleted, because another process may have it open.
+    /// Empties the index and overwrites its text in the file. The next search rebuilds it. The file is not deleted,
+    /// because another process may have it open.
     pub(crate) fn clear(&self) -> Result<()> {
-        // Opened again, because the open file may have been deleted, and other processes use a new one.
+        // Opened again, because the file may have been deleted, and then other processes use a new one.
         drop(self.db.lock().unwrap_or_else(PoisonError::into_inner).take());
         if !self.path.exists() {
             return Ok(());
@@ -123,7 +122,8 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// Works on the index. If the index proves damaged, deletes it and retries once with a new one, which rebuilds it.
+    /// Runs an operation on the index. If the index is damaged, deletes it and retries once with a new one, which
+    /// rebuilds it.
     fn with_rebuild<T>(&self, act: impl Fn(&mut Connection) -> IndexResult<T>) -> Result<T> {
         let mut slot = self.db.lock().unwrap_or_else(PoisonError::into_inner);
         match self.attempt(&mut slot, &act) {
@@ -162,7 +162,7 @@ impl SearchIndex {
         create_once(&self.path, b"")?;
         let said = |error| failure(&self.path, &error);
         let mut db = open(&self.path, None, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        // After a power cut, a cache may lack its newest content.
+        // The index is a cache, so it may lose its newest content in a power cut.
         db.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -4096;",
         )

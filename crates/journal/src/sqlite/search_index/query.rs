@@ -10,11 +10,12 @@ use crate::search::{self, MatchMode, SearchQuery, SearchableText};
 use crate::sqlite::rows::{self, ScannedRow, StreamNumber};
 use crate::{Page, SearchHit, WordFrequencies, stems};
 
-/// The weight of a word in a record's neighbours, where the same word in the record has 1 (for `bm25`).
+/// The weight of a word in a record's neighbours. In the record itself a word has weight 1 (for `bm25`).
 const NEIGHBOUR_WEIGHT: f64 = 0.5;
-/// The same weight, for the share of the query's words that a record has.
+/// The same weight, for the share of the query's words that a record contains.
 const NEIGHBOUR_SHARE: f64 = 0.7;
-/// A word in more than one of this many records is too common to rank by, unless the query has no other.
+/// A word is too common for ranking if more than one in this many records contains it, unless the query has no other
+/// words.
 const COMMON_WORD_SHARE: u64 = 3;
 
 /// A stream that the query covers.
@@ -49,7 +50,7 @@ pub(super) fn run_query(
     let known = |(score, row)| {
         let (id, seq) = StreamNumber::from_row_id(row);
         let stream = by_id.get(&id.0)?;
-        // Another process may have rebuilt the index meanwhile, with other numbers for the streams.
+        // Another process may have rebuilt the index meanwhile, with other stream numbers.
         let current = cursor(&snapshot, &stream.name).ok()??;
         (current.id == id).then_some((*stream, seq, score))
     };
@@ -60,8 +61,8 @@ pub(super) fn run_query(
         .collect())
 }
 
-/// Rows with the words as they are. A search in named streams runs once for each stream's range of rows; one in all
-/// streams, once.
+/// Ranks rows that contain the words exactly. A search in named streams runs once for each stream's range of rows. A
+/// search in all streams runs once.
 fn rank_by_words(
     db: &Connection,
     search: &SearchQuery,
@@ -91,8 +92,8 @@ fn rank_by_words(
     Ok(ranked)
 }
 
-/// Rows whose topic is the words. One query for each word tells how many of them a record has. It covers all streams
-/// at once: there may be a thousand, and SQLite would count the word's frequency again for each.
+/// Ranks rows by topic. One query for each word tells how many of the words a record contains. Each query covers all
+/// streams at once: there may be a thousand streams, and SQLite would count the word's frequency again for each.
 fn rank_by_topic(
     db: &Connection,
     words: &str,
@@ -123,20 +124,20 @@ fn rank_by_topic(
             if is_wanted(StreamNumber::from_row_id(id).0) {
                 let share = if row.get(2)? { 1.0 } else { NEIGHBOUR_SHARE };
                 let score = scores.entry(id).or_default();
-                // Weighted by the rarity in records alone, as `WordFrequencies::weights` has it for other texts.
+                // Weighted by the rarity in records alone, like `WordFrequencies::weights` for other texts.
                 score.fit += row.get::<_, f64>(1)? / anywhere * weight;
                 score.weight += share * weight;
             }
         }
     }
-    // Squared, so that a record with more of the words ranks higher than their sum alone would put it.
+    // Squared, so that a record with more of the words ranks higher than by their sum alone.
     let rank = |score: &TopicScore| score.fit * (score.weight / total_weight).powi(2);
     Ok(scores.into_iter().map(|(id, score)| (rank(&score), id)).collect())
 }
 
 #[derive(Default)]
 struct TopicScore {
-    /// The sum of `bm25` over the words that the record has.
+    /// The sum of `bm25` over the words that the record contains.
     fit: f64,
     /// The sum of the weights of these words.
     weight: f64,
@@ -160,7 +161,7 @@ pub(super) fn count_records(
     Ok(WordFrequencies { with, all })
 }
 
-/// The weight of a word in `bm25`: next to nothing where more than half of the rows have it.
+/// The weight of a word in `bm25`. It is almost 0 if more than half of the rows contain the word.
 #[allow(clippy::cast_precision_loss, reason = "a weight needs no more")]
 fn rarity(with: u64, all: u64) -> f64 {
     let rarity = ((all as f64 - with as f64 + 0.5) / (with as f64 + 0.5)).ln();
@@ -186,7 +187,7 @@ fn hit(journal: &Connection, stream: &IndexedStream, seq: Seq, score: f64, words
     SearchHit { excerpt: search::excerpt(&text, words), stream: stream.name.clone(), seq, score }
 }
 
-/// The text of a record that has one of the words: its own, or else that of one of its blobs.
+/// The text of a record that contains one of the words: its own text, otherwise that of one of its blobs.
 fn matching_text(journal: &Connection, record: &Record, words: &str) -> String {
     let Some(SearchableText { text, blobs, .. }) = SearchableText::from_record(record) else {
         return String::new();

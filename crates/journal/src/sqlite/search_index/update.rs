@@ -1,4 +1,4 @@
-//! Incremental indexing: brings the index up to date with a stream, or rebuilds the stream's part of it.
+//! Incremental indexing: updates the index for a stream, or rebuilds the stream's part of it.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,10 +11,10 @@ use crate::sqlite::rows::{self, ScannedRow, StreamNumber};
 use crate::sqlite::{known_heads, verify};
 use crate::{Head, Page};
 
-/// Records to index in one transaction, so that other processes get a turn.
+/// Records to index in one transaction. The limit lets other processes use the index in between.
 const BATCH: Page = Page { records: 2_000, bytes: 4 << 20 };
 
-/// Utterances before a record, and after it, whose words count for its topic.
+/// How many utterances before a record, and after it, count for its topic.
 const NEIGHBOURS: usize = 2;
 
 /// How far a stream is indexed.
@@ -23,8 +23,8 @@ pub(super) struct IndexCursor {
     pub(super) id: StreamNumber,
     /// The last indexed record.
     at: Head,
-    /// The places of the last utterances, the oldest first. The next utterance is a neighbour of the last
-    /// [`NEIGHBOURS`] of them; those before are neighbours of these.
+    /// The positions of the last utterances, the oldest first. The next utterance is a neighbour of the last
+    /// [`NEIGHBOURS`] of them, and those need the earlier ones as neighbours.
     speech: Vec<Seq>,
 }
 
@@ -52,7 +52,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<IndexCursor> {
     })
 }
 
-/// Indexes the records that a stream has gained since its cursor. Returns the stream's number in the index.
+/// Indexes the new records of a stream. Returns the stream's number in the index.
 pub(super) fn update_stream(
     db: &mut Connection,
     journal: &Connection,
@@ -71,7 +71,7 @@ pub(super) fn update_stream(
             return Ok(id);
         }
         let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Read again under the lock, because another process may have moved it.
+        // Read again under the lock, because another process may have moved the cursor.
         let cursor = match cursor(&change, name)? {
             Some(cursor) if stands_on(journal, number, cursor.at)? => cursor,
             stale => restart_cursor(&change, name, stale.map(|cursor| cursor.id))?,
@@ -85,14 +85,14 @@ pub(super) fn update_stream(
     }
 }
 
-/// Whether the journal still has the record that a cursor stands on. It doesn't after the stream was removed, or a
-/// backup restored; then the stream's part of the index is rebuilt.
+/// Whether the journal still has the record at the cursor. It does not after the stream was removed or a backup
+/// restored. Then the stream's part of the index is rebuilt.
 fn stands_on(journal: &Connection, number: StreamNumber, at: Head) -> IndexResult<bool> {
     Ok(at == Head::EMPTY || known_heads::has_record(journal, number, at).map_err(IndexError::Journal)?)
 }
 
-/// Creates a cursor at the beginning of a stream, under a new number: entries under the old number are of a stream that
-/// no longer exists.
+/// Creates a cursor at the beginning of a stream, under a new number, because entries under the old number belong to
+/// a stream that no longer exists.
 fn restart_cursor(
     change: &Transaction<'_>,
     stream: &StreamName,
@@ -153,22 +153,22 @@ fn index_batch(
     Ok(Some(seq))
 }
 
-/// Something that a person or a model said to the other.
+/// A message between a person and a model.
 #[derive(Default)]
 struct Utterance {
     seq: Seq,
     /// The stems of its words.
     gist: String,
-    /// Those of them that count for the topic of its neighbours.
+    /// The stems that count for the topic of its neighbours.
     near: String,
 }
 
-/// The last utterances. An utterance is indexed once all its neighbours have followed; at the end of a batch, with
-/// those that there are, and the next batch indexes it again.
+/// The last utterances. An utterance is indexed when all its neighbours are known. At the end of a batch it is
+/// indexed with the known neighbours, and the next batch indexes it again.
 struct SpeechWindow {
-    /// At most `2 * NEIGHBOURS + 1`, of which the one in the middle has all its neighbours.
+    /// At most `2 * NEIGHBOURS + 1`. The middle one has all its neighbours.
     last: VecDeque<Utterance>,
-    /// How many at the end still lack neighbours in the index.
+    /// How many at the end are indexed with too few neighbours.
     unfinished: usize,
 }
 
@@ -181,7 +181,7 @@ impl SpeechWindow {
         Self { unfinished: 0, last: cursor.speech.iter().map(load).collect() }
     }
 
-    /// The neighbours of a record that follows now.
+    /// The neighbours of the record that comes next.
     fn last(&self) -> impl Iterator<Item = &Utterance> {
         self.last.iter().rev().take(NEIGHBOURS)
     }
@@ -199,7 +199,7 @@ impl SpeechWindow {
         Ok(())
     }
 
-    /// Indexes the unfinished utterances with the neighbours that they have. Returns the places for the cursor.
+    /// Indexes the unfinished utterances with the neighbours that they have. Returns the positions for the cursor.
     fn finish(self, change: &Transaction<'_>, id: StreamNumber) -> IndexResult<String> {
         for index in self.last.len() - self.unfinished..self.last.len() {
             self.index(change, id, index)?;

@@ -1,4 +1,4 @@
-//! Landlock: what a process and all that it starts may do with files, and which processes it may signal.
+//! Landlock: what a process and its children may do with files, and which processes they may signal.
 //!
 //! The crate `landlock` drops the rights that the kernel doesn't know yet, and those of folders where a rule is for a file.
 
@@ -34,7 +34,7 @@ pub(super) fn version() -> io::Result<u32> {
     u32::try_from(version).map_err(|_| io::Error::last_os_error())
 }
 
-/// Restricts this process, and all that it starts, to the paths that the bounds allow.
+/// Restricts this process and its children to the paths that the bounds allow.
 pub(super) fn restrict(bounds: &Bounds) -> SandboxResult {
     let handled = AccessFs::from_all(HANDLED_VERSION);
     let writing = handled & !NOT_FOR_WRITING;

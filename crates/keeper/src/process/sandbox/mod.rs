@@ -1,4 +1,4 @@
-//! The sandbox: holds a command to its bounds, between fork and exec.
+//! The sandbox: enforces the bounds of a command, between fork and exec.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -9,8 +9,8 @@
 //! | `landlock`, `seccomp` | rules for files, signals and abstract sockets; the filter of system calls |
 //! | `probe` | what this system can enforce |
 //!
-//! Each step narrows what the next one can do, seccomp comes last. If a step fails, the command is not started, and the
-//! status names the step. A keeper has one thread, so its child may allocate between fork and exec.
+//! Each step narrows what the next one can do, so seccomp comes last. If a step fails, the command is not started,
+//! and the status names the step. A keeper has one thread, so its child may allocate between fork and exec.
 
 mod landlock;
 mod mount_plan;
@@ -50,13 +50,13 @@ const MAX_REASON_BYTES: u64 = 4 << 10;
 type SandboxError = String;
 type SandboxResult<T = ()> = Result<T, SandboxError>;
 
-/// For `map_err`: says what was tried.
+/// For `map_err`: adds the operation that failed.
 fn context<E: Into<io::Error>>(doing: impl Into<String>) -> impl FnOnce(E) -> SandboxError {
     let doing = doing.into();
     move |error| format!("{doing}: {}", error.into())
 }
 
-/// A sandbox, with everything done that can be done before the fork.
+/// A sandbox, with all the work done that is possible before the fork.
 #[derive(Debug)]
 pub(super) struct PreparedSandbox {
     bounds: Bounds,
@@ -65,7 +65,8 @@ pub(super) struct PreparedSandbox {
     work_dir: PathBuf,
 }
 
-/// The pipe on which a child says why it didn't become the command: the standard library passes on only an error number.
+/// The pipe on which a child reports why it could not become the command. The standard library passes on only an
+/// error number.
 #[derive(Debug)]
 pub(super) struct FailurePipe {
     theirs: Option<PipeWriter>,
@@ -90,7 +91,7 @@ impl PreparedSandbox {
         self.bounds.processes == ProcessNamespace::Own
     }
 
-    /// Puts this process into the sandbox, for good. With a PID namespace, it is another process that returns: see
+    /// Puts this process into the sandbox for good. With a PID namespace, another process returns from this call: see
     /// `pid_namespace`.
     fn enter(&self, keeper: Pid, siblings: &PipeWriter) -> SandboxResult {
         namespaces::unshare_namespaces(self.bounds.network, self.bounds.processes)?;
@@ -99,7 +100,7 @@ impl PreparedSandbox {
             mounts::mount_proc().map_err(context("mounting /proc"))?;
         }
         mounts::apply_plan(&self.plan, &self.layers)?;
-        // The current folder is still the one below the new mounts.
+        // The current directory is still the folder below the new mounts.
         rustix::process::chdir(&self.work_dir)
             .map_err(context(format!("going to the work folder {}", self.work_dir.printable())))?;
         namespaces::drop_privileges()?;
@@ -127,13 +128,13 @@ impl FailurePipe {
         Ok(Self { theirs: Some(theirs), ours })
     }
 
-    /// The child's end.
+    /// The end of the pipe for the child.
     pub(super) fn theirs(&self) -> io::Result<PipeWriter> {
         let gone = || io::Error::other("nobody says reasons any more");
         self.theirs.as_ref().ok_or_else(gone)?.try_clone()
     }
 
-    /// The child's message, once every copy of its end is closed; `None` if nothing failed.
+    /// The child's message, once all copies of its end are closed. `None` if nothing failed.
     pub(super) fn heard(mut self) -> Option<String> {
         self.theirs = None;
         let mut reason = String::new();
@@ -142,7 +143,7 @@ impl FailurePipe {
     }
 }
 
-/// Creates the folder that holds a private one.
+/// Creates the folder that is mounted over a private one.
 fn make_private(private: &Private) -> SandboxResult {
     let Some(folder) = &private.kept_in else { return Ok(()) };
     if folder.is_dir() {

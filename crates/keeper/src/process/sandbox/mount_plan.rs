@@ -1,11 +1,11 @@
-//! Which mounts the bounds of a command need. Pure: computed before anything is mounted.
+//! Which mounts the bounds of a command need. Pure: computed before the first mount.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::Bounds;
 
-/// The mounts of a command, each after those that it lies in.
+/// The mounts of a command. Each comes after those that contain it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct MountPlan {
     pub(super) covers: Vec<(PathBuf, Cover)>,
@@ -17,25 +17,26 @@ pub(super) struct MountPlan {
 pub(super) enum Rest {
     #[default]
     ReadOnly,
-    /// The bounds allow writing `/` itself, over which nothing visible can be mounted.
+    /// The bounds allow writing to `/` itself, and nothing visible can be mounted over that.
     Writable,
 }
 
 /// The folder of terminal devices.
 pub(super) const TERMINALS: &str = "/dev/pts";
 
-/// Writing there changes kernel settings, so they are always read-only.
+/// Writing there changes kernel settings, so these are always read-only.
 const KERNEL_FILE_SYSTEMS: [&str; 2] = ["/proc", "/sys"];
 
-/// What is mounted over a path. Where several claim one path, the later in this list wins.
+/// What is mounted over a path. If several apply to one path, the later in this list wins.
 ///
-/// Usually the whole system is read-only and writable paths are mounted on top, because Landlock doesn't guard modes,
-/// owners and times of files.
+/// Usually the whole system is read-only and writable paths are mounted on top, because Landlock does not restrict
+/// changes of the modes, owners and times of files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cover {
     /// A read-only bind mount of the path as it was before anything covered it.
     Kept,
-    /// A bind mount of the path itself: a mount point can't be renamed, so what is denied in it can't be moved away.
+    /// A bind mount of the path itself. A mount point can't be renamed, so denied paths inside it can't be moved
+    /// away.
     Pinned,
     /// A writable bind mount of the path itself.
     Writable,
@@ -47,7 +48,7 @@ pub(super) enum Cover {
     Memory,
     /// A writable bind mount of another folder.
     Folder(PathBuf),
-    /// A devpts of the command's own: other terminals show what people type.
+    /// A private devpts, because other terminals show what people type.
     Terminals,
     /// An empty readable file.
     Emptied,
@@ -58,7 +59,7 @@ pub(super) enum Cover {
 }
 
 impl Cover {
-    /// Whether it conceals what lies beneath it.
+    /// Whether it conceals the contents of the path.
     pub(super) fn conceals(&self) -> bool {
         match self {
             Self::Memory | Self::Folder(_) | Self::Terminals | Self::Hidden | Self::HiddenAround => true,
@@ -68,7 +69,7 @@ impl Cover {
         }
     }
 
-    /// Whether it is one of the masks.
+    /// Whether it is a mask.
     pub(super) fn is_masked(&self) -> bool {
         matches!(self, Self::Emptied | Self::Hidden)
     }
@@ -91,7 +92,7 @@ impl MountPlan {
         let is_writable = has_root(&bounds.write) && !has_root(&bounds.read_only);
         let rest = if is_writable { Rest::Writable } else { Rest::ReadOnly };
         let mut covers = BTreeMap::new();
-        // Bounds may have thousands of paths, so avoid comparing each with all of them.
+        // Bounds may have thousands of paths, so don't compare each with all others.
         let fixed: HashSet<&Path> = bounds.read_only.iter().map(PathBuf::as_path).collect();
         let is_fixed = |path: &Path| path.ancestors().any(|above| fixed.contains(above));
         let mut cover = |path: &Path, cover: Cover| {
@@ -127,18 +128,18 @@ impl MountPlan {
             }
         }
         covers.remove(root);
-        // Sorted by path, so each comes after those that it lies in.
+        // Sorted by path, so each comes after those that contain it.
         let mut plan = Self { covers: covers.into_iter().collect(), rest };
         plan.remove_needless_covers(&bounds.kept);
         plan.open_hidden_parents();
         plan
     }
 
-    /// The nearest cover that a path lies in.
+    /// The nearest cover that contains a path.
     pub(super) fn around(&self, path: &Path) -> Option<&(PathBuf, Cover)> {
         let mut above = path.ancestors().skip(1);
         above.find_map(|above| {
-            // They are sorted by path.
+            // The covers are sorted by path.
             let found = self.covers.binary_search_by(|(at, _)| at.as_path().cmp(above)).ok()?;
             self.covers.get(found)
         })
@@ -149,7 +150,7 @@ impl MountPlan {
         self.around(path).is_some_and(|(_, cover)| cover.conceals())
     }
 
-    /// A concealed path needs no cover, unless it is kept; and a visible path needs no `Kept`.
+    /// Removes the cover of a concealed path unless the path is kept, and `Kept` from a visible path.
     fn remove_needless_covers(&mut self, kept: &[PathBuf]) {
         let mut index = 0;
         while let Some((path, cover)) = self.covers.get(index) {
@@ -176,7 +177,7 @@ impl MountPlan {
     }
 }
 
-/// The folders above a path that a command could rename, moving the path with them.
+/// The folders above a path that a command could rename, which would move the path.
 fn movable_above<'a>(path: &'a Path, writable: &[PathBuf]) -> impl Iterator<Item = &'a Path> {
     let is_movable = |above: &&Path| writable.iter().any(|place| *above != place && above.starts_with(place));
     path.ancestors().skip(1).filter(is_movable).collect::<Vec<_>>().into_iter()

@@ -1,7 +1,7 @@
-//! Makes the mounts of a plan: bind mounts, tmpfs, masks, devpts and `/proc`. Only the command sees them.
+//! Mounts what a plan says: bind mounts, tmpfs, masks, devpts and `/proc`. Only the command sees these mounts.
 //!
-//! Every source is opened first, before a mount covers it. No path is followed through a symbolic link: commands may have
-//! put links into the private folders, which could lead a mount anywhere.
+//! Every source is opened before a mount covers it. No path is followed through a symbolic link, because commands may
+//! have created links in the private folders that point anywhere.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -27,7 +27,7 @@ pub(super) const NOSUID_NODEV: MountAttrFlags =
     MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 const LOCKED_DOWN: MountAttrFlags =
     NOSUID_NODEV.union(MountAttrFlags::MOUNT_ATTR_NOEXEC).union(MountAttrFlags::MOUNT_ATTR_RDONLY);
-/// Where the masks are mounted while they are copied, if no folder is hidden: a folder that every system has.
+/// Where the masks are mounted while they are copied, if no folder is hidden. Every system has this folder.
 const MASK_MOUNT_POINT: &str = "/proc";
 /// Opening it allocates a new terminal.
 const PTMX: &str = "/dev/ptmx";
@@ -77,14 +77,14 @@ pub(super) fn apply_plan(plan: &MountPlan, layers: &[Layers]) -> SandboxResult {
         };
         passages.extend(passage.map_err(said)?);
     }
-    // Only now: everything in them is mounted.
+    // Not earlier: now everything inside them is mounted.
     let mut passages = passages.iter();
     passages
         .try_for_each(|passage| set_alone(passage, LOCKED_DOWN))
         .map_err(context("closing what is hidden"))
 }
 
-/// A folder that a later mount will cover, so that whatever is mounted there before becomes unreachable.
+/// A folder that a later mount will cover. Anything that is mounted there before becomes unreachable.
 fn covered_folder(plan: &MountPlan) -> Option<&Path> {
     let is_covered = |(path, cover): &&(PathBuf, Cover)| {
         cover.conceals()
@@ -106,14 +106,14 @@ fn show_parts(plan: &MountPlan, sources: &mut [Option<MountSource>], parts: Vec<
     Ok(())
 }
 
-/// Opens what a cover shows, if it shows something that exists.
+/// Opens what a cover shows, if that exists.
 fn source(path: &Path, cover: &Cover) -> io::Result<Option<MountSource>> {
     // The sources of overlays come from `Layers::mount`.
     if !cover.shows() || *cover == Cover::Layered {
         return Ok(None);
     }
     let from = match cover {
-        // There is nothing to cover on a system without such a folder.
+        // The system has no such folder, so there is nothing to cover.
         Cover::Folder(_) if kind(path)? != Some(FileType::Directory) => return Ok(None),
         Cover::Folder(folder) => folder,
         _ => path,
@@ -154,7 +154,7 @@ fn show(plan: &MountPlan, path: &Path, source: &MountSource) -> io::Result<()> {
     }
 }
 
-/// Mounts something empty over a path. Returns a folder that must be made read-only later.
+/// Mounts an empty file or folder over a path. Returns a folder that must be made read-only later.
 fn conceal(path: &Path, cover: &Cover, masks: &mut Masks) -> io::Result<Option<OwnedFd>> {
     let Some(place) = find(path)? else { return Ok(None) };
     let kind = FileType::from_raw_mode(fstat(&place)?.st_mode);
@@ -174,7 +174,7 @@ fn conceal(path: &Path, cover: &Cover, masks: &mut Masks) -> io::Result<Option<O
         }
         _ => match mask(cover, kind) {
             Some(name) => masks.mount_at(name, &place).map(|()| None),
-            // The source of a bind mount doesn't exist, or no mask fits this kind of file.
+            // The source of a bind mount does not exist, or no mask fits this kind of file.
             None => Ok(None),
         },
     }
@@ -216,7 +216,8 @@ impl Masks {
         openat(&masks, "file", made, Mode::empty())?;
         openat(&masks, "empty", made, Mode::from_raw_mode(0o444))?;
         set(&masks, LOCKED_DOWN)?;
-        // Only a mounted file system can be cloned. Unmounting is slow, so it is left where a mask covers it.
+        // Only a mounted file system can be cloned. Unmounting is slow, so it stays mounted at a place that a mask
+        // covers.
         let covered = folder.as_deref();
         mount_at(&masks, covered.unwrap_or(Path::new(MASK_MOUNT_POINT)))?;
         let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
@@ -255,7 +256,7 @@ pub(super) fn mount_at(mount: &OwnedFd, path: &Path) -> io::Result<()> {
     mount_over(mount, &find(path)?.ok_or(Errno::NOENT)?)
 }
 
-/// Mounts something over an open file or folder.
+/// Mounts a file system over an open file or folder.
 fn mount_over(mount: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(mount, "", place, "", flags)?)
@@ -269,7 +270,7 @@ fn tmpfs(mode: &str) -> io::Result<OwnedFd> {
     Ok(fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, NOSUID_NODEV)?)
 }
 
-/// Mounts a devpts of the command's own, and makes `/dev/ptmx` allocate terminals from it.
+/// Mounts a private devpts, and makes `/dev/ptmx` allocate terminals from it.
 fn mount_devpts(path: &Path) -> io::Result<()> {
     let system = fsopen("devpts", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_flag(&system, "newinstance")?;
@@ -287,8 +288,8 @@ fn mount_devpts(path: &Path) -> io::Result<()> {
     mount_at(&open_tree(&maker, "", flags)?, Path::new(PTMX))
 }
 
-/// Creates the folders from a cover to a path in it, and a mount point at its end. What a command has put in the way is
-/// removed.
+/// Creates the folders from a cover down to a path in it, and a mount point at its end. Removes anything that a
+/// command has put in the way.
 fn make_mount_point(cover: &Path, path: &Path, source: &MountSource) -> io::Result<()> {
     let mut folder = find(cover)?.ok_or(Errno::NOENT)?;
     let inside = path.strip_prefix(cover).map_err(io::Error::other)?;

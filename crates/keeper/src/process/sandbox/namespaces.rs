@@ -1,4 +1,4 @@
-//! Namespaces and capabilities: gives the command a view of its own of the system, and takes the rights to undo that.
+//! Namespaces and capabilities: gives the command its own view of the system, and removes its rights to undo that.
 
 use std::fs;
 use std::io;
@@ -15,8 +15,8 @@ use rustix::thread::{
 use super::{SandboxResult, context};
 use crate::bounds::{Network, ProcessNamespace};
 
-/// The capabilities that a command which runs as root keeps: over files and its own processes. Any other could undo its
-/// bounds, or reach the system beneath them.
+/// The capabilities that a command keeps if it runs as root: over files and its own processes. Any other capability
+/// could undo its bounds, or reach the system beneath them.
 const KEPT_CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -25,7 +25,7 @@ const KEPT_CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::NET_BIND_SERVICE);
-/// More than any kernel has; it refuses the first that it doesn't know.
+/// More than any kernel has. The kernel refuses the first capability that it does not know.
 const MAX_CAPABILITIES: u32 = 64;
 
 /// The names of namespaces, for messages.
@@ -73,7 +73,8 @@ fn unshare_with_user_namespace(wanted: UnshareFlags) -> SandboxResult {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1")).map_err(said("/proc/self/gid_map"))
 }
 
-/// What was tried, for messages: the kernel creates all of the namespaces or none, and doesn't say which it refused.
+/// The attempted step, for messages. The kernel creates all of the namespaces or none, and does not say which one it
+/// refused.
 fn unshare_title(wanted: UnshareFlags) -> String {
     let kinds = NAMESPACES.iter().filter(|(flag, _)| wanted.contains(*flag)).map(|(_, kind)| *kind);
     let kinds = kinds.collect::<Vec<_>>().join(", ");
@@ -85,7 +86,7 @@ fn unshare_title(wanted: UnshareFlags) -> String {
 
 #[allow(unsafe_code, reason = "some flags of unshare are unsafe, such as that for the table of open files")]
 fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
-    // SAFETY: these flags are for namespaces alone, and this process has one thread.
+    // SAFETY: these flags only concern namespaces, and this process has one thread.
     unsafe { unshare_unsafe(flags) }
 }
 
@@ -112,7 +113,7 @@ pub(super) fn drop_privileges() -> SandboxResult {
         }
         match remove_capability_from_bounding_set(capability) {
             Ok(()) => {}
-            // The kernel has no more of them.
+            // The kernel has no more capabilities.
             Err(Errno::INVAL) => break,
             Err(error) => match capability_is_in_bounding_set(capability) {
                 Ok(false) => {}

@@ -1,9 +1,9 @@
-//! Overlays (overlayfs): folders that a command changes in a layer of its own.
+//! Overlays (overlayfs): folders that a command changes in its own layer.
 //!
-//! An overlay costs more than all other mounts together, so one over a common folder serves all parts of it that the
-//! command may write: it is mounted where a mask will cover it, and the parts are cloned from there. If that fails (other
-//! file systems are mounted in that folder, and an ordinary user may not clone what is behind them), each part gets an
-//! overlay of its own. The last fallback is an empty folder.
+//! An overlay costs more than all other mounts together. So a single overlay over a common folder serves all of its
+//! parts that the command may write: it is mounted where a mask will cover it, and the parts are cloned from there.
+//! This fails if other file systems are mounted in that folder, because an ordinary user may not clone what they
+//! hide. Then each part gets its own overlay. The last fallback is an empty folder.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
@@ -110,7 +110,7 @@ pub(in crate::process) fn clean_up(overlays: &[Overlay]) {
     }
 }
 
-/// The keeper's pid names it. The child computes it before the fork, so both get the same.
+/// The keeper's pid is part of the path. The child computes it before the fork, so both get the same path.
 fn scratch(overlay: &Overlay) -> PathBuf {
     overlay.kept_in.join(SCRATCH).join(getpid().as_raw_nonzero().to_string())
 }
@@ -124,7 +124,7 @@ fn make_file(file: &Path) -> io::Result<()> {
     OpenOptions::new().create(true).append(true).mode(PRIVATE & 0o666).open(file).map(drop)
 }
 
-/// Removes a folder. Overlayfs creates folders that not even their owner may list.
+/// Removes a folder. Overlayfs creates folders that even their owner may not list.
 fn remove(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(PRIVATE))?;
     for entry in fs::read_dir(folder)? {
@@ -139,8 +139,8 @@ fn remove(folder: &Path) -> io::Result<()> {
 
 /// An overlayfs of `changes` on top of `over`, not mounted yet.
 ///
-/// It is volatile: otherwise the end of each command would wait for a sync of the whole disk. Its folders are given by
-/// file descriptors, so that neither a symbolic link nor a special character in a path matters.
+/// It is volatile, because otherwise each command's end would wait for a sync of the whole disk. Its folders are
+/// passed as file descriptors, so symbolic links and special characters in a path do not matter.
 fn overlay(over: &Path, changes: &Path, scratch: &Path) -> io::Result<OwnedFd> {
     let open = |folder: &Path| find(folder)?.ok_or_else(|| io::Error::from(Errno::NOENT));
     let folders = [("lowerdir", open(over)?), ("upperdir", open(changes)?), ("workdir", open(scratch)?)];

@@ -1,8 +1,8 @@
-//! Placeholders: harmless files at names that a command must not take.
+//! Placeholders: harmless files at paths that a command must not create.
 //!
-//! Several commands may need the same placeholder. Each keeper holds a shared lock on the file, and removes the file at its
-//! end only if it gets an exclusive lock: removing a mount point drops the mounts on it in every namespace. A child shares
-//! the lock until it executes the command.
+//! Several commands may need the same placeholder. Each keeper holds a shared lock on the file. At its end it removes
+//! the file only if it gets an exclusive lock, because removing a mount point drops the mounts on it in every
+//! namespace. A child shares the lock until it executes the command.
 //!
 //! Orphans of a command have the mounts but no lock. In a PID namespace, their keeper stays and holds it for them.
 //! Otherwise, or if the keeper can't kill them, the file's mode marks it as one that stays until the next boot.
@@ -24,7 +24,7 @@ use rustix::process::{WaitOptions, getpid, wait};
 use super::{SandboxResult, context};
 use crate::bounds::Placeholder;
 
-/// Attempts at a placeholder that other keepers remove at the same time, and the time between them.
+/// Attempts to create a placeholder that other keepers remove at the same time, and the time between them.
 const MAX_ATTEMPTS: usize = 100;
 const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 /// The mode of a placeholder that stays until the next boot.
@@ -38,7 +38,7 @@ pub(in crate::process) struct Placeholders {
 }
 
 impl Placeholders {
-    /// Creates those that are missing. If one can't be created, the others are removed.
+    /// Creates the missing placeholders. If one can't be created, removes the others.
     pub(in crate::process) fn make(placeholders: &[Placeholder]) -> SandboxResult<Self> {
         let mut made = Self::default();
         for placeholder in placeholders {
@@ -57,11 +57,12 @@ impl Placeholders {
         self.held.is_empty()
     }
 
-    /// Removes those that no other keeper has locked. If the command has orphans, all of them stay until the next boot.
+    /// Removes the placeholders that no other keeper has locked. If the command has orphans, all of them stay until
+    /// the next boot.
     pub(in crate::process) fn remove(self) {
         let has_children = has_children();
         for (placeholder, file) in self.held {
-            // One that stays does no harm, and the next keeper that locks it tries again.
+            // A placeholder that stays does no harm, and the next keeper that locks it tries again.
             if has_children {
                 let _ = file.set_permissions(Permissions::from_mode(PERMANENT_MODE));
             } else {
@@ -110,8 +111,8 @@ fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates a file, unless it exists, and locks it. `None` if it is no placeholder and has to stay, or if it can't be
-/// created.
+/// Creates a file, unless it exists, and locks it. `None` if the existing file is no placeholder and has to stay, or
+/// if it can't be created.
 fn hold_file(path: &Path, text: &str) -> io::Result<Option<File>> {
     for _ in 0..MAX_ATTEMPTS {
         let (parent, name) = parent(path)?;
@@ -128,7 +129,7 @@ fn hold_file(path: &Path, text: &str) -> io::Result<Option<File>> {
             Ok(()) if !is_at(&file, path) => continue,
             Ok(()) => return Ok(has_text(&mut file, text)?.then_some(file)),
             Err(Errno::WOULDBLOCK) => std::thread::sleep(RETRY_INTERVAL),
-            // A file system without locks: it can't be known when to remove it, so it stays.
+            // A file system without locks. The keeper can't find out when to remove the file, so it stays.
             Err(_) => return Ok(None),
         }
     }
@@ -140,7 +141,7 @@ fn open(parent: &std::os::fd::OwnedFd, name: &std::ffi::OsStr) -> rustix::io::Re
     openat(parent, name, flags, Mode::empty()).map(File::from)
 }
 
-/// Creates a file atomically: other programs may read it at any time.
+/// Creates a file atomically, because other programs may read it at any time.
 fn make_file(parent: &std::os::fd::OwnedFd, name: &std::ffi::OsStr, text: &str) -> rustix::io::Result<()> {
     let partial = format!(".longhaul-{}", getpid().as_raw_nonzero());
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -159,7 +160,7 @@ fn make_file(parent: &std::os::fd::OwnedFd, name: &std::ffi::OsStr, text: &str) 
     }
 }
 
-/// Whether a path still leads to this file.
+/// Whether a path still names this file.
 fn is_at(file: &File, path: &Path) -> bool {
     let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
     let (Ok(file), Ok(there)) = (file.metadata(), std::fs::symlink_metadata(path)) else { return false };
@@ -172,7 +173,7 @@ fn has_text(file: &mut File, text: &str) -> io::Result<bool> {
     Ok(found == text.as_bytes())
 }
 
-/// Whether no process can need it any more. A file that was marked before this boot has no processes left.
+/// Whether no process needs the file any more. A file that was marked before this boot has no processes left.
 fn is_removable(file: &File) -> io::Result<bool> {
     let metadata = file.metadata()?;
     if metadata.mode() & 0o200 != 0 {

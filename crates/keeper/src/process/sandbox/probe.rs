@@ -19,7 +19,7 @@ use crate::bounds::{Network, Private, ProcessNamespace};
 use crate::enforcement::Enforcement;
 use crate::format::line;
 
-/// The error with which a child reports success, because it has nothing to execute.
+/// The error with which a child reports success. It executes nothing, so it has to end with an error.
 const SUCCESS: Errno = Errno::CANCELED;
 
 /// Writes the result to the standard input, whose other end the runtime holds.
@@ -67,7 +67,7 @@ fn try_out_processes() -> SandboxResult {
         pid_namespace::start_in_namespace(prober, &theirs)?;
         mounts::mount_proc().map_err(context("mounting /proc"))
     });
-    // Reaped here, because many containers have no init that would.
+    // Reaped here, because many containers have no init that would do it.
     pipe.end_namespace();
     tried
 }

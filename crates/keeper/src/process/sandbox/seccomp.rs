@@ -1,12 +1,14 @@
-//! The seccomp filter: refuses system calls that act on other processes by pid, which nothing else guards, sockets to the
-//! host of a virtual machine, and user namespaces.
+//! The seccomp filter. It refuses sockets to the host of a virtual machine, user namespaces, and system calls that
+//! act on other processes by pid, which no other mechanism restricts.
 //!
-//! In a user namespace of its own, a process has every capability over what it creates there. It could do nothing with that
-//! here, because its uid map can't be written (`/proc` is read-only); refusing it keeps the kernel's attack surface small.
+//! In its own user namespace, a process has every capability over what it creates there. It could not use them here,
+//! because its uid map can't be written (`/proc` is read-only). Refusing the namespace keeps the kernel's attack
+//! surface small.
 //!
-//! A filter sees only the arguments, not the memory behind them, so it can't tell a command's own processes from others. A
-//! pid of 0 means the caller and passes. Any other pid is refused, even the caller's own: a library that names its threads
-//! by number (`pthread_setaffinity_np` does, for the calling thread too) gets an error.
+//! A filter sees only the arguments, not the memory that they point to, so it can't distinguish a command's own
+//! processes from others. A pid of 0 means the caller and is allowed. Any other pid is refused, even the caller's
+//! own. So a library that names its threads by number gets an error (`pthread_setaffinity_np` does, even for the
+//! calling thread).
 //!
 //! It is written by hand: `seccompiler` has one error number for a whole filter, lets the x32 calls through, kills a process of
 //! another architecture instead of refusing its calls, and can't set the flag against the slow-down.
@@ -17,7 +19,7 @@ use super::{SandboxResult, context};
 use crate::Bounds;
 use crate::bounds::{Network, UnixSockets};
 
-/// A system call, when it is refused, and the error that it gets then.
+/// A system call, the condition for refusing it, and the error that it then returns.
 type Rule = (libc::c_long, Condition, libc::c_int);
 
 /// When a call is refused, by its arguments.
@@ -42,7 +44,7 @@ const ALL_OF_USER_FOR_DISKS: u32 = 3;
 
 /// Calls refused to every command.
 const REFUSED_CALLS: &[Rule] = &[
-    // Without a new limit, it only reads the current one.
+    // Without a new limit, the call only reads the current one.
     (libc::SYS_prlimit64, Condition::IsNotZeroWith(0, 2), libc::EPERM),
     (libc::SYS_setpriority, Condition::Is(0, ALL_OF_USER), libc::EPERM),
     (libc::SYS_setpriority, Condition::IsNotZero(1), libc::EPERM),
@@ -53,11 +55,11 @@ const REFUSED_CALLS: &[Rule] = &[
     (libc::SYS_sched_setparam, Condition::IsNotZero(0), libc::EPERM),
     (libc::SYS_sched_setattr, Condition::IsNotZero(0), libc::EPERM),
     (libc::SYS_socket, Condition::Is(0, libc::AF_VSOCK as u32), libc::EPERM),
-    // It makes sockets past the filter. Programs have a fallback for systems without it.
+    // It creates sockets past the filter. Programs have a fallback for systems without it.
     (libc::SYS_io_uring_setup, Condition::Always, libc::ENOSYS),
     (libc::SYS_unshare, Condition::HasBits(0, libc::CLONE_NEWUSER as u32), libc::EPERM),
     (libc::SYS_clone, Condition::HasBits(0, libc::CLONE_NEWUSER as u32), libc::EPERM),
-    // Its flags are behind a pointer, where no filter sees them. Libraries fall back to `clone`.
+    // Its flags are in memory, where a filter can't see them. Libraries fall back to `clone`.
     (libc::SYS_clone3, Condition::Always, libc::ENOSYS),
 ];
 
@@ -71,14 +73,14 @@ const WITHOUT_NETWORK: &[Rule] = &[(
     libc::EAFNOSUPPORT,
 )];
 
-/// Without Unix sockets. A pair of stream or packet sockets stays connected to itself; a datagram pair (type 2, or 3, which
-/// Linux treats alike) could send to any socket.
+/// Without Unix sockets. A pair of stream or packet sockets stays connected to itself. A datagram pair could send to
+/// any socket (type 2, or 3, which Linux treats alike).
 const WITHOUT_UNIX_SOCKETS: &[Rule] = &[
     (libc::SYS_socket, Condition::Is(0, libc::AF_UNIX as u32), libc::EACCES),
     (libc::SYS_socketpair, Condition::HasBits(1, libc::SOCK_DGRAM as u32), libc::EACCES),
 ];
 
-/// `AUDIT_ARCH_*` of this processor, if its calls are known here.
+/// `AUDIT_ARCH_*` of this processor, if this file knows its system calls.
 const ARCHITECTURE: Option<u32> = if cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) {
     Some(0xc000_003e)
 } else if cfg!(all(target_arch = "aarch64", target_endian = "little")) {
@@ -86,18 +88,18 @@ const ARCHITECTURE: Option<u32> = if cfg!(all(target_arch = "x86_64", target_poi
 } else {
     None
 };
-/// `__X32_SYSCALL_BIT`: from here on, x86_64 has the same calls once more, for x32 programs. No other architecture has as
-/// many.
+/// `__X32_SYSCALL_BIT`: with this bit, x86_64 has the same calls again for x32 programs. No other architecture has
+/// such high numbers.
 const X32_CALLS: u32 = 0x4000_0000;
 
 /// Offsets in `struct seccomp_data`.
 const AT_NUMBER: u32 = 0;
 const AT_ARCHITECTURE: u32 = 4;
-/// The lower half of an argument: all that counts of the numbers that are checked, which are 32 bits wide.
+/// The lower half of an argument. The checked numbers are 32 bits wide, so the other half does not matter for them.
 const fn at_argument(index: usize) -> u32 {
     16 + 8 * index as u32
 }
-/// The upper half, which pointers have too.
+/// The upper half of an argument. Only pointers need it.
 const fn at_upper_half(index: usize) -> u32 {
     at_argument(index) + 4
 }
@@ -118,8 +120,8 @@ pub(super) fn missing() -> Option<String> {
     (!found).then(|| tried.err().map_or_else(String::new, |error| error.to_string()))
 }
 
-/// Installs the filter for this process and all that it starts. Without seccomp this does nothing, unless the bounds refuse
-/// Unix sockets, which only seccomp can.
+/// Installs the filter for this process and its children. Without seccomp this does nothing, unless the bounds refuse
+/// Unix sockets, which only seccomp can do.
 pub(super) fn install_filter(bounds: &Bounds) -> SandboxResult {
     match (ARCHITECTURE, missing()) {
         (Some(architecture), None) => {
@@ -145,7 +147,7 @@ fn rules(bounds: &Bounds) -> impl Iterator<Item = &'static Rule> {
     REFUSED_CALLS.iter().chain(network).chain(unix_sockets)
 }
 
-/// The BPF program: one check after the other; a call that passes all of them is allowed.
+/// The BPF program: one check after the other. A call that passes all checks is allowed.
 fn program(architecture: u32, bounds: &Bounds) -> Vec<libc::sock_filter> {
     let mut program = vec![
         load(AT_ARCHITECTURE),
@@ -160,7 +162,8 @@ fn program(architecture: u32, bounds: &Bounds) -> Vec<libc::sock_filter> {
             Condition::Always => Vec::new(),
             Condition::Is(index, value) => vec![load(at_argument(index)), unless_equal(value, 0, 1)],
             Condition::IsNoneOf(index, values) => {
-                // The step after these refuses, so a matching value jumps over the rest of these and that step.
+                // The step after these checks refuses. So a matching value jumps over the remaining checks and that
+                // step.
                 let over = |position: usize| (values.len() - position) as u8;
                 let checks = values
                     .iter()
@@ -179,7 +182,7 @@ fn program(architecture: u32, bounds: &Bounds) -> Vec<libc::sock_filter> {
                 unless_equal(0, 1, 0),
             ],
         };
-        // Checking an argument has replaced the loaded number.
+        // Checking an argument has replaced the loaded call number.
         program.push(unless_equal(*number as u32, 0, check.len() as u8 + 1));
         program.extend(check);
         program.push(answer(refuse(*error)));
@@ -197,7 +200,7 @@ const fn load(at: u32) -> libc::sock_filter {
     step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at)
 }
 
-/// Skips a number of steps for either outcome.
+/// Skips `equal` steps if the loaded value equals `value`, otherwise `other` steps.
 const fn unless_equal(value: u32, equal: u8, other: u8) -> libc::sock_filter {
     step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, equal, other, value)
 }
@@ -207,7 +210,7 @@ const fn unless_bits(bits: u32) -> libc::sock_filter {
     step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 0, 1, bits)
 }
 
-/// Skips the next step below a value.
+/// Skips the next step if the loaded value is below this.
 const fn unless_below(value: u32) -> libc::sock_filter {
     step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, value)
 }

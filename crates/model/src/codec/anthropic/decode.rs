@@ -4,12 +4,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::HIDDEN;
+use super::REDACTED_PREFIX;
 use crate::codec::part_writer::PartWriter;
 use crate::codec::{Decoder, Fault, Frame, error_body, parse, token_count};
 use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
-/// Every field of every event that we know.
+/// The fields of all events that this decoder knows.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Event<'a> {
@@ -54,27 +54,27 @@ struct Delta {
     stop_reason: Option<String>,
 }
 
-/// What is being sent.
+/// The kind of the open block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
+enum BlockKind {
     Text,
     Thinking,
-    /// With the arguments that came with its start, for the case that no deltas come.
+    /// Holds the arguments from the start event, in case no deltas follow.
     Call(Option<String>),
-    /// Nothing that we know.
+    /// A block type that this decoder does not know. Its deltas are ignored.
     Unknown,
 }
 
-/// From events to parts.
+/// Decodes events into parts.
 #[derive(Default)]
 pub(in crate::codec) struct Messages {
     blocks: PartWriter,
-    open: Option<(u64, Kind)>,
+    open: Option<(u64, BlockKind)>,
     stop: Option<StopReason>,
     usage: Usage,
 }
 
-/// What was counted so far, as the provider tells it apart.
+/// The counts so far, split the way the provider reports them.
 #[derive(Default)]
 struct Usage {
     plain: Option<u64>,
@@ -84,34 +84,34 @@ struct Usage {
 }
 
 impl Messages {
-    /// Nothing if it makes no sense.
-    fn begin(&mut self, index: u64, block: Block<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
+    /// `None` if the block is invalid or another one is still open.
+    fn begin_block(&mut self, index: u64, block: Block<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         if self.open.is_some() {
             return None;
         }
         let kind = match block.r#type.as_str() {
             "text" => {
                 self.blocks.text(block.text, parts);
-                Kind::Text
+                BlockKind::Text
             }
             "thinking" => {
                 self.blocks.begin_reasoning(parts);
                 self.blocks.reasoning(block.thinking, parts);
                 self.sign(&block.signature);
-                Kind::Thinking
+                BlockKind::Thinking
             }
             "redacted_thinking" => {
                 self.blocks.begin_reasoning(parts);
-                self.sign(&format!("{HIDDEN}{}", block.data));
-                Kind::Thinking
+                self.sign(&format!("{REDACTED_PREFIX}{}", block.data));
+                BlockKind::Thinking
             }
             "tool_use" if block.name.is_empty() => return None,
             "tool_use" => {
                 self.blocks.begin_call(block.id.filter(|id| !id.is_empty()), block.name, parts);
                 let whole = block.input.map(RawValue::get).filter(|input| !matches!(*input, "{}" | "null"));
-                Kind::Call(whole.map(str::to_owned))
+                BlockKind::Call(whole.map(str::to_owned))
             }
-            _ => Kind::Unknown,
+            _ => BlockKind::Unknown,
         };
         self.open = Some((index, kind));
         Some(())
@@ -123,15 +123,15 @@ impl Messages {
         }
     }
 
-    /// Nothing if it belongs to nothing that is open.
-    fn more(&mut self, index: u64, delta: Delta, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
+    /// `None` if no such block is open or the delta does not fit its kind.
+    fn append_delta(&mut self, index: u64, delta: Delta, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let (_, kind) = self.open.as_mut().filter(|(open, _)| *open == index)?;
         match (delta.r#type.as_str(), kind) {
-            (_, Kind::Unknown) => {}
-            ("text_delta", Kind::Text) => self.blocks.text(delta.text, parts),
-            ("thinking_delta", Kind::Thinking) => self.blocks.reasoning(delta.thinking, parts),
-            ("signature_delta", Kind::Thinking) => self.sign(&delta.signature),
-            ("input_json_delta", Kind::Call(whole)) => {
+            (_, BlockKind::Unknown) => {}
+            ("text_delta", BlockKind::Text) => self.blocks.text(delta.text, parts),
+            ("thinking_delta", BlockKind::Thinking) => self.blocks.reasoning(delta.thinking, parts),
+            ("signature_delta", BlockKind::Thinking) => self.sign(&delta.signature),
+            ("input_json_delta", BlockKind::Call(whole)) => {
                 if !delta.partial_json.is_empty() {
                     *whole = None;
                 }
@@ -143,10 +143,10 @@ impl Messages {
         Some(())
     }
 
-    /// Nothing if it was not open.
-    fn complete(&mut self, index: u64, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
+    /// `None` if the block is not open.
+    fn end_block(&mut self, index: u64, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let (_, kind) = self.open.take().filter(|(open, _)| *open == index)?;
-        if let Kind::Call(Some(whole)) = kind {
+        if let BlockKind::Call(Some(whole)) = kind {
             self.blocks.arguments(whole, parts);
         }
         self.blocks.close(parts);
@@ -164,7 +164,7 @@ impl Messages {
         }
     }
 
-    fn tell_usage(&self, parts: &mut VecDeque<AnswerPart>) {
+    fn report_usage(&self, parts: &mut VecDeque<AnswerPart>) {
         let known = &self.usage;
         let input = known.plain.map(|plain| plain + known.read.unwrap_or(0) + known.written.unwrap_or(0));
         let tokens = TokenCounts { input, output: known.output, cached: known.read, written: known.written };
@@ -173,29 +173,29 @@ impl Messages {
         }
     }
 
-    /// Nothing if the event can't come now.
-    fn event(&mut self, event: Event<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
+    /// `None` if the event is not valid at this point.
+    fn handle_event(&mut self, event: Event<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         match event.r#type?.as_str() {
             "message_start" => {
-                // What it says of the output is only that there will be some.
+                // Its output count is only a placeholder.
                 self.count_input(&event.message?.usage);
-                self.tell_usage(parts);
+                self.report_usage(parts);
             }
-            "content_block_start" => self.begin(event.index?, event.content_block?, parts)?,
-            "content_block_delta" => self.more(event.index?, event.delta?, parts)?,
-            "content_block_stop" => self.complete(event.index?, parts)?,
+            "content_block_start" => self.begin_block(event.index?, event.content_block?, parts)?,
+            "content_block_delta" => self.append_delta(event.index?, event.delta?, parts)?,
+            "content_block_stop" => self.end_block(event.index?, parts)?,
             "message_delta" => {
                 self.count_input(&event.usage);
                 self.usage.output = token_count(&event.usage, "/output_tokens").or(self.usage.output);
-                self.tell_usage(parts);
-                let stop = event.delta?.stop_reason.map(|word| StopReason::new(meaning(&word), word));
+                self.report_usage(parts);
+                let stop = event.delta?.stop_reason.map(|word| StopReason::new(stop_kind(&word), word));
                 self.stop = stop.or(self.stop.take());
             }
             "message_stop" => {
                 let stop = self.stop.take().filter(|_| self.open.is_none())?;
                 parts.push_back(AnswerPart::End(stop));
             }
-            // Pings, and what is new.
+            // Pings and unknown events.
             _ => {}
         }
         Some(())
@@ -208,11 +208,11 @@ impl Decoder for Messages {
         if event.r#type.as_deref() == Some("error") || !event.error.is_null() {
             return Err(Fault::Provider(error_body::parse_error_object(&event.error).unwrap_or_default()));
         }
-        self.event(event, parts).ok_or_else(|| Fault::unreadable(frame.data))
+        self.handle_event(event, parts).ok_or_else(|| Fault::unreadable(frame.data))
     }
 }
 
-fn meaning(word: &str) -> StopKind {
+fn stop_kind(word: &str) -> StopKind {
     match word {
         "max_tokens" | "model_context_window_exceeded" => StopKind::Length,
         "refusal" => StopKind::Refused,

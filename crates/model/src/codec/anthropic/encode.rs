@@ -4,7 +4,7 @@ use longhaul_protocol::{Image, ToolSchema};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::HIDDEN;
+use super::REDACTED_PREFIX;
 use crate::Purpose;
 use crate::codec::messages::{
     self, AllowedIds, AnswerItem, Base64Image, CallResult, Content, NO_PICTURE, RawObject,
@@ -12,7 +12,7 @@ use crate::codec::messages::{
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
 use crate::codec::{EncodeInput, to_bytes};
 
-/// A limit has to be said, and every model takes this one.
+/// The protocol requires a limit, and every model accepts this one.
 const DEFAULT_MAX_TOKENS: u64 = 8192;
 
 #[derive(Serialize)]
@@ -124,7 +124,7 @@ impl<'a> Block<'a> {
             Self::Text { cache_control, .. }
             | Self::Image { cache_control, .. }
             | Self::ToolResult { cache_control, .. } => *cache_control = Some(CacheMark::Ephemeral),
-            // Thoughts take no mark, and calls stand in no message of the user.
+            // Reasoning can't have a cache mark, and a call is never in a user message.
             Self::Thinking { .. } | Self::RedactedThinking { .. } | Self::ToolUse { .. } => {}
         }
     }
@@ -133,7 +133,7 @@ impl<'a> Block<'a> {
 /// The body of a request.
 pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
     let request = asked.request;
-    // What is asked once is never read from the cache again, and writing it there costs more.
+    // Only the requests of a session share a prefix. Any other call is sent once, and a cache write costs extra.
     let mark = matches!(request.purpose, Purpose::Step { .. }).then_some(CacheMark::Ephemeral);
     let mut tools: Vec<_> = request.tools.iter().map(tool).collect();
     if let Some(last) = tools.last_mut() {
@@ -154,8 +154,8 @@ pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
     to_bytes(&Body { model: asked.model, stream: true, max_tokens, tools, system, messages })
 }
 
-/// Marks the end of this request, for the next one, and the end of the one before it, which stands before the last answer and
-/// where that one left its mark.
+/// Marks two places for the cache: the end of this request, for the next request to read; and the last user message
+/// before the last answer, where the previous request ended and set its own mark.
 fn mark_for_cache(messages: &mut [Message<'_>]) {
     let last_answer = messages.iter().rposition(|message| message.role == Role::Assistant).unwrap_or(0);
     let (before, after) = messages.split_at_mut(last_answer);
@@ -191,9 +191,9 @@ fn form<'a>(message: messages::Message<'a>, asked: &EncodeInput<'a>) -> Message<
 fn written_block(written: AnswerItem<'_>) -> Option<Block<'_>> {
     match written {
         AnswerItem::Text(text) => Some(Block::text(text)),
-        // Nothing proves it, so it would be refused.
+        // The provider refuses reasoning without a signature.
         AnswerItem::Thought { signature: "", .. } => None,
-        AnswerItem::Thought { text, signature } => Some(match signature.strip_prefix(HIDDEN) {
+        AnswerItem::Thought { text, signature } => Some(match signature.strip_prefix(REDACTED_PREFIX) {
             Some(data) => Block::RedactedThinking { data },
             None => Block::Thinking { thinking: text, signature },
         }),

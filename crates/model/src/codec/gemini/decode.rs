@@ -53,7 +53,7 @@ struct FunctionCall<'a> {
     args: Option<&'a RawValue>,
 }
 
-/// From frames to parts.
+/// Decodes frames into parts.
 #[derive(Default)]
 pub(in crate::codec) struct Generated {
     blocks: PartWriter,
@@ -61,8 +61,8 @@ pub(in crate::codec) struct Generated {
 }
 
 impl Generated {
-    /// Nothing if it makes no sense.
-    fn piece(&mut self, piece: Piece<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
+    /// `None` if the piece is invalid.
+    fn write_piece(&mut self, piece: Piece<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         if let Some(call) = piece.function_call {
             if call.name.is_empty() {
                 return None;
@@ -71,7 +71,7 @@ impl Generated {
             let arguments = call.args.map(RawValue::get).filter(|arguments| *arguments != "null");
             self.blocks.arguments(arguments.unwrap_or_default().to_owned(), parts);
             self.sign(piece.thought_signature);
-            // It came whole.
+            // Gemini sends each call in one piece.
             self.blocks.close(parts);
         } else if piece.thought == Some(true) {
             self.blocks.reasoning(piece.text.unwrap_or_default(), parts);
@@ -90,13 +90,13 @@ impl Generated {
         }
     }
 
-    /// It comes with every frame, and grows.
-    fn count(&mut self, usage: &Value, parts: &mut VecDeque<AnswerPart>) {
-        let said = token_count(usage, "/candidatesTokenCount");
-        let thought = token_count(usage, "/thoughtsTokenCount");
+    /// Gemini reports the usage with every frame, and the counts grow.
+    fn report_usage(&mut self, usage: &Value, parts: &mut VecDeque<AnswerPart>) {
+        let answered = token_count(usage, "/candidatesTokenCount");
+        let reasoned = token_count(usage, "/thoughtsTokenCount");
         let tokens = TokenCounts {
             input: token_count(usage, "/promptTokenCount"),
-            output: said.or(thought).map(|_| said.unwrap_or(0) + thought.unwrap_or(0)),
+            output: answered.or(reasoned).map(|_| answered.unwrap_or(0) + reasoned.unwrap_or(0)),
             cached: token_count(usage, "/cachedContentTokenCount"),
             written: None,
         };
@@ -119,19 +119,19 @@ impl Decoder for Generated {
             return Err(Fault::Provider(error_body::parse_error_object(&response.error).unwrap_or_default()));
         }
         let Some(candidate) = response.candidates.and_then(|list| list.into_iter().next()) else {
-            self.count(&response.usage_metadata, parts);
+            self.report_usage(&response.usage_metadata, parts);
             if let Some(reason) = response.prompt_feedback.get("blockReason").and_then(Value::as_str) {
                 self.end(StopReason::new(StopKind::Refused, reason), parts);
             }
             return Ok(());
         };
         for piece in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
-            self.piece(piece, parts).ok_or_else(|| Fault::unreadable(frame.data))?;
+            self.write_piece(piece, parts).ok_or_else(|| Fault::unreadable(frame.data))?;
         }
-        self.count(&response.usage_metadata, parts);
+        self.report_usage(&response.usage_metadata, parts);
         let open = |word: &str| word.is_empty() || word == "FINISH_REASON_UNSPECIFIED";
         let Some(word) = candidate.finish_reason.filter(|word| !open(word)) else { return Ok(()) };
-        match meaning(&word) {
+        match stop_kind(&word) {
             Some(kind) => {
                 self.end(StopReason::new(kind, word), parts);
                 Ok(())
@@ -145,8 +145,8 @@ impl Decoder for Generated {
     }
 }
 
-/// What a finish reason means; nothing if it is a failure.
-fn meaning(word: &str) -> Option<StopKind> {
+/// What a finish reason means. `None` if it is a failure.
+fn stop_kind(word: &str) -> Option<StopKind> {
     match word {
         "STOP" | "FUNCTION_CALL" => Some(StopKind::Finished),
         "MAX_TOKENS" => Some(StopKind::Length),

@@ -8,7 +8,7 @@ use crate::codec::messages::{self, AllowedIds, AnswerItem, Base64Image, CallResu
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
 use crate::codec::{EncodeInput, to_bytes};
 
-/// The model stands in the address.
+/// The model is not in the body: it is part of the URL.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {
@@ -188,7 +188,7 @@ fn add<'a>(message: messages::Message<'a>, asked: &EncodeInput<'a>, contents: &m
 fn written_piece(written: AnswerItem<'_>) -> Option<Piece<'_>> {
     match written {
         AnswerItem::Text(text) => Some(Piece::Text { text }),
-        // Only the proofs are wanted back, and those stand with the calls.
+        // Gemini wants only the signatures back, and those are sent with the calls.
         AnswerItem::Thought { .. } => None,
         AnswerItem::Call { id, name, arguments, signature } => Some(Piece::Call {
             function_call: FunctionCall { id, name, args: RawObject(arguments) },

@@ -8,7 +8,7 @@ use crate::codec::part_writer::{OpenBlock, PartWriter};
 use crate::codec::{Decoder, Fault, Frame, ProviderError, Quirks, error_body, parse, token_count};
 use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
-/// The end mark.
+/// The last frame of a stream.
 const DONE: &str = "[DONE]";
 
 #[derive(Deserialize)]
@@ -45,7 +45,7 @@ struct Delta<'a> {
     tool_calls: Option<Vec<CallDelta<'a>>>,
 }
 
-/// Text; or, where a model also thinks, a list of both.
+/// Plain text, or a list of text and reasoning from a reasoning model.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Content {
@@ -62,18 +62,19 @@ struct Piece {
 }
 
 impl Content {
-    fn said(self) -> Vec<Held> {
+    fn into_deltas(self) -> Vec<ContentDelta> {
         match self {
-            Self::Text(text) => vec![Held::Text(text)],
-            Self::List(pieces) => pieces.into_iter().flat_map(Piece::said).collect(),
+            Self::Text(text) => vec![ContentDelta::Text(text)],
+            Self::List(pieces) => pieces.into_iter().flat_map(Piece::into_deltas).collect(),
         }
     }
 }
 
 impl Piece {
-    fn said(self) -> impl Iterator<Item = Held> {
-        let thoughts = self.thinking.into_iter().filter_map(|thought| thought.text).map(Held::Reasoning);
-        thoughts.chain(self.text.map(Held::Text))
+    fn into_deltas(self) -> impl Iterator<Item = ContentDelta> {
+        let thoughts =
+            self.thinking.into_iter().filter_map(|thought| thought.text).map(ContentDelta::Reasoning);
+        thoughts.chain(self.text.map(ContentDelta::Text))
     }
 }
 
@@ -91,19 +92,19 @@ struct CallDelta<'a> {
 struct FunctionDelta<'a> {
     #[serde(default)]
     name: Option<String>,
-    /// A text; some servers send the object itself.
+    /// A JSON string. Some servers send the object itself.
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
 }
 
-/// From chunks to parts.
+/// Decodes chunks into parts.
 pub(in crate::codec) struct Chat {
     ends_at_finish_reason: bool,
     blocks: PartWriter,
-    /// How the call that began last is known.
+    /// Identifies the call that began last.
     last: Option<CallKey>,
-    /// What came besides a call that is not complete yet, and so has to wait.
-    held: Vec<Held>,
+    /// Text and reasoning that came while a call was open. They follow when the call is complete.
+    held: Vec<ContentDelta>,
     refused: bool,
     finish: Option<StopReason>,
     usage: Option<TokenCounts>,
@@ -114,7 +115,7 @@ struct CallKey {
     id: Option<String>,
 }
 
-enum Held {
+enum ContentDelta {
     Text(String),
     Reasoning(String),
 }
@@ -132,35 +133,36 @@ impl Chat {
         }
     }
 
-    fn delta(
+    fn handle_delta(
         &mut self,
         delta: Delta<'_>,
         frame: Frame<'_>,
         parts: &mut VecDeque<AnswerPart>,
     ) -> Result<(), Fault> {
-        // Some servers send a thought under both names.
+        // Some servers send the same reasoning in both fields.
         let thought = delta.reasoning_content.filter(|text| !text.is_empty()).or(delta.reasoning);
-        self.say(thought.map(Held::Reasoning), parts);
-        for said in delta.content.into_iter().flat_map(Content::said) {
-            self.say(Some(said), parts);
+        self.write_content(thought.map(ContentDelta::Reasoning), parts);
+        for content in delta.content.into_iter().flat_map(Content::into_deltas) {
+            self.write_content(Some(content), parts);
         }
         if let Some(refusal) = delta.refusal.filter(|text| !text.is_empty()) {
             self.refused = true;
-            self.say(Some(Held::Text(refusal)), parts);
+            self.write_content(Some(ContentDelta::Text(refusal)), parts);
         }
         for call in delta.tool_calls.into_iter().flatten() {
-            self.call(call, frame, parts)?;
+            self.handle_call(call, frame, parts)?;
         }
         Ok(())
     }
 
-    /// A call is complete only when the next one begins or the finish reason came, so that nothing else may close it.
-    fn say(&mut self, said: Option<Held>, parts: &mut VecDeque<AnswerPart>) {
-        match said {
-            Some(Held::Text(text) | Held::Reasoning(text)) if text.is_empty() => {}
-            Some(said) if self.blocks.open() == OpenBlock::Call => self.held.push(said),
-            Some(Held::Text(text)) => self.text(text, parts),
-            Some(Held::Reasoning(text)) => self.reasoning(text, parts),
+    /// Writes text or reasoning, or holds it back while a call is open. Only the next call or the finish reason
+    /// completes a call, so other content must not close it.
+    fn write_content(&mut self, content: Option<ContentDelta>, parts: &mut VecDeque<AnswerPart>) {
+        match content {
+            Some(ContentDelta::Text(text) | ContentDelta::Reasoning(text)) if text.is_empty() => {}
+            Some(content) if self.blocks.open() == OpenBlock::Call => self.held.push(content),
+            Some(ContentDelta::Text(text)) => self.text(text, parts),
+            Some(ContentDelta::Reasoning(text)) => self.reasoning(text, parts),
             None => {}
         }
     }
@@ -172,7 +174,8 @@ impl Chat {
     fn reasoning(&mut self, text: String, parts: &mut VecDeque<AnswerPart>) {
         if self.blocks.open() != OpenBlock::Reasoning {
             self.blocks.begin_reasoning(parts);
-            // There is no proof in this protocol; an empty one still gets the name of the model whose thought it is.
+            // This protocol has no signatures. An empty one still gets the name of the model, so that the reasoning
+            // goes back only to that model.
             self.blocks.sign("");
         }
         self.blocks.reasoning(text, parts);
@@ -180,12 +183,12 @@ impl Chat {
 
     fn close(&mut self, parts: &mut VecDeque<AnswerPart>) {
         self.blocks.close(parts);
-        for said in std::mem::take(&mut self.held) {
-            self.say(Some(said), parts);
+        for content in std::mem::take(&mut self.held) {
+            self.write_content(Some(content), parts);
         }
     }
 
-    fn call(
+    fn handle_call(
         &mut self,
         delta: CallDelta<'_>,
         frame: Frame<'_>,
@@ -203,7 +206,7 @@ impl Chat {
             Some(last) => match (delta.index, last.index) {
                 (Some(index), Some(open)) if index < open => return Err(unreadable()),
                 (Some(index), Some(open)) if index > open => true,
-                // Some servers give every call the same index; but then each comes with its name and an id of its own.
+                // Some servers give every call the same index. Then each call comes with a name and an id of its own.
                 (Some(_), Some(_)) => name.is_some() && last.id.is_some() && id.is_some() && id != last.id,
                 _ => match &id {
                     Some(_) => id != last.id,
@@ -227,7 +230,7 @@ impl Chat {
         Ok(())
     }
 
-    fn count(&mut self, usage: Option<Value>, parts: &mut VecDeque<AnswerPart>) {
+    fn report_usage(&mut self, usage: Option<Value>, parts: &mut VecDeque<AnswerPart>) {
         let Some(usage) = usage else { return };
         let tokens = TokenCounts {
             input: token_count(&usage, "/prompt_tokens"),
@@ -237,7 +240,7 @@ impl Chat {
                 .or_else(|| token_count(&usage, "/cached_tokens")),
             written: None,
         };
-        // Some servers send it with every chunk.
+        // Some servers repeat the usage in every chunk.
         if tokens != TokenCounts::default() && self.usage != Some(tokens) {
             self.usage = Some(tokens);
             parts.push_back(AnswerPart::Usage(tokens));
@@ -262,14 +265,14 @@ impl Decoder for Chat {
         }
         let Some(chunk) = parse::<Chunk<'_>>(frame)? else { return Ok(()) };
         if let Some(error) = chunk.error.as_ref().filter(|error| !error.is_null()) {
-            self.count(chunk.usage, parts);
+            self.report_usage(chunk.usage, parts);
             return Err(Fault::Provider(error_body::parse_error_object(error).unwrap_or_default()));
         }
         let Some(choices) = chunk.choices else {
             return match parse::<Value>(frame)?.as_ref().and_then(error_body::parse_error_value) {
-                Some(said) if chunk.usage.is_none() => Err(Fault::Provider(said)),
+                Some(error) if chunk.usage.is_none() => Err(Fault::Provider(error)),
                 _ => {
-                    self.count(chunk.usage, parts);
+                    self.report_usage(chunk.usage, parts);
                     Ok(())
                 }
             };
@@ -277,14 +280,15 @@ impl Decoder for Chat {
         let mut finish = None;
         for choice in choices.into_iter().filter(|choice| choice.index.unwrap_or(0) == 0) {
             if let Some(delta) = choice.delta {
-                self.delta(delta, frame, parts)?;
+                self.handle_delta(delta, frame, parts)?;
             }
             finish = finish.or(choice.finish_reason.filter(|word| !word.is_empty()));
         }
-        self.count(chunk.usage, parts);
+        self.report_usage(chunk.usage, parts);
         if let Some(word) = finish.filter(|_| self.finish.is_none()) {
-            let kind = meaning(&word).ok_or_else(|| failed(&word))?;
-            // A call that was cut at the limit of the answer may have any part of its arguments: it must never be run.
+            let kind = stop_kind(&word).ok_or_else(|| failed_answer(&word))?;
+            // The answer reached its limit within this call, so the arguments may be incomplete. The call must never
+            // run.
             if kind == StopKind::Length && self.blocks.open() == OpenBlock::Call {
                 self.blocks.abandon();
                 self.held.clear();
@@ -299,8 +303,8 @@ impl Decoder for Chat {
     }
 }
 
-/// What a finish reason means; `None` if it is a failure. An unknown reason counts as a normal stop.
-fn meaning(word: &str) -> Option<StopKind> {
+/// What a finish reason means. `None` if it is a failure. An unknown reason counts as a normal stop.
+fn stop_kind(word: &str) -> Option<StopKind> {
     match word.to_ascii_lowercase().as_str() {
         "length" | "max_tokens" | "max_output_tokens" | "model_length" => Some(StopKind::Length),
         "content_filter" | "content-filter" | "refusal" | "safety" | "recitation" | "sensitive" => {
@@ -311,7 +315,7 @@ fn meaning(word: &str) -> Option<StopKind> {
     }
 }
 
-fn failed(word: &str) -> Fault {
+fn failed_answer(word: &str) -> Fault {
     let message = format!("the provider ended the answer with {word:?}");
     Fault::Provider(ProviderError { codes: vec![word.to_owned()], message, ..ProviderError::default() })
 }

@@ -157,7 +157,7 @@ fn add<'a>(message: messages::Message<'a>, asked: &EncodeInput<'a>, messages: &m
                     .into_iter()
                     .map(|result| Message::Tool { tool_call_id: result.id, content: result.content }),
             );
-            // A message of a tool takes text alone.
+            // A tool message can hold only text.
             if !pictures.is_empty() {
                 messages.push(Message::User { content: Content::Pieces(pictures) });
             }
@@ -196,7 +196,7 @@ fn answer<'a>(written: Vec<AnswerItem<'a>>, asked: &EncodeInput<'a>) -> Option<M
     })
 }
 
-/// One text of several.
+/// Joins several texts into one.
 fn joined(mut texts: Vec<Cow<'_, str>>) -> Option<Cow<'_, str>> {
     texts.retain(|text| !text.trim().is_empty());
     if texts.len() > 1 { Some(texts.join("\n\n").into()) } else { texts.pop() }

@@ -5,15 +5,15 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::Proof;
+use super::ReasoningSignature;
 use crate::codec::part_writer::{OpenBlock, PartWriter};
 use crate::codec::{Decoder, Fault, Frame, error_body, parse, token_count};
 use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
 
-/// What stands between two parts of a summary.
-const BETWEEN_SUMMARIES: &str = "\n\n";
+/// Separates two parts of a reasoning summary.
+const SUMMARY_SEPARATOR: &str = "\n\n";
 
-/// The fields of the events that we know; raw where events that we don't know may have something else there.
+/// The fields of the known events. A field is raw JSON if unknown events may hold another type there.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Event<'a> {
@@ -63,7 +63,7 @@ struct ReasoningItem<'a> {
     encrypted_content: Option<Cow<'a, str>>,
 }
 
-/// A piece of a message, of a thought or of its summary.
+/// A piece of a message, of reasoning or of its summary.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Content {
@@ -78,53 +78,53 @@ enum Content {
     Unknown,
 }
 
-/// From events to parts.
+/// Decodes events into parts.
 #[derive(Default)]
 pub(in crate::codec) struct Responses {
     blocks: PartWriter,
-    /// The place of the call that is open.
+    /// The output index of the open call.
     call: Option<u64>,
-    /// The places of which deltas came, so that what is whole at the end is not said twice.
+    /// Output indexes whose deltas were written. When such an item is done, its whole text is not written again.
     streamed: HashSet<u64>,
     refused: bool,
 }
 
 impl Responses {
-    /// A call ends with its item alone, so that nothing else can come before that.
-    fn said(&mut self, index: u64, say: impl FnOnce(&mut PartWriter)) -> Option<()> {
+    /// Writes text or reasoning. `None` while a call is open: only the end of its own item may close a call.
+    fn write_content(&mut self, index: u64, write: impl FnOnce(&mut PartWriter)) -> Option<()> {
         if self.blocks.open() == OpenBlock::Call {
             return None;
         }
         self.streamed.insert(index);
-        say(&mut self.blocks);
+        write(&mut self.blocks);
         Some(())
     }
 
-    /// Nothing if the event makes no sense.
-    fn event(&mut self, event: &Event<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
+    /// `None` if the event is not valid at this point.
+    fn handle_event(&mut self, event: &Event<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let index = event.output_index.unwrap_or(0);
         let delta = || event.delta.and_then(|delta| serde_json::from_str::<String>(delta.get()).ok());
         match event.r#type.as_str() {
             "response.output_text.delta" => {
                 let delta = delta()?;
-                self.said(index, |blocks| blocks.text(delta, parts))
+                self.write_content(index, |blocks| blocks.text(delta, parts))
             }
             "response.refusal.delta" => {
                 self.refused = true;
                 let delta = delta()?;
-                self.said(index, |blocks| blocks.text(delta, parts))
+                self.write_content(index, |blocks| blocks.text(delta, parts))
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 let delta = delta()?;
-                self.said(index, |blocks| blocks.reasoning(delta, parts))
+                self.write_content(index, |blocks| blocks.reasoning(delta, parts))
             }
             "response.reasoning_summary_part.added" => {
                 if self.blocks.open() == OpenBlock::Reasoning {
-                    self.blocks.reasoning(BETWEEN_SUMMARIES.to_owned(), parts);
+                    self.blocks.reasoning(SUMMARY_SEPARATOR.to_owned(), parts);
                 }
                 Some(())
             }
-            "response.output_item.added" => self.added(index, event.item?, parts),
+            "response.output_item.added" => self.begin_item(index, event.item?, parts),
             "response.function_call_arguments.delta" => {
                 let delta = delta()?;
                 self.call.filter(|call| *call == index)?;
@@ -134,19 +134,19 @@ impl Responses {
                 self.blocks.arguments(delta, parts);
                 Some(())
             }
-            "response.output_item.done" => self.done(index, event.item?, parts),
-            "response.completed" | "response.incomplete" => self.end(event, parts),
-            // What only repeats, what only says that something goes on, and what is new.
+            "response.output_item.done" => self.end_item(index, event.item?, parts),
+            "response.completed" | "response.incomplete" => self.end_answer(event, parts),
+            // Events that repeat earlier ones, progress events and unknown events.
             _ => Some(()),
         }
     }
 
-    fn added(&mut self, index: u64, item: &RawValue, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
+    fn begin_item(&mut self, index: u64, item: &RawValue, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let ItemKind::FunctionCall = serde_json::from_str(item.get()).ok()? else { return Some(()) };
         self.begin_call(index, serde_json::from_str(item.get()).ok()?, parts).map(drop)
     }
 
-    /// Its arguments come back.
+    /// Returns the arguments that came with the item. `None` if another call is open or the name is missing.
     fn begin_call(
         &mut self,
         index: u64,
@@ -161,7 +161,7 @@ impl Responses {
         Some(item.arguments)
     }
 
-    fn done(&mut self, index: u64, item: &RawValue, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
+    fn end_item(&mut self, index: u64, item: &RawValue, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let streamed = self.streamed.contains(&index);
         match serde_json::from_str(item.get()).ok()? {
             ItemKind::FunctionCall => {
@@ -178,18 +178,18 @@ impl Responses {
             }
             ItemKind::Message => {
                 let item: MessageItem = serde_json::from_str(item.get()).ok()?;
-                self.whole(index, item.content, streamed, parts)?;
+                self.end_message(index, item.content, streamed, parts)?;
             }
             ItemKind::Reasoning => {
                 let item: ReasoningItem<'_> = serde_json::from_str(item.get()).ok()?;
-                self.thought(index, item, streamed, parts)?;
+                self.end_reasoning(index, item, streamed, parts)?;
             }
             ItemKind::Unknown => {}
         }
         Some(())
     }
 
-    fn whole(
+    fn end_message(
         &mut self,
         index: u64,
         content: Vec<Content>,
@@ -204,7 +204,7 @@ impl Responses {
             };
             self.refused |= refused;
             if !streamed {
-                self.said(index, |blocks| blocks.text(text, parts))?;
+                self.write_content(index, |blocks| blocks.text(text, parts))?;
             }
         }
         if self.blocks.open() == OpenBlock::Text {
@@ -213,7 +213,7 @@ impl Responses {
         Some(())
     }
 
-    fn thought(
+    fn end_reasoning(
         &mut self,
         index: u64,
         item: ReasoningItem<'_>,
@@ -226,16 +226,16 @@ impl Responses {
             let pieces = summary.filter(|pieces| !pieces.is_empty()).or(item.content).unwrap_or_default();
             for (place, piece) in pieces.into_iter().enumerate() {
                 let Content::OutputText { text } = piece else { continue };
-                let between = if place == 0 { "" } else { BETWEEN_SUMMARIES };
-                self.said(index, |blocks| blocks.reasoning(between.to_owned() + &text, parts))?;
+                let between = if place == 0 { "" } else { SUMMARY_SEPARATOR };
+                self.write_content(index, |blocks| blocks.reasoning(between.to_owned() + &text, parts))?;
             }
         }
         if let Some(encrypted_content) = item.encrypted_content.filter(|content| !content.is_empty()) {
-            let proof = Proof { id: item.id, summary: item.summary, encrypted_content };
-            let proof = serde_json::to_string(&proof).ok()?;
-            self.said(index, |blocks| {
+            let signature = ReasoningSignature { id: item.id, summary: item.summary, encrypted_content };
+            let signature = serde_json::to_string(&signature).ok()?;
+            self.write_content(index, |blocks| {
                 blocks.begin_reasoning(parts);
-                blocks.sign(&proof);
+                blocks.sign(&signature);
             })?;
         }
         if self.blocks.open() == OpenBlock::Reasoning {
@@ -244,7 +244,7 @@ impl Responses {
         Some(())
     }
 
-    fn end(&mut self, event: &Event<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
+    fn end_answer(&mut self, event: &Event<'_>, parts: &mut VecDeque<AnswerPart>) -> Option<()> {
         let cut = event.r#type == "response.incomplete";
         let stop = match event.response.pointer("/incomplete_details/reason").and_then(Value::as_str) {
             Some("content_filter") => StopReason::new(StopKind::Refused, "content_filter"),
@@ -254,18 +254,19 @@ impl Responses {
             None => StopReason::new(StopKind::Finished, "completed"),
         };
         if self.blocks.open() == OpenBlock::Call {
-            // A call that was cut stays open: it may not be run. One that is just missing its end is no answer.
+            // In an incomplete response an open call was cut off. It stays open, so it never runs. In a completed
+            // response an open call is a fault.
             cut.then_some(())?;
         } else {
             self.blocks.close(parts);
         }
-        count(&event.response, parts);
+        report_usage(&event.response, parts);
         parts.push_back(AnswerPart::End(stop));
         Some(())
     }
 }
 
-fn count(response: &Value, parts: &mut VecDeque<AnswerPart>) {
+fn report_usage(response: &Value, parts: &mut VecDeque<AnswerPart>) {
     let tokens = TokenCounts {
         input: token_count(response, "/usage/input_tokens"),
         output: token_count(response, "/usage/output_tokens"),
@@ -282,16 +283,16 @@ impl Decoder for Responses {
         let Some(event) = parse::<Event<'_>>(frame)? else { return Ok(()) };
         match event.r#type.as_str() {
             "response.failed" => {
-                count(&event.response, parts);
-                let said =
+                report_usage(&event.response, parts);
+                let error =
                     error_body::parse_error_object(event.response.get("error").unwrap_or(&Value::Null));
-                Err(Fault::Provider(said.unwrap_or_default()))
+                Err(Fault::Provider(error.unwrap_or_default()))
             }
             "error" | "" => match parse::<Value>(frame)?.as_ref().and_then(error_body::parse_error_value) {
-                Some(said) => Err(Fault::Provider(said)),
+                Some(error) => Err(Fault::Provider(error)),
                 None => Err(Fault::unreadable(frame.data)),
             },
-            _ => self.event(&event, parts).ok_or_else(|| Fault::unreadable(frame.data)),
+            _ => self.handle_event(&event, parts).ok_or_else(|| Fault::unreadable(frame.data)),
         }
     }
 }

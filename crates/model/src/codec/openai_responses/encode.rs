@@ -10,8 +10,8 @@ use crate::codec::messages::{self, AllowedIds, AnswerItem, Base64Image, Content,
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
 use crate::codec::{EncodeInput, to_bytes};
 
-/// What has to be asked for so that thoughts can go back without being stored by the provider.
-const PROOFS: &str = "reasoning.encrypted_content";
+/// Asks for encrypted reasoning, which can be sent back although the provider does not store it.
+const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -37,7 +37,7 @@ struct Tool<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
-    /// Else schemas are held to rules that ours need not keep.
+    /// False: the strict mode has rules for schemas that ours may not follow.
     strict: bool,
 }
 
@@ -116,7 +116,7 @@ pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
         model: asked.model,
         stream: true,
         store: false,
-        include: asked.reasons.then_some([PROOFS]),
+        include: asked.reasons.then_some([ENCRYPTED_REASONING]),
         max_output_tokens: request.max_output,
         parallel_tool_calls: (!request.tools.is_empty()).then_some(true),
         tools: request.tools.iter().map(tool).collect(),
@@ -158,7 +158,8 @@ fn written_item(written: AnswerItem<'_>) -> Option<Item<'_>> {
     match written {
         AnswerItem::Text(text) => Some(Item::said(Role::Assistant, text)),
         AnswerItem::Thought { signature, .. } => {
-            let Proof { id, summary, encrypted_content } = serde_json::from_str(signature).ok()?;
+            let ReasoningSignature { id, summary, encrypted_content } =
+                serde_json::from_str(signature).ok()?;
             let summary = summary.or_else(|| serde_json::from_str("[]").ok());
             Some(Item::Reasoning { id, summary, encrypted_content })
         }

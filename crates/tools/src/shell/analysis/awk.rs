@@ -1,4 +1,4 @@
-//! `awk`, which mostly runs nothing.
+//! Programs of `awk`. Most of them run no command.
 
 use super::getopt::{OptionSpec, parse_options};
 use super::interpreters::script_of;
@@ -10,7 +10,7 @@ const AWK_OPTIONS: OptionSpec = OptionSpec::leading(
     "field-separator: file: assign: source: exec: include: load: characters-as-bytes traditional csv lint:: bignum optimize \
      no-optimize non-decimal-data posix re-interval sandbox use-lc-numeric",
 );
-/// Options that write a file, take commands for the debugger, or stand for any of the others.
+/// Options that write a file, take commands for the debugger, or can mean any other option.
 const OTHER_OPTIONS: &str = "d o p D W";
 
 pub(super) fn awk(words: &[ShellWord]) -> InnerCommand {
@@ -21,8 +21,8 @@ pub(super) fn awk(words: &[ShellWord]) -> InnerCommand {
     script_of(words, &parsed, "i include l load", awk_is_harmless)
 }
 
-/// Whether a program of awk runs nothing and writes no file. It runs commands by `system` and by `|`, and calls functions by name with
-/// `@`.
+/// Whether an awk program runs no command and writes no file. Awk runs commands with `system` and `|`, and `@` calls a function by its
+/// name.
 fn awk_is_harmless(text: &str) -> bool {
     let writes = |statement: &str| statement.split_once("print").is_some_and(|(_, rest)| rest.contains('>'));
     let writes_file = match without_strings(text) {
@@ -32,8 +32,8 @@ fn awk_is_harmless(text: &str) -> bool {
     !writes_file && !text.contains("system") && !text.replace("||", " ").contains(['|', '@'])
 }
 
-/// The program with its strings empty and each statement in one line. `None` if that isn't certain: in a regular expression or a comment, a
-/// quote begins no string.
+/// The program with empty strings and each statement on one line. `None` if the strings can't be found with certainty, because a quote
+/// in a regular expression or a comment does not begin a string.
 fn without_strings(text: &str) -> Option<String> {
     match text.contains('/') {
         _ if text.contains('#') => None,
@@ -43,7 +43,8 @@ fn without_strings(text: &str) -> Option<String> {
     }
 }
 
-/// The program without the marks that end a statement where they may stand in a regular expression: between the first slash and the last.
+/// The program without characters that would end a statement but may be part of a regular expression: those between the first slash
+/// and the last.
 fn without_expressions(text: &str) -> String {
     let first = text.find('/').unwrap_or(text.len());
     let last = text.rfind('/').unwrap_or(text.len());
@@ -51,7 +52,7 @@ fn without_expressions(text: &str) -> String {
     format!("{}{between}{}", &text[..first], &text[last..])
 }
 
-/// The program with empty strings, and without the line ends behind which a statement goes on. `None` if a string isn't closed.
+/// The program with empty strings, and without the line ends that do not end a statement. `None` if a string is not closed.
 fn on_one_line(text: &str) -> Option<String> {
     let mut bare = String::new();
     let mut last = '\n';
@@ -65,7 +66,7 @@ fn on_one_line(text: &str) -> Option<String> {
                     _ => {}
                 }
             },
-            // A statement goes on behind these.
+            // A statement continues after these.
             '\n' if matches!(last, ',' | '\\' | '&' | '|') => continue,
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! Builtins of the shell that take names of variables: `read`, `printf -v`, `declare`.
 //!
-//! Bash evaluates the subscript of such a name, so that `printf -v 'a[$(git push)]' x` runs `git push`. Only a plain name, or one with a
-//! number as its subscript, is sure to run nothing.
+//! Bash evaluates the subscript of such a name: `printf -v 'a[$(git push)]' x` runs `git push`. Only a plain name, or one with a
+//! number as its subscript, certainly runs nothing.
 
 use super::getopt::{OptionSpec, parse_options};
 use super::variables::VariableScope;
@@ -11,25 +11,25 @@ use crate::shell::parser::ShellParser;
 use crate::shell::word::is_name;
 use crate::shell::{ShellWord, UnseenReason, WordKind};
 
-/// What a builtin does with names.
+/// The variable names among the arguments of a builtin.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct BuiltinNames {
-    /// Names that it sets or looks up, without a value.
+    /// Names that the builtin sets or looks up, without a value.
     names: Vec<ShellWord>,
     /// Words such as `name` or `name=value`.
     declarations: Vec<ShellWord>,
-    /// Names that become arrays.
+    /// Names that the builtin makes arrays.
     arrays: Vec<ShellWord>,
-    /// It evaluates its arguments in any case.
+    /// The builtin evaluates its arguments whatever they are.
     evaluates: bool,
-    /// Who sees the declarations.
+    /// Which programs see the declared variables.
     scope: VariableScope,
-    /// It makes the shell export every variable that is set from then on.
+    /// The builtin makes the shell export every variable that is set from then on.
     exports_all: bool,
 }
 
 impl ShellParser<'_, '_> {
-    /// Looks at the names that a builtin gets, if the command is one that takes some.
+    /// Records the variable names among the arguments, if the command is such a builtin.
     pub(super) fn record_builtin_names(&mut self, words: &[ShellWord]) {
         let Some((name, arguments)) = words.split_first() else { return };
         let Some(found) = name.literal().and_then(|name| names_of(name, arguments)) else { return };
@@ -50,9 +50,9 @@ impl ShellParser<'_, '_> {
         }
     }
 
-    /// `name`, `name=value` or `name[1]=value`, as `declare` takes them. Says whether bash evaluates it.
+    /// Records `name`, `name=value` or `name[1]=value`, as `declare` takes them. Returns whether bash evaluates it.
     fn declaration(&mut self, word: &ShellWord, scope: VariableScope) -> bool {
-        // What is not literal stands as it was written.
+        // A word that is not literal has its text as written.
         let text =
             if word.kind == WordKind::Literal { &word.text } else { word.text.trim_start_matches('"') };
         let (name, value) = match text.split_once('=') {
@@ -83,7 +83,7 @@ impl ShellParser<'_, '_> {
     }
 }
 
-/// A name of a variable, or of an element of an array whose subscript is a number.
+/// Whether the word is the name of a variable, or of an array element whose subscript is a number.
 fn is_plain(word: &ShellWord) -> bool {
     let Some(text) = word.literal() else { return false };
     match text.split_once('[') {
@@ -132,7 +132,7 @@ fn printf(arguments: &[ShellWord]) -> BuiltinNames {
     BuiltinNames { names, evaluates, ..BuiltinNames::default() }
 }
 
-/// `-v` may stand anywhere, and so may a word that becomes several.
+/// `-v` may be at any place, and so may a word that becomes several.
 fn test(arguments: &[ShellWord]) -> BuiltinNames {
     let operands = arguments.strip_suffix(&[ShellWord::of_literal("]")]).unwrap_or(arguments);
     let behind_v = operands.windows(2).filter(|pair| pair[0].text == "-v").map(|pair| pair[1].clone());
@@ -145,7 +145,7 @@ fn test(arguments: &[ShellWord]) -> BuiltinNames {
     }
 }
 
-/// The operands are names, and so is the value of `-a`, or else of `-p`.
+/// The operands are names. So is the value of `-a`, or of `-p` if there is no `-a`.
 fn behind_options(arguments: &[ShellWord], short: &'static str) -> BuiltinNames {
     let parsed = parse_options(arguments, &OptionSpec::leading(short, ""));
     let array = if short.contains("a:") { "a" } else { "p" };
@@ -154,14 +154,14 @@ fn behind_options(arguments: &[ShellWord], short: &'static str) -> BuiltinNames 
     BuiltinNames { names, arrays, evaluates: !parsed.is_certain, ..BuiltinNames::default() }
 }
 
-/// With `-i` a value is evaluated, with `-n` it is a name; with `-a` it may be a list in which everything is expanded.
+/// With `-i` bash evaluates a value, and with `-n` the value is a name. With `-a` it may be a list in which everything is expanded.
 fn declared(builtin: &str, arguments: &[ShellWord]) -> BuiltinNames {
     let end = arguments.iter().position(|word| !word.text.starts_with(['-', '+'])).unwrap_or(arguments.len());
     let (options, operands) = arguments.split_at(end);
     let has = |letters: &[char]| {
         options.iter().any(|word| word.text.starts_with('-') && word.text.contains(letters))
     };
-    // `export -p` and `readonly -p` assign all the same.
+    // `export -p` and `readonly -p` still assign.
     let prints = has(&['p']) && !matches!(builtin, "export" | "readonly");
     if prints || has(&['f', 'F']) {
         return BuiltinNames::default();

@@ -1,4 +1,4 @@
-//! Options whose value is a command, or a file that is written: `tar --to-command`, `rsync -e`, `sort -o`.
+//! Options whose value is a command, or a file to write: `tar --to-command`, `rsync -e`, `sort -o`.
 
 use super::getopt::{OptionSpec, is_listed, parse_options};
 use super::wrappers::{is_stdin_script, join_words};
@@ -6,7 +6,7 @@ use crate::shell::ShellWord;
 
 type ProgramOptions = (&'static str, OptionSpec);
 
-/// For each program, its options that have a command as their value.
+/// For each program, its options whose value is a command.
 const COMMAND_OPTIONS: [ProgramOptions; 15] = [
     (
         "tar",
@@ -30,7 +30,7 @@ const COMMAND_OPTIONS: [ProgramOptions; 15] = [
     ("cargo", OptionSpec::partial("", "config:")),
     ("npm npx pnpm yarn", OptionSpec::partial("", "script-shell: node-options: shell: editor: viewer: git:")),
 ];
-/// For each program that mostly reads, its options that write a file.
+/// For each program that usually only reads, its options that write a file.
 const FILE_OPTIONS: [ProgramOptions; 4] = [
     ("find", OptionSpec::partial("", "-fprint: -fprint0: -fprintf: -fls:")),
     ("sort", OptionSpec::partial("o:", "output:")),
@@ -48,7 +48,7 @@ fn options_of<'table>(
     table.iter().find_map(|(names, options)| Some((names.split(' ').find(|name| *name == program)?, options)))
 }
 
-/// The commands that stand in the options of a command, as texts.
+/// The commands in the options of a command, as texts.
 pub(super) fn commands_in_options(words: &[ShellWord]) -> Vec<ShellWord> {
     let Some((program, options)) = options_of(&COMMAND_OPTIONS, words) else { return Vec::new() };
     let found = parse_options(&words[1..], options).with_values();
@@ -60,7 +60,7 @@ pub(super) fn commands_in_options(words: &[ShellWord]) -> Vec<ShellWord> {
         .collect()
 }
 
-/// What xargs adds may be any of these options, unless `--` has ended them.
+/// The words that xargs adds may be any of these options, unless `--` ends the options first.
 fn options_by_xargs(words: &[ShellWord]) -> Option<ShellWord> {
     let added = words.last().filter(|word| word.is_added_by_xargs())?;
     let are_ended = words.iter().any(|word| word.text == "--");
@@ -91,7 +91,7 @@ fn old_style_option(program: &str, words: &[ShellWord]) -> Option<ShellWord> {
     letters.text.contains(['I', 'F']).then(|| ShellWord::unknown(&join_words(words)))
 }
 
-/// The part of a value that is run.
+/// The part of an option's value that is run.
 fn command_of(program: &str, option: &str, value: ShellWord) -> Option<ShellWord> {
     let part = |text: &str| Some(ShellWord { text: text.to_owned(), kind: value.kind });
     match (program, option) {
@@ -107,12 +107,12 @@ fn command_of(program: &str, option: &str, value: ShellWord) -> Option<ShellWord
                 _ => value.literal().is_none().then_some(value),
             }
         }
-        // A file is not read; its name has to be certain.
+        // The file is not read, but its name has to be known.
         ("make" | "gmake", "f" | "file" | "makefile") => {
             let is_file = |text: &str| !is_stdin_script(text);
             (!value.literal().is_some_and(is_file)).then(|| ShellWord::unknown(&value.text))
         }
-        // A makefile, a config or options of node, in which a command can stand anywhere: never literal.
+        // A makefile, a config, or options of node. A command can be anywhere in these, so the value is never literal.
         ("make" | "gmake" | "cargo", _) | (_, "node-options") => Some(ShellWord::unknown(&value.text)),
         _ => Some(value),
     }

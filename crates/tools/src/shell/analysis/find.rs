@@ -8,8 +8,8 @@ const COMMAND_ACTIONS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
 /// The actions that write a file.
 const FILE_ACTIONS: [&str; 4] = ["-fprint", "-fprint0", "-fprintf", "-fls"];
 
-/// The commands of `-exec` and its like. Each ends at `;`, or at `+` behind `{}`. If there are more ends than commands, an unknown word
-/// may be another `-exec`.
+/// The commands of `-exec` and similar actions. Each ends at `;`, or at `+` after `{}`. If there are more ends than commands, an
+/// unknown word may be another `-exec`.
 pub(super) fn commands_run_by_find(words: &[ShellWord]) -> InnerCommand {
     let arguments = &words[1..];
     let mut commands = Vec::new();
@@ -45,7 +45,7 @@ fn starts_command(word: &ShellWord) -> bool {
     COMMAND_ACTIONS.contains(&word.text.as_str())
 }
 
-/// Whether a command may have another one in it, because an unknown word before that may be `;`.
+/// Whether a command may contain another one, because an unknown word before it may be `;`.
 fn may_end_early(command: &[ShellWord]) -> bool {
     let may_be_end = |word: &ShellWord| word.kind != WordKind::Literal && word.certain_beginning().is_empty();
     let behind = match command.iter().position(may_be_end) {
@@ -56,7 +56,7 @@ fn may_end_early(command: &[ShellWord]) -> bool {
     command.iter().any(starts_command) || unknown.iter().any(ShellWord::may_be_option)
 }
 
-/// Whether a file may have a name that makes a pattern an action.
+/// Whether a file name that matches the pattern may be an action.
 fn may_become_action(pattern: &ShellWord) -> bool {
     let beginning = pattern.certain_beginning();
     let end = pattern.text.rsplit(['*', '?', ']']).next().unwrap_or_default();

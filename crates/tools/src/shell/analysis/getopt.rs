@@ -1,45 +1,48 @@
-//! Reads the options of a command as `getopt_long` does: `-abc`, `-ovalue`, `-o value`, `--name=value`, `--name value`, abbreviated names, `--`.
+//! Parses the options of a command as `getopt_long` does: `-abc`, `-ovalue`, `-o value`, `--name=value`, `--name value`, abbreviated
+//! names, `--`.
 
 use crate::shell::{ShellWord, WordKind};
 
-/// The options that a program takes, in the notation of `getopt`: `:` behind an option with a value, `::` where the value has to be attached.
+/// The options that a program takes, in the notation of `getopt`: `:` after an option with a value, `::` if the value has to be
+/// attached.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OptionSpec {
-    /// Letters, such as `"iu:S:"`. A `-` among them stands for the word `-`.
+    /// Letters, such as `"iu:S:"`. A `-` among them means the word `-`.
     short: &'static str,
-    /// Names, separated by blanks: `"null unset: split-string:"`. One with a dash before it may be written with a single dash: `"-exec:"`.
+    /// Names, separated by spaces: `"null unset: split-string:"`. A name that begins with a dash may be written with a single dash:
+    /// `"-exec:"`.
     long: &'static str,
     position: OptionPosition,
 }
 
-/// Where options may stand.
+/// Where the options of a program may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OptionPosition {
-    /// Before the first operand, as for commands that run the words behind it.
+    /// Only before the first operand. Commands that run their other words do this.
     Leading,
-    /// Also behind operands, as in most programs of GNU.
+    /// Also after operands. Most GNU programs do this.
     Permuted,
-    /// The spec has only a few of the program's options, so any word may be the value of another one.
+    /// The spec lists only some of the program's options, so any word may be the value of an unlisted one.
     Anywhere,
 }
 
 impl OptionSpec {
-    /// All options of a program that takes them before its operands only.
+    /// The complete options of a program that takes them only before its operands.
     pub(super) const fn leading(short: &'static str, long: &'static str) -> Self {
         Self { short, long, position: OptionPosition::Leading }
     }
 
-    /// All options of a program that takes them behind operands, too.
+    /// The complete options of a program that takes them after operands too.
     pub(super) const fn permuted(short: &'static str, long: &'static str) -> Self {
         Self { short, long, position: OptionPosition::Permuted }
     }
 
-    /// Some options of a program. No word is skipped as the value of another option.
+    /// Some of a program's options. No word is skipped as the value of an unlisted option.
     pub(super) const fn partial(short: &'static str, long: &'static str) -> Self {
         Self { short, long, position: OptionPosition::Anywhere }
     }
 
-    /// The same options, wherever they stand.
+    /// The same options, at any place.
     pub(super) const fn anywhere(self) -> Self {
         Self { position: OptionPosition::Anywhere, ..self }
     }
@@ -50,14 +53,14 @@ impl OptionSpec {
         Some((&self.short[at..=at], behind.len() - behind.trim_start_matches(':').len()))
     }
 
-    /// The long option that this name, or the beginning of one, stands for.
+    /// The long option that this name or its abbreviation means.
     fn name(&self, name: &str) -> Option<(&'static str, usize)> {
         let names = self.long.split_whitespace().map(|long| long.trim_start_matches('-'));
         let exact = names.clone().find(|long| long.trim_end_matches(':') == name);
         exact.or_else(|| names.clone().find(|long| long.starts_with(name))).map(without_colons)
     }
 
-    /// The long option that a word with a single dash is.
+    /// The long option that a word with a single dash means.
     fn single_dash(&self, word: &str) -> Option<(&'static str, usize)> {
         let found = self
             .long
@@ -67,7 +70,7 @@ impl OptionSpec {
     }
 }
 
-/// Whether a list, separated by blanks, has this word.
+/// Whether a list of words, separated by spaces, contains this word.
 pub(super) fn is_listed(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|listed| listed == word)
 }
@@ -82,17 +85,17 @@ fn without_colons(option: &'static str) -> (&'static str, usize) {
 pub(super) struct ParsedOptions<'words> {
     options: Vec<(&'static str, Option<ShellWord>)>,
     pub(super) operands: Vec<&'words ShellWord>,
-    /// False, if an option isn't known, so that the word behind it may be its value, or if a word may become several.
+    /// False if an option is unknown, so that the next word may be its value, or if a word may become several.
     pub(super) is_certain: bool,
 }
 
 impl ParsedOptions<'_> {
-    /// Whether it has an option of these names, which are separated by blanks.
+    /// Whether the command has an option with one of these names, which are separated by spaces.
     pub(super) fn has(&self, names: &str) -> bool {
         self.names().any(|name| is_listed(names, name))
     }
 
-    /// The values of an option that has these names, which are separated by blanks.
+    /// The values of an option with one of these names, which are separated by spaces.
     pub(super) fn values<'parsed>(
         &'parsed self,
         names: &'parsed str,
@@ -110,7 +113,7 @@ impl ParsedOptions<'_> {
     }
 }
 
-/// Reads the words behind the name of a program.
+/// Parses the words after the name of a program.
 pub(super) fn parse_options<'words>(
     arguments: &'words [ShellWord],
     spec: &OptionSpec,
@@ -145,7 +148,7 @@ pub(super) fn parse_options<'words>(
 }
 
 impl ParsedOptions<'_> {
-    /// Adds the options of one word, and says whether the next word is the value of the last of them.
+    /// Adds the options of one word. Returns whether the next word is the value of the last option.
     fn read_word(&mut self, word: &ShellWord, next: Option<&ShellWord>, spec: &OptionSpec) -> bool {
         let certain = word.certain_beginning();
         let whole =

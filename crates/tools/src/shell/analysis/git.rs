@@ -1,4 +1,4 @@
-//! `git`, whose subcommand may stand behind options, and which runs commands from its config and for some subcommands.
+//! `git`. Its subcommand may follow global options, and git runs commands from its config and for some subcommands.
 
 use super::getopt::{OptionSpec, parse_options};
 use super::wrappers::join_words;
@@ -21,11 +21,11 @@ const CONFIG_OPTIONS: OptionSpec = OptionSpec::leading(
 /// Options of `git config` that read or remove.
 const READING_OPTIONS: &str =
     "get get-all get-regexp get-urlmatch get-color get-colorbool list l unset unset-all remove-section";
-/// Sections and keys of the config that run nothing, whatever their value is. All others may.
+/// Sections and keys of the config that run nothing, whatever their value. Any other key may run something.
 const HARMLESS_KEYS: &str = "user.name user.email color. advice. column. log. status. fetch. push. pull. rerere. branch. \
     core.quotepath core.autocrlf core.eol core.filemode core.abbrev core.longpaths core.ignorecase \
     init.defaultbranch commit.gpgsign=false tag.gpgsign=false core.pager=cat safe.directory";
-/// The command without its options before the subcommand, if it is `git`. `git-push` is `git push`, too.
+/// The command without the options before the subcommand, if it is `git`. Treats `git-push` as `git push`.
 pub(crate) fn without_global_options(words: &[ShellWord]) -> Option<Vec<ShellWord>> {
     let (name, arguments) = words.split_first()?;
     if let Some(subcommand) = name.program().and_then(|name| name.strip_prefix("git-")) {
@@ -36,10 +36,10 @@ pub(crate) fn without_global_options(words: &[ShellWord]) -> Option<Vec<ShellWor
     Some(std::iter::once(name).chain(operands).cloned().collect())
 }
 
-/// What a `git` runs that is not its subcommand.
+/// What git runs in addition to its subcommand.
 #[derive(Debug, Default)]
 pub(super) struct GitRuns {
-    /// Commands, as texts.
+    /// Commands as texts.
     pub(super) texts: Vec<ShellWord>,
     pub(super) unseen: Option<UnseenReason>,
 }
@@ -69,7 +69,7 @@ pub(super) fn commands_run_by_git(words: &[ShellWord]) -> GitRuns {
                 }
             }
         }
-        // A transport that runs the rest of the address.
+        // The `ext` transport runs the rest of the address.
         if subcommand.may_be_option() || arguments.iter().any(|word| word.text.starts_with("ext::")) {
             code = Some(join_words(words));
         }
@@ -78,7 +78,7 @@ pub(super) fn commands_run_by_git(words: &[ShellWord]) -> GitRuns {
     found
 }
 
-/// Options of a subcommand whose value is a command, or a setting of the config.
+/// Options of a subcommand whose value is a command or a config setting.
 fn command_options(subcommand: &str) -> OptionSpec {
     const COMMANDS: &str = "exec: extcmd: upload-pack: receive-pack: open-files-in-pager::";
     match subcommand {
@@ -89,7 +89,7 @@ fn command_options(subcommand: &str) -> OptionSpec {
     }
 }
 
-/// The options before the subcommand that can make git run anything, if there are some.
+/// The options before the subcommand that can make git run anything, if there are any.
 fn configured(words: &[ShellWord]) -> Option<String> {
     let parsed = parse_options(&words[1..], &GLOBAL_OPTIONS);
     if !parsed.is_certain {
@@ -102,7 +102,7 @@ fn configured(words: &[ShellWord]) -> Option<String> {
     })
 }
 
-/// Whether `key=value` runs nothing.
+/// Whether a config setting `key=value` runs nothing.
 fn is_harmless(setting: &ShellWord) -> bool {
     let text = setting.text.trim_start_matches('"').to_ascii_lowercase();
     HARMLESS_KEYS.split_whitespace().any(|key| match key.ends_with('.') {
@@ -111,11 +111,11 @@ fn is_harmless(setting: &ShellWord) -> bool {
     })
 }
 
-/// Whether `git config` with these arguments writes a key that can make git run something. A section that is renamed may become `alias`.
+/// Whether `git config` with these arguments writes a key that can make git run something. A renamed section may become `alias`.
 fn sets_config(arguments: &[ShellWord]) -> bool {
     let parsed = parse_options(arguments, &CONFIG_OPTIONS);
     let operands = parsed.operands.as_slice();
-    // `git config set` takes options of its own.
+    // `git config set` has options of its own.
     let set_at = arguments.len() - operands.len() + 1;
     let is_set = operands.first().is_some_and(|word| word.text == "set");
     let set = is_set.then(|| parse_options(&arguments[set_at..], &CONFIG_OPTIONS));
@@ -135,7 +135,7 @@ fn sets_config(arguments: &[ShellWord]) -> bool {
     }
 }
 
-/// Words that are joined and run.
+/// Joins the words that git runs as one text.
 fn one_text(words: &[ShellWord]) -> Option<ShellWord> {
     let kind = words.iter().map(|word| word.kind).max()?;
     Some(ShellWord { text: join_words(words), kind })

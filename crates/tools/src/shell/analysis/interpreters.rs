@@ -1,6 +1,6 @@
-//! Code in other languages that stands in the line: `python -c`, `awk`, `sed`.
+//! Code in other languages that is part of the line: `python -c`, `awk`, `sed`.
 //!
-//! Code of an interpreter is not read. Awk and sed mostly run nothing, so their harmless commands are recognised.
+//! The code of an interpreter is not parsed. Most awk and sed scripts run nothing, so their harmless commands are recognised.
 
 use super::awk::awk;
 use super::getopt::{OptionSpec, ParsedOptions, is_listed, parse_options};
@@ -8,12 +8,12 @@ use super::variables::is_plain_value;
 use super::wrappers::{InnerCommand, is_descriptor, is_stdin_script, unseen_code};
 use crate::shell::{ShellWord, UnseenReason};
 
-/// How an interpreter takes code in the line.
+/// How an interpreter gets code from the line.
 struct Interpreter {
-    /// Its names, separated by blanks, without the number of a version.
+    /// Its names, separated by spaces, without version numbers.
     names: &'static str,
     options: OptionSpec,
-    /// The options whose value is code, or that make it read more from its standard input.
+    /// The options whose value is code, or that make it read more code from its standard input.
     code: &'static str,
     stdin: StdinUse,
 }
@@ -22,7 +22,7 @@ struct Interpreter {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StdinUse {
     Never,
-    /// Where no file is given.
+    /// Only if no file is given.
     WithoutFile,
     Always,
 }
@@ -31,7 +31,7 @@ const fn interpreter(names: &'static str, options: OptionSpec, code: &'static st
     Interpreter { names, options, code, stdin: StdinUse::WithoutFile }
 }
 
-/// An interpreter that takes commands from its standard input while it works on a file.
+/// An interpreter that takes commands from its standard input while it runs a file.
 const fn interactive(names: &'static str, options: OptionSpec, code: &'static str) -> Interpreter {
     Interpreter { names, options, code, stdin: StdinUse::Always }
 }
@@ -40,7 +40,7 @@ const fn editor(names: &'static str, options: OptionSpec, code: &'static str) ->
     Interpreter { names, options, code, stdin: StdinUse::Never }
 }
 
-/// Not every interpreter's options are complete here. Behind an unknown one, an option with code counts wherever it stands.
+/// Not all interpreters have a complete list of options here. After an unknown option, an option with code counts at any place.
 const INTERPRETERS: [Interpreter; 14] = [
     interpreter(
         "python pypy",
@@ -100,7 +100,7 @@ const SED_OPTIONS: OptionSpec = OptionSpec::permuted(
      sandbox follow-symlinks binary",
 );
 
-/// What a program of another language runs, if it is one.
+/// What the program runs, if it is an interpreter.
 pub(super) fn interpreter_code(program: &str, words: &[ShellWord]) -> Option<InnerCommand> {
     match program {
         "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => return Some(awk(words)),
@@ -119,7 +119,7 @@ pub(super) fn interpreter_code(program: &str, words: &[ShellWord]) -> Option<Inn
 
 fn takes_code(interpreter: &Interpreter, arguments: &[ShellWord]) -> bool {
     let parsed = parse_options(arguments, &interpreter.options);
-    // What stands behind `-m` is for the module.
+    // Words after `-m module` are for the module.
     let ends = |name: &&str| {
         is_listed(interpreter.code, name) || (*name == "m" && interpreter.names.starts_with("python"))
     };
@@ -133,7 +133,7 @@ fn takes_code(interpreter: &Interpreter, arguments: &[ShellWord]) -> bool {
         Some(_) => return true,
         None => {}
     }
-    // Perl runs the name of a file that begins or ends with a pipe.
+    // If the name of a file begins or ends with a pipe, perl runs it as a command.
     let is_pipe = |word: &&ShellWord| word.text.starts_with('|') || word.text.ends_with('|');
     if interpreter.names == "perl" && parsed.operands.iter().any(is_pipe) {
         return true;
@@ -157,7 +157,8 @@ fn takes_code(interpreter: &Interpreter, arguments: &[ShellWord]) -> bool {
     }
 }
 
-/// What awk or sed runs: the values of `-e`, or else the first operand. A file is not read, and neither is what the options in `loads` name.
+/// What awk or sed runs: the values of `-e`, otherwise the first operand. Files are not read, including those that the options in
+/// `loads` name.
 pub(super) fn script_of(
     words: &[ShellWord],
     parsed: &ParsedOptions<'_>,
@@ -181,7 +182,7 @@ pub(super) fn script_of(
     }
 }
 
-/// Whether a script of sed consists of commands that run nothing and write no file. `e` and `w` do, also as flags of `s`.
+/// Whether all commands of a sed script run nothing and write no file. `e` and `w` do, also as flags of `s`.
 fn sed_is_harmless(script: &str) -> bool {
     let mut rest = script;
     let mut has_label = false;
@@ -201,7 +202,7 @@ fn sed_is_harmless(script: &str) -> bool {
             }
             '#' | 'a' | 'i' | 'c' | 'r' | 'R' => {
                 let (line, next) = after.split_once('\n').unwrap_or((after, ""));
-                // The text goes on in the next line, or begins there.
+                // The text continues or begins on the next line.
                 if command != '#' && (line.trim().is_empty() || line.trim_end().ends_with('\\')) {
                     return false;
                 }
@@ -213,7 +214,7 @@ fn sed_is_harmless(script: &str) -> bool {
             'q' | 'Q' | 'l' | 'L' => {
                 after.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ' ')
             }
-            // Some seds take the rest of the line for the label, so nothing behind one may go on in the next line.
+            // Some seds take the rest of the line as the label, so no command after a label may continue on the next line.
             'y' | 's' if has_label && spans_lines(after) => return false,
             'y' => match behind_delimited(after, 2) {
                 Some(after) => after,
@@ -235,7 +236,8 @@ fn sed_is_harmless(script: &str) -> bool {
     }
 }
 
-/// What follows a label. A sed may end it at a blank, a semicolon, a brace or the line end, so the command has to end there for each of them.
+/// What follows a label. Some seds end a label at a space, a semicolon or a brace, others only at the end of the line. So the label
+/// has to end at all of these.
 fn behind_label(text: &str) -> Option<&str> {
     let label = text.trim_start_matches([' ', '\t']);
     let behind = label.trim_start_matches(|letter: char| letter.is_alphanumeric() || "_.-".contains(letter));
@@ -243,12 +245,12 @@ fn behind_label(text: &str) -> Option<&str> {
     (behind.is_empty() || behind.starts_with([';', '\n'])).then_some(behind)
 }
 
-/// Whether the two parts of an `s` or a `y` have a line end in them.
+/// Whether one of the two parts of an `s` or a `y` contains a line end.
 fn spans_lines(text: &str) -> bool {
     behind_delimited(text, 2).is_none_or(|behind| text[..text.len() - behind.len()].contains('\n'))
 }
 
-/// What follows `1,$!`, `/a/,/b/`, `2~3` and their like.
+/// What follows addresses such as `1,$!`, `/a/,/b/` and `2~3`.
 fn behind_addresses(text: &str) -> Option<&str> {
     let mut rest = text;
     loop {
@@ -262,8 +264,8 @@ fn behind_addresses(text: &str) -> Option<&str> {
     }
 }
 
-/// What follows a text with this many parts, each ended by the letter that it begins with. Brackets in the first part must not have
-/// that letter in them: it ends the part in some seds and not in others.
+/// What follows a text with this many parts. The first character delimits each part. Brackets in the first part must not contain that
+/// character, because some seds end the part there and others do not.
 fn behind_delimited(text: &str, parts: usize) -> Option<&str> {
     let delimiter = text.chars().next().filter(|letter| !matches!(letter, '\\' | '\n'))?;
     let mut left = parts;
@@ -274,7 +276,7 @@ fn behind_delimited(text: &str, parts: usize) -> Option<&str> {
             '\\' => {
                 letters.next();
             }
-            // No sed goes on behind this. The parser has lost its place.
+            // No sed continues here, so the parser has lost its place.
             '\n' => return None,
             '[' if left == parts => in_brackets = true,
             ']' => in_brackets = false,

@@ -1,4 +1,4 @@
-//! Programs that run commands, with a syntax of their own: `ssh`, `flock`, `parallel`.
+//! Programs that run commands and have a syntax of their own: `ssh`, `flock`, `parallel`.
 
 use super::getopt::{OptionSpec, is_listed, parse_options};
 use super::wrappers::{
@@ -6,7 +6,7 @@ use super::wrappers::{
 };
 use crate::shell::{ShellWord, UnseenReason, WordKind};
 
-/// Programs that run the words behind their options and operands as a command of its own, and do nothing else with them.
+/// Programs that run the words after their options and operands as a separate command, and do nothing else with them.
 pub(super) const LAUNCHERS: &str = "
     pkexec | 0 | u: | user: disable-internal-agent keep-cwd;
     ltrace | 0 | A:a:bCcD:e:F:fhiLl:n:o:p:rSs:Ttu:Vw:x: | align: config: debug: demangle indent: library:
@@ -64,7 +64,7 @@ const PERF_OPTIONS: OptionSpec = OptionSpec::leading(
     "aBbC:c:D:de:F:gI:ij:o:p:qr:sTt:uvx:",
     "all-cpus call-graph: event: output: repeat: quiet verbose pid: cpu: freq: interval-print: detailed",
 );
-/// Programs that run their arguments and are too rare for a list of their options.
+/// Programs that run their arguments. They are too rare for a list of their options.
 const OTHER_LAUNCHERS: &str = "setarch linux32 linux64 i386 x86_64 numactl choom firejail bwrap proot unbuffer rlwrap proxychains \
     proxychains4 torsocks torify gosu su-exec tini dumb-init chpst setuidgid envuidgid softlimit envdir start-stop-daemon daemonize \
     hyperfine entr catchsegv capsh sem ssh-agent gpg-agent debconf ld.so";
@@ -72,7 +72,7 @@ const NPM_OPTIONS: OptionSpec = OptionSpec::partial("c:", "call:");
 /// The words that `parallel` replaces with its arguments.
 const PARALLEL_PLACEHOLDERS: [&str; 9] = ["{}", "{.}", "{/}", "{//}", "{/.}", "{#}", "{%}", "{1}", "{2}"];
 
-/// What one of these programs runs, if it is one.
+/// What the program runs, if it is a launcher.
 pub(super) fn launched_command(program: &str, words: &[ShellWord]) -> Option<InnerCommand> {
     if let Some(launcher) = find_wrapper(LAUNCHERS, program) {
         return Some(separate_command(words, &launcher.options, launcher.operands));
@@ -104,7 +104,7 @@ pub(super) fn launched_command(program: &str, words: &[ShellWord]) -> Option<Inn
             text_of_c_option(arguments, &NPM_OPTIONS).unwrap_or(InnerCommand::Nothing)
         }
         "npx" => {
-            // Options behind the name of a package are for the package.
+            // Options after the name of a package are for the package.
             let options =
                 OptionSpec::leading("c:p:w:yq", "call: package: workspace: yes no quiet workspaces");
             text_of_c_option(arguments, &options).unwrap_or(InnerCommand::Nothing)
@@ -125,7 +125,7 @@ pub(super) fn launched_command(program: &str, words: &[ShellWord]) -> Option<Inn
         {
             unseen_code(words)
         }
-        // Its options have their values attached.
+        // Values are attached to its options.
         "valgrind" => {
             let options = arguments.iter().take_while(|word| word.text.starts_with('-')).count();
             match &arguments[options..] {
@@ -147,8 +147,8 @@ pub(super) fn launched_command(program: &str, words: &[ShellWord]) -> Option<Inn
     })
 }
 
-/// Whether these options of `set`, `shopt` or a shell change how the commands behind them are read: by history expansion, with variables
-/// among the arguments, with every variable exported, or without comments. `set -a` is followed up by [`super::builtins`].
+/// Whether these options of `set`, `shopt` or a shell change how it reads the commands that follow: with history expansion, with
+/// variables among the arguments, with every variable exported, or without comments. [`super::builtins`] handles `set -a`.
 pub(super) fn changes_parsing(options: &[ShellWord]) -> bool {
     let is_end = |word: &&ShellWord| word.text == "--" || word.text == "-";
     let changes = |word: &ShellWord| match word.literal() {
@@ -159,7 +159,7 @@ pub(super) fn changes_parsing(options: &[ShellWord]) -> bool {
     options.iter().take_while(|word| !is_end(word)).any(changes)
 }
 
-/// It writes what it traces to a command, if the name of the file begins with `|` or `!`.
+/// `strace` pipes its output into a command if the name of the output file begins with `|` or `!`.
 fn strace(words: &[ShellWord]) -> InnerCommand {
     let parsed = parse_options(&words[1..], &STRACE_OPTIONS);
     let is_file = |name: &ShellWord| match name.literal() {
@@ -172,13 +172,13 @@ fn strace(words: &[ShellWord]) -> InnerCommand {
     }
 }
 
-/// The text behind `-c`, `--command` or `--call`.
+/// The text after `-c`, `--command` or `--call`.
 pub(super) fn text_of_c_option(arguments: &[ShellWord], options: &OptionSpec) -> Option<InnerCommand> {
     let parsed = parse_options(arguments, options);
     parsed.values("c command session-command call").next().map(one_text)
 }
 
-/// It runs its words as a text, or as words with `-x`.
+/// `watch` runs its words as one text, or as separate words with `-x`.
 fn watch(words: &[ShellWord]) -> InnerCommand {
     match command_behind_options(words, &WATCH_OPTIONS, 0) {
         None => unseen_code(words),
@@ -188,7 +188,7 @@ fn watch(words: &[ShellWord]) -> InnerCommand {
     }
 }
 
-/// A file and a command, or a file, `-c` and a text. A number alone is a descriptor.
+/// `flock` takes a file and a command, or a file, `-c` and a text. A number alone is a descriptor.
 fn flock(words: &[ShellWord]) -> InnerCommand {
     match command_behind_options(words, &FLOCK_OPTIONS, 1) {
         None => unseen_code(words),
@@ -198,7 +198,7 @@ fn flock(words: &[ShellWord]) -> InnerCommand {
     }
 }
 
-/// Its words are a text to which it adds arguments that are known only at run time. Without words it runs the arguments.
+/// The words of `parallel` are a text to which it adds arguments that are known only at run time. Without words it runs the arguments.
 fn parallel(words: &[ShellWord]) -> InnerCommand {
     let Some((_, rest)) = command_behind_options(words, &PARALLEL_OPTIONS, 0) else {
         return unseen_code(words);
@@ -215,15 +215,15 @@ fn parallel(words: &[ShellWord]) -> InnerCommand {
     if command.iter().any(|word| word.kind >= WordKind::Unknown) {
         return InnerCommand::Unseen(UnseenReason::Text(join_words(command)));
     }
-    // An expansion stands for the unknown argument.
+    // Represents the unknown argument.
     let argument = "\"$argument\"";
     let text = join_words(command);
     let filled = PARALLEL_PLACEHOLDERS.iter().fold(text.clone(), |text, place| text.replace(place, argument));
     InnerCommand::Text(if filled == text { format!("{text} {argument}") } else { filled })
 }
 
-/// It runs the words behind the host there, as a text. Options may stand behind the host, too. Without words it runs a shell, unless an
-/// option says that it only connects.
+/// `ssh` runs the words after the host on that host, as one text. Options may also follow the host. Without words it runs a shell,
+/// unless an option says that it only connects.
 fn ssh(words: &[ShellWord]) -> InnerCommand {
     let connects = "N O Q V G W f";
     let (before, after) = match command_behind_options(words, &SSH_OPTIONS, 0) {
@@ -239,7 +239,7 @@ fn ssh(words: &[ShellWord]) -> InnerCommand {
     }
 }
 
-/// The words behind `--`.
+/// The words after `--`.
 fn behind_dashes(arguments: &[ShellWord]) -> Option<InnerCommand> {
     let at = arguments.iter().position(|word| word.text == "--")?;
     let command = arguments.get(at + 1..).filter(|command| !command.is_empty())?;

@@ -1,4 +1,4 @@
-//! What a simple command runs: itself, behind wrappers, from its options, from its standard input.
+//! What a simple command runs: itself, the command after its wrappers, and commands from its options and its standard input.
 //!
 //! | module | what it holds |
 //! | --- | --- |
@@ -33,7 +33,7 @@ use wrappers::{
     variable_settings,
 };
 
-/// Wrappers in front of one command.
+/// The most wrappers before one command.
 const MAX_WRAPPERS: usize = 16;
 
 impl ShellParser<'_, '_> {
@@ -117,7 +117,7 @@ impl ShellParser<'_, '_> {
         self.script.side_effects.extend(writes_file(words).map(SideEffect::Option));
     }
 
-    /// The script that a shell reads from its standard input, if it stands in the line.
+    /// The script that a shell reads from its standard input, if the line contains it.
     fn script_from(&mut self, input: Option<&StdinSource>, shell: String) -> Option<String> {
         match input {
             Some(StdinSource::HereDocument(index)) => {
@@ -133,7 +133,7 @@ impl ShellParser<'_, '_> {
         None
     }
 
-    /// Parses another text. A syntax error in it doesn't end the parsing of this one.
+    /// Parses a nested text. A syntax error in it does not end the parsing of this one.
     pub(in crate::shell) fn inner_script(&mut self, text: &str) {
         let depth = self.depth;
         let mut inner = ShellParser { depth, ..ShellParser::new(text, self.script) };

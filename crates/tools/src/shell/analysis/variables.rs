@@ -1,8 +1,8 @@
 //! Variables that a line sets.
 //!
-//! Any program may run what a variable says (`PAGER`, `NODE_OPTIONS`, `RUSTC_WRAPPER`), and no list of those is ever complete. So there is
-//! a list of the others: a name on it runs nothing, whatever its value. With any other name, the value is read as a command, and has to
-//! be a single plain word, which can only name a program or a file.
+//! Any program may run the value of a variable (`PAGER`, `NODE_OPTIONS`, `RUSTC_WRAPPER`), and a list of such variables can never be
+//! complete. So the list here has the harmless names, whose values never run. The value of any other name is parsed as a command. It
+//! has to be a single plain word, which can only name a program or a file.
 
 use std::collections::HashSet;
 
@@ -10,20 +10,20 @@ use super::wrappers::is_descriptor;
 use crate::shell::parser::ShellParser;
 use crate::shell::{ShellCommand, ShellWord, SideEffect, UnseenReason};
 
-/// Names that say how a program prints, in which language, how much, or for which target. `*` stands for any end.
+/// Names that decide how a program prints, in which language, how much, or for which target. `*` matches any ending.
 const PLAIN_NAMES: &str = "LANG LC_* TZ TERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBUG VERBOSE PORT HOST \
     NODE_ENV RUST_LOG RUST_BACKTRACE CARGO_TERM_* CARGO_TARGET_DIR CARGO_INCREMENTAL GOOS GOARCH CGO_ENABLED PYTHONUNBUFFERED \
     PYTHONDONTWRITEBYTECODE DEBIAN_FRONTEND GIT_TERMINAL_PROMPT GIT_AUTHOR_* GIT_COMMITTER_*";
-/// Folders in which programs and libraries are looked for. What is in them is a file, and no file is read here.
+/// Folders where programs and libraries are searched. They contain files, and the parser reads no files.
 const FOLDER_NAMES: [&str; 3] = ["PATH", "HOME", "_DIR"];
-/// Variables by which bash, the loader and git load code or change the meaning of a name, even if the value is a plain word.
+/// Variables that make bash, the loader or git load code or change the meaning of a name, even if the value is a plain word.
 const LOADING_NAMES: &str = "BASH_ENV BASH_CMDS BASH_ALIASES BASH_FUNC_* BASHOPTS SHELLOPTS ENV LD_PRELOAD LD_AUDIT GIT_CONFIG* GIT_EXEC_PATH";
 
-/// Who sees a variable.
+/// Which programs see a variable.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(in crate::shell) enum VariableScope {
     #[default]
-    /// The shell. Programs see it only if it has been exported before.
+    /// Only the shell. Programs see the variable only if it was exported before.
     Shell,
     /// A program that the line starts.
     Environment,
@@ -36,7 +36,7 @@ fn is_listed(list: &str, name: &str) -> bool {
     })
 }
 
-/// Whether a value is a single word that names something: no option, no list, nothing that is expanded or taken apart.
+/// Whether a value is a single word that names something: no option, no list, and nothing that the shell expands or splits.
 pub(super) fn is_plain_value(value: &ShellWord) -> bool {
     let is_plain = |letter: char| letter.is_alphanumeric() || "_./:,@%+~-".contains(letter);
     let names = |text: &str| {
@@ -46,7 +46,7 @@ pub(super) fn is_plain_value(value: &ShellWord) -> bool {
 }
 
 impl ShellParser<'_, '_> {
-    /// Notes that a variable is set, with its value if that is one word.
+    /// Records that a variable is set, with its value if that is one word.
     pub(in crate::shell) fn record_variable(
         &mut self,
         name: &str,
@@ -85,7 +85,7 @@ impl ShellParser<'_, '_> {
         }
     }
 
-    /// Reads a value as the command that it may be. What can't be read as one is no command.
+    /// Parses a value as the command that it may be. A value that can't be parsed is not a command.
     fn read_value(&mut self, value: &str) {
         let (commands, unseen) = (self.script.commands.len(), self.script.unseen.len());
         if !value.trim().is_empty() {
@@ -98,25 +98,25 @@ impl ShellParser<'_, '_> {
     }
 }
 
-/// How a line uses the names of its variables, as far as that decides what is evaluated.
+/// How a line uses the names of its variables, as far as that decides what bash evaluates.
 #[derive(Debug, Default)]
 pub(in crate::shell) struct NameUses {
-    /// Set to a text.
+    /// Names that the line sets to a text.
     pub(in crate::shell) texts: HashSet<String>,
-    /// Made an array.
+    /// Names that the line makes arrays.
     pub(in crate::shell) arrays: HashSet<String>,
-    /// Taken for numbers, because an arithmetic expression set them.
+    /// Names that are numbers because an arithmetic expression sets them.
     pub(in crate::shell) numbers: HashSet<String>,
-    /// Given to `declare` with a value that would be evaluated for an array: `declare a="$x"`.
+    /// Names in `declare a="$x"`. Bash would evaluate the value if the name were an array.
     pub(in crate::shell) declared: HashSet<String>,
-    /// Set in the shell to a value that a program might run.
+    /// Names that the line sets in the shell to a value that a program might run.
     pub(in crate::shell) unexported: HashSet<String>,
-    /// `set -a` exports all of them.
+    /// The line exports all names with `set -a`.
     pub(in crate::shell) exports_all: bool,
 }
 
 impl NameUses {
-    /// A name that one part of the line relies on and another part breaks.
+    /// A name that one part of the line needs to be harmless and another part makes unsafe.
     pub(in crate::shell) fn conflict(&self) -> Option<&String> {
         let exported = self.unexported.iter().filter(|_| self.exports_all);
         let record_evaluation =

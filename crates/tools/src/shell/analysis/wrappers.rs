@@ -7,29 +7,29 @@ use super::interpreters::interpreter_code;
 use super::launchers::{SU_OPTIONS, changes_parsing, launched_command, text_of_c_option};
 use crate::shell::{ShellWord, UnseenReason, WordKind};
 
-/// What a command runs apart from itself.
+/// What a command runs in addition to itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum InnerCommand {
     Nothing,
-    /// It passes this command on, as `nice` does. Both count as one command.
+    /// It only passes this command on, as `nice` does. Both count as one command.
     Same(Vec<ShellWord>),
-    /// It runs these commands, as `sudo` and `xargs` do. Each counts as a command, and so does the wrapper.
+    /// It runs these commands, as `sudo` and `xargs` do. The wrapper and each of them count as separate commands.
     Own(Vec<Vec<ShellWord>>),
-    /// It runs this text.
+    /// It runs this text as a script.
     Text(String),
-    /// It runs its standard input.
+    /// It runs its standard input as a script.
     Input(String),
-    /// It runs code in another language that stands in the line.
+    /// It runs code in another language that is part of the line.
     Code,
     /// It runs code from a file, as `sed -f` does.
     ScriptFile(String),
     Unseen(UnseenReason),
 }
 
-/// A command that runs the words behind its options.
+/// A command that runs the words after its options.
 pub(super) struct Wrapper {
     pub(super) options: OptionSpec,
-    /// Operands before the command.
+    /// The number of operands before the command.
     pub(super) operands: usize,
 }
 
@@ -45,8 +45,8 @@ pub(super) fn find_wrapper(table: &'static str, program: &str) -> Option<Wrapper
 }
 
 const NO_OPTIONS: OptionSpec = OptionSpec::leading("", "");
-/// Wrappers that pass a command on without changing what it does. Options that choose a program or a library
-/// are not here, so they are unknown.
+/// Wrappers that pass a command on without changing what it does. Options that choose a program or a library are left out, so that
+/// they count as unknown.
 const PASSING_WRAPPERS: &str = "
     nohup builtin | 0 | | ;
     command | 0 | pvV | ;
@@ -94,9 +94,9 @@ const RUN_OPTIONS: OptionSpec = OptionSpec::leading(
 const DOUBTFUL_OPTIONS: &str = "o output s server-args C directory project p python n name package prefix with with-editable \
      with-requirements env-file";
 
-/// Bash takes these with one dash, too.
+/// Long options of bash, which also accepts them with a single dash.
 const LONG_SHELL_OPTIONS: &str = "login noprofile norc noediting posix restricted verbose rcfile init-file debugger dump-strings dump-po-strings help version";
-/// What fish takes beside texts that it runs: of its other options some have a text as their value.
+/// Options of fish without a text to run. Some of its other options have such a text as their value.
 const PLAIN_FISH_OPTIONS: &str =
     "-c -i -l -n -N -P -ic -lc --interactive --login --no-config --no-execute --private --help --version";
 
@@ -156,7 +156,7 @@ fn in_environment(words: &[ShellWord]) -> InnerCommand {
     }
 }
 
-/// The option by which a passing wrapper does more than pass a command on, if it has one.
+/// The option that makes a passing wrapper do more than pass the command on, if it has one.
 pub(super) fn doubtful_option(words: &[ShellWord]) -> Option<String> {
     let program = words.first()?.program()?;
     let options = match program {
@@ -172,7 +172,7 @@ pub(super) fn doubtful_option(words: &[ShellWord]) -> Option<String> {
     Some(format!("{program} {}{option}", if option.len() == 1 { "-" } else { "--" }))
 }
 
-/// Whether a wrapper gives its command another name. Git and other programs do what that name says: `exec -a git-push git`.
+/// Whether a wrapper gives its command another name. Git and other programs act by that name: `exec -a git-push git`.
 pub(super) fn renames(words: &[ShellWord]) -> bool {
     let options = match words.first().and_then(ShellWord::program) {
         Some("exec") => find_wrapper(PASSING_WRAPPERS, "exec").map(|wrapper| wrapper.options),
@@ -210,7 +210,7 @@ pub(super) fn unseen_code(words: &[ShellWord]) -> InnerCommand {
     InnerCommand::Unseen(UnseenReason::Code(join_words(words)))
 }
 
-/// The options of a wrapper and the command behind them, or nothing if it isn't certain where that begins.
+/// The options of a wrapper and the command after them. `None` if the place where the command begins is not certain.
 pub(super) fn command_behind_options<'words>(
     words: &'words [ShellWord],
     options: &OptionSpec,
@@ -224,7 +224,7 @@ pub(super) fn command_behind_options<'words>(
     is_certain.then(|| (parsed, &words[at..]))
 }
 
-/// The variables that a wrapper sets for its command: words with `=` behind the options, with any name.
+/// The variables that a wrapper sets for its command: words with `=` after the options, with any name.
 pub(super) fn variable_settings(words: &[ShellWord]) -> &[ShellWord] {
     let options = match words.first().and_then(ShellWord::program) {
         Some("env") => &ENV_OPTIONS,
@@ -237,7 +237,7 @@ pub(super) fn variable_settings(words: &[ShellWord]) -> &[ShellWord] {
     &behind[..behind.iter().take_while(is_setting).count()]
 }
 
-/// `env -S` splits a text into words. Blanks and quotes mean the same to it as to a shell, and little else does.
+/// `env -S` splits a text into words. It treats spaces and quotes like a shell, but little else.
 fn env(words: &[ShellWord]) -> InnerCommand {
     let parsed = parse_options(&words[1..], &ENV_OPTIONS);
     let Some(split) = parsed.values("S split-string").next() else {
@@ -252,7 +252,7 @@ fn env(words: &[ShellWord]) -> InnerCommand {
     InnerCommand::Text(format!("env {}{rest}", split.text))
 }
 
-/// The text in quotes, which the shell reads as one word.
+/// Quotes the text, so that the shell reads it as one word.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
@@ -275,13 +275,13 @@ fn xargs(words: &[ShellWord]) -> InnerCommand {
     InnerCommand::Own(vec![command])
 }
 
-/// A word that is unknown if it has the placeholder in it.
+/// The word, marked as unknown if it contains the placeholder.
 pub(super) fn with_placeholder(word: &ShellWord, placeholder: &str) -> ShellWord {
     let is_replaced = !placeholder.is_empty() && word.text.contains(placeholder);
     if is_replaced { ShellWord::unknown(&word.text) } else { word.clone() }
 }
 
-/// A shell with a text, with a file, or with its standard input.
+/// A shell that runs a text, a file or its standard input.
 fn shell(words: &[ShellWord]) -> InnerCommand {
     let mut takes_text = false;
     let mut reads_input = false;
@@ -312,12 +312,12 @@ fn shell(words: &[ShellWord]) -> InnerCommand {
             Some(_) if word.kind != WordKind::Literal => {
                 return InnerCommand::Unseen(UnseenReason::Text(text.to_owned()));
             }
-            // Each of these letters takes a word, in bash the next one, in zsh the rest of this one.
+            // Each of these letters takes a value: in bash the next word, in zsh the rest of this word.
             Some(short) if short.find(['o', 'O']).is_some_and(|at| at + 1 < short.len()) => {
                 return unseen_code(words);
             }
             Some(short) => {
-                // Dash takes `+c` for `-c`.
+                // Dash accepts `+c` as `-c`.
                 takes_text |= short.contains('c');
                 reads_input |= text.starts_with('-') && short.contains('s');
                 let next = at + if short.ends_with(['o', 'O']) { 2 } else { 1 };
@@ -343,13 +343,14 @@ fn shell(words: &[ShellWord]) -> InnerCommand {
     }
 }
 
-/// Whether a text is for a shell that has words of its own before a command (`noglob`, `and`, `repeat`) and other expansions than bash.
+/// Whether the text is for a shell with keywords of its own before a command (`noglob`, `and`, `repeat`) and with other expansions
+/// than bash.
 pub(super) fn reads_another_syntax(words: &[ShellWord]) -> bool {
     let program = words.first().and_then(ShellWord::program);
     matches!(program, Some("zsh" | "fish" | "csh" | "tcsh")) && matches!(shell(words), InnerCommand::Text(_))
 }
 
-/// Words that are joined and run.
+/// Joins the words that the command runs as one text.
 pub(super) fn text_of(words: &[ShellWord]) -> InnerCommand {
     let text = join_words(words);
     match words.iter().all(|word| word.kind == WordKind::Literal) {
@@ -366,20 +367,20 @@ fn trap(arguments: &[ShellWord]) -> InnerCommand {
     }
 }
 
-/// Whether a path names a descriptor, such as the standard input, rather than a file. It may be written as `/dev/./stdin`, or as `fd/0`
-/// behind a `cd /dev`.
+/// Whether a path names a descriptor, such as the standard input, and not a file. It may be written as `/dev/./stdin`, or as `fd/0`
+/// after a `cd /dev`.
 pub(super) fn is_descriptor(file: &str) -> bool {
     let mut parts = file.rsplit('/').filter(|part| !part.is_empty() && *part != ".");
     let last = parts.next();
     last == Some("stdin") || (file.contains('/') && last.is_some_and(is_number) && parts.next() == Some("fd"))
 }
 
-/// Whether the name of a script is `-`, or a descriptor, which is a mere number behind a `cd /dev/fd`.
+/// Whether the name of a script is `-` or a descriptor. After a `cd /dev/fd` a descriptor is just a number.
 pub(super) fn is_stdin_script(file: &str) -> bool {
     file == "-" || is_descriptor(file) || is_number(file.trim_start_matches("./"))
 }
 
-/// The standard input, if it is that for certain. Another descriptor may have another text.
+/// The standard input, if the file certainly is that. Another descriptor may have another text.
 fn script_of_descriptor(file: &str, shell: String) -> InnerCommand {
     match file {
         "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" => InnerCommand::Input(shell),
