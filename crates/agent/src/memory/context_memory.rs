@@ -32,7 +32,7 @@ pub(crate) async fn memory_for_context(worker: &Worker) -> Option<String> {
     let most = room.map_or(MAX_MEMORY_TOKENS, |room| room.at_most(MAX_MEMORY_TOKENS));
     // In the model's own count, if that is known, because its tokens may be smaller than the estimated ones.
     let most = worker.state().calibration(&space.model).largest_within(most);
-    let text = context_preface(&book, most)?;
+    let text = context_preface(&page_set, most)?;
     Some(runtime.redactor.redact(&text).into_owned())
 }
 

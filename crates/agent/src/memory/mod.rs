@@ -51,8 +51,8 @@ use crate::runtime::slot::SessionSlot;
 use crate::runtime::{Inner, lock};
 use crate::{Config, Error, Result};
 
-/// Books kept in memory. Where memory is a person's, there may be one for each session.
-const MAX_CACHED_BOOKS: usize = 16;
+/// Page sets to cache. With per-person memory there may be one for each session.
+const MAX_CACHED_PAGE_SETS: usize = 16;
 /// How often to check whether another process has finished with the session.
 const HELD_RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -101,21 +101,21 @@ impl Memory {
     }
 
     /// The pages of a scope as they are now.
-    async fn book(&self, runtime: &Inner, scope: &str) -> Result<PageSet> {
-        let known = lock(&self.books).get(scope).cloned();
-        let book = match known {
-            Some(mut book) => {
-                book.catch_up(&*runtime.journal).await?;
-                book
+    async fn page_set(&self, runtime: &Inner, scope: &str) -> Result<PageSet> {
+        let known = lock(&self.page_sets).get(scope).cloned();
+        let page_set = match known {
+            Some(mut page_set) => {
+                page_set.catch_up(&*runtime.journal).await?;
+                page_set
             }
             None => PageSet::load(&*runtime.journal, scope).await?,
         };
-        let mut books = lock(&self.books);
-        if books.len() >= MAX_CACHED_BOOKS {
-            books.clear();
+        let mut page_sets = lock(&self.page_sets);
+        if page_sets.len() >= MAX_CACHED_PAGE_SETS {
+            page_sets.clear();
         }
-        books.insert(scope.to_owned(), book.clone());
-        Ok(book)
+        page_sets.insert(scope.to_owned(), page_set.clone());
+        Ok(page_set)
     }
 }
 
