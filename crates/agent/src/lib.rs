@@ -79,6 +79,7 @@ pub use client::events::{EventSources, SessionEvents};
 pub use client::follow::{Followed, Follower};
 pub use client::request::{PendingRequest, Request, RequestOutcome};
 pub use client::session::{Accepted, Client, Session, SessionStart, Settled};
+pub use client::status::SessionStatus;
 pub use client::watch::{Watched, Watcher};
 pub use config::Config;
 pub use error::{Error, Result};

@@ -59,6 +59,10 @@ pub trait Journal: Send + Sync {
     /// The holder of the lease on a stream.
     async fn holder(&self, stream: &StreamName) -> Result<Option<Holder>>;
 
+    /// The holder of the lease on a stream, if no other process could take the lease now: the holder is not gone, and the lease has
+    /// not expired. A holder that is alive but stopped, or on a machine that died, lets its lease expire.
+    async fn live_holder(&self, stream: &StreamName) -> Result<Option<Holder>>;
+
     /// Wakes the process that holds the lease on a stream. If the lease is free, wakes the holder of
     /// [`StreamName::host`]. It is no error if there is no such process or it can't be reached: a wake is a hint, the
     /// records are the fact.

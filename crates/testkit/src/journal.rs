@@ -307,6 +307,10 @@ impl Journal for FaultyJournal {
         self.journal.holder(stream).await
     }
 
+    async fn live_holder(&self, stream: &StreamName) -> Result<Option<Holder>> {
+        self.journal.live_holder(stream).await
+    }
+
     async fn wake_holder(&self, stream: &StreamName) -> Result<()> {
         self.journal.wake_holder(stream).await
     }

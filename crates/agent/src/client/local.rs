@@ -8,14 +8,16 @@ use longhaul_protocol::{
     EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId,
     SessionRecord, StreamName, TurnEnded,
 };
+use tokio::sync::oneshot;
 
-use super::request::{Request, RequestOutcome};
+use super::request::{Request, RequestMark, RequestOutcome};
 use super::session::{Accepted, Settled, input_at};
 use super::watch::{Watched, Watcher};
 use crate::Result;
 use crate::replay::load;
 use crate::runtime::Inner;
 use crate::runtime::slot::{AwaitedRequest, SessionSlot};
+use crate::session::Work;
 use crate::session::state::State;
 use crate::worker::{WorkerResult, WorkerStop};
 
@@ -50,39 +52,37 @@ impl LocalSession {
         self.slot.hub.watch(self.slot.clone(), self.runtime.journal.clone())
     }
 
-    /// Wakes the worker and waits until it holds the session's lease.
+    /// Wakes the worker and waits until it holds the session's lease. Where it was taken over, nothing of the caller's is in the
+    /// inbox yet.
     pub(super) async fn wake(&self) -> WorkerResult<()> {
-        self.slot.wake_and_wait(&self.runtime).await
+        self.slot.wake_and_wait(&self.runtime).await.map_err(|stop| match stop {
+            WorkerStop::TakenOver(error) => WorkerStop::HeldElsewhere(error),
+            stop => stop,
+        })
     }
 
-    /// Has this process's worker carry out a request.
-    pub(super) async fn run(&self, request: &Request) -> WorkerResult<RequestOutcome> {
+    /// Lets the worker of this process carry out a request.
+    pub(super) async fn run(&self, request: &Request, mark: RequestMark) -> WorkerResult<RequestOutcome> {
         let ended = match request {
-            Request::Send(text) => self.send(text).await.map(Some),
-            Request::Resume => self.resume().await,
-            Request::Retry => self.order(OrderKind::Retry).await,
-            Request::Continue => self.continue_answer().await,
+            Request::Send(text) => self.send(text, mark.input).await.map(Some),
+            Request::Resume => self.resume(mark.order).await,
+            Request::Retry => self.order(OrderKind::Retry, mark.order).await,
+            Request::Continue => self.continue_answer(mark.order).await,
             Request::Settle => return self.settle().await.map(RequestOutcome::Settled),
-            Request::Compact(focus) => return self.compact(focus.clone()).await,
+            Request::Compact(focus) => return self.compact(focus.clone(), mark.order).await,
         };
         ended.map(RequestOutcome::from)
     }
 
-    async fn send(&self, text: &str) -> WorkerResult<TurnEnded> {
-        let input =
-            Input { id: InputId::generate(), text: text.to_owned(), images: vec![], mode: JoinMode::Join };
+    async fn send(&self, text: &str, id: InputId) -> WorkerResult<TurnEnded> {
+        let input = Input { id, text: text.to_owned(), images: vec![], mode: JoinMode::Join };
         check_size(&InboxRecord::Input(input.clone()).encode())?;
         self.refuse_deleted().await?;
         // The worker must run before the input is sent, because it reports the outcome.
         self.wake().await?;
         let outcome = self.slot.subscribe_outcome(AwaitedRequest::Input(input.id));
         self.put(input, None).await?;
-        match outcome.await.unwrap_or(Err(WorkerStop::Suspended)) {
-            Ok(ended) => ended.ok_or(WorkerStop::Suspended),
-            // The input is in the inbox, and the other process answers it.
-            Err(WorkerStop::HeldElsewhere(error)) => Err(WorkerStop::TakenOver(error)),
-            Err(stop) => Err(stop),
-        }
+        outcome_of_accepted(outcome).await?.ok_or(WorkerStop::Suspended)
     }
 
     pub(super) async fn put(&self, input: Input, key: Option<&str>) -> Result<Accepted> {
@@ -122,29 +122,28 @@ impl LocalSession {
         }
     }
 
-    async fn continue_answer(&self) -> WorkerResult<Option<TurnEnded>> {
+    async fn continue_answer(&self, order: OrderId) -> WorkerResult<Option<TurnEnded>> {
         let Some(id) = self.known_id().await? else { return Ok(None) };
-        let holder = self.runtime.journal.holder(&StreamName::session(id)).await?;
-        if holder.is_some_and(|holder| !holder.is_gone()) {
-            return self.order(OrderKind::Continue).await;
+        if self.runtime.journal.live_holder(&StreamName::session(id)).await?.is_some() {
+            return self.order(OrderKind::Continue, order).await;
         }
         // After a crash the order has to be on disk before a worker opens the session. Otherwise the worker would
         // repeat the request.
-        let order = Order { id: OrderId::generate(), kind: OrderKind::Continue };
-        let outcome = self.slot.subscribe_outcome(AwaitedRequest::Order(order.id));
-        accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
-        self.wake().await?;
+        let outcome = self.slot.subscribe_outcome(AwaitedRequest::Order(order));
+        let record = InboxRecord::Order(Order { id: order, kind: OrderKind::Continue });
+        accept(&*self.runtime.journal, id, record.encode()).await?;
+        self.wake().await.map_err(taken_over)?;
         self.ring(id).await;
-        outcome.await.unwrap_or(Err(WorkerStop::Suspended))
+        outcome_of_accepted(outcome).await
     }
 
-    async fn resume(&self) -> WorkerResult<Option<TurnEnded>> {
+    async fn resume(&self, order: OrderId) -> WorkerResult<Option<TurnEnded>> {
         let Some(entry) = self.runtime.journal.session(self.key()).await? else { return Ok(None) };
         let before = self.state().await?;
-        if !crate::session::Work::of(&before, entry.inbox_head, self.runtime.wake()).is_unfinished() {
+        if !Work::of(&before, entry.inbox_head, self.runtime.wake()).is_unfinished() {
             return Ok(None);
         }
-        match self.order(OrderKind::Unknown).await? {
+        match self.order(OrderKind::Unknown, order).await? {
             Some(ended) => Ok(Some(ended)),
             // The turn may have ended before the worker saw the order.
             None => {
@@ -169,27 +168,26 @@ impl LocalSession {
     }
 
     /// Puts an order into the inbox and waits for the turn that it concerns.
-    pub(super) async fn order(&self, kind: OrderKind) -> WorkerResult<Option<TurnEnded>> {
+    pub(super) async fn order(&self, kind: OrderKind, order: OrderId) -> WorkerResult<Option<TurnEnded>> {
         let Some(id) = self.known_id().await? else { return Ok(None) };
         self.wake().await?;
-        let order = Order { id: OrderId::generate(), kind };
-        let outcome = self.slot.subscribe_outcome(AwaitedRequest::Order(order.id));
-        accept(&*self.runtime.journal, id, InboxRecord::Order(order).encode()).await?;
+        let outcome = self.slot.subscribe_outcome(AwaitedRequest::Order(order));
+        let record = InboxRecord::Order(Order { id: order, kind });
+        accept(&*self.runtime.journal, id, record.encode()).await?;
         self.ring(id).await;
-        outcome.await.unwrap_or(Err(WorkerStop::Suspended))
+        outcome_of_accepted(outcome).await
     }
 
-    async fn compact(&self, focus: Option<String>) -> WorkerResult<RequestOutcome> {
+    async fn compact(&self, focus: Option<String>, order: OrderId) -> WorkerResult<RequestOutcome> {
         let Some(id) = self.known_id().await? else { return Ok(RequestOutcome::Nothing) };
         self.wake().await?;
         let after = self.runtime.journal.head(&StreamName::session(id)).await?.seq;
-        let order = Order { id: OrderId::generate(), kind: OrderKind::Compact { focus } };
-        let ended = self.slot.subscribe_outcome(AwaitedRequest::Compaction(order.id));
-        let record = self.runtime.redactor.redact_record(InboxRecord::Order(order.clone()).encode());
-        accept(&*self.runtime.journal, id, record).await?;
+        let ended = self.slot.subscribe_outcome(AwaitedRequest::Compaction(order));
+        let record = InboxRecord::Order(Order { id: order, kind: OrderKind::Compact { focus } });
+        accept(&*self.runtime.journal, id, self.runtime.redactor.redact_record(record.encode())).await?;
         self.ring(id).await;
-        ended.await.unwrap_or(Err(WorkerStop::Suspended))?;
-        Ok(self.compaction_of(id, order.id, after).await?)
+        outcome_of_accepted(ended).await?;
+        Ok(self.compaction_of(id, order, after).await?)
     }
 
     /// The outcome of the compaction that an order requested, according to the records after `after`.
@@ -228,15 +226,11 @@ impl LocalSession {
             if state.head != head || head == 0 {
                 state = self.state().await?;
             }
-            let wakes = state.tasks.should_wake(self.runtime.config.settings.exec.wake);
-            let has_more = state.turn.is_some()
-                || state.turn_request.is_some()
-                || !state.pending_inputs.is_empty()
-                || wakes;
-            if !state.questions.is_empty() {
+            let work = Work::of_taken(&state, self.runtime.wake());
+            if work.question {
                 return Ok(Settled::Asks);
             }
-            if !has_more && state.tasks.running().next().is_none() {
+            if work.is_settled() {
                 return Ok(Settled::Rests);
             }
             let news = async {
@@ -263,6 +257,21 @@ impl LocalSession {
         self.slot.wake(&self.runtime);
         // The input is on disk, so the holder finds it at its next check even if this wake is lost.
         let _ = self.runtime.journal.wake_holder(&StreamName::session(id)).await;
+    }
+}
+
+/// The outcome of a request that is in the inbox. Whichever process holds the session, it goes on there.
+async fn outcome_of_accepted(
+    outcome: oneshot::Receiver<WorkerResult<Option<TurnEnded>>>,
+) -> WorkerResult<Option<TurnEnded>> {
+    outcome.await.unwrap_or(Err(WorkerStop::Suspended)).map_err(taken_over)
+}
+
+/// Why a worker stopped, for a request that is in the inbox.
+fn taken_over(stop: WorkerStop) -> WorkerStop {
+    match stop {
+        WorkerStop::HeldElsewhere(error) => WorkerStop::TakenOver(error),
+        stop => stop,
     }
 }
 

@@ -10,7 +10,7 @@
 //! | `events` | everything that happens in a session, for a program that shows it |
 //! | `follow` | every record of a session, and live events from the process that runs it |
 //! | `watch` | events of the sessions that this process runs |
-//! | `context_report` | how full a context is |
+//! | `status`, `context_report` | the present state of a session; how full its context is |
 
 pub(crate) mod cancel;
 pub(crate) mod context_report;
@@ -21,4 +21,5 @@ mod questions;
 mod remote;
 pub(crate) mod request;
 pub(crate) mod session;
+pub(crate) mod status;
 pub(crate) mod watch;

@@ -3,25 +3,30 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Error as JournalError, Journal, put};
+use longhaul_journal::{Error as JournalError, Journal, put, records};
 use longhaul_protocol::{
-    InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Record, Seq, SessionId, SessionRecord,
-    StreamName,
+    Event, EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Record, Seq,
+    SessionId, SessionRecord, StreamName,
 };
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::follow::{Followed, Follower};
-use super::request::{Request, RequestOutcome};
+use super::request::{EventSink, Request, RequestMark, RequestOutcome};
 use super::session::Settled;
 use super::watch::Watched;
 use crate::Redactor;
+use crate::clock::now;
+use crate::config::Wake;
 use crate::replay::{load, load_through};
+use crate::session::Work;
 use crate::session::state::State;
 use crate::{Error, Result};
 
 /// How often the client checks that a process still runs the session.
 const HOLDER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Checks in a row that find only expired leases, after which the session counts as abandoned. A process whose machine slept renews
+/// its leases before the second check.
+const MAX_EXPIRED_CHECKS: u32 = 2;
 /// A runtime begins a turn within a few hundred milliseconds after the end of a task, or not at all. On a busy
 /// machine it takes some seconds.
 const TASK_END_GRACE: Duration = Duration::from_secs(5);
@@ -53,46 +58,62 @@ struct RequestProgress {
 }
 
 impl RemoteSession {
-    /// Puts a request into the inbox and passes on events until its outcome is known. `seen` is the last record that
-    /// the caller knows. Events after it are passed on first.
+    /// Puts a request into the inbox and passes on what happens until its outcome. First passes on the events since the last record
+    /// that the caller has.
     pub(super) async fn run(
         &self,
         request: &Request,
-        seen: Option<Seq>,
-        events: Option<&UnboundedSender<Watched>>,
+        mark: RequestMark,
+        mut sink: Option<&mut EventSink<'_>>,
     ) -> Result<RequestOutcome> {
-        let state = match seen {
+        let state = match sink.as_ref().and_then(|sink| sink.seen()) {
             Some(seen) => load_through(&*self.journal, &self.key, self.id, seen).await?,
             None => load(&*self.journal, &self.key, self.id).await?,
         };
-        // Follow first, so that no part of the answer is missed.
+        // Follow first, so that nothing of the answer is missed.
         let follower = Follower::from_state(self.journal.clone(), &self.key, self.id, state.clone());
-        let awaited = match request {
-            Request::Send(text) => self.send(text).await?,
-            Request::Resume => WaitTarget::Order(self.order(OrderKind::Unknown).await?),
-            Request::Retry => WaitTarget::Order(self.order(OrderKind::Retry).await?),
-            Request::Continue => WaitTarget::Order(self.order(OrderKind::Continue).await?),
-            Request::Settle => WaitTarget::Rest,
-            Request::Compact(focus) => {
-                WaitTarget::Compaction(self.order(OrderKind::Compact { focus: focus.clone() }).await?)
-            }
-        };
-        let progress = RequestProgress { state, awaited, is_taken: false, last_record_at: Instant::now() };
-        self.follow(follower, progress, events).await
+        match request {
+            Request::Send(text) => self.send(text, mark.input, sink.as_deref_mut()).await?,
+            Request::Resume => self.order(OrderKind::Unknown, mark).await?,
+            Request::Retry => self.order(OrderKind::Retry, mark).await?,
+            Request::Continue => self.order(OrderKind::Continue, mark).await?,
+            Request::Compact(focus) => self.order(OrderKind::Compact { focus: focus.clone() }, mark).await?,
+            Request::Settle => {}
+        }
+        self.follow(follower, RequestProgress::new(state, request, mark), sink).await
     }
 
-    /// Passes events on until the request is done, or until no process is left that would carry it out.
+    /// The outcome of a request that is in the inbox, if the records have it already.
+    pub(super) async fn recorded_outcome(
+        &self,
+        request: &Request,
+        mark: RequestMark,
+    ) -> Result<Option<RequestOutcome>> {
+        let state = load_through(&*self.journal, &self.key, self.id, mark.before).await?;
+        let mut progress = RequestProgress::new(state, request, mark);
+        let stream = StreamName::session(self.id);
+        let mut cursor = records(&*self.journal, &stream, mark.before + 1);
+        while let Some(record) = cursor.next().await? {
+            if let Some(outcome) = progress.apply(&self.key, &record)? {
+                return Ok(Some(outcome));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Passes events on until the request is done, or until no process is left that would do it.
     async fn follow(
         &self,
         mut follower: Follower,
         mut progress: RequestProgress,
-        events: Option<&UnboundedSender<Watched>>,
+        mut sink: Option<&mut EventSink<'_>>,
     ) -> Result<RequestOutcome> {
         let mut holder_checks = tokio::time::interval(HOLDER_CHECK_INTERVAL);
         holder_checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         holder_checks.reset();
-        // The head of the session when no process was found to run it. The request may have ended before it.
+        // The head of a session that no process runs: the request may have ended before it.
         let mut abandoned_at = None;
+        let mut expired_checks = 0;
         loop {
             if let Some(settled) = progress.settled() {
                 return Ok(RequestOutcome::Settled(settled));
@@ -103,7 +124,12 @@ impl RemoteSession {
             let step = tokio::select! {
                 step = follower.step() => step?.ok_or(JournalError::Closed)?,
                 _ = holder_checks.tick() => {
-                    abandoned_at = match is_running(&*self.journal, self.id).await? {
+                    expired_checks = match running_process(&*self.journal, self.id).await? {
+                        RunningProcess::Live => 0,
+                        RunningProcess::Expired => expired_checks + 1,
+                        RunningProcess::None => MAX_EXPIRED_CHECKS,
+                    };
+                    abandoned_at = match expired_checks < MAX_EXPIRED_CHECKS {
                         true => None,
                         false => Some(self.journal.head(&StreamName::session(self.id)).await?.seq),
                     };
@@ -114,8 +140,8 @@ impl RemoteSession {
                 Followed::Record(record, event) => (Some(record), event),
                 Followed::Live(event) => (None, Some(event)),
             };
-            if let (Some(event), Some(events)) = (event, events) {
-                let _ = events.send(Watched::Event(*event));
+            if let (Some(event), Some(sink)) = (event, &mut sink) {
+                sink.show(Watched::Event(*event));
             }
             if let Some(record) = record
                 && let Some(outcome) = progress.apply(&self.key, &record)?
@@ -125,18 +151,19 @@ impl RemoteSession {
         }
     }
 
-    async fn send(&self, text: &str) -> Result<WaitTarget> {
-        let id = InputId::generate();
+    async fn send(&self, text: &str, id: InputId, sink: Option<&mut EventSink<'_>>) -> Result<()> {
         let input = Input { id, text: text.to_owned(), images: vec![], mode: JoinMode::Join };
-        self.put(InboxRecord::Input(input)).await?;
-        Ok(WaitTarget::Input(id))
+        let input_seq = self.put(InboxRecord::Input(input)).await?;
+        if let Some(sink) = sink {
+            let kind = EventKind::InputAccepted { input_seq, id };
+            let session = self.key.clone();
+            sink.show(Watched::Event(Event { seq: None, at: now(), session, turn: None, kind }));
+        }
+        Ok(())
     }
 
-    /// Puts an order into the inbox.
-    pub(super) async fn order(&self, kind: OrderKind) -> Result<OrderId> {
-        let id = OrderId::generate();
-        self.put(InboxRecord::Order(Order { id, kind })).await?;
-        Ok(id)
+    async fn order(&self, kind: OrderKind, mark: RequestMark) -> Result<()> {
+        self.put(InboxRecord::Order(Order { id: mark.order, kind })).await.map(|_| ())
     }
 
     async fn put(&self, record: InboxRecord) -> Result<Seq> {
@@ -145,6 +172,16 @@ impl RemoteSession {
 }
 
 impl RequestProgress {
+    fn new(state: State, request: &Request, mark: RequestMark) -> Self {
+        let awaited = match request {
+            Request::Send(_) => WaitTarget::Input(mark.input),
+            Request::Resume | Request::Retry | Request::Continue => WaitTarget::Order(mark.order),
+            Request::Compact(_) => WaitTarget::Compaction(mark.order),
+            Request::Settle => WaitTarget::Rest,
+        };
+        Self { state, awaited, is_taken: false, last_record_at: Instant::now() }
+    }
+
     /// The outcome, if this record decides it.
     fn apply(&mut self, key: &str, record: &Record) -> Result<Option<RequestOutcome>> {
         let Self { state, awaited, is_taken, last_record_at } = self;
@@ -188,22 +225,38 @@ impl RequestProgress {
         if self.awaited != WaitTarget::Rest {
             return None;
         }
-        if !state.questions.is_empty() {
+        let work = Work::of_taken(state, Wake::Never);
+        if work.question {
             return Some(Settled::Asks);
         }
-        let is_busy = state.turn.is_some() || state.tasks.running().next().is_some();
-        let may_begin =
-            state.tasks.unannounced_ends().next().is_some() && last_record_at.elapsed() < TASK_END_GRACE;
-        (!is_busy && !may_begin).then_some(Settled::Rests)
+        let may_begin = work.unannounced && last_record_at.elapsed() < TASK_END_GRACE;
+        (work.is_settled() && !may_begin).then_some(Settled::Rests)
     }
+}
+
+/// The process that runs a session, or would run it because it hosts the home.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunningProcess {
+    Live,
+    /// It is not gone, but its lease has expired: it is stopped, or on another machine.
+    Expired,
+    None,
+}
+
+async fn running_process(journal: &dyn Journal, id: SessionId) -> Result<RunningProcess> {
+    let mut found = RunningProcess::None;
+    for stream in [StreamName::session(id), StreamName::host()] {
+        if journal.live_holder(&stream).await?.is_some() {
+            return Ok(RunningProcess::Live);
+        }
+        if journal.holder(&stream).await?.is_some_and(|holder| !holder.is_gone()) {
+            found = RunningProcess::Expired;
+        }
+    }
+    Ok(found)
 }
 
 /// Whether a process holds the session, or hosts the home and would take it.
 pub(super) async fn is_running(journal: &dyn Journal, id: SessionId) -> Result<bool> {
-    for stream in [StreamName::session(id), StreamName::host()] {
-        if journal.holder(&stream).await?.is_some_and(|holder| !holder.is_gone()) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    Ok(running_process(journal, id).await? == RunningProcess::Live)
 }

@@ -1,6 +1,6 @@
 //! The requests of a client to a session, and their outcomes.
 
-use longhaul_protocol::{CompactDone, QuestionId, Seq, TurnEnded};
+use longhaul_protocol::{CompactDone, Event, InputId, OrderId, QuestionId, Seq, TurnEnded};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
@@ -140,11 +140,44 @@ impl Drop for PendingRequest {
     }
 }
 
+/// Where the records of a request are found: the last record before it, and the ids under which it goes into the inbox.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RequestMark {
+    pub(super) before: Seq,
+    pub(super) input: InputId,
+    pub(super) order: OrderId,
+}
+
+impl RequestMark {
+    pub(super) fn new(before: Seq) -> Self {
+        Self { before, input: InputId::generate(), order: OrderId::generate() }
+    }
+}
+
 /// Where the events of a request go.
 pub(super) struct EventSink<'a> {
-    pub(super) events: &'a UnboundedSender<Watched>,
+    events: &'a UnboundedSender<Watched>,
     /// Sees the session if this process runs it.
     pub(super) watcher: &'a mut Option<Watcher>,
-    /// The last record that the caller has shown.
-    pub(super) seen: Option<Seq>,
+    /// The last record whose event the caller has; `None` before the first.
+    seen: Option<Seq>,
+}
+
+impl EventSink<'_> {
+    /// The last record whose event the caller has; `None` before the first.
+    pub(super) fn seen(&self) -> Option<Seq> {
+        self.seen
+    }
+
+    /// Passes an event on, unless the caller has it: after a handover the records tell again what the worker here had shown.
+    pub(super) fn show(&mut self, watched: Watched) {
+        if let Watched::Event(Event { seq: Some(seq), .. }) = &watched {
+            if self.seen.is_some_and(|seen| *seq <= seen) {
+                return;
+            }
+            self.seen = Some(*seq);
+        }
+        // A caller that no longer listens still waits for the outcome.
+        let _ = self.events.send(watched);
+    }
 }

@@ -18,7 +18,8 @@ use super::follow::Follower;
 use super::local::LocalSession;
 use super::questions::{answer_question, open_questions};
 use super::remote::{RemoteSession, is_running};
-use super::request::{EventSink, PendingRequest, Request, RequestOutcome};
+use super::request::{EventSink, PendingRequest, Request, RequestMark, RequestOutcome};
+use super::status::{SessionStatus, session_status};
 use super::watch::Watcher;
 use crate::Redactor;
 use crate::memory;
@@ -220,25 +221,56 @@ impl Session {
         mut request: Request,
         mut sink: Option<EventSink<'_>>,
     ) -> Result<RequestOutcome> {
+        let asked = request.clone();
+        let mark = RequestMark::new(self.head().await?);
+        let (mut current, mut is_handed_over) = (mark, false);
         loop {
-            if let Link::Local(local) = &self.link {
-                match run_here(local, &request, sink.as_mut()).await {
-                    Ok(outcome) => return Ok(outcome),
-                    Err(WorkerStop::HeldElsewhere(_)) => {}
-                    // It is in the inbox, and the process that runs the session takes it from there.
-                    Err(WorkerStop::TakenOver(_)) => request = request.after_handover(),
-                    Err(stop) => return Err(stop.into_error()),
-                }
-            }
-            let Some(id) = self.known_id().await? else { return Ok(RequestOutcome::Nothing) };
-            let (seen, events) = match &sink {
-                Some(sink) => (sink.seen, Some(sink.events)),
-                None => (None, None),
+            let here = match &self.link {
+                Link::Local(local) => run_here(local, &request, current, sink.as_mut()).await,
+                Link::Detached { .. } => Ok(RequestOutcome::Abandoned),
             };
-            match (self.remote(id).run(&request, seen, events).await?, &self.link) {
-                (RequestOutcome::Abandoned, Link::Local(_)) => request = request.after_handover(),
-                (outcome, _) => return Ok(outcome),
+            let outcome = match (here, self.known_id().await?) {
+                (Ok(RequestOutcome::Abandoned) | Err(WorkerStop::HeldElsewhere(_)), Some(id)) => {
+                    self.remote(id).run(&request, current, sink.as_mut()).await?
+                }
+                (Ok(RequestOutcome::Abandoned), None) => RequestOutcome::Nothing,
+                (Err(WorkerStop::TakenOver(_)), _) => RequestOutcome::Abandoned,
+                (outcome, _) => outcome.map_err(WorkerStop::into_error)?,
+            };
+            match outcome {
+                RequestOutcome::Abandoned if self.can_run() => {}
+                RequestOutcome::Nothing if is_handed_over => {
+                    return Ok(self.recorded_outcome(&asked, mark).await?.unwrap_or(outcome));
+                }
+                outcome => return Ok(outcome),
             }
+            // The request is in the inbox. Its outcome may be on record already; otherwise it is resumed.
+            if let Some(outcome) = self.recorded_outcome(&asked, mark).await? {
+                return Ok(outcome);
+            }
+            is_handed_over = true;
+            request = request.after_handover();
+            current = RequestMark::new(self.head().await?);
+        }
+    }
+
+    /// The last record of the session; 0 if it was never used.
+    async fn head(&self) -> Result<Seq> {
+        match self.known_id().await? {
+            Some(id) => Ok(self.journal.head(&StreamName::session(id)).await?.seq),
+            None => Ok(0),
+        }
+    }
+
+    /// Whether this handle has a runtime that can run the session.
+    fn can_run(&self) -> bool {
+        matches!(self.link, Link::Local(_))
+    }
+
+    async fn recorded_outcome(&self, request: &Request, mark: RequestMark) -> Result<Option<RequestOutcome>> {
+        match self.known_id().await? {
+            Some(id) => self.remote(id).recorded_outcome(request, mark).await,
+            None => Ok(None),
         }
     }
 
@@ -323,7 +355,7 @@ impl Session {
     pub async fn cancel_within(&self, grace: Duration) -> Result<CancelOutcome> {
         let Some(id) = self.known_id().await? else { return Ok(CancelOutcome::NoTurn) };
         if let Link::Local(local) = &self.link {
-            match local.order(OrderKind::Cancel).await {
+            match local.order(OrderKind::Cancel, OrderId::generate()).await {
                 Ok(ended) => return Ok(ended.map_or(CancelOutcome::NoTurn, CancelOutcome::Ended)),
                 Err(WorkerStop::HeldElsewhere(_) | WorkerStop::TakenOver(_)) => {}
                 Err(stop) => return Err(stop.into_error()),
@@ -401,6 +433,11 @@ impl Session {
         }
     }
 
+    /// What the session is doing and how far it has come.
+    pub async fn status(&self) -> Result<SessionStatus> {
+        session_status(self).await
+    }
+
     /// Whether a turn is open, or an accepted input waits for its turn.
     pub async fn is_unfinished(&self) -> Result<bool> {
         let Some(entry) = self.journal.session(self.key()).await? else { return Ok(false) };
@@ -415,7 +452,7 @@ impl Session {
     /// The other process that holds the session, if one does.
     pub async fn other_holder(&self) -> Result<Option<Holder>> {
         let Some(id) = self.known_id().await? else { return Ok(None) };
-        Ok(self.journal.holder(&StreamName::session(id)).await?.filter(Holder::is_another))
+        Ok(self.journal.live_holder(&StreamName::session(id)).await?.filter(Holder::is_another))
     }
 
     /// Whether this process holds the session.
@@ -521,21 +558,23 @@ impl Session {
 async fn run_here(
     local: &LocalSession,
     request: &Request,
+    mark: RequestMark,
     sink: Option<&mut EventSink<'_>>,
 ) -> WorkerResult<RequestOutcome> {
-    let Some(EventSink { events, watcher, .. }) = sink else { return local.run(request).await };
-    let watcher = watcher.get_or_insert_with(|| local.watch());
-    let mut work = std::pin::pin!(local.run(request));
+    let Some(sink) = sink else { return local.run(request, mark).await };
+    let mut watcher = sink.watcher.take().unwrap_or_else(|| local.watch());
+    let mut work = std::pin::pin!(local.run(request, mark));
     let outcome = loop {
         tokio::select! {
             biased;
-            Some(watched) = watcher.next() => drop(events.send(watched)),
+            Some(watched) = watcher.next() => sink.show(watched),
             outcome = &mut work => break outcome,
         }
     };
     while let Some(watched) = watcher.next_waiting().await {
-        let _ = events.send(watched);
+        sink.show(watched);
     }
+    *sink.watcher = Some(watcher);
     outcome
 }
 

@@ -57,6 +57,11 @@ impl Work {
         self.turn || self.input
     }
 
+    /// Whether nothing runs, and nothing is about to: no turn, no command, no input and no end of a task that begins a turn.
+    pub(crate) fn is_settled(self) -> bool {
+        !(self.is_unfinished() || self.task_end || self.running_task)
+    }
+
     /// Whether something would be lost if the session were trashed.
     pub fn is_in_use(self) -> bool {
         self.is_due() || self.unannounced || self.running_task || self.question

@@ -29,6 +29,7 @@ mod forks;
 mod full_disk;
 mod growth;
 mod handles;
+mod handovers;
 mod history;
 mod idle;
 mod imports;

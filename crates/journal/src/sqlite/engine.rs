@@ -19,7 +19,7 @@ use crate::sqlite::schema::{self, Access, FileKind};
 use crate::sqlite::search_index::SearchIndex;
 use crate::sqlite::wake_socket::{self, WakeSocket};
 use crate::sqlite::writer::{Commit, Queue, Writer};
-use crate::sqlite::{backup, erase, known_heads, lease, verify};
+use crate::sqlite::{backup, erase, known_heads, lease, verify, writer};
 use crate::{
     Append, Blob, Error, Head, Holder, Journal, Lease, Page, Result, SearchHit, SearchQuery, SessionEntry,
     StreamSize, Subscribers, Subscription, VerifyReport, WakeSignals, WordFrequencies,
@@ -272,6 +272,11 @@ impl Journal for SqliteJournal {
     async fn holder(&self, stream: &StreamName) -> Result<Option<Holder>> {
         let stream = stream.clone();
         self.readers.read(move |db| lease::holder(db, &stream)).await
+    }
+
+    async fn live_holder(&self, stream: &StreamName) -> Result<Option<Holder>> {
+        let (stream, now) = (stream.clone(), writer::now());
+        self.readers.read(move |db| lease::live_holder(db, &stream, now)).await
     }
 
     async fn wake_holder(&self, stream: &StreamName) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longhaul_protocol::StreamName;
+use longhaul_protocol::{At, StreamName};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::sqlite::rows::{self, StreamNumber};
@@ -41,6 +41,12 @@ fn expiry_after(now: i64, expiry: Duration) -> i64 {
 pub(crate) fn holder(db: &Connection, stream: &StreamName) -> rusqlite::Result<Option<Holder>> {
     let Some(number) = rows::stream_number(db, stream)? else { return Ok(None) };
     Ok(row(db, number)?.and_then(|row| row.holder))
+}
+
+pub(crate) fn live_holder(db: &Connection, stream: &StreamName, now: At) -> rusqlite::Result<Option<Holder>> {
+    let Some(number) = rows::stream_number(db, stream)? else { return Ok(None) };
+    let is_live = |row: &LeaseRow, holder: &Holder| row.expires_at > now.0 && !holder.is_gone();
+    Ok(row(db, number)?.and_then(|row| row.holder.clone().filter(|holder| is_live(&row, holder))))
 }
 
 /// Takes the lease if it is free, expired, or its holder is gone.

@@ -51,6 +51,7 @@ conformance::conformance! { SqliteHome::new();
     adopted_records_must_go_on_where_the_stream_ends
     a_closed_journal_refuses
     a_lease_is_exclusive_until_it_is_released
+    an_expired_lease_has_a_holder_but_no_live_one
     an_expired_lease_that_nobody_took_goes_on
     a_writer_whose_lease_was_taken_over_is_fenced_however_late
     an_append_without_a_lease_is_refused_while_somebody_holds_it

@@ -19,13 +19,30 @@ pub(crate) async fn a_lease_is_exclusive_until_it_is_released(place: &impl Place
 
     let refused = second.acquire_lease(&stream).await.unwrap_err();
     let holder = second.holder(&stream).await.unwrap();
+    let live_holder = second.live_holder(&stream).await.unwrap();
     first.release_lease(&lease).await.unwrap();
+    let after_release = second.live_holder(&stream).await.unwrap();
     let taken = second.acquire_lease(&stream).await.unwrap();
 
     let this = Holder::this_process();
     assert_eq!(refused, Error::Held { stream: stream.clone(), holder: Box::new(this.clone()) });
-    assert_eq!(holder, Some(this));
+    assert_eq!(holder, Some(this.clone()));
+    assert_eq!(live_holder, Some(this));
+    assert_eq!(after_release, None);
     assert!(taken.token > lease.token, "each holder has a higher token");
+}
+
+pub(crate) async fn an_expired_lease_has_a_holder_but_no_live_one(place: &impl Place) {
+    let stream = a_stream();
+    let journal = place.open_expiring().await;
+    journal.acquire_lease(&stream).await.unwrap();
+    wait_past_expiry().await;
+
+    let holder = journal.holder(&stream).await.unwrap();
+    let live_holder = journal.live_holder(&stream).await.unwrap();
+
+    assert_eq!(holder, Some(Holder::this_process()));
+    assert_eq!(live_holder, None);
 }
 
 /// J2.

@@ -1,0 +1,59 @@
+//! The present state of a session, as every surface shows it.
+
+use longhaul_journal::{Holder, ImportMark, import_mark};
+use longhaul_protocol::{CompactDone, Question, Seq, SessionId};
+
+use super::context_report::last_compaction;
+use super::session::Session;
+use crate::Result;
+use crate::session::state::State;
+
+/// The present state of a session, wherever it runs. A session that was never used has no id and an empty state.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct SessionStatus {
+    /// The key by which people find the session.
+    pub key: String,
+    /// The session's id; `None` before its first input.
+    pub id: Option<SessionId>,
+    /// What its records add up to.
+    pub state: State,
+    /// Inputs that are on disk and that no turn has taken yet.
+    pub waiting: u64,
+    /// The other process that runs the session.
+    pub run_by: Option<Holder>,
+    /// Whether a process runs the session, this one included.
+    pub is_running: bool,
+    /// The questions that wait for an answer.
+    pub questions: Vec<Question>,
+    /// The newest compaction.
+    pub last_compaction: Option<CompactDone>,
+    /// The last record that memory has read; 0 if none.
+    pub extracted_through: Seq,
+    /// Which records were imported.
+    pub import: ImportMark,
+}
+
+/// Reads the status of a session from the journal.
+pub(super) async fn session_status(session: &Session) -> Result<SessionStatus> {
+    let key = session.key().to_owned();
+    let journal = &**session.journal();
+    let Some(entry) = journal.session(&key).await? else {
+        return Ok(SessionStatus { key, ..SessionStatus::default() });
+    };
+    let state = session.state().await?;
+    let untaken = entry.inbox_head.saturating_sub(state.inbox_through);
+    let run_by = session.other_holder().await?;
+    Ok(SessionStatus {
+        id: Some(entry.id),
+        waiting: untaken + state.pending_inputs.len() as u64,
+        is_running: run_by.is_some() || session.is_held_here().await?,
+        run_by,
+        questions: session.open_questions().await?,
+        last_compaction: last_compaction(journal, entry.id, &state).await?,
+        extracted_through: session.extracted_through().await?,
+        import: import_mark(journal, entry.id).await?,
+        state,
+        key,
+    })
+}
