@@ -80,7 +80,7 @@ impl Transcript {
                 self.end_reasoning(origin.at);
                 let message = BlockContent::Message { role: *role, text: content.clone() };
                 self.end(is_message, message.clone(), BlockState::Finished, origin, |content| {
-                    *content = message
+                    *content = message;
                 });
             }
             EventKind::AttemptDiscarded { kept_blocks, .. } => {

@@ -85,21 +85,17 @@ impl InputText {
         if text.len() > MAX_INPUT_BYTES {
             return Err(InputFull);
         }
-        let text = clean(text);
-        match is_long_paste(&text) {
-            true => {
-                let label = pasted_label(&text);
-                self.insert_chip(text, label)
-            }
-            false => self.insert(&text),
-        }
+        self.insert_text(clean(text), is_long_paste)
     }
 
     /// Replaces the text; the cursor goes to its end.
     pub(super) fn set(&mut self, text: &str) -> Result<(), InputFull> {
         self.clear();
-        let text = clean(text);
-        match is_too_long_to_edit(&text) {
+        self.insert_text(clean(text), is_too_long_to_edit)
+    }
+
+    fn insert_text(&mut self, text: String, becomes_chip: fn(&str) -> bool) -> Result<(), InputFull> {
+        match becomes_chip(&text) {
             true => {
                 let label = pasted_label(&text);
                 self.insert_chip(text, label)
@@ -225,36 +221,30 @@ impl InputText {
 
     /// Where the word before the cursor begins.
     pub(super) fn word_start(&self, words: WordRule) -> usize {
-        let mut at = self.cursor;
-        let mut was_in_word = false;
-        while at > 0 {
-            let before = previous(&self.content, at);
-            match self.class_at(before, words) {
-                CharacterClass::Gap | CharacterClass::Chip if was_in_word => break,
-                CharacterClass::Chip => return before,
-                CharacterClass::Gap => {}
-                CharacterClass::Word => was_in_word = true,
-            }
-            at = before;
-        }
-        at
+        self.word_boundary(words, previous)
     }
 
     /// Where the word after the cursor ends.
     pub(super) fn word_end(&self, words: WordRule) -> usize {
-        let mut at = self.cursor;
-        let mut was_in_word = false;
-        while at < self.content.len() {
-            let after = next(&self.content, at);
-            match self.class_at(at, words) {
-                CharacterClass::Gap | CharacterClass::Chip if was_in_word => break,
-                CharacterClass::Chip => return after,
+        self.word_boundary(words, next)
+    }
+
+    /// The far side of the next word in the direction of `step`.
+    fn word_boundary(&self, words: WordRule, step: fn(&str, usize) -> usize) -> usize {
+        let (mut at, mut was_in_word) = (self.cursor, false);
+        loop {
+            let reached = step(&self.content, at);
+            if reached == at {
+                return at;
+            }
+            match self.class_at(at.min(reached), words) {
+                CharacterClass::Gap | CharacterClass::Chip if was_in_word => return at,
+                CharacterClass::Chip => return reached,
                 CharacterClass::Gap => {}
                 CharacterClass::Word => was_in_word = true,
             }
-            at = after;
+            at = reached;
         }
-        at
     }
 
     fn class_at(&self, at: usize, words: WordRule) -> CharacterClass {
