@@ -26,13 +26,15 @@ impl ExitSignals {
         })
     }
 
-    /// Waits for a signal and returns its number.
+    /// Waits for a signal and returns its number. Of several at once, SIGHUP comes last: after it another one would count as the
+    /// second signal, which ends the process at once.
     pub(crate) async fn next(&mut self) -> u8 {
         tokio::select! {
+            biased;
             _ = self.terminate.recv() => 15,
             _ = self.interrupt.recv() => SIGINT,
-            _ = self.hang_up.recv() => SIGHUP,
             _ = self.quit.recv() => 3,
+            _ = self.hang_up.recv() => SIGHUP,
         }
     }
 

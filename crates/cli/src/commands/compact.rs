@@ -19,12 +19,11 @@ pub(crate) async fn run(globals: &GlobalArgs, options: CompactOptions) -> anyhow
     let focus = focus_of(&focus.join(" "));
     let (journal, entry) = open_live_entry(globals, &session).await?;
     let key = entry.key.clone();
+    let (journal, redactor) = (Arc::new(journal), redactor(&config::load(globals)?)?);
+    let session = Client::new(journal.clone(), redactor).session(&key).await?;
     // C12: a compaction neither starts nor resumes a turn. Where one is open and no process runs it, the order waits in the inbox.
-    let open = describe_unfinished(&journal, &entry).await?;
-    let redactor = redactor(&config::load(globals)?)?;
-    let session = Client::new(Arc::new(journal), redactor).session(&key).await?;
     if session.other_holder().await?.is_none()
-        && let Some(open) = open
+        && let Some(open) = describe_unfinished(&journal, &entry).await?
     {
         session.order(OrderKind::Compact { focus }).await?;
         session.journal().close().await;

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::session::State;
-use longhaul_agent::{Client, Config, ContextReport, Redactor, Session, context_report, last_compaction};
-use longhaul_journal::{Holder, ImportMark, Journal, import_mark};
-use longhaul_memory::extracted_through;
+use longhaul_agent::{Client, Config, ContextReport, Redactor, Session, SessionStatus, context_report};
+use longhaul_journal::Journal;
 use longhaul_model::ContextWindow;
-use longhaul_protocol::{CompactDone, Seq, SessionId};
+use longhaul_protocol::{Question, SessionId};
 use serde_json::{Value, json};
 
 use crate::args::{GlobalArgs, SessionOptions};
@@ -17,56 +15,23 @@ use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
 use crate::output::{
     format_count, format_duration, format_number, named, outcome_text, print, sanitize, truncate,
 };
-use crate::questions::{OpenQuestion, open_questions};
+use crate::questions::answer_command;
 use crate::session_lookup::open_live_entry;
 use crate::short_id::short;
 use crate::{config, event_text, exit};
 
-pub(crate) struct SessionStatus {
-    pub(crate) key: String,
-    pub(crate) id: Option<SessionId>,
-    pub(crate) state: State,
+/// The status of a session with what this program knows beside it.
+pub(crate) struct StatusReport {
+    pub(crate) status: SessionStatus,
     /// The model of the last request; the configured one before the first.
     pub(crate) model: String,
     /// How full the context is, for the configured model.
     pub(crate) report: ContextReport,
-    pub(crate) last_compaction: Option<CompactDone>,
-    /// Inputs that were accepted and that no turn has taken yet.
-    pub(crate) waiting: u64,
-    /// The other process that runs the session.
-    pub(crate) holder: Option<Holder>,
-    /// Whether a process runs the session, this one included.
-    pub(crate) is_running: bool,
-    pub(crate) questions: Vec<OpenQuestion>,
     /// Running tasks.
     pub(crate) tasks: Vec<TaskEntry>,
-    pub(crate) memory: MemoryProgress,
-    pub(crate) import: ImportMark,
-}
-
-/// How far memory extraction has come in a session.
-pub(crate) struct MemoryProgress {
-    pub(crate) scope: String,
-    /// The last record that was extracted.
-    pub(crate) through: Seq,
+    pub(crate) memory_scope: String,
     /// Whether extraction is on in the config.
-    pub(crate) is_on: bool,
-}
-
-impl MemoryProgress {
-    pub(crate) async fn of(
-        config: &Config,
-        journal: &dyn Journal,
-        key: &str,
-        id: Option<SessionId>,
-    ) -> anyhow::Result<Self> {
-        let through = match id {
-            Some(id) => extracted_through(journal, id).await?,
-            None => 0,
-        };
-        let scope = scope_of_session(config, journal, key, id).await?;
-        Ok(Self { scope, through, is_on: config.settings.memory.extract_at_tokens > 0 })
-    }
+    pub(crate) memory_is_on: bool,
 }
 
 pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
@@ -74,17 +39,16 @@ pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow
     let journal: Arc<dyn Journal> = Arc::new(journal);
     // A client that only reads sends nothing that could hold a secret.
     let session = Client::new(journal.clone(), Redactor::default()).session(&entry.key).await?;
-    let state = session.state().await?;
+    let status = session.status().await?;
     let registry = TaskRegistry::new(journal.clone(), &globals.home_dir()?)?;
     let config = config::load(globals)?;
-    let report = context_report(&config, &*journal, &state).await;
-    let mut status = SessionStatus::of(&session, state, report, &registry, &config).await?;
+    let report = context_report(&config, &*journal, &status.state).await;
+    let mut report = StatusReport::new(&session, status, report, &registry, &config).await?;
     journal.close().await;
-    status.is_running = status.holder.is_some();
-    if let Some(model) = &status.state.model {
-        status.model.clone_from(model);
+    if let Some(model) = &report.status.state.model {
+        report.model.clone_from(model);
     }
-    print(options.json, || status.as_json(), || status.lines())?;
+    print(options.json, || report.as_json(), || report.lines())?;
     Ok(exit::DONE)
 }
 
@@ -97,49 +61,33 @@ pub(crate) async fn running_tasks(
     Ok(tasks.into_iter().filter(TaskEntry::is_running).collect())
 }
 
-impl SessionStatus {
-    /// The status of a session that this process runs, with the configured model.
-    pub(crate) async fn of(
+impl StatusReport {
+    pub(crate) async fn new(
         session: &Session,
-        state: State,
+        status: SessionStatus,
         report: ContextReport,
         registry: &TaskRegistry,
         config: &Config,
     ) -> anyhow::Result<Self> {
-        let (key, journal) = (session.key().to_owned(), &**session.journal());
-        let entry = journal.session(&key).await?;
-        let untaken = entry.as_ref().map_or(0, |entry| entry.inbox_head.saturating_sub(state.inbox_through));
-        let id = entry.map(|entry| entry.id);
-        let (last_compaction, tasks, import) = match id {
-            Some(id) => (
-                last_compaction(journal, id, &state).await?,
-                running_tasks(registry, &key, id).await?,
-                import_mark(journal, id).await?,
-            ),
-            None => (None, vec![], ImportMark::default()),
+        let tasks = match status.id {
+            Some(id) => running_tasks(registry, &status.key, id).await?,
+            None => vec![],
         };
         Ok(Self {
-            memory: MemoryProgress::of(config, journal, &key, id).await?,
-            key,
-            id,
+            memory_scope: scope_of_session(config, &**session.journal(), &status.key, status.id).await?,
+            memory_is_on: config.settings.memory.extract_at_tokens > 0,
             model: report.model.clone(),
+            status,
             report,
-            last_compaction,
-            waiting: untaken + state.pending_inputs.len() as u64,
-            state,
-            holder: session.other_holder().await?,
-            is_running: true,
-            questions: open_questions(session).await?,
             tasks,
-            import,
         })
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
-        let state = &self.state;
-        let id = self.id.map_or_else(|| "not stored yet".to_owned(), |id| id.to_string());
+        let state = &self.status.state;
+        let id = self.status.id.map_or_else(|| "not stored yet".to_owned(), |id| id.to_string());
         let mut lines = vec![
-            named("session", truncate(&self.key, 200)),
+            named("session", truncate(&self.status.key, 200)),
             named("id", id),
             named(
                 "model",
@@ -148,25 +96,28 @@ impl SessionStatus {
             named("turn", self.turn()),
             named("turns", format_count(state.turn_count, "turn")),
             named("context", self.context()),
-            named("epoch", context::epoch(state, self.last_compaction.as_ref())),
+            named("epoch", context::epoch(state, self.status.last_compaction.as_ref())),
             named("memory", self.memory()),
             named("last outcome", state.last_outcome.map_or("none yet", outcome_text)),
         ];
-        if let Some(imported) = event_text::imported(&self.import) {
+        if let Some(imported) = event_text::imported(&self.status.import) {
             lines.push(named("imported", imported));
         }
         if let Some(text) = &state.interrupted_answer {
             let text = truncate(text, 60);
             lines.push(named("interrupted", format!("{text:?}; /continue goes on from there")));
         }
-        if self.waiting > 0 {
-            lines.push(named("waiting", format_count(self.waiting, "input")));
+        if self.status.waiting > 0 {
+            lines.push(named("waiting", format_count(self.status.waiting, "input")));
         }
-        for open in &self.questions {
+        for open in &self.status.questions {
             // Not shortened: the user approves it on the strength of this text.
             let text = sanitize(open.text.trim_end()).replace('\n', "\n              ");
             lines.push(named("question", format!("{}: {text}", open.id)));
-            lines.push(named("", format!("to answer: {}  (or no, or why not)", open.command(&self.key))));
+            lines.push(named(
+                "",
+                format!("to answer: {}  (or no, or why not)", answer_command(&self.status.key, open.id)),
+            ));
         }
         for task in &self.tasks {
             let lasted = task.now.duration_ms.map(|lasted| format!(", for {}", format_duration(lasted)));
@@ -176,7 +127,7 @@ impl SessionStatus {
         if let Some(folder) = state.created.as_ref().and_then(|created| created.work_dir.as_deref()) {
             lines.push(named("work folder", truncate(folder, 300)));
         }
-        if let Some(holder) = &self.holder {
+        if let Some(holder) = &self.status.run_by {
             lines.push(named("run by", holder.to_string()));
         }
         let limits = state.rate_limits.iter();
@@ -187,18 +138,19 @@ impl SessionStatus {
     }
 
     fn memory(&self) -> String {
-        let MemoryProgress { scope, through, is_on } = &self.memory;
-        let off = if *is_on { "" } else { "; off, since memory.extract_at_tokens is 0" };
-        let (through, head) = (format_number(*through), format_number(self.state.head));
+        let (scope, through) = (&self.memory_scope, self.status.extracted_through);
+        let off = if self.memory_is_on { "" } else { "; off, since memory.extract_at_tokens is 0" };
+        let (through, head) = (format_number(through), format_number(self.status.state.head));
         format!("extracted through {through} of {head}, for {scope}{off}")
     }
 
     fn turn(&self) -> String {
-        match &self.state.turn {
+        match &self.status.state.turn {
             None => "none is open".to_owned(),
             Some(turn) => {
-                let (number, step, what) = (turn.number, turn.steps.max(1), self.state.describe_open_work());
-                match self.is_running {
+                let (number, step, what) =
+                    (turn.number, turn.steps.max(1), self.status.state.describe_open_work());
+                match self.status.is_running {
                     true => format!(
                         "turn {number} is open, in step {step}; when its last record was written, {what}"
                     ),
@@ -215,7 +167,7 @@ impl SessionStatus {
         if self.report.model == self.model {
             return (self.report.tokens(), self.report.reported);
         }
-        let (tokens, reported) = self.state.context_tokens(&self.model);
+        let (tokens, reported) = self.status.state.context_tokens(&self.model);
         (tokens, reported.map(|reported| reported.tokens))
     }
 
@@ -233,12 +185,12 @@ impl SessionStatus {
     }
 
     fn as_json(&self) -> Value {
-        let state = &self.state;
+        let state = &self.status.state;
         let (tokens, reported) = self.tokens();
         let turn = state.turn.as_ref().map(|turn| json!({"number": turn.number, "steps": turn.steps}));
         json!({
-            "session": self.key,
-            "id": self.id,
+            "session": self.status.key,
+            "id": self.status.id,
             "model": Some(&self.model).filter(|model| !model.is_empty()),
             "turn": turn,
             "turns": state.turn_count,
@@ -251,27 +203,27 @@ impl SessionStatus {
             },
             "epoch": state.epoch.as_ref().map(|epoch| epoch.number),
             "compactions": state.compaction.count,
-            "last_compaction": self.last_compaction,
+            "last_compaction": self.status.last_compaction,
             "memory": {
-                "scope": self.memory.scope,
-                "on": self.memory.is_on,
-                "extracted_through": self.memory.through,
+                "scope": self.memory_scope,
+                "on": self.memory_is_on,
+                "extracted_through": self.status.extracted_through,
                 "records": state.head,
             },
-            "imported": self.import.seq > 0,
-            "foreign_through": self.import.foreign_through,
+            "imported": self.status.import.seq > 0,
+            "foreign_through": self.status.import.foreign_through,
             "last_outcome": state.last_outcome,
             "interrupted": state.interrupted_answer,
-            "waiting": self.waiting,
+            "waiting": self.status.waiting,
             "work_dir": state.created.as_ref().and_then(|created| created.work_dir.as_deref()),
-            "run_by": self.holder.as_ref().map(|holder| json!({"host": holder.host, "pid": holder.pid})),
+            "run_by": self.status.run_by.as_ref().map(|holder| json!({"host": holder.host, "pid": holder.pid})),
             "rate_limits": state.rate_limits,
-            "questions": self.questions.iter().map(question).collect::<Vec<_>>(),
+            "questions": self.status.questions.iter().map(question).collect::<Vec<_>>(),
             "tasks": self.tasks.iter().map(TaskEntry::as_json).collect::<Vec<_>>(),
         })
     }
 }
 
-fn question(open: &OpenQuestion) -> Value {
+fn question(open: &Question) -> Value {
     json!({"id": open.id, "text": open.text})
 }

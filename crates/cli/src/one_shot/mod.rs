@@ -58,6 +58,14 @@ enum StageOutcome {
     Abandoned(Request, u8),
 }
 
+/// Which process goes on with what is left open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunBy {
+    /// None: this process ran the session, and is about to end.
+    ThisProcess,
+    AnotherProcess,
+}
+
 impl OneShot<'_> {
     /// Carries the request out wherever the session runs, and returns the exit code.
     pub(crate) async fn carry_out(self, request: Request) -> anyhow::Result<u8> {
@@ -89,93 +97,102 @@ impl OneShot<'_> {
     }
 
     async fn see_through(&self, mut request: Request, watch: &mut EventLoop<'_>) -> anyhow::Result<u8> {
-        let mut code = exit::DONE;
-        if let Some(session) = self.session_elsewhere().await? {
+        let (mut code, mut runtime) = (exit::DONE, None);
+        let mut session_elsewhere = self.session_elsewhere().await?;
+        let (session, mut outcome) = loop {
+            let session = match session_elsewhere.take() {
+                Some(session) => session,
+                None => {
+                    let config = config::with_model(self.globals, RetryMode::OneShot).await?;
+                    let opened = tokio::select! {
+                        opened = Runtime::open(config) => opened?,
+                        number = watch.signals.next() => return Ok(exit::SIGNAL + number),
+                    };
+                    self.session_here(runtime.insert(opened)).await?
+                }
+            };
             self.name_session(&request, watch.printer);
-            match self.run_stages(&session, request.clone(), watch).await? {
-                StageOutcome::Abandoned(left, so_far) => (request, code) = (left, so_far),
-                outcome => return self.report_elsewhere(outcome, &request, watch).await,
+            match self.run_stages(&session, request.clone(), watch).await {
+                // The process that ran the session is gone. From here on this one runs it.
+                Ok(StageOutcome::Abandoned(left, so_far)) if runtime.is_none() => {
+                    (request, code) = (left, so_far);
+                }
+                outcome => break (session, outcome),
             }
-        }
-        // From here on this process runs the session.
-        let config = config::with_model(self.globals, RetryMode::OneShot).await?;
-        let runtime = tokio::select! {
-            opened = Runtime::open(config) => opened?,
-            number = watch.signals.next() => return Ok(exit::SIGNAL + number),
         };
-        panics::register_runtime(&runtime, suggested_command::resume(self.globals, &self.key));
-        let session = runtime.session(&self.key).await?;
-        refuse_trashed(&*runtime.journal(), &self.key).await?;
-        self.name_session(&request, watch.printer);
-        let mut outcome = self.run_stages(&session, request.clone(), watch).await;
-        if let (Stay::ForTasks, Ok(StageOutcome::Done(..exit::SIGNAL))) = (self.stay, &outcome)
-            && let Some(by_signal) = memory::extract(&session, watch).await
-        {
-            outcome = Ok(StageOutcome::Done(by_signal));
+        if let (Stay::ForTasks, Ok(StageOutcome::Done(..exit::SIGNAL))) = (self.stay, &outcome) {
+            let by_signal = match &runtime {
+                Some(_) => memory::extract(&session, watch).await,
+                None => memory::extract_in_own_runtime(self, watch).await,
+            };
+            outcome = by_signal.map_or(outcome, |code| Ok(StageOutcome::Done(code)));
         }
-        // A home in which only single turns run needs cleaning up, too.
-        let _ = tokio::time::timeout(CLEANUP_GRACE, runtime.tidy()).await;
-        tokio::select! {
-            ended = runtime.shutdown() => ended?,
-            // A second signal ends the process at once; the journal has everything.
-            number = watch.signals.next_deliberate() => std::process::exit(i32::from(exit::SIGNAL + number)),
-        }
+        let run_by = match &runtime {
+            Some(runtime) => {
+                self.shut_down(runtime, watch).await?;
+                RunBy::ThisProcess
+            }
+            None => RunBy::AnotherProcess,
+        };
         Ok(match outcome? {
             StageOutcome::Done(by_signal) if by_signal > exit::SIGNAL => by_signal,
             StageOutcome::Done(then) => first_failure(code, then),
-            outcome => self.report_suspension(outcome, &request, watch.printer),
+            outcome => self.report_open_work(outcome, &request, run_by, watch.printer),
         })
     }
 
-    /// Says how the user goes on with what this process leaves open, and returns the exit code.
-    fn report_suspension(&self, outcome: StageOutcome, request: &Request, printer: &mut EventPrinter) -> u8 {
-        let resume = suggested_command::resume(self.globals, &self.key);
-        match outcome {
-            StageOutcome::Suspended(number) if matches!(request, Request::Compact(_)) => {
-                printer.note("stopped; the session is as it was");
-                exit::SIGNAL + number
-            }
-            StageOutcome::Suspended(number) => {
-                printer.note(format!("suspended; to go on: {resume}"));
-                exit::SIGNAL + number
-            }
-            StageOutcome::Asked(open) => {
-                self.say_how_to_answer(&open, printer);
-                printer.note(format!("suspended; then, to go on: {resume}"));
-                exit::ASKED
-            }
-            StageOutcome::Done(code) => code,
-            StageOutcome::Abandoned(..) => exit::FAILED,
+    /// The session in the runtime of this process.
+    async fn session_here(&self, runtime: &Runtime) -> anyhow::Result<Session> {
+        panics::register_runtime(runtime, suggested_command::resume(self.globals, &self.key));
+        let session = runtime.session(&self.key).await?;
+        refuse_trashed(&*runtime.journal(), &self.key).await?;
+        Ok(session)
+    }
+
+    async fn shut_down(&self, runtime: &Runtime, watch: &mut EventLoop<'_>) -> anyhow::Result<()> {
+        // A home in which only single turns run needs cleaning up, too.
+        let _ = tokio::time::timeout(CLEANUP_GRACE, runtime.tidy()).await;
+        tokio::select! {
+            ended = runtime.shutdown() => Ok(ended?),
+            // A second signal ends the process at once; the journal has everything.
+            number = watch.signals.next_deliberate() => std::process::exit(i32::from(exit::SIGNAL + number)),
         }
     }
 
-    /// The same where another process runs the session and goes on with it.
-    async fn report_elsewhere(
+    /// Tells the user how what this process leaves open goes on, and returns the exit code.
+    fn report_open_work(
         &self,
         outcome: StageOutcome,
         request: &Request,
-        watch: &mut EventLoop<'_>,
-    ) -> anyhow::Result<u8> {
-        Ok(match outcome {
-            StageOutcome::Done(code) if self.stay == Stay::ForTasks && code < exit::SIGNAL => {
-                memory::extract_in_own_runtime(self, watch).await.unwrap_or(code)
-            }
+        run_by: RunBy,
+        printer: &mut EventPrinter,
+    ) -> u8 {
+        let resume = suggested_command::resume(self.globals, &self.key);
+        match outcome {
             StageOutcome::Done(code) => code,
             StageOutcome::Suspended(number) => {
-                watch.printer.note(match request {
-                    Request::Compact(_) => {
-                        "the process that runs the session makes it smaller without anybody waiting"
+                printer.note(match (run_by, request) {
+                    (RunBy::ThisProcess, Request::Compact(_)) => {
+                        "stopped; the session is as it was".to_owned()
                     }
-                    _ => "the turn goes on in the process that runs it",
+                    (RunBy::ThisProcess, _) => format!("suspended; to go on: {resume}"),
+                    (RunBy::AnotherProcess, Request::Compact(_)) => {
+                        "the process that runs the session makes it smaller without anybody waiting"
+                            .to_owned()
+                    }
+                    (RunBy::AnotherProcess, _) => "the turn goes on in the process that runs it".to_owned(),
                 });
                 exit::SIGNAL + number
             }
             StageOutcome::Asked(open) => {
-                self.say_how_to_answer(&open, watch.printer);
+                self.say_how_to_answer(&open, printer);
+                if run_by == RunBy::ThisProcess {
+                    printer.note(format!("suspended; then, to go on: {resume}"));
+                }
                 exit::ASKED
             }
             StageOutcome::Abandoned(..) => exit::FAILED,
-        })
+        }
     }
 
     /// Carries a request out, then waits for tasks if wanted: each stage is a request of its own.

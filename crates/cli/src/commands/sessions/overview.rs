@@ -7,7 +7,7 @@ use longhaul_transcript::SessionCost;
 use super::list::{ago, now};
 use crate::commands::context;
 use crate::commands::save::session_size;
-use crate::commands::status::SessionStatus;
+use crate::commands::status::StatusReport;
 use crate::event_text;
 use crate::output::{format_count, format_number, named, truncate};
 
@@ -66,11 +66,11 @@ impl SessionOverview {
 }
 
 /// Without `about`, the session is not stored yet.
-pub(crate) fn session_lines(status: &SessionStatus, about: Option<&SessionOverview>) -> Vec<String> {
-    let state = &status.state;
+pub(crate) fn session_lines(report: &StatusReport, about: Option<&SessionOverview>) -> Vec<String> {
+    let (status, state) = (&report.status, &report.status.state);
     let id = status.id.map_or_else(|| "not stored yet".to_owned(), |id| id.to_string());
-    let model = Some(&status.model).filter(|model| !model.is_empty());
-    let free = status.report.free().filter(|_| status.window().is_some());
+    let model = Some(&report.model).filter(|model| !model.is_empty());
+    let free = report.report.free().filter(|_| report.window().is_some());
     let free = match free {
         Some(free) => format!("{} tokens, besides room for an answer", format_number(free)),
         None => "not known".to_owned(),
@@ -80,7 +80,7 @@ pub(crate) fn session_lines(status: &SessionStatus, about: Option<&SessionOvervi
         named("id", id),
         named("model", model.map_or_else(|| "none yet".to_owned(), |model| truncate(model, 200))),
         named("turns", format_count(state.turn_count, "turn")),
-        named("used", status.context()),
+        named("used", report.context()),
         named("free", free),
         named("compactions", context::compactions(state.compaction.count, status.last_compaction.as_ref())),
     ];

@@ -1,12 +1,11 @@
-use longhaul_agent::ContextReport;
 use longhaul_agent::session::{CompactionThresholds, ContextBreakdown, ContextBudget, State};
+use longhaul_agent::{ContextReport, SessionStatus};
 use longhaul_model::{ContextWindow, WindowSource};
 use longhaul_protocol::SessionId;
 
 use super::*;
-use crate::commands::status::MemoryProgress;
 
-fn status() -> SessionStatus {
+fn status() -> StatusReport {
     let report = ContextReport {
         model: "custom/m".to_owned(),
         parts: ContextBreakdown { system: 500, turns: 9_500, ..ContextBreakdown::default() },
@@ -18,21 +17,12 @@ fn status() -> SessionStatus {
         epoch: Some(1),
         compactions: 0,
     };
-    SessionStatus {
-        key: "cli:garden".to_owned(),
-        id: Some("01JDFJM0000000000000000001".parse::<SessionId>().unwrap()),
-        state: State { turn_count: 3, ..State::default() },
-        model: "custom/m".to_owned(),
-        report,
-        last_compaction: None,
-        waiting: 0,
-        holder: None,
-        is_running: false,
-        questions: vec![],
-        tasks: vec![],
-        memory: MemoryProgress { scope: "agent-longhaul".to_owned(), through: 0, is_on: true },
-        import: longhaul_journal::ImportMark::default(),
-    }
+    let mut status = SessionStatus::default();
+    status.key = "cli:garden".to_owned();
+    status.id = Some("01JDFJM0000000000000000001".parse::<SessionId>().unwrap());
+    status.state = State { turn_count: 3, ..State::default() };
+    let (memory_scope, memory_is_on) = ("agent-longhaul".to_owned(), true);
+    StatusReport { status, model: "custom/m".to_owned(), report, tasks: vec![], memory_scope, memory_is_on }
 }
 
 /// The cost of one call with this price, if it has one, and of calls without a price.
@@ -82,5 +72,7 @@ fn what_nobody_has_priced_is_said_and_a_session_that_is_not_stored_has_no_cost()
     assert_eq!(costs(Some(0.0), 0), "nothing yet");
     assert_eq!(costs(Some(0.0), 1), "not known: nobody says what 1 call cost");
     assert!(costs(Some(0.5), 2).starts_with("$0.5000, and 2 calls"));
-    assert_eq!(session_lines(&SessionStatus { id: None, ..status() }, None).len(), 7);
+    let mut unused = status();
+    unused.status.id = None;
+    assert_eq!(session_lines(&unused, None).len(), 7);
 }

@@ -8,7 +8,7 @@ use super::tasks::TurnPhase;
 use crate::commands::compact::focus_of;
 use crate::commands::context::ContextUsage;
 use crate::commands::doctor;
-use crate::commands::status::SessionStatus;
+use crate::commands::status::StatusReport;
 use crate::output::{format_number, truncate};
 use crate::tui::chat::Chat;
 use crate::tui::chat::slash::{SlashAction, help};
@@ -98,9 +98,9 @@ impl Chat<'_> {
         Ok(ContextUsage { key: self.session.key().to_owned(), report, last })
     }
 
-    pub(crate) async fn status(&self) -> anyhow::Result<SessionStatus> {
-        let state = self.session.state().await?;
-        let report = self.runtime.context_report(&state).await;
-        SessionStatus::of(&self.session, state, report, &self.board, &self.config).await
+    pub(crate) async fn status(&self) -> anyhow::Result<StatusReport> {
+        let status = self.session.status().await?;
+        let report = self.runtime.context_report(&status.state).await;
+        StatusReport::new(&self.session, status, report, &self.board, &self.config).await
     }
 }
