@@ -47,8 +47,8 @@ async fn patiently(journal: &Arc<dyn Journal>, calling: &BackgroundModel) -> Con
 /// Y8
 #[tokio::test]
 async fn cut_wherever_it_waits_nothing_is_lost_and_nothing_doubled() {
-    let mut whole = 0;
-    for polls in 0..400 {
+    let (mut polls, mut whole, mut cuts) = (0, 0, 0);
+    for _ in 0..400 {
         let place = TestHome::in_memory();
         let journal: Arc<dyn Journal> = place.journal().await;
         let sessions = [SessionId::generate(), SessionId::generate()];
@@ -74,10 +74,16 @@ async fn cut_wherever_it_waits_nothing_is_lost_and_nothing_doubled() {
         assert_eq!((book.read[&sessions[0]], book.read[&sessions[1]]), (3, 2), "cut after {polls}");
         assert!(book.consolidations <= 2, "cut after {polls}");
         journal.close().await;
-        whole += usize::from(cut.is_some());
-        if whole == 3 {
-            assert!(polls > 8, "the places where it waits are gone through");
-            return;
+        polls += 1;
+        match cut {
+            Some(_) => whole += 1,
+            None => cuts += 1,
+        }
+        // How often it waits depends on how soon the writer's thread answers. Where that was seldom, it is gone through once more.
+        match whole {
+            3 if cuts > 6 => return,
+            3 => (polls, whole) = (0, 0),
+            _ => {}
         }
     }
     panic!("it never came to its end");
