@@ -28,7 +28,7 @@ use super::{cleanup, retention};
 use crate::compaction::compact_if_idle;
 use crate::memory::{consolidate_if_due, extract_if_idle};
 use crate::runtime::slot::SessionSlot;
-use crate::runtime::{Inner, lock};
+use crate::runtime::{RuntimeShared, lock};
 use crate::session::state::State;
 use crate::worker::WorkerResult;
 
@@ -55,7 +55,9 @@ pub(crate) struct SessionJob {
 }
 
 pub(super) type SessionJobFn = Box<
-    dyn for<'a> Fn(&'a Arc<Inner>, &'a Arc<SessionSlot>, &'a State) -> SessionJobFuture<'a> + Send + Sync,
+    dyn for<'a> Fn(&'a Arc<RuntimeShared>, &'a Arc<SessionSlot>, &'a State) -> SessionJobFuture<'a>
+        + Send
+        + Sync,
 >;
 pub(super) type SessionJobFuture<'a> = Pin<Box<dyn Future<Output = WorkerResult<bool>> + Send + 'a>>;
 
@@ -78,8 +80,8 @@ pub(crate) fn session_jobs() -> Arc<[SessionJob]> {
 pub(crate) struct HomeJob {
     every: Duration,
     due_at: Instant,
-    is_enabled: fn(&Inner) -> bool,
-    run: fn(Arc<Inner>) -> HomeJobFuture,
+    is_enabled: fn(&RuntimeShared) -> bool,
+    run: fn(Arc<RuntimeShared>) -> HomeJobFuture,
 }
 
 type HomeJobFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -87,11 +89,11 @@ type HomeJobFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 impl HomeJob {
     /// S5: moves sessions over the limits to the trash. Runs only if the sessions could be listed.
     fn retention() -> Self {
-        let is_enabled = |runtime: &Inner| {
+        let is_enabled = |runtime: &RuntimeShared| {
             let last_check = lock(&runtime.idle.last_check);
             last_check.at.is_some() && last_check.error.is_none()
         };
-        let run = |runtime: Arc<Inner>| -> HomeJobFuture {
+        let run = |runtime: Arc<RuntimeShared>| -> HomeJobFuture {
             Box::pin(async move { retention::prune_daily(&runtime).await })
         };
         Self { every: retention::CHECK_INTERVAL, due_at: Instant::now(), is_enabled, run }
@@ -99,14 +101,19 @@ impl HomeJob {
 
     /// K16: removes the leftovers of commands. Runs only if the runtime hosts sessions.
     fn cleanup() -> Self {
-        let run = |runtime: Arc<Inner>| -> HomeJobFuture {
+        let run = |runtime: Arc<RuntimeShared>| -> HomeJobFuture {
             Box::pin(async move { cleanup::remove_leftovers(&runtime).await })
         };
-        Self { every: cleanup::CLEANUP_INTERVAL, due_at: Instant::now(), is_enabled: Inner::is_hosting, run }
+        Self {
+            every: cleanup::CLEANUP_INTERVAL,
+            due_at: Instant::now(),
+            is_enabled: RuntimeShared::is_hosting,
+            run,
+        }
     }
 
     /// Starts the job in a separate task, if it is due.
-    fn start_if_due(&mut self, runtime: &Arc<Inner>, now: Instant) {
+    fn start_if_due(&mut self, runtime: &Arc<RuntimeShared>, now: Instant) {
         if now >= self.due_at && (self.is_enabled)(runtime) {
             self.due_at = now + self.every;
             runtime.spawn((self.run)(runtime.clone()));
@@ -116,7 +123,7 @@ impl HomeJob {
 
 /// Runs jobs until it is stopped or the runtime ends. Then cancels the jobs of sessions that still run.
 pub(super) async fn run(
-    runtime: Arc<Inner>,
+    runtime: Arc<RuntimeShared>,
     session_jobs: Arc<[SessionJob]>,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -139,12 +146,12 @@ pub(super) async fn run(
     }
     scheduler.running.shutdown().await;
     drop(scheduler);
-    // `IdleWorker::stop` waits for this.
+    // `SchedulerHandle::stop` waits for this.
     drop(stopped);
 }
 
 struct Scheduler {
-    runtime: Arc<Inner>,
+    runtime: Arc<RuntimeShared>,
     session_jobs: Arc<[SessionJob]>,
     home_jobs: Vec<HomeJob>,
     /// Y5: sessions that need no check until their streams grow.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use longhaul_context::ContextBudget;
 use longhaul_memory::context_preface;
 
-use crate::runtime::Inner;
+use crate::runtime::RuntimeShared;
 use crate::turn::fallback::max_answer_tokens;
 use crate::turn::request::known_window;
 use crate::worker::Worker;
@@ -37,11 +37,11 @@ pub(crate) async fn memory_for_context(worker: &Worker) -> Option<String> {
 }
 
 /// The budget of the configured model before the first call.
-async fn room_before_first_call(runtime: &Inner) -> Option<ContextBudget> {
-    let facts =
+async fn room_before_first_call(runtime: &RuntimeShared) -> Option<ContextBudget> {
+    let capabilities =
         tokio::time::timeout(FACTS_TIMEOUT, runtime.model_chain().primary().capabilities()).await.ok()?;
     let settings = &runtime.config.settings.model;
-    let window = known_window(&facts, settings)?;
-    let answer = max_answer_tokens(settings.max_output_tokens, &facts, Some(window));
+    let window = known_window(&capabilities, settings)?;
+    let answer = max_answer_tokens(settings.max_output_tokens, &capabilities, Some(window));
     Some(ContextBudget { window, answer, fixed: 0 })
 }

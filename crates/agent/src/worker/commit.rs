@@ -8,7 +8,7 @@ use longhaul_journal::{Append, Blob, Error as JournalError, Lease, Page};
 use longhaul_protocol::{EventKind, Record, SessionId, SessionRecord, StreamName};
 
 use crate::replay::load;
-use crate::runtime::Inner;
+use crate::runtime::RuntimeShared;
 use crate::runtime::slot::{AwaitedRequest, SessionSlot};
 use crate::session::events::event_of;
 use crate::session::state::State;
@@ -23,7 +23,7 @@ pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// The stream of one session, the state that its records fold into, and the lease that allows appending to it.
 pub(super) struct SessionLog {
-    runtime: Arc<Inner>,
+    runtime: Arc<RuntimeShared>,
     slot: Arc<SessionSlot>,
     id: SessionId,
     lease: Lease,
@@ -35,7 +35,7 @@ pub(super) struct SessionLog {
 impl SessionLog {
     /// Replays the session's records.
     pub(super) async fn open(
-        runtime: &Arc<Inner>,
+        runtime: &Arc<RuntimeShared>,
         slot: &Arc<SessionSlot>,
         id: SessionId,
         lease: Lease,

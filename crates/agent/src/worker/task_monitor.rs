@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::replay::load;
 use crate::runtime::slot::SessionSlot;
-use crate::runtime::{Inner, lock};
+use crate::runtime::{RuntimeShared, lock};
 
 /// The first delay before a keeper or a session is checked again. It doubles up to the maximum.
 const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -77,7 +77,7 @@ impl TaskMonitor {
 
 /// Monitors a task until its end is recorded or the runtime is suspended, and wakes its session. A second call does
 /// nothing.
-pub(crate) fn monitor_task(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>, id: TaskId) {
+pub(crate) fn monitor_task(runtime: &Arc<RuntimeShared>, slot: &Arc<SessionSlot>, id: TaskId) {
     let Some(task) = runtime.task_monitor.insert(id, &slot.key) else { return };
     let job = MonitorJob { runtime: runtime.clone(), slot: slot.clone(), id, task: task.clone() };
     let entry = task.clone();
@@ -97,7 +97,7 @@ pub(crate) fn monitor_task(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>, id: Ta
 }
 
 struct MonitorJob {
-    runtime: Arc<Inner>,
+    runtime: Arc<RuntimeShared>,
     slot: Arc<SessionSlot>,
     id: TaskId,
     task: Arc<MonitoredTask>,
@@ -211,7 +211,7 @@ impl MonitorJob {
 
 /// Kills a task, with retries and back-off. A second call meanwhile does nothing. If the runtime ends first, the next
 /// one kills the task.
-pub(super) fn kill_task(runtime: &Arc<Inner>, id: TaskId) {
+pub(super) fn kill_task(runtime: &Arc<RuntimeShared>, id: TaskId) {
     if !lock(&runtime.task_monitor.killing).insert(id) {
         return;
     }

@@ -117,7 +117,7 @@ async fn the_idle_worker_of_a_terminal_leaves_other_sessions_alone() {
     terminal.shutdown().await.unwrap();
 }
 
-/// Y4: a job in flight is cut when the idle worker is stopped.
+/// Y4: a job in flight is cut when the scheduler is stopped.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_summary_that_nobody_waits_for_any_more_is_cut() {
     let place = TestHome::new();
