@@ -12,14 +12,14 @@ use longhaul_protocol::{EventKind, SessionId, StreamName};
 use crate::Error;
 use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
-use crate::worker::commit::{FIRST_RETRY_DELAY, MAX_RETRY_DELAY};
+use crate::worker::commit::JOURNAL_RETRY_DELAY;
 use crate::worker::{Worker, WorkerResult, WorkerStop};
 
 /// Runs the worker of a session as long as the session has something to do.
 pub(crate) async fn run(runtime: Arc<RuntimeShared>, slot: Arc<SessionSlot>) {
     let mut suspension = runtime.suspension();
     let mut forced_end = None;
-    let mut delay = FIRST_RETRY_DELAY;
+    let mut delay = JOURNAL_RETRY_DELAY;
     loop {
         let stop = match run_with_lease(&runtime, &slot, forced_end.take()).await {
             // The lease is free only now: another process that sees no worker here can take it.
@@ -43,10 +43,7 @@ pub(crate) async fn run(runtime: Arc<RuntimeShared>, slot: Arc<SessionSlot>) {
             WorkerStop::Failed(Error::Journal(error)) if error.may_pass() => {
                 tokio::select! {
                     _ = suspension.wait_for(|suspended| *suspended) => {}
-                    () = tokio::time::sleep(delay) => {
-                        delay = (delay * 2).min(MAX_RETRY_DELAY);
-                        continue;
-                    }
+                    () = tokio::time::sleep(delay.next()) => continue,
                 }
             }
             // This turn would fail again: retry once, only to end it.
