@@ -222,7 +222,7 @@ pub(crate) async fn compact_if_idle(
     if !was_opened_here && !runtime.is_hosting() {
         return Ok(false);
     }
-    let model = runtime.model_chain().primary();
+    let model = runtime.model_chain_of(&slot.key).primary();
     // The size of the context is known only for the last model that was called.
     if state.model.as_deref() != Some(model.name()) || state.turn.is_some() {
         return Ok(false);
