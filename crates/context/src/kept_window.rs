@@ -68,21 +68,21 @@ impl ContextOutline<'_> {
     /// The newest whole exchanges that fit into this many tokens. If the open turn alone does not fit: its newest
     /// whole steps and its requests. Never includes the preface.
     pub fn kept_window(&self, tokens: u64) -> KeptWindow {
-        let boundaries_within = self.boundaries_within(tokens);
-        let newest = exchange_boundaries(&boundaries_within).last().map(|one| one.at);
-        self.window_from(newest.or_else(|| self.oldest_open_step(&boundaries_within)))
+        let boundaries = self.boundaries_within(tokens);
+        let newest = exchange_boundaries(&boundaries).last().map(|one| one.at);
+        self.window_from(newest.or_else(|| self.oldest_open_step(&boundaries)))
     }
 
     /// C7: the newest whole exchanges that fit into this many tokens. At least two, if those fit into
     /// `at_least_within`.
     pub fn kept_window_by_rule(&self, tokens: u64, at_least_within: u64) -> KeptWindow {
-        let boundaries_within = self.boundaries_within(tokens.max(at_least_within));
+        let boundaries = self.boundaries_within(tokens.max(at_least_within));
         let fits =
             |boundary: &&WindowBoundary, tokens| self.calibration.correct(boundary.estimated) <= tokens;
-        let all = exchange_boundaries(&boundaries_within).take_while(|one| fits(one, tokens)).last();
-        let newest = exchange_boundaries(&boundaries_within).take(MIN_KEPT_EXCHANGES).last();
+        let all = exchange_boundaries(&boundaries).take_while(|one| fits(one, tokens)).last();
+        let newest = exchange_boundaries(&boundaries).take(MIN_KEPT_EXCHANGES).last();
         let from = all.into_iter().chain(newest).map(|one| one.at).min();
-        self.window_from(from.or_else(|| self.oldest_open_step(&boundaries_within)))
+        self.window_from(from.or_else(|| self.oldest_open_step(&boundaries)))
     }
 
     /// C9: the outputs to replace by stubs. These are older than the last two turns, not stubs yet, and large enough.
@@ -95,7 +95,7 @@ impl ContextOutline<'_> {
         // A call gets at most one stub, and none if one of its results is recent.
         let mut is_settled = vec![false; self.items.len()];
         new.iter().for_each(|index| is_settled[earliest[*index]] = true);
-        let mut plan_stubs = StubPlan { calls: vec![], gains: 0 };
+        let mut plan = StubPlan { calls: vec![], gains: 0 };
         for index in old {
             let call = earliest[index];
             if std::mem::replace(&mut is_settled[call], true) {
@@ -103,11 +103,11 @@ impl ContextOutline<'_> {
             }
             let gains = self.tokens_gained_by_stub(call, index);
             if gains >= MIN_STUB_GAIN {
-                plan_stubs.calls.extend(call_of(&self.items[call]));
-                plan_stubs.gains += gains;
+                plan.calls.extend(call_of(&self.items[call]));
+                plan.gains += gains;
             }
         }
-        StubPlan { gains: self.calibration.correct(plan_stubs.gains), ..plan_stubs }
+        StubPlan { gains: self.calibration.correct(plan.gains), ..plan }
     }
 
     /// Uncorrected tokens that a stub for this result saves.
@@ -145,7 +145,7 @@ impl ContextOutline<'_> {
     fn boundaries_within(&self, tokens: u64) -> Vec<WindowBoundary> {
         let earliest = self.first_items_of_calls();
         let most = self.calibration.largest_within(tokens);
-        let mut boundaries_within = Vec::new();
+        let mut boundaries = Vec::new();
         // The first item that a kept call or result needs, and the tokens so far.
         let (mut needed, mut estimated) = (usize::MAX, 0_u64);
         for at in (self.preface_end()..self.items.len()).rev() {
@@ -159,10 +159,10 @@ impl ContextOutline<'_> {
             let is_exchange = before.is_none_or(|before| before.turn != here.turn);
             let is_step = is_exchange || before.is_some_and(|before| before.step != here.step);
             if is_step && needed >= at {
-                boundaries_within.push(WindowBoundary { at, estimated, is_exchange });
+                boundaries.push(WindowBoundary { at, estimated, is_exchange });
             }
         }
-        boundaries_within
+        boundaries
     }
 
     /// For each item the first item after the preface that has the same call id, usually the call itself. Items
@@ -181,9 +181,9 @@ impl ContextOutline<'_> {
     }
 
     /// The oldest boundary within the open turn, if that is the newest exchange.
-    fn oldest_open_step(&self, boundaries_within: &[WindowBoundary]) -> Option<usize> {
+    fn oldest_open_step(&self, boundaries: &[WindowBoundary]) -> Option<usize> {
         let is_open = |boundary: &&WindowBoundary| self.is_open(boundary.at);
-        boundaries_within.iter().take_while(is_open).last().map(|one| one.at)
+        boundaries.iter().take_while(is_open).last().map(|one| one.at)
     }
 
     fn window_from(&self, from: Option<usize>) -> KeptWindow {
@@ -230,8 +230,8 @@ impl ContextOutline<'_> {
     }
 }
 
-fn exchange_boundaries(boundaries_within: &[WindowBoundary]) -> impl Iterator<Item = &WindowBoundary> {
-    boundaries_within.iter().filter(|boundary| boundary.is_exchange)
+fn exchange_boundaries(boundaries: &[WindowBoundary]) -> impl Iterator<Item = &WindowBoundary> {
+    boundaries.iter().filter(|boundary| boundary.is_exchange)
 }
 
 fn call_of(item: &Item) -> Option<CallId> {

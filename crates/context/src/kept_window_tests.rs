@@ -158,15 +158,15 @@ fn what_is_small_is_a_stub_already_or_is_of_the_preface_stays() {
 
 #[test]
 fn a_stub_says_what_it_was_and_how_to_read_it() {
-    let place_of = Place { seq: 57, turn: 3, step: 2, said: None };
+    let place = Place { seq: 57, turn: 3, step: 2, said: None };
 
-    let line = stub_text("read_file", 12_034, place_of);
+    let line = stub_text("read_file", 12_034, place);
 
     let expected = "[stub: the output of read_file, 12,034 bytes, was taken out of the context; \
                     history_read with from 57 and to 57 shows it]";
     assert_eq!(line, expected);
     assert!(is_stub(&line));
-    assert!(is_stub(&stub_text(&"naïve\n".repeat(100), usize::MAX, Place { seq: u64::MAX, ..place_of })));
+    assert!(is_stub(&stub_text(&"naïve\n".repeat(100), usize::MAX, Place { seq: u64::MAX, ..place })));
     assert!(!is_stub(&format!("{line}\nand more")));
     assert!(!is_stub(&format!("[stub: the output of {}", "x".repeat(10_000))));
 }
@@ -280,18 +280,18 @@ proptest! {
         let open_turn = Some(last + 1).filter(|_| is_open);
         let first_recent = if is_open { last } else { last.saturating_sub(1) };
 
-        let plan_stubs = plan(&history, open_turn).plan_stubs();
+        let stubs = plan(&history, open_turn).plan_stubs();
 
         let mut stubbed = history.clone();
         for (index, item) in history.items.iter().enumerate() {
-            if let Item::ToolResult { call, content, .. } = &**item && plan_stubs.calls.contains(call) {
+            if let Item::ToolResult { call, content, .. } = &**item && stubs.calls.contains(call) {
                 prop_assert!(history.places[index].turn < first_recent);
                 let line = stub_text("exec", content.len(), history.places[index]);
                 stubbed.items[index] = Arc::new(stub_item(*call, line));
             }
         }
         let gained = estimate_items(&history.items) - estimate_items(&stubbed.items);
-        prop_assert_eq!(gained, plan_stubs.gains);
+        prop_assert_eq!(gained, stubs.gains);
         prop_assert_eq!(plan(&stubbed, open_turn).plan_stubs(), StubPlan { calls: vec![], gains: 0 });
     }
 

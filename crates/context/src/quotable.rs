@@ -93,9 +93,9 @@ fn is_quotable(passage: &str) -> bool {
 }
 
 fn join_words<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
-    let mut join_words = String::new();
-    texts.into_iter().for_each(|text| append_words(&mut join_words, text.as_ref()));
-    join_words
+    let mut joined = String::new();
+    texts.into_iter().for_each(|text| append_words(&mut joined, text.as_ref()));
+    joined
 }
 
 /// Appends words with a space between. Two ellipses in a row become one.
@@ -151,7 +151,7 @@ fn split_blocks(said: &str) -> Vec<QuotableBlock> {
 /// Collects the lines of an input into blocks.
 #[derive(Debug, Default)]
 struct BlockSplitter {
-    split_blocks: Vec<QuotableBlock>,
+    blocks: Vec<QuotableBlock>,
     heading: Option<String>,
     /// How many blocks there are under this heading so far.
     under_heading: usize,
@@ -240,7 +240,7 @@ impl BlockSplitter {
         let items = std::mem::take(&mut self.items);
         if !items.is_empty() {
             let mut context_words = self.context_words();
-            let before = self.split_blocks.last_mut().filter(|_| self.under_heading > 0);
+            let before = self.blocks.last_mut().filter(|_| self.under_heading > 0);
             if let Some(before) = before.filter(|block| block.kind == BlockKind::Paragraph) {
                 context_words.push(before.list_intro());
                 // The introduction may be quoted without its list. Then it must not seem to introduce the next text.
@@ -258,13 +258,13 @@ impl BlockSplitter {
     }
 
     fn add(&mut self, block: QuotableBlock) {
-        self.split_blocks.push(block);
+        self.blocks.push(block);
         self.under_heading += 1;
     }
 
     fn finish(mut self) -> Vec<QuotableBlock> {
         self.close();
-        self.split_blocks
+        self.blocks
     }
 }
 

@@ -14,12 +14,12 @@ fn the_prompt_holds_instructions_rules_folder_and_the_day_of_the_start() {
 
     let text = system_prompt(&prompt);
 
-    let fenced_section =
+    let preamble =
         "The project wrote this, not the user; where the two differ, the user's instructions count.";
     let expected = format!(
         "You are longhaul, an agent that works with tools.\n\n# Instructions\n\nBe brief.\n\n\
-        # Instructions of this project (longhaul.toml)\n\n{fenced_section}\n\n```\nWrite tests.\n```\n\n\
-        # Rules of this project (AGENTS.md)\n\n{fenced_section}\n\n```\nUse tabs.\n```\n\n\
+        # Instructions of this project (longhaul.toml)\n\n{preamble}\n\n```\nWrite tests.\n```\n\n\
+        # Rules of this project (AGENTS.md)\n\n{preamble}\n\n```\nUse tabs.\n```\n\n\
         # This session\n\nIt began on 2026-11-14.\n\
         The work folder is /w; relative paths begin there.\nThe network is off.\n"
     );

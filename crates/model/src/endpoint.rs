@@ -132,42 +132,33 @@ impl Endpoint {
                 format!("it answered with a redirect{to} ({status}), as a login page or a moved server does");
             return ModelFailure { status: Some(status), fingerprint, ..self.not_a_model_server(&what) };
         }
-        let provider_failure = self.protocol.parse_error(status, body).unwrap_or_else(|| ProviderError {
+        let error = self.protocol.parse_error(status, body).unwrap_or_else(|| ProviderError {
             status: Some(status),
             message: first_line(body),
             ..ProviderError::default()
         });
-        let provider_failure = ProviderError {
-            status: Some(status),
-            delay: delay.or(provider_failure.delay),
-            ..provider_failure
-        };
-        ModelFailure { fingerprint, ..self.provider_failure(&provider_failure) }
+        let error = ProviderError { status: Some(status), delay: delay.or(error.delay), ..error };
+        ModelFailure { fingerprint, ..self.provider_failure(&error) }
     }
 
     /// The failure for an error that the provider reported.
-    pub(crate) fn provider_failure(&self, provider_failure: &ProviderError) -> ModelFailure {
-        let class = classify_error(provider_failure);
-        let words = match (provider_failure.message.trim(), provider_failure.codes.first()) {
+    pub(crate) fn provider_failure(&self, error: &ProviderError) -> ModelFailure {
+        let class = classify_error(error);
+        let words = match (error.message.trim(), error.codes.first()) {
             ("", Some(code)) => format!(": {}", self.quote(code)),
             ("", None) => String::new(),
             (message, _) => format!(": {}", self.quote(message)),
         };
-        let status = provider_failure.status.map(|status| format!(" ({status})")).unwrap_or_default();
+        let status = error.status.map(|status| format!(" ({status})")).unwrap_or_default();
         let message = format!("{}{status}{words}{}", self.describe(class), self.advice(class));
         let stated = match class {
             FailureClass::TooLong | FailureClass::Invalid => {
-                let stated = stated_limits(&provider_failure.message);
-                StatedLimits { window: stated.window.or(provider_failure.window), ..stated }
+                let stated = stated_limits(&error.message);
+                StatedLimits { window: stated.window.or(error.window), ..stated }
             }
             _ => StatedLimits::default(),
         };
-        ModelFailure {
-            status: provider_failure.status,
-            delay: provider_failure.delay,
-            stated,
-            ..ModelFailure::new(class, message)
-        }
+        ModelFailure { status: error.status, delay: error.delay, stated, ..ModelFailure::new(class, message) }
     }
 
     /// What happened, for the message.
@@ -259,10 +250,10 @@ impl Endpoint {
         )
     }
 
-    pub(crate) fn frame_failure(&self, frame_failure: &Fault) -> ModelFailure {
-        match frame_failure {
+    pub(crate) fn frame_failure(&self, fault: &Fault) -> ModelFailure {
+        match fault {
             Fault::Unreadable(frame) => self.broken_stream(&format!("a frame can't be read: {frame}")),
-            Fault::Provider(provider_failure) => self.provider_failure(provider_failure),
+            Fault::Provider(error) => self.provider_failure(error),
         }
     }
 

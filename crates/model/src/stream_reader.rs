@@ -130,7 +130,7 @@ impl RemoteAnswer {
                 .not_a_model_server(&format!("it answered with a web page that begins with {first:?}"));
         }
         match endpoint.protocol.parse_error(200, &page) {
-            Some(said) => endpoint.provider_failure(&crate::codec::ProviderError { status: None, ..said }),
+            Some(error) => endpoint.provider_failure(&crate::codec::ProviderError { status: None, ..error }),
             None => endpoint.not_a_model_server(&format!(
                 "it answered in one piece, not with a stream; it begins with {first:?}"
             )),

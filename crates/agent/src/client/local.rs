@@ -15,7 +15,7 @@ use super::session::{Accepted, Settled, input_at};
 use super::watch::{Watched, Watcher};
 use crate::Result;
 use crate::replay::load;
-use crate::runtime::Inner;
+use crate::runtime::RuntimeShared;
 use crate::runtime::slot::{AwaitedRequest, SessionSlot};
 use crate::session::Work;
 use crate::session::state::State;
@@ -28,7 +28,7 @@ const SETTLE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// another process runs it; [`super::Session`] then goes on there.
 #[derive(Clone)]
 pub(crate) struct LocalSession {
-    pub(crate) runtime: Arc<Inner>,
+    pub(crate) runtime: Arc<RuntimeShared>,
     pub(crate) slot: Arc<SessionSlot>,
 }
 

@@ -73,7 +73,7 @@ pub(super) struct EpochDraft {
 
 impl EpochDraft {
     /// The records of the compaction, for one append.
-    pub(super) fn into_facts(self) -> Vec<SessionRecord> {
+    pub(super) fn into_records(self) -> Vec<SessionRecord> {
         let [summary, todo] = self.messages;
         vec![
             SessionRecord::EpochStarted(self.epoch),
@@ -112,8 +112,8 @@ impl EpochDrafter<'_> {
     /// The epoch that begins with a summary. It keeps as much as configured, or less if that does not fit.
     pub(super) fn draft_with_summary(&self, written: WrittenSummary) -> Result<EpochDraft, String> {
         let own = self.own_items();
-        let said = user_messages(&own);
-        let summary = merge_summaries(self.state.summary.as_ref(), written, &said);
+        let inputs = user_messages(&own);
+        let summary = merge_summaries(self.state.summary.as_ref(), written, &inputs);
         let calibration = self.state.calibration(&self.space.model);
         let outline = crate::compaction::plan::context_outline(
             self.state,

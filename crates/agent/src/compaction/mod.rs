@@ -27,11 +27,11 @@ use summarise::{SummaryOutcome, summarise};
 use crate::Error;
 use crate::compaction::plan::{CompactionChoice, CompactionTrigger, ContextLimits, SizeCheck};
 use crate::memory::memory_for_context;
-use crate::runtime::Inner;
+use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
 use crate::session::decide::Policy;
 use crate::session::state::State;
-use crate::turn::epoch::epoch_facts;
+use crate::turn::epoch::epoch_records;
 use crate::turn::fallback::max_answer_tokens;
 use crate::turn::request::known_window;
 use crate::worker::toolset::Toolset;
@@ -128,9 +128,9 @@ fn epoch_drafter<'a>(
 /// Records the new epoch, in one append.
 async fn switch_epoch(worker: &mut Worker, draft: EpochDraft, after: Vec<SessionRecord>) -> WorkerResult<()> {
     let blobs = worker.toolset().blobs([&draft.epoch.system, &draft.epoch.tools]);
-    let mut facts = draft.into_facts();
-    facts.extend(after);
-    worker.commit(facts, blobs).await?;
+    let mut records = draft.into_records();
+    records.extend(after);
+    worker.commit(records, blobs).await?;
     worker.slot().report_idle_work(&Ok(true));
     Ok(())
 }
@@ -144,9 +144,9 @@ async fn record_compact_failed(
         Some(_) => Err(Error::NotCompacted { reason: failed.reason.clone() }.into()),
         None => Ok(false),
     };
-    let mut facts = vec![SessionRecord::CompactFailed(failed)];
-    facts.extend(after);
-    worker.commit(facts, vec![]).await?;
+    let mut records = vec![SessionRecord::CompactFailed(failed)];
+    records.extend(after);
+    worker.commit(records, vec![]).await?;
     worker.slot().report_idle_work(&result);
     Ok(())
 }
@@ -159,17 +159,17 @@ pub(crate) async fn close_compaction(worker: &mut Worker) -> WorkerResult<()> {
 /// Replaces the output of old calls by stubs. This begins a new epoch and needs no model call.
 pub(crate) async fn stub_tool_output(worker: &mut Worker, calls: Vec<CallId>) -> WorkerResult<()> {
     worker.reload_toolset_between_turns();
-    let (mut facts, mut blobs) = epoch_facts(worker, EpochReason::Stubbed);
+    let (mut records, mut blobs) = epoch_records(worker, EpochReason::Stubbed);
     let state = worker.state();
     if state.turn.is_some()
-        && let (Some(SessionRecord::EpochStarted(started)), Some(epoch)) = (facts.last_mut(), &state.epoch)
+        && let (Some(SessionRecord::EpochStarted(started)), Some(epoch)) = (records.last_mut(), &state.epoch)
     {
         // A turn continues with the system prompt and tools that it began with.
         (started.system, started.tools) = (epoch.system.clone(), epoch.tools.clone());
         blobs = vec![];
     }
-    facts.push(SessionRecord::Stubbed(Stubbed { calls }));
-    worker.commit(facts, blobs).await?;
+    records.push(SessionRecord::Stubbed(Stubbed { calls }));
+    worker.commit(records, blobs).await?;
     worker.slot().report_idle_work(&Ok(true));
     Ok(())
 }
@@ -195,7 +195,7 @@ pub fn plan_compaction(
         Some(written) => drafter.draft_with_summary(written),
         None => drafter.draft_by_rule(),
     };
-    draft.map(EpochDraft::into_facts)
+    draft.map(EpochDraft::into_records)
 }
 
 /// Whether the next request would not fit, or was refused as too long.
@@ -209,10 +209,10 @@ fn is_needed(state: &State, space: &ContextLimits, trigger: CompactionTrigger) -
     }
 }
 
-/// A job of the idle worker: compacts the context of an idle session if that is due, so that the next turn does not
+/// A job of the scheduler: compacts the context of an idle session if that is due, so that the next turn does not
 /// have to wait for it. Returns whether it did.
 pub(crate) async fn compact_if_idle(
-    runtime: &Arc<Inner>,
+    runtime: &Arc<RuntimeShared>,
     slot: &Arc<SessionSlot>,
     state: &State,
 ) -> WorkerResult<bool> {
@@ -222,16 +222,16 @@ pub(crate) async fn compact_if_idle(
     if !was_opened_here && !runtime.is_hosting() {
         return Ok(false);
     }
-    let model = runtime.model_chain().primary();
+    let model = runtime.model_chain_of(&slot.key).primary();
     // The size of the context is known only for the last model that was called.
     if state.model.as_deref() != Some(model.name()) || state.turn.is_some() {
         return Ok(false);
     }
-    let (facts, settings) = (model.capabilities().await, &runtime.config.settings);
-    let window = known_window(&facts, &settings.model);
-    let answer = max_answer_tokens(settings.model.max_output_tokens, &facts, window);
+    let (capabilities, settings) = (model.capabilities().await, &runtime.config.settings);
+    let window = known_window(&capabilities, &settings.model);
+    let answer = max_answer_tokens(settings.model.max_output_tokens, &capabilities, window);
     let toolset = Toolset::new(runtime, state);
-    let fixed = toolset.fixed_tokens(&facts);
+    let fixed = toolset.fixed_tokens(&capabilities);
     let space = ContextLimits::new(state, model.name(), window, answer, fixed, &settings.context);
     let policy = Policy { context: ContextLimits { is_idle: true, ..space }, ..toolset.policy(runtime) };
     match plan::choose_compaction(state, &policy, SizeCheck::AtRest) {

@@ -196,16 +196,16 @@ pub(crate) fn incoming_tokens(state: &State, space: &ContextLimits) -> u64 {
         return 0;
     }
     let (joining, _) = split_pending_inputs(state, space);
-    let said: u64 = joining.iter().map(|input| input_tokens(input)).sum();
+    let inputs: u64 = joining.iter().map(|input| input_tokens(input)).sum();
     let goes_on =
         state.interrupted_answer.as_ref().filter(|_| state.turn_request == Some(TurnRequest::Continue));
-    let said = said + goes_on.map_or(0, |text| estimate_text(text));
+    let inputs = inputs + goes_on.map_or(0, |text| estimate_text(text));
     let told = state.tasks.announcements().into_iter().map(|fact| match fact {
         SessionRecord::Notification(told) => estimate_text(&told.text),
         SessionRecord::Note(note) => estimate_text(&note.text),
         _ => 0,
     });
-    state.calibrated(&space.model, said + told.sum::<u64>())
+    state.calibrated(&space.model, inputs + told.sum::<u64>())
 }
 
 /// Splits the pending inputs into those that enter with the next step and those that do not fit. A new turn always
@@ -312,8 +312,8 @@ fn choose_forced_compaction(
     let (asked, can_shrink) = request_tokens(state, space);
     // The first refusal led to a compaction, which did not help.
     if overflows > 1 || (overflows > 0 && !can_shrink) {
-        let said = state.turn.as_ref().and_then(|turn| turn.refusal.clone());
-        return CompactionChoice::Impossible(said.unwrap_or_else(|| does_not_fit_error(need, room)));
+        let refusal = state.turn.as_ref().and_then(|turn| turn.refusal.clone());
+        return CompactionChoice::Impossible(refusal.unwrap_or_else(|| does_not_fit_error(need, room)));
     }
     let stubs =
         worthwhile_stubs(state, space, room).filter(|(_, gains)| need.saturating_sub(*gains) <= usable);

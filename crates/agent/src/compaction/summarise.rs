@@ -92,7 +92,7 @@ fn summary_model_warning(worker: &Worker, reason: &str) -> Option<SessionRecord>
 /// A summary call. Failures change it from try to try.
 struct SummaryCall {
     model: Arc<dyn Model>,
-    facts: Capabilities,
+    capabilities: Capabilities,
     /// The form of the answer, and the maximum size of the request in estimated tokens.
     ask: StructuredAsk,
     /// The maximum length of the answer, in tokens.
@@ -100,25 +100,25 @@ struct SummaryCall {
 }
 
 impl SummaryCall {
-    fn new(worker: &Worker, model: Arc<dyn Model>, facts: Capabilities) -> Self {
+    fn new(worker: &Worker, model: Arc<dyn Model>, capabilities: Capabilities) -> Self {
         let settings = &worker.runtime().config.settings.model;
         let (name, space) = (model.name(), &worker.policy().context);
         let is_own = name == space.model;
-        let window = facts.window.map(|window| window.tokens);
+        let window = capabilities.window.map(|window| window.tokens);
         let room = space.room.filter(|room| is_own && window.is_none_or(|window| room.window <= window));
         let (usable, max_answer) = match room {
             Some(room) => (Some(room.usable()), room.answer),
             None => {
-                let answer = max_answer_tokens(settings.max_output_tokens, &facts, window);
+                let answer = max_answer_tokens(settings.max_output_tokens, &capabilities, window);
                 (window.map(|window| window.saturating_sub(answer)), answer)
             }
         };
         let calibration = worker.state().calibration(name);
         let max_request =
             usable.map_or(u64::MAX, |usable| calibration.largest_within(usable) / 10 * REQUEST_TENTHS);
-        let has_tools = facts.tools && !(is_own && worker.models().refuses_tools());
+        let has_tools = capabilities.tools && !(is_own && worker.models().refuses_tools());
         let form = if has_tools { AnswerForm::ToolCall } else { AnswerForm::Text };
-        Self { model, facts, ask: StructuredAsk::new(form, max_request, SUMMARY_LIMITS), max_answer }
+        Self { model, capabilities, ask: StructuredAsk::new(form, max_request, SUMMARY_LIMITS), max_answer }
     }
 
     fn request(&self, worker: &Worker, focus: Option<&str>) -> Request {
@@ -170,10 +170,10 @@ impl SummaryCall {
                 }
                 let size = RefusedSize { prompt, answer: self.max_answer };
                 if self.model.correct_limits(failure, size).await.is_some() {
-                    let facts = self.model.capabilities().await;
-                    let corrected = Self::new(worker, self.model.clone(), facts);
+                    let capabilities = self.model.capabilities().await;
+                    let corrected = Self::new(worker, self.model.clone(), capabilities);
                     self.ask.budget = corrected.ask.budget.min(before);
-                    (self.facts, self.max_answer) = (corrected.facts, corrected.max_answer);
+                    (self.capabilities, self.max_answer) = (corrected.capabilities, corrected.max_answer);
                 }
             }
             _ => return false,
@@ -190,22 +190,22 @@ async fn summarise_with(
     focus: Option<&str>,
     usages: &mut Vec<Usage>,
 ) -> WorkerResult<SummaryOutcome> {
-    let facts = {
-        let mut facts = model.capabilities();
-        match wait_without_taking_inbox(worker, &mut facts, trigger, |_| false).await? {
-            WaitOutcome::Done(facts) => facts,
+    let capabilities = {
+        let mut capabilities = model.capabilities();
+        match wait_without_taking_inbox(worker, &mut capabilities, trigger, |_| false).await? {
+            WaitOutcome::Done(capabilities) => capabilities,
             WaitOutcome::Interrupted | WaitOutcome::Deadline => return Ok(SummaryOutcome::Stopped),
             WaitOutcome::Suspended => return Ok(SummaryOutcome::Suspended),
         }
     };
-    let mut call = SummaryCall::new(worker, model, facts);
+    let mut call = SummaryCall::new(worker, model, capabilities);
     let config = &worker.runtime().config;
     let mut tries = RetryState::new(config.retry_mode.policy(&config.settings.retry).for_background());
     loop {
         let request = call.request(worker, focus);
         let prompt = estimate(&request.system, &request.tools, &request.items);
         let heard = {
-            let mut hearing = Box::pin(complete(&*call.model, request, &call.facts));
+            let mut hearing = Box::pin(complete(&*call.model, request, &call.capabilities));
             match wait_without_taking_inbox(worker, &mut hearing, trigger, |_| false).await? {
                 WaitOutcome::Done(heard) => heard,
                 WaitOutcome::Interrupted | WaitOutcome::Deadline => return Ok(SummaryOutcome::Stopped),

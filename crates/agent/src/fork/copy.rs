@@ -273,12 +273,12 @@ impl ForkDraft {
             self.write(at, &told)?;
         }
         if let Some(turn) = &self.state.turn {
-            let said = if turn.text.is_empty() { &turn.text_before_cut } else { &turn.text };
+            let answer = if turn.text.is_empty() { &turn.text_before_cut } else { &turn.text };
             let ended = TurnEnded {
                 turn: turn.number,
                 outcome: Outcome::Cancelled,
                 limit: None,
-                text: said.clone(),
+                text: answer.clone(),
                 error: Some(FORKED.to_owned()),
                 code: None,
                 inbox_through: Some(0),

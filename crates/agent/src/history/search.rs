@@ -119,17 +119,17 @@ async fn search_once(
     loop {
         let hits = history.search(&search).await?;
         let is_all = hits.len() < search.limit || search.limit >= MAX_EXAMINED_HITS;
-        let (mut said, mut besides) = (Vec::new(), Vec::new());
+        let (mut primary, mut secondary) = (Vec::new(), Vec::new());
         for hit in hits.into_iter().filter(|hit| !known.contains(&hit.seq)) {
             match examine_hit(history, hit).await? {
-                Some((found, HitRank::Primary)) => said.push(found),
-                Some((found, HitRank::Secondary)) => besides.push(found),
+                Some((found, HitRank::Primary)) => primary.push(found),
+                Some((found, HitRank::Secondary)) => secondary.push(found),
                 None => {}
             }
         }
-        if is_all || known.len() + said.len() + besides.len() >= limit {
-            said.append(&mut besides);
-            return Ok(said);
+        if is_all || known.len() + primary.len() + secondary.len() >= limit {
+            primary.append(&mut secondary);
+            return Ok(primary);
         }
         search.limit = MAX_EXAMINED_HITS.min(search.limit * 4);
     }

@@ -1,5 +1,6 @@
 //! Y4: exponential backoff by key, for everything that is retried while no user waits: jobs of idle sessions, workers
-//! that fail repeatedly, sessions that can't be read. A failure is reported once for each reason.
+//! that fail repeatedly, sessions that can't be read. A failure is reported once for each reason. [`RetryDelay`] is the
+//! same for a loop that retries one thing.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -76,6 +77,26 @@ impl<K: Hash + Eq> Backoff<K> {
 /// The delay after this many failures in a row.
 fn backoff_delay(first: Duration, failures: u32, max: Duration) -> Duration {
     first.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(max)
+}
+
+/// The delays of a loop that retries. Each is twice as long as the one before it, up to a maximum.
+#[derive(Debug)]
+pub(crate) struct RetryDelay {
+    next: Duration,
+    max: Duration,
+}
+
+impl RetryDelay {
+    pub(crate) const fn new(first: Duration, max: Duration) -> Self {
+        Self { next: first, max }
+    }
+
+    /// The delay before the next retry.
+    pub(crate) fn next(&mut self) -> Duration {
+        let delay = self.next;
+        self.next = (delay * 2).min(self.max);
+        delay
+    }
 }
 
 /// The delay after the first failure of a session's worker.

@@ -55,3 +55,10 @@ fn a_failure_is_news_once_for_each_reason_and_again_after_it_went_well() {
     assert!(!backoff.is_backing_off(&id, Instant::now()));
     assert!(is_new(&mut backoff, "a"));
 }
+
+#[test]
+fn a_retry_delay_doubles_up_to_its_maximum() {
+    let mut delay = RetryDelay::new(Duration::from_secs(1), Duration::from_secs(5));
+
+    assert_eq!([(); 5].map(|()| delay.next().as_secs()), [1, 2, 4, 5, 5]);
+}

@@ -18,7 +18,7 @@ use tokio::task::spawn_blocking;
 
 use crate::housekeeping::remove_tree::{changed_at, remove_folder};
 use crate::replay::load;
-use crate::runtime::Inner;
+use crate::runtime::RuntimeShared;
 
 /// How long raw files are kept after the end of their command.
 const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -34,7 +34,7 @@ const TASKS_FOLDER: &str = "tasks";
 
 /// Removes old leftovers, unless a process of this home has just done so. The next cleanup tries again to remove what
 /// can't be removed now.
-pub(crate) async fn remove_leftovers(runtime: &Arc<Inner>) {
+pub(crate) async fn remove_leftovers(runtime: &Arc<RuntimeShared>) {
     let home = runtime.config.home.clone();
     let tasks = runtime.tasks.clone();
     let survey = spawn_blocking(move || {
@@ -116,7 +116,7 @@ fn task_owners(tasks: &Tasks, folder: &Path) -> TaskOwners {
 }
 
 /// The tasks whose end is not recorded. All of them if the session can't be read.
-async fn unrecorded_tasks(runtime: &Inner, session: SessionId, tasks: &[TaskId]) -> Vec<TaskId> {
+async fn unrecorded_tasks(runtime: &RuntimeShared, session: SessionId, tasks: &[TaskId]) -> Vec<TaskId> {
     let Ok(state) = load(&*runtime.journal, "", session).await else { return tasks.to_vec() };
     let is_needed = |id: &&TaskId| {
         let runs = state.tasks.get(**id).is_some_and(|task| task.ended.is_none());

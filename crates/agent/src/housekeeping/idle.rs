@@ -1,4 +1,4 @@
-//! The idle worker of a runtime: starts and stops the scheduler, and reports its status.
+//! The handle of the scheduler: starts and stops it, sets its interval, and reports its status.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -8,14 +8,14 @@ use longhaul_protocol::{At, SessionId};
 use tokio::sync::{Notify, watch};
 
 use super::scheduler::{self, SessionJob};
-use crate::runtime::{Inner, lock};
+use crate::runtime::{RuntimeShared, lock};
 use crate::{Error, Result};
 
 /// A shorter interval would be a busy loop.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The idle worker of a runtime.
-pub(crate) struct IdleWorker {
+/// Starts and stops the scheduler of a runtime, and reports its status.
+pub(crate) struct SchedulerHandle {
     pub(super) interval: watch::Sender<Duration>,
     /// Stops the scheduler. The channel is closed when the scheduler has ended.
     stop: Mutex<Option<watch::Sender<bool>>>,
@@ -36,7 +36,7 @@ pub(super) struct LastCheck {
     pub(super) error: Option<String>,
 }
 
-/// The status of a runtime's idle worker.
+/// The status of a runtime's scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdleStatus {
     /// Whether it runs.
@@ -47,7 +47,7 @@ pub struct IdleStatus {
     pub trouble: Option<String>,
 }
 
-impl IdleWorker {
+impl SchedulerHandle {
     pub(crate) fn new(interval: Duration) -> Self {
         let interval = watch::Sender::new(interval.max(MIN_INTERVAL));
         Self {
@@ -59,7 +59,7 @@ impl IdleWorker {
     }
 
     /// Starts the scheduler, unless it runs. If one is about to end, waits for it, so that there are never two.
-    pub(crate) async fn start(&self, runtime: &Arc<Inner>, jobs: &Arc<[SessionJob]>) -> Result<()> {
+    pub(crate) async fn start(&self, runtime: &Arc<RuntimeShared>, jobs: &Arc<[SessionJob]>) -> Result<()> {
         loop {
             let Some(ending) = self.start_now(runtime, jobs)? else { return Ok(()) };
             ending.closed().await;
@@ -69,7 +69,7 @@ impl IdleWorker {
     /// Starts the scheduler, unless it runs. If another one has to end first, returns that one.
     fn start_now(
         &self,
-        runtime: &Arc<Inner>,
+        runtime: &Arc<RuntimeShared>,
         jobs: &Arc<[SessionJob]>,
     ) -> Result<Option<watch::Sender<bool>>> {
         let mut slot = lock(&self.stop);

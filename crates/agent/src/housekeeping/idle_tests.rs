@@ -1,4 +1,4 @@
-//! The idle worker with jobs that are made up, against the real journal.
+//! The scheduler with jobs that are made up, against the real journal.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

@@ -21,4 +21,4 @@ pub(crate) mod scheduler;
 mod session_check;
 
 pub use idle::IdleStatus;
-pub use retention::{Mode, Pruned, Pruning, Reason, prune};
+pub use retention::{PruneMode, PruneReason, Pruned, Pruning, prune};

@@ -28,13 +28,13 @@ use super::{cleanup, retention};
 use crate::compaction::compact_if_idle;
 use crate::memory::{consolidate_if_due, extract_if_idle};
 use crate::runtime::slot::SessionSlot;
-use crate::runtime::{Inner, lock};
+use crate::runtime::{RuntimeShared, lock};
 use crate::session::state::State;
 use crate::worker::WorkerResult;
 
 /// How many sessions are checked in parallel. Each may wait for a model, and none is urgent.
 const MAX_PARALLEL_CHECKS: usize = 4;
-/// The latest time at which a home job that is due but disabled is checked again.
+/// The latest time at which a home job that is due but may not run yet is checked again.
 const HOME_JOB_RECHECK: Duration = Duration::from_secs(60 * 60);
 /// The longest backoff of a session. A model that never gives a usable answer costs money at each try, and a session
 /// is checked for a week.
@@ -55,7 +55,9 @@ pub(crate) struct SessionJob {
 }
 
 pub(super) type SessionJobFn = Box<
-    dyn for<'a> Fn(&'a Arc<Inner>, &'a Arc<SessionSlot>, &'a State) -> SessionJobFuture<'a> + Send + Sync,
+    dyn for<'a> Fn(&'a Arc<RuntimeShared>, &'a Arc<SessionSlot>, &'a State) -> SessionJobFuture<'a>
+        + Send
+        + Sync,
 >;
 pub(super) type SessionJobFuture<'a> = Pin<Box<dyn Future<Output = WorkerResult<bool>> + Send + 'a>>;
 
@@ -78,8 +80,17 @@ pub(crate) fn session_jobs() -> Arc<[SessionJob]> {
 pub(crate) struct HomeJob {
     every: Duration,
     due_at: Instant,
-    is_enabled: fn(&Inner) -> bool,
-    run: fn(Arc<Inner>) -> HomeJobFuture,
+    condition: HomeJobCondition,
+    run: fn(Arc<RuntimeShared>) -> HomeJobFuture,
+}
+
+/// When a home job may run.
+#[derive(Debug, Clone, Copy)]
+enum HomeJobCondition {
+    /// The last check of this scheduler could list the sessions.
+    SessionsListed,
+    /// The runtime hosts sessions.
+    Hosting,
 }
 
 type HomeJobFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -87,36 +98,32 @@ type HomeJobFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 impl HomeJob {
     /// S5: moves sessions over the limits to the trash. Runs only if the sessions could be listed.
     fn retention() -> Self {
-        let is_enabled = |runtime: &Inner| {
-            let last_check = lock(&runtime.idle.last_check);
-            last_check.at.is_some() && last_check.error.is_none()
-        };
-        let run = |runtime: Arc<Inner>| -> HomeJobFuture {
+        let run = |runtime: Arc<RuntimeShared>| -> HomeJobFuture {
             Box::pin(async move { retention::prune_daily(&runtime).await })
         };
-        Self { every: retention::CHECK_INTERVAL, due_at: Instant::now(), is_enabled, run }
+        let condition = HomeJobCondition::SessionsListed;
+        Self { every: retention::CHECK_INTERVAL, due_at: Instant::now(), condition, run }
     }
 
     /// K16: removes the leftovers of commands. Runs only if the runtime hosts sessions.
     fn cleanup() -> Self {
-        let run = |runtime: Arc<Inner>| -> HomeJobFuture {
+        let run = |runtime: Arc<RuntimeShared>| -> HomeJobFuture {
             Box::pin(async move { cleanup::remove_leftovers(&runtime).await })
         };
-        Self { every: cleanup::CLEANUP_INTERVAL, due_at: Instant::now(), is_enabled: Inner::is_hosting, run }
+        let condition = HomeJobCondition::Hosting;
+        Self { every: cleanup::CLEANUP_INTERVAL, due_at: Instant::now(), condition, run }
     }
 
-    /// Starts the job in a separate task, if it is due.
-    fn start_if_due(&mut self, runtime: &Arc<Inner>, now: Instant) {
-        if now >= self.due_at && (self.is_enabled)(runtime) {
-            self.due_at = now + self.every;
-            runtime.spawn((self.run)(runtime.clone()));
-        }
+    /// Starts the job in a separate task.
+    fn start(&mut self, runtime: &Arc<RuntimeShared>, now: Instant) {
+        self.due_at = now + self.every;
+        runtime.spawn((self.run)(runtime.clone()));
     }
 }
 
 /// Runs jobs until it is stopped or the runtime ends. Then cancels the jobs of sessions that still run.
 pub(super) async fn run(
-    runtime: Arc<Inner>,
+    runtime: Arc<RuntimeShared>,
     session_jobs: Arc<[SessionJob]>,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -125,6 +132,7 @@ pub(super) async fn run(
         runtime,
         session_jobs,
         home_jobs: vec![HomeJob::retention(), HomeJob::cleanup()],
+        has_listed_sessions: false,
         up_to_date: HashMap::new(),
         backoff: Backoff::new(MAX_SESSION_DELAY),
         queues: SessionQueues::default(),
@@ -139,14 +147,16 @@ pub(super) async fn run(
     }
     scheduler.running.shutdown().await;
     drop(scheduler);
-    // `IdleWorker::stop` waits for this.
+    // `SchedulerHandle::stop` waits for this.
     drop(stopped);
 }
 
 struct Scheduler {
-    runtime: Arc<Inner>,
+    runtime: Arc<RuntimeShared>,
     session_jobs: Arc<[SessionJob]>,
     home_jobs: Vec<HomeJob>,
+    /// Whether the last check could list the sessions. False before the first one.
+    has_listed_sessions: bool,
     /// Y5: sessions that need no check until their streams grow.
     up_to_date: HashMap<SessionId, StreamHeads>,
     backoff: Backoff<SessionId>,
@@ -221,7 +231,15 @@ impl Scheduler {
     /// Starts the home jobs that are due. Returns when to check again.
     fn start_home_jobs(&mut self) -> Instant {
         let now = Instant::now();
-        self.home_jobs.iter_mut().for_each(|job| job.start_if_due(&self.runtime, now));
+        for job in self.home_jobs.iter_mut().filter(|job| now >= job.due_at) {
+            let may_run = match job.condition {
+                HomeJobCondition::SessionsListed => self.has_listed_sessions,
+                HomeJobCondition::Hosting => self.runtime.is_hosting(),
+            };
+            if may_run {
+                job.start(&self.runtime, now);
+            }
+        }
         let later = self.home_jobs.iter().map(|job| job.due_at).filter(|due_at| *due_at > now);
         later.min().unwrap_or(now + HOME_JOB_RECHECK)
     }
@@ -230,6 +248,7 @@ impl Scheduler {
     async fn check_sessions(&mut self) {
         let clock = ClockReading::now();
         let error = self.queue_idle_sessions(clock).await.err().map(|error| error.to_string());
+        self.has_listed_sessions = error.is_none();
         let last_error = {
             let mut last_check = lock(&self.runtime.idle.last_check);
             last_check.at = Some(clock.wall);

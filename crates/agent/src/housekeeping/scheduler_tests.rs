@@ -1,4 +1,12 @@
+use std::path::PathBuf;
+
+use longhaul_journal::{Error as JournalError, Home, SqliteJournal};
+use longhaul_model::ScriptedModel;
+use longhaul_testkit::FaultyJournal;
+use tempfile::TempDir;
+
 use super::*;
+use crate::{Config, Runtime, RuntimeBuilder};
 
 const INTERVAL: Duration = Duration::from_secs(30);
 
@@ -79,4 +87,60 @@ fn a_session_that_waits_is_not_queued_again() {
 
     let order: Vec<SessionId> = std::iter::from_fn(|| queues.pop()).map(|(_, queued)| queued.id).collect();
     assert_eq!(order, [id, other]);
+}
+
+/// A runtime that checks often, its journal, and the file that marks when a home job has last run.
+async fn open_in(place: &TempDir, mark: &str) -> (Runtime, Arc<FaultyJournal>, PathBuf) {
+    let home = place.path().join("home");
+    let journal = SqliteJournal::open(&Home::create(&home).unwrap()).await.unwrap();
+    let journal = FaultyJournal::new(Arc::new(journal), None);
+    let config = Config::at(home.clone()).with_work_dir(place.path());
+    let model = Arc::new(ScriptedModel::from_json("[]").unwrap());
+    let runtime = RuntimeBuilder::new(config).model(model).journal(journal.clone()).open().await.unwrap();
+    runtime.set_check_interval(Duration::from_millis(5));
+    (runtime, journal, home.join(mark))
+}
+
+async fn wait_until(what: &str, is_met: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_met() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), waiting).await.expect(what);
+}
+
+/// K16: who hosts a home removes the leftovers of commands, and nobody else does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_cleans_up_by_itself() {
+    let place = tempfile::tempdir().unwrap();
+    let (runtime, _journal, mark) = open_in(&place, "cache/tidied").await;
+    runtime.start_idle().await.unwrap();
+    wait_until("there is no check", || runtime.idle_status().last_check.is_some()).await;
+    let before_hosting = mark.exists();
+
+    runtime.start().await.unwrap();
+
+    wait_until("nothing was cleaned up", || mark.exists()).await;
+    assert!(!before_hosting);
+    runtime.shutdown().await.unwrap();
+}
+
+/// S5: an earlier check says nothing about whether the sessions can be listed now. Retention must not take up the
+/// day in which it can do nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_retention_waits_for_a_check_that_lists_the_sessions() {
+    let place = tempfile::tempdir().unwrap();
+    let (runtime, journal, mark) = open_in(&place, "cache/pruned").await;
+    runtime.start_idle().await.unwrap();
+    wait_until("there was no retention", || mark.exists()).await;
+    runtime.stop_idle().await;
+    std::fs::remove_file(&mark).unwrap();
+
+    journal.refuse_listings(Some(JournalError::DiskFull { path: "journal.db".into() }));
+    runtime.start_idle().await.unwrap();
+    wait_until("there is no check", || runtime.idle_status().trouble.is_some()).await;
+    runtime.shutdown().await.unwrap();
+
+    assert!(!mark.exists(), "the day is claimed");
 }

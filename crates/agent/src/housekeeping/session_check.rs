@@ -11,7 +11,7 @@ use super::scheduler::{EXTRACT_WITHIN, SessionJob};
 use crate::Error;
 use crate::memory::check_after_turn;
 use crate::replay::load;
-use crate::runtime::Inner;
+use crate::runtime::RuntimeShared;
 use crate::session::work::Work;
 use crate::worker::{WorkerResult, WorkerStop};
 
@@ -56,7 +56,7 @@ pub(super) enum Idleness {
 }
 
 /// Whether a session is idle, according to its entry in the list of sessions.
-pub(super) fn idleness(runtime: &Inner, entry: &SessionEntry, clock: ClockReading) -> Idleness {
+pub(super) fn idleness(runtime: &RuntimeShared, entry: &SessionEntry, clock: ClockReading) -> Idleness {
     let Some(last_at) = entry.last_at.filter(|_| !entry.trashed) else { return Idleness::Dormant };
     let idle_time = runtime.activity.idle_time(entry.id, last_at, clock);
     if runtime.activity.is_in_turn(entry.id) && runtime.works_at(entry.id) {
@@ -72,7 +72,7 @@ pub(super) fn idleness(runtime: &Inner, entry: &SessionEntry, clock: ClockReadin
 
 /// Checks a session again, because it may have been listed long ago, and runs its jobs.
 pub(super) async fn run_session_jobs(
-    runtime: Arc<Inner>,
+    runtime: Arc<RuntimeShared>,
     jobs: Arc<[SessionJob]>,
     id: SessionId,
 ) -> CheckResult {
@@ -80,7 +80,7 @@ pub(super) async fn run_session_jobs(
 }
 
 /// Extracts a session in which a turn has ended, if enough is new.
-pub(super) async fn run_after_turn(runtime: Arc<Inner>, id: SessionId, key: String) -> CheckResult {
+pub(super) async fn run_after_turn(runtime: Arc<RuntimeShared>, id: SessionId, key: String) -> CheckResult {
     let slot = runtime.session_slot(&key, Some(id));
     match check_after_turn(&runtime, &slot, id).await {
         // There may be more to do when the session is idle.
@@ -89,7 +89,11 @@ pub(super) async fn run_after_turn(runtime: Arc<Inner>, id: SessionId, key: Stri
     }
 }
 
-async fn run_jobs(runtime: &Arc<Inner>, jobs: &[SessionJob], id: SessionId) -> WorkerResult<CheckResult> {
+async fn run_jobs(
+    runtime: &Arc<RuntimeShared>,
+    jobs: &[SessionJob],
+    id: SessionId,
+) -> WorkerResult<CheckResult> {
     let Some(entry) = runtime.journal.session_with_id(id).await? else { return Ok(CheckResult::Busy) };
     let clock = ClockReading::now();
     if idleness(runtime, &entry, clock) != Idleness::Idle {

@@ -10,7 +10,7 @@ use longhaul_model::{
 use longhaul_protocol::Usage;
 
 use crate::Error;
-use crate::runtime::{Inner, lock};
+use crate::runtime::{RuntimeShared, lock};
 use crate::session::apply::nano;
 
 /// The usage of failed calls, by the stream whose next record will contain it.
@@ -51,7 +51,7 @@ impl Drop for PendingUsage<'_> {
 /// A model that checks the day's budget before each call.
 pub(super) struct BudgetedModel {
     pub(super) model: Arc<dyn Model>,
-    pub(super) runtime: Weak<Inner>,
+    pub(super) runtime: Weak<RuntimeShared>,
 }
 
 #[async_trait]

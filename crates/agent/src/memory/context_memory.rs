@@ -5,7 +5,6 @@ use std::time::Duration;
 use longhaul_context::ContextBudget;
 use longhaul_memory::context_preface;
 
-use crate::runtime::Inner;
 use crate::turn::fallback::max_answer_tokens;
 use crate::turn::request::known_window;
 use crate::worker::Worker;
@@ -13,7 +12,7 @@ use crate::worker::Worker;
 /// The most tokens of memory in a context, estimated.
 const MAX_MEMORY_TOKENS: u64 = 2_500;
 /// How long to wait for the server to state its context window. After that it is taken to be large enough.
-const FACTS_TIMEOUT: Duration = Duration::from_secs(2);
+const CAPABILITIES_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The text of memory that a new context of this session begins with. Memory that can't be read counts as empty: a turn never waits
 /// for it and never fails because of it.
@@ -27,7 +26,7 @@ pub(crate) async fn memory_for_context(worker: &Worker) -> Option<String> {
     let space = &worker.policy().context;
     let room = match space.room {
         Some(room) => Some(room),
-        None => room_before_first_call(runtime).await,
+        None => room_before_first_call(worker).await,
     };
     let most = room.map_or(MAX_MEMORY_TOKENS, |room| room.at_most(MAX_MEMORY_TOKENS));
     // In the model's own count, if that is known, because its tokens may be smaller than the estimated ones.
@@ -36,12 +35,12 @@ pub(crate) async fn memory_for_context(worker: &Worker) -> Option<String> {
     Some(runtime.redactor.redact(&text).into_owned())
 }
 
-/// The budget of the configured model before the first call.
-async fn room_before_first_call(runtime: &Inner) -> Option<ContextBudget> {
-    let facts =
-        tokio::time::timeout(FACTS_TIMEOUT, runtime.model_chain().primary().capabilities()).await.ok()?;
-    let settings = &runtime.config.settings.model;
-    let window = known_window(&facts, settings)?;
-    let answer = max_answer_tokens(settings.max_output_tokens, &facts, Some(window));
+/// The budget of the session's model before the first call.
+async fn room_before_first_call(worker: &Worker) -> Option<ContextBudget> {
+    let model = worker.model_chain().primary();
+    let capabilities = tokio::time::timeout(CAPABILITIES_TIMEOUT, model.capabilities()).await.ok()?;
+    let settings = &worker.runtime().config.settings.model;
+    let window = known_window(&capabilities, settings)?;
+    let answer = max_answer_tokens(settings.max_output_tokens, &capabilities, Some(window));
     Some(ContextBudget { window, answer, fixed: 0 })
 }

@@ -8,14 +8,14 @@ use longhaul_protocol::{EventKind, Seq, SessionId, StreamName};
 
 use super::call_cost::BudgetedModel;
 use crate::runtime::slot::SessionSlot;
-use crate::runtime::{Inner, lock};
+use crate::runtime::{RuntimeShared, lock};
 use crate::{Error, Result};
 
 /// The most consolidations in a row while enough items wait.
 const MAX_CONSOLIDATION_ROUNDS: usize = 10;
 
 /// Idle extraction: extracts what is new in an idle session. Returns true if there was something.
-pub(crate) async fn extract_if_idle(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>) -> Result<bool> {
+pub(crate) async fn extract_if_idle(runtime: &Arc<RuntimeShared>, slot: &Arc<SessionSlot>) -> Result<bool> {
     let Some(id) = slot.id.get().copied() else { return Ok(false) };
     if runtime.config.settings.memory.extract_at_tokens == 0 || !is_relevant(runtime, id).await? {
         return Ok(false);
@@ -26,7 +26,10 @@ pub(crate) async fn extract_if_idle(runtime: &Arc<Inner>, slot: &Arc<SessionSlot
 
 /// Consolidation: updates the pages of the session's scope if there are enough new extracts. Returns true if pages
 /// changed.
-pub(crate) async fn consolidate_if_due(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>) -> Result<bool> {
+pub(crate) async fn consolidate_if_due(
+    runtime: &Arc<RuntimeShared>,
+    slot: &Arc<SessionSlot>,
+) -> Result<bool> {
     let Some(id) = slot.id.get().copied() else { return Ok(false) };
     if runtime.config.settings.memory.consolidate_at_items == 0 || !is_relevant(runtime, id).await? {
         return Ok(false);
@@ -50,14 +53,14 @@ pub(crate) async fn consolidate_if_due(runtime: &Arc<Inner>, slot: &Arc<SessionS
 }
 
 /// Whether a session has extracts that no consolidation has considered.
-async fn has_new_extracts(runtime: &Inner, id: SessionId) -> Result<bool> {
+async fn has_new_extracts(runtime: &RuntimeShared, id: SessionId) -> Result<bool> {
     let head = runtime.journal.head(&StreamName::extract(id)).await?.seq;
     let known = lock(&runtime.memory.consolidated_through).get(&id).copied();
     Ok(known.unwrap_or(0) < head)
 }
 
 /// The heads of the extract streams of a scope's sessions.
-async fn extract_heads(runtime: &Inner, scope: &str) -> Result<Vec<(SessionId, Seq)>> {
+async fn extract_heads(runtime: &RuntimeShared, scope: &str) -> Result<Vec<(SessionId, Seq)>> {
     let mut heads = Vec::new();
     for (session, _) in runtime.memory.scopes.sessions(scope).await? {
         heads.push((session, runtime.journal.head(&StreamName::extract(session)).await?.seq));
@@ -67,7 +70,7 @@ async fn extract_heads(runtime: &Inner, scope: &str) -> Result<Vec<(SessionId, S
 
 /// Extraction after a turn, if enough tokens are new.
 pub(crate) async fn check_after_turn(
-    runtime: &Arc<Inner>,
+    runtime: &Arc<RuntimeShared>,
     slot: &Arc<SessionSlot>,
     id: SessionId,
 ) -> Result<()> {
@@ -86,7 +89,7 @@ pub(crate) async fn check_after_turn(
 
 /// Whether this runtime is responsible for the session: it hosts all sessions, has used this one, or shares its
 /// memory.
-async fn is_relevant(runtime: &Inner, id: SessionId) -> Result<bool> {
+async fn is_relevant(runtime: &RuntimeShared, id: SessionId) -> Result<bool> {
     if runtime.is_hosting() || runtime.activity.was_used_here(id) {
         return Ok(true);
     }
@@ -99,14 +102,18 @@ async fn is_relevant(runtime: &Inner, id: SessionId) -> Result<bool> {
 
 /// Extracts what is new in a session, or joins the running extraction.
 pub(super) async fn extract(
-    runtime: &Arc<Inner>,
+    runtime: &Arc<RuntimeShared>,
     slot: &Arc<SessionSlot>,
     id: SessionId,
 ) -> Result<Extraction> {
     runtime.memory.extractions.run_shared(id, extract_alone(runtime, slot, id)).await
 }
 
-async fn extract_alone(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>, id: SessionId) -> Result<Extraction> {
+async fn extract_alone(
+    runtime: &Arc<RuntimeShared>,
+    slot: &Arc<SessionSlot>,
+    id: SessionId,
+) -> Result<Extraction> {
     let memory = &runtime.memory;
     let Some(scope) = memory.scopes.of(id).await? else {
         return Ok(Extraction { through: 0, parts: 0, items: 0, refused: vec![] });
@@ -125,7 +132,11 @@ async fn extract_alone(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>, id: Sessio
     Ok(extraction)
 }
 
-async fn consolidate_alone(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>, scope: &str) -> Result<bool> {
+async fn consolidate_alone(
+    runtime: &Arc<RuntimeShared>,
+    slot: &Arc<SessionSlot>,
+    scope: &str,
+) -> Result<bool> {
     let memory = &runtime.memory;
     let at_items = runtime.config.settings.memory.consolidate_at_items;
     let mut pending = memory.unrecorded_costs.take_pending(format!("memory/{scope}"));
@@ -148,7 +159,7 @@ async fn consolidate_alone(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>, scope:
 }
 
 /// Updates the mirrored files, and sends an event to all sessions of the scope.
-pub(crate) async fn pages_changed(runtime: &Arc<Inner>, scope: &str, pages: &[String]) {
+pub(crate) async fn pages_changed(runtime: &Arc<RuntimeShared>, scope: &str, pages: &[String]) {
     if pages.is_empty() {
         return;
     }
@@ -181,27 +192,27 @@ pub(crate) async fn pages_changed(runtime: &Arc<Inner>, scope: &str, pages: &[St
     }
 }
 
-fn warn_refused(runtime: &Inner, key: &str, refused: &[String]) {
+fn warn_refused(runtime: &RuntimeShared, key: &str, refused: &[String]) {
     for reason in refused {
         runtime.warn(key, "memory_refused", reason);
     }
 }
 
 /// The model for background calls, within the day's budget.
-async fn background_model(runtime: &Arc<Inner>) -> Result<BackgroundModel> {
+async fn background_model(runtime: &Arc<RuntimeShared>) -> Result<BackgroundModel> {
     if runtime.ledger.is_budget_spent(runtime).await? {
         return Err(Error::OutOfMoney);
     }
     let model =
         Arc::new(BudgetedModel { model: runtime.model_chain().primary(), runtime: Arc::downgrade(runtime) });
-    let facts = model.capabilities().await;
+    let capabilities = model.capabilities().await;
     let settings = &runtime.config.settings;
     Ok(BackgroundModel {
         retry: runtime.config.retry_mode.policy(&settings.retry),
-        window: facts.window.map(|window| window.tokens).or(settings.model.context_window),
+        window: capabilities.window.map(|window| window.tokens).or(settings.model.context_window),
         max_output: settings.model.max_output_tokens,
         redact: runtime.redact(),
-        capabilities: facts,
+        capabilities,
         model,
     })
 }

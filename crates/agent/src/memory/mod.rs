@@ -48,7 +48,7 @@ pub(crate) use tools::memory_abouts;
 pub(crate) use tools::{NoteHooks, PagesChangedFn, memory_tools};
 
 use crate::runtime::slot::SessionSlot;
-use crate::runtime::{Inner, lock};
+use crate::runtime::{RuntimeShared, lock};
 use crate::{Config, Error, Result};
 
 /// Page sets to cache. With per-person memory there may be one for each session.
@@ -69,11 +69,11 @@ pub(crate) struct Memory {
     consolidated_through: Mutex<HashMap<SessionId, Seq>>,
     /// The cost of failed calls that is not in a record yet.
     pub(crate) unrecorded_costs: UnrecordedCosts,
-    runtime: Weak<Inner>,
+    runtime: Weak<RuntimeShared>,
 }
 
 impl Memory {
-    pub(crate) fn new(config: &Config, journal: &Arc<dyn Journal>, runtime: &Weak<Inner>) -> Self {
+    pub(crate) fn new(config: &Config, journal: &Arc<dyn Journal>, runtime: &Weak<RuntimeShared>) -> Self {
         let scope = {
             let config = config.clone();
             move |key: &str, work_dir: &Path| config.memory_scope(key, work_dir)
@@ -101,7 +101,7 @@ impl Memory {
     }
 
     /// The pages of a scope as they are now.
-    async fn page_set(&self, runtime: &Inner, scope: &str) -> Result<PageSet> {
+    async fn page_set(&self, runtime: &RuntimeShared, scope: &str) -> Result<PageSet> {
         let known = lock(&self.page_sets).get(scope).cloned();
         let page_set = match known {
             Some(mut page_set) => {
@@ -122,7 +122,7 @@ impl Memory {
 /// Extracts what is new in a session. The job continues if the caller stops waiting. If a job is already under way,
 /// joins it. Waits for a job of another process. `None` if memory is off.
 pub(crate) async fn extract_session(
-    runtime: &Arc<Inner>,
+    runtime: &Arc<RuntimeShared>,
     slot: &Arc<SessionSlot>,
     id: SessionId,
 ) -> Result<Option<Extraction>> {
@@ -147,7 +147,7 @@ pub(crate) async fn extract_session(
 
 /// Adds a text that the user wants remembered to the core page of a session's memory.
 pub(crate) async fn remember(
-    runtime: &Arc<Inner>,
+    runtime: &Arc<RuntimeShared>,
     key: &str,
     id: Option<SessionId>,
     text: &str,
@@ -160,7 +160,7 @@ pub(crate) async fn remember(
 }
 
 /// The memory scope of a session, even before its first record.
-async fn scope_of_session(runtime: &Inner, key: &str, id: Option<SessionId>) -> Result<String> {
+async fn scope_of_session(runtime: &RuntimeShared, key: &str, id: Option<SessionId>) -> Result<String> {
     if let Some(id) = id
         && let Some(scope) = runtime.memory.scopes.of(id).await?
     {
@@ -173,7 +173,7 @@ async fn scope_of_session(runtime: &Inner, key: &str, id: Option<SessionId>) -> 
 
 /// Extracts a session when no other process does.
 async fn extract_when_free(
-    runtime: &Arc<Inner>,
+    runtime: &Arc<RuntimeShared>,
     slot: &Arc<SessionSlot>,
     id: SessionId,
 ) -> Result<Extraction> {

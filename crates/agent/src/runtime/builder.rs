@@ -12,11 +12,11 @@ use longhaul_model::{Model, Models};
 use longhaul_tools::{ApprovalAction, ApprovalPolicy, InvalidRule, Tool, ToolApprovalRule};
 use tokio::sync::watch;
 
-use super::{Inner, Runtime, preflight};
+use super::{Runtime, RuntimeShared, preflight};
 use crate::config::Approval;
 use crate::housekeeping::activity::ActivityTracker;
 use crate::housekeeping::backoff::WorkerBackoff;
-use crate::housekeeping::idle::IdleWorker;
+use crate::housekeeping::idle::SchedulerHandle;
 use crate::memory::Memory;
 use crate::secrets::{hidden_variables, redactor_for};
 use crate::turn::budget::SpendLedger;
@@ -123,9 +123,9 @@ impl RuntimeBuilder {
         };
         let tasks = tasks(&config, home.folder())?;
         let approvals = approvals(&config)?;
-        let idle = IdleWorker::new(Duration::from_secs(config.settings.memory.check_interval_s));
+        let idle = SchedulerHandle::new(Duration::from_secs(config.settings.memory.check_interval_s));
         let config = Config { home: home.folder().to_owned(), ..config };
-        let inner = Arc::new_cyclic(|inner| Inner {
+        let inner = Arc::new_cyclic(|inner| RuntimeShared {
             memory: Memory::new(&config, &journal, inner),
             config,
             instructions,
@@ -177,10 +177,10 @@ fn approvals(config: &Config) -> Result<ApprovalPolicy> {
 
 fn tasks(config: &Config, home: &Path) -> Result<Tasks> {
     let folder = home.join("tasks");
-    let said = |reason: String| Error::Folder { path: folder.clone(), reason };
+    let folder_error = |reason: String| Error::Folder { path: folder.clone(), reason };
     let launcher = match &config.launcher {
         Some(launcher) => launcher.clone(),
-        None => Launcher::this_program().map_err(|error| said(error.to_string()))?,
+        None => Launcher::this_program().map_err(|error| folder_error(error.to_string()))?,
     };
     Tasks::at(&folder, launcher).map_err(|error| Error::Keeper(Arc::new(error)))
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::Result;
 use crate::housekeeping::backoff::Backoff;
 use crate::replay::load;
-use crate::runtime::Inner;
+use crate::runtime::RuntimeShared;
 use crate::session::tasks::TaskState;
 use crate::worker::task_monitor;
 
@@ -39,7 +39,7 @@ struct ScanResult {
 }
 
 /// Runs sessions that no other process holds until the runtime ends.
-pub(crate) async fn run(runtime: Arc<Inner>) {
+pub(crate) async fn run(runtime: Arc<RuntimeShared>) {
     let mut suspension = runtime.suspension();
     let mut last = ScanResult::default();
     let mut lease = None;
@@ -77,7 +77,11 @@ pub(crate) async fn run(runtime: Arc<Inner>) {
 }
 
 /// Warns about sessions that can't be read, once for each reason.
-fn report_unreadable(runtime: &Inner, backoff: &mut Backoff<String>, unreadable: &BTreeMap<String, String>) {
+fn report_unreadable(
+    runtime: &RuntimeShared,
+    backoff: &mut Backoff<String>,
+    unreadable: &BTreeMap<String, String>,
+) {
     backoff.retain(|key| unreadable.contains_key(key));
     for (key, reason) in unreadable {
         let report = backoff.record_failure(key.clone(), reason.clone(), Instant::now(), Duration::ZERO);
@@ -93,7 +97,7 @@ fn report_unreadable(runtime: &Inner, backoff: &mut Backoff<String>, unreadable:
 }
 
 /// Renews the lease on `host`, or acquires it if it is free.
-async fn renew_or_acquire_lease(runtime: &Inner, lease: Option<Lease>) -> Option<Lease> {
+async fn renew_or_acquire_lease(runtime: &RuntimeShared, lease: Option<Lease>) -> Option<Lease> {
     if let Some(lease) = lease {
         match runtime.journal.renew_lease(&lease).await {
             Ok(()) => return Some(lease),
@@ -106,7 +110,7 @@ async fn renew_or_acquire_lease(runtime: &Inner, lease: Option<Lease>) -> Option
 
 /// Checks every session that has changed since the last scan, or had work to do then, and wakes those that have work
 /// to do.
-async fn scan_sessions(runtime: &Arc<Inner>, last: &ScanResult) -> JournalResult<ScanResult> {
+async fn scan_sessions(runtime: &Arc<RuntimeShared>, last: &ScanResult) -> JournalResult<ScanResult> {
     let mut found = ScanResult::default();
     let mut after: Option<String> = None;
     loop {
@@ -158,7 +162,7 @@ struct SessionWork {
     running_tasks: Vec<TaskId>,
 }
 
-async fn find_work(runtime: &Inner, entry: &SessionEntry) -> Result<SessionWork> {
+async fn find_work(runtime: &RuntimeShared, entry: &SessionEntry) -> Result<SessionWork> {
     if entry.inbox_head > 0 && entry.head.seq == 0 {
         return Ok(SessionWork { is_due: true, ..SessionWork::default() });
     }
@@ -172,7 +176,7 @@ async fn find_work(runtime: &Inner, entry: &SessionEntry) -> Result<SessionWork>
 
 /// The last inbox record that a session at rest has handled. Most sessions are at rest, and then their last record is
 /// the only one to read.
-async fn read_at_rest(runtime: &Inner, entry: &SessionEntry) -> Result<Option<Seq>> {
+async fn read_at_rest(runtime: &RuntimeShared, entry: &SessionEntry) -> Result<Option<Seq>> {
     let page = Page { records: 1, bytes: 0 };
     let stream = StreamName::session(entry.id);
     let last = runtime.journal.read(&stream, entry.head.seq, page).await?.pop();
@@ -184,7 +188,7 @@ async fn read_at_rest(runtime: &Inner, entry: &SessionEntry) -> Result<Option<Se
 }
 
 /// Wakes a session that is not in memory, after a wake signal for it.
-pub(crate) async fn wake_stored_session(runtime: Arc<Inner>, id: SessionId) {
+pub(crate) async fn wake_stored_session(runtime: Arc<RuntimeShared>, id: SessionId) {
     if let Ok(Some(entry)) = runtime.journal.session_with_id(id).await
         && !entry.trashed
     {

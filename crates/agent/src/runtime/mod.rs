@@ -28,8 +28,8 @@ use crate::client::watch::{EventHub, Watcher};
 use crate::clock::now;
 use crate::housekeeping::activity::ActivityTracker;
 use crate::housekeeping::backoff::WorkerBackoff;
-use crate::housekeeping::idle::{IdleStatus, IdleWorker};
-use crate::housekeeping::retention::{self, Mode, Pruning};
+use crate::housekeeping::idle::{IdleStatus, SchedulerHandle};
+use crate::housekeeping::retention::{self, PruneMode, Pruning};
 use crate::housekeeping::{cleanup, scheduler};
 use crate::memory::Memory;
 use crate::runtime::slot::SessionSlot;
@@ -52,9 +52,10 @@ const CLOSE_GRACE: Duration = Duration::from_millis(500);
 /// Many sessions in one process. It runs only the sessions that the program uses, until [`Runtime::start`] makes it
 /// the host of all.
 #[derive(Clone)]
-pub struct Runtime(pub(crate) Arc<Inner>);
+pub struct Runtime(pub(crate) Arc<RuntimeShared>);
 
-pub(crate) struct Inner {
+/// The state that all handles and tasks of a runtime share.
+pub(crate) struct RuntimeShared {
     pub(crate) config: Config,
     pub(crate) instructions: String,
     pub(crate) journal: Arc<dyn Journal>,
@@ -75,7 +76,7 @@ pub(crate) struct Inner {
     pub(crate) folder_tools: FolderToolsCache,
     pub(crate) worker_backoff: WorkerBackoff,
     pub(crate) activity: ActivityTracker,
-    pub(crate) idle: IdleWorker,
+    pub(crate) idle: SchedulerHandle,
     pub(crate) ledger: SpendLedger,
     pub(crate) memory: Memory,
     /// Watchers of all sessions.
@@ -188,7 +189,7 @@ impl Runtime {
 
     /// Moves sessions over the configured limits to the trash, and deletes those that have been there long enough.
     /// Never touches a session that is open here.
-    pub async fn prune(&self, mode: Mode) -> Result<Pruning> {
+    pub async fn prune(&self, mode: PruneMode) -> Result<Pruning> {
         retention::prune_closed(&self.0, mode).await
     }
 
@@ -284,7 +285,7 @@ impl Runtime {
     }
 }
 
-impl Inner {
+impl RuntimeShared {
     /// Which task ends start a turn.
     pub(crate) fn wake(&self) -> crate::config::Wake {
         self.config.settings.exec.wake
@@ -364,7 +365,7 @@ impl Inner {
         slot.id.get().copied()
     }
 
-    pub(crate) fn remember(&self, id: SessionId, slot: &Arc<SessionSlot>) {
+    pub(crate) fn index_slot(&self, id: SessionId, slot: &Arc<SessionSlot>) {
         lock(&self.sessions).by_id.insert(id, Arc::downgrade(slot));
     }
 

@@ -3,7 +3,7 @@
 use longhaul_model::WindowSource;
 
 use crate::client::context_report::PromptOverhead;
-use crate::runtime::Inner;
+use crate::runtime::RuntimeShared;
 use crate::session::state::State;
 use crate::turn::fallback::max_answer_tokens;
 use crate::worker::toolset::Toolset;
@@ -11,20 +11,20 @@ use crate::{Error, Result};
 
 /// Fails if the system prompt and the tools do not fit into the configured window. Without a configured window the
 /// server would have to be asked, which would delay the start. Then the first turn reports the problem.
-pub(crate) async fn check_prompt_fits(runtime: &Inner) -> Result<()> {
+pub(crate) async fn check_prompt_fits(runtime: &RuntimeShared) -> Result<()> {
     let settings = &runtime.config.settings.model;
     let Some(set) = settings.context_window else { return Ok(()) };
-    let facts = runtime.model_chain().primary().capabilities().await;
+    let capabilities = runtime.model_chain().primary().capabilities().await;
     // A smaller window that a refusal revealed is no error in the config. The turn reports what does not fit.
-    if facts.window.is_some_and(|window| window.source == WindowSource::Refusal) {
+    if capabilities.window.is_some_and(|window| window.source == WindowSource::Refusal) {
         return Ok(());
     }
-    let window = facts.window.map_or(set, |window| window.tokens);
+    let window = capabilities.window.map_or(set, |window| window.tokens);
     let mut overhead = PromptOverhead::of_toolset(&Toolset::new(runtime, &State::default()));
-    if !facts.tools || settings.tools == Some(false) {
+    if !capabilities.tools || settings.tools == Some(false) {
         overhead.tools = 0;
     }
-    let answer = max_answer_tokens(settings.max_output_tokens, &facts, Some(window));
+    let answer = max_answer_tokens(settings.max_output_tokens, &capabilities, Some(window));
     match misfit_reason(overhead, window, answer) {
         Some(reason) => Err(Error::Config { origin: runtime.config.set_by("model.context_window"), reason }),
         None => Ok(()),

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, OnceCell, oneshot};
 use crate::Result;
 use crate::client::watch::EventHub;
 use crate::clock::now;
-use crate::runtime::{Inner, lock};
+use crate::runtime::{RuntimeShared, lock};
 use crate::session::state::State;
 use crate::worker::{self, WorkerResult, WorkerStop};
 
@@ -100,14 +100,14 @@ impl SessionSlot {
     }
 
     /// The session's id. Creates the session if its key is new.
-    pub(crate) async fn ensure_id(self: &Arc<Self>, runtime: &Arc<Inner>) -> Result<SessionId> {
+    pub(crate) async fn ensure_id(self: &Arc<Self>, runtime: &Arc<RuntimeShared>) -> Result<SessionId> {
         let id = self.id.get_or_try_init(|| name_session(&*runtime.journal, &self.key)).await?;
-        runtime.remember(*id, self);
+        runtime.index_slot(*id, self);
         Ok(*id)
     }
 
     /// Makes a worker read the inbox. Starts one if there is none.
-    pub(crate) fn wake(self: &Arc<Self>, runtime: &Arc<Inner>) {
+    pub(crate) fn wake(self: &Arc<Self>, runtime: &Arc<RuntimeShared>) {
         let mut state = self.state();
         state.wake_requested = true;
         match state.worker {
@@ -125,7 +125,7 @@ impl SessionSlot {
     }
 
     /// Wakes the worker and waits until it holds the session's lease.
-    pub(crate) async fn wake_and_wait(self: &Arc<Self>, runtime: &Arc<Inner>) -> WorkerResult<()> {
+    pub(crate) async fn wake_and_wait(self: &Arc<Self>, runtime: &Arc<RuntimeShared>) -> WorkerResult<()> {
         self.ensure_id(runtime).await?;
         let (sender, receiver) = oneshot::channel();
         {
@@ -276,7 +276,7 @@ impl SessionSlot {
     }
 
     /// Has the worker do what is due while the session is idle. `false` if nothing was.
-    pub(crate) async fn run_idle_work(self: &Arc<Self>, runtime: &Arc<Inner>) -> WorkerResult<bool> {
+    pub(crate) async fn run_idle_work(self: &Arc<Self>, runtime: &Arc<RuntimeShared>) -> WorkerResult<bool> {
         self.wake_and_wait(runtime).await?;
         let (sender, receiver) = oneshot::channel();
         self.state().idle_work_waiters.push(sender);

@@ -93,8 +93,8 @@ fn fields_of(name: &str, content: &str) -> Option<serde_json::Map<String, Value>
 
 fn with_warning(name: &str, content: String, warning: &str) -> String {
     let Some(mut fields) = fields_of(name, &content) else { return content + WARNING_PREFIX + warning };
-    let said = fields.get("message").and_then(Value::as_str).map(|said| format!("{said} {warning}"));
-    fields.insert("message".to_owned(), Value::String(said.unwrap_or_else(|| warning.to_owned())));
+    let message = fields.get("message").and_then(Value::as_str).map(|message| format!("{message} {warning}"));
+    fields.insert("message".to_owned(), Value::String(message.unwrap_or_else(|| warning.to_owned())));
     Value::Object(fields).to_string()
 }
 

@@ -74,14 +74,14 @@ pub(super) async fn check_permission(
 
 /// The refusal in the user's answer, unless it is a yes.
 fn refusal(answer: &str) -> Option<CallPermission> {
-    let said = answer.trim();
-    let is = |words: &[&str]| words.iter().any(|word| said.eq_ignore_ascii_case(word));
+    let answer = answer.trim();
+    let is = |words: &[&str]| words.iter().any(|word| answer.eq_ignore_ascii_case(word));
     if is(&["yes", "y"]) {
         None
     } else if is(&["no", "n", ""]) {
         Some(CallPermission::Refused("not run: the user said no".to_owned()))
     } else {
-        Some(CallPermission::Refused(format!("not run: the user did not say yes, but: {said}")))
+        Some(CallPermission::Refused(format!("not run: the user did not say yes, but: {answer}")))
     }
 }
 

@@ -105,10 +105,10 @@ pub(crate) async fn make_model_call(
     step: Option<u64>,
 ) -> WorkerResult<()> {
     let attempt = AttemptId::generate();
-    let mut facts = opening_facts(worker, turn, step).await?;
+    let mut records = opening_records(worker, turn, step).await?;
     let model = worker.models().model().name().to_owned();
-    facts.push(SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));
-    worker.commit(facts, vec![]).await?;
+    records.push(SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));
+    worker.commit(records, vec![]).await?;
     let call = prepare_model_call(worker, attempt).await?;
     let mut blocks = BlockAssembler::default();
     let end = if worker.should_end_turn() {
@@ -129,12 +129,12 @@ pub(crate) async fn make_model_call(
 
 /// Begins a turn without a model call: it ends at once, as cancelled or with a limit.
 pub(crate) async fn begin_turn(worker: &mut Worker, turn: u64) -> WorkerResult<()> {
-    let facts = opening_facts(worker, Some(turn), Some(1)).await?;
-    worker.commit(facts, vec![]).await
+    let records = opening_records(worker, Some(turn), Some(1)).await?;
+    worker.commit(records, vec![]).await
 }
 
 /// The records that begin a turn and a step, and the announcements to the model.
-async fn opening_facts(
+async fn opening_records(
     worker: &mut Worker,
     turn: Option<u64>,
     step: Option<u64>,
@@ -144,20 +144,20 @@ async fn opening_facts(
         record_finished_tasks(worker).await?;
     }
     let state = worker.state();
-    let mut facts = Vec::new();
+    let mut records = Vec::new();
     if let Some(turn) = turn {
-        facts.push(SessionRecord::TurnStarted(TurnStarted { turn }));
+        records.push(SessionRecord::TurnStarted(TurnStarted { turn }));
         let warnings = worker.toolset().warnings().iter();
         let new = warnings.filter(|warning| !state.given_warnings.contains(&warning.code));
-        facts.extend(new.cloned().map(SessionRecord::Warning));
+        records.extend(new.cloned().map(SessionRecord::Warning));
     }
-    facts.extend(model_changed);
+    records.extend(model_changed);
     if let Some(step) = step {
-        facts.extend(state.tasks.announcements());
+        records.extend(state.tasks.announcements());
         let later = crate::compaction::plan::deferred_inputs(state, &worker.policy().context);
-        facts.push(SessionRecord::StepStarted(StepStarted { step, later }));
+        records.push(SessionRecord::StepStarted(StepStarted { step, later }));
     }
-    Ok(facts)
+    Ok(records)
 }
 
 /// Sends the request and receives the answer until it ends. Records each complete block as it arrives.
@@ -267,11 +267,11 @@ pub(crate) async fn close_open_attempt(worker: &mut Worker, kept: usize) -> Work
     let Some(attempt) = worker.state().turn.as_ref().and_then(|turn| turn.attempt.as_ref()) else {
         return Ok(());
     };
-    let facts = match worker.state().is_cancelled() && kept > 0 {
+    let records = match worker.state().is_cancelled() && kept > 0 {
         true => stopped_attempt(worker, INTERRUPTED),
         false => vec![SessionRecord::AttemptEnded(attempt_ended(attempt.id, kept, Some(INTERRUPTED)))],
     };
-    worker.commit(facts, vec![]).await
+    worker.commit(records, vec![]).await
 }
 
 #[cfg(test)]

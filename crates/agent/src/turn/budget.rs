@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::clock::now;
 use crate::history::by_time::first_since;
-use crate::runtime::{Inner, lock};
+use crate::runtime::{RuntimeShared, lock};
 use crate::session::apply::nano;
 use crate::worker::wait::WakeOn;
 use crate::worker::{Worker, WorkerResult};
@@ -64,7 +64,7 @@ impl SpendLedger {
     }
 
     /// Whether the daily budget is spent. For background calls, which are few, so each one reads the records again.
-    pub(crate) async fn is_budget_spent(&self, runtime: &Inner) -> Result<bool> {
+    pub(crate) async fn is_budget_spent(&self, runtime: &RuntimeShared) -> Result<bool> {
         let limit = runtime.config.settings.limits.cost_per_day;
         if limit <= 0.0 {
             return Ok(false);
@@ -80,7 +80,7 @@ impl SpendLedger {
         age.is_some_and(|age| age < MAX_TOTAL_AGE).then(|| total.read_nano.saturating_add(total.added_nano))
     }
 
-    async fn today_total(&self, runtime: &Inner) -> Result<u64> {
+    async fn today_total(&self, runtime: &RuntimeShared) -> Result<u64> {
         let mut streams = self.streams.lock().await;
         // Another worker may have read the records while this one waited for the lock.
         match self.recent_total() {
@@ -89,7 +89,7 @@ impl SpendLedger {
         }
     }
 
-    async fn read_records(&self, runtime: &Inner, streams: &mut DayStreams) -> Result<u64> {
+    async fn read_records(&self, runtime: &RuntimeShared, streams: &mut DayStreams) -> Result<u64> {
         let day_start = day_start();
         // A cost that is recorded meanwhile may count twice until the records are read again.
         let added_before = lock(&self.total).added_nano;

@@ -12,13 +12,13 @@ const WITHDRAWN: &str = "withdrawn: the turn ended";
 /// Ends the open turn, in one append with the records that precede its end.
 pub(crate) async fn end_turn(
     worker: &mut Worker,
-    mut facts: Vec<SessionRecord>,
+    mut records: Vec<SessionRecord>,
     ending: TurnEnding,
 ) -> WorkerResult<()> {
     let state = worker.state();
     let Some(turn) = &state.turn else { return Ok(()) };
     let unfinished = turn.calls.iter().filter(|call| call.result.is_none());
-    facts.extend(unfinished.map(|call| {
+    records.extend(unfinished.map(|call| {
         let content = match call.started {
             None if turn.cancelled => "not run: the user interrupted before it began",
             None if turn.lost_record.is_none() => "not run: the turn had ended before",
@@ -27,15 +27,15 @@ pub(crate) async fn end_turn(
         let result = ToolFinished::new(call.id, &call.name, content);
         SessionRecord::ToolFinished(ToolFinished { is_error: true, ..result })
     }));
-    facts.extend(
+    records.extend(
         state.questions.iter().map(|question| {
             SessionRecord::Answered(Answered { id: question.id, answer: WITHDRAWN.to_owned() })
         }),
     );
     let TurnEnding { outcome, limit, error, code, text } = ending;
     // An answer that should have continued has at least its first part.
-    let said = if turn.text.is_empty() { &turn.text_before_cut } else { &turn.text };
-    let text = text.unwrap_or_else(|| said.clone());
+    let answer = if turn.text.is_empty() { &turn.text_before_cut } else { &turn.text };
+    let text = text.unwrap_or_else(|| answer.clone());
     // If the session is idle after this turn, its last record says so. Then later checks do not have to replay the
     // other records.
     let work = Work::of_taken(state, worker.policy().wake);
@@ -43,11 +43,11 @@ pub(crate) async fn end_turn(
     let inbox_through = is_idle.then_some(state.inbox_through);
     let ended = TurnEnded { turn: turn.number, outcome, limit, text, error, code, inbox_through };
     let news = worker.toolset().repository_news(worker.id(), worker.runtime().tasks.clone()).await;
-    facts.extend(
+    records.extend(
         news.as_ref().map(|news| SessionRecord::Warning(Warning::new("new_repository", news.text.clone()))),
     );
-    facts.push(SessionRecord::TurnEnded(ended));
-    worker.commit(facts, vec![]).await?;
+    records.push(SessionRecord::TurnEnded(ended));
+    worker.commit(records, vec![]).await?;
     if let Some(news) = news {
         worker.toolset().acknowledge_repositories(worker.id(), news).await;
     }

@@ -8,16 +8,16 @@ use crate::worker::{Worker, WorkerResult};
 
 /// Starts an epoch because the system prompt or the tools have changed.
 pub(crate) async fn start_epoch(worker: &mut Worker) -> WorkerResult<()> {
-    let (facts, blobs) = epoch_facts(worker, EpochReason::Changed);
-    worker.commit(facts, blobs).await
+    let (records, blobs) = epoch_records(worker, EpochReason::Changed);
+    worker.commit(records, blobs).await
 }
 
 /// The records that begin an epoch with the current context. If the session is new, `session_created` comes first.
-pub(crate) fn epoch_facts(worker: &Worker, reason: EpochReason) -> (Vec<SessionRecord>, Vec<Blob>) {
+pub(crate) fn epoch_records(worker: &Worker, reason: EpochReason) -> (Vec<SessionRecord>, Vec<Blob>) {
     let (state, toolset) = (worker.state(), worker.toolset());
-    let mut facts = Vec::new();
+    let mut records = Vec::new();
     if state.head == 0 {
-        facts.push(SessionRecord::SessionCreated(SessionCreated {
+        records.push(SessionRecord::SessionCreated(SessionCreated {
             id: worker.id(),
             key: worker.key().to_owned(),
             work_dir: toolset.work_dir().to_str().map(str::to_owned),
@@ -32,7 +32,7 @@ pub(crate) fn epoch_facts(worker: &Worker, reason: EpochReason) -> (Vec<SessionR
     let folds_from = (state.head > 0).then(|| previous.map_or(1, |epoch| epoch.folds_from));
     let (system, tools) = toolset.references();
     let blobs = toolset.blobs([&system, &tools]);
-    facts.push(SessionRecord::EpochStarted(EpochStarted {
+    records.push(SessionRecord::EpochStarted(EpochStarted {
         turns: state.turn_count,
         inbox_through: state.inbox_through,
         pins: state.pins.clone(),
@@ -44,7 +44,7 @@ pub(crate) fn epoch_facts(worker: &Worker, reason: EpochReason) -> (Vec<SessionR
         previous: previous.map(|epoch| epoch.began),
         ..EpochStarted::new(number, reason, system, tools)
     }));
-    (facts, blobs)
+    (records, blobs)
 }
 
 /// Whether an epoch begins with the current system prompt and tools.

@@ -200,24 +200,32 @@ impl ModelSelection {
     }
 
     /// The maximum length, in tokens, of an answer that does not continue another one.
-    pub(crate) fn base_answer_tokens(&self, settings: &ModelSettings, facts: &Capabilities) -> u64 {
-        max_answer_tokens(settings.max_output_tokens, facts, self.window)
+    pub(crate) fn base_answer_tokens(&self, settings: &ModelSettings, capabilities: &Capabilities) -> u64 {
+        max_answer_tokens(settings.max_output_tokens, capabilities, self.window)
     }
 
     /// The maximum length of the next answer, in tokens. It is longer after a truncated one.
-    pub(crate) fn answer_tokens(&self, settings: &ModelSettings, facts: &Capabilities) -> u64 {
-        let base = self.base_answer_tokens(settings, facts);
+    pub(crate) fn answer_tokens(&self, settings: &ModelSettings, capabilities: &Capabilities) -> u64 {
+        let base = self.base_answer_tokens(settings, capabilities);
         if self.truncated_answers == 0 || self.refuses_longer_answers {
             return base;
         }
-        max_answer_tokens(Some(base.saturating_mul(CONTINUED_ANSWER_FACTOR)), facts, self.window)
+        max_answer_tokens(Some(base.saturating_mul(CONTINUED_ANSWER_FACTOR)), capabilities, self.window)
     }
 }
 
 /// The maximum length of an answer in tokens: the configured one or the default, bounded by the model and by a share of the window.
-pub(crate) fn max_answer_tokens(configured: Option<u64>, facts: &Capabilities, window: Option<u64>) -> u64 {
+pub(crate) fn max_answer_tokens(
+    configured: Option<u64>,
+    capabilities: &Capabilities,
+    window: Option<u64>,
+) -> u64 {
     let share = window.map_or(u64::MAX, |window| window / MAX_ANSWER_SHARE);
-    configured.unwrap_or(DEFAULT_ANSWER_TOKENS).min(facts.max_output.unwrap_or(u64::MAX)).min(share).max(1)
+    configured
+        .unwrap_or(DEFAULT_ANSWER_TOKENS)
+        .min(capabilities.max_output.unwrap_or(u64::MAX))
+        .min(share)
+        .max(1)
 }
 
 /// The configured model, as `provider/model`, and its capabilities. May ask the model's server.

@@ -35,10 +35,10 @@ impl JournalSession {
         Self { _folder: folder, journal: Arc::new(journal), session: SessionId::generate() }
     }
 
-    async fn append(&self, facts: impl IntoIterator<Item = SessionRecord>, blobs: &[&str]) {
+    async fn append(&self, records: impl IntoIterator<Item = SessionRecord>, blobs: &[&str]) {
         let mut append = Append::to(&StreamName::session(self.session));
-        for fact in facts {
-            append = append.record(fact.encode());
+        for record in records {
+            append = append.record(record.encode());
         }
         for blob in blobs {
             append = append.blob(Blob::new(blob.as_bytes()));

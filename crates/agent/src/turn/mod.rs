@@ -5,7 +5,7 @@
 //! | `request` | the model call: context, tools, answer length; checking the context's room |
 //! | `attempt` | one try at a model call: streaming the answer, checkpoints |
 //! | `outcome` | recording how the attempt went: complete, empty, refused, failed |
-//! | `truncation` | an answer cut off at its maximum length, and how it continues |
+//! | `answer_length` | an answer cut off at its maximum length, and how it continues |
 //! | `size_limits` | correcting window and answer length after a server refused a request |
 //! | `retry` | retry with back-off, Retry-After, giving up |
 //! | `fallback` | the chain of models; falling back to the next one |
@@ -15,6 +15,7 @@
 //! | `budget` | what was spent today, and the limit for a day |
 //! | `epoch`, `end` | the records that begin an epoch and end a turn |
 
+mod answer_length;
 pub(crate) mod approval;
 pub(crate) mod attempt;
 pub(crate) mod budget;
@@ -28,4 +29,3 @@ pub(crate) mod retry;
 mod size_limits;
 pub(crate) mod tool_calls;
 mod tool_result;
-mod truncation;

@@ -8,11 +8,11 @@ use longhaul_protocol::{AttemptEnded, AttemptId, Item, Note, SessionRecord, Usag
 
 use crate::session::apply::{GIVEN_ONCE, ROLE_ORDER};
 use crate::session::state;
+use crate::turn::answer_length::record_truncated_answer;
 use crate::turn::attempt::{AttemptEnd, AttemptOutcome};
 use crate::turn::request::ModelCall;
 use crate::turn::retry::retry_or_fall_back;
 use crate::turn::size_limits::{correct_limits, is_next_request_smaller, limits_warning};
-use crate::turn::truncation::record_truncated_answer;
 use crate::worker::{Worker, WorkerResult};
 
 /// Characters of the model's refusal to quote in the error.
@@ -36,7 +36,7 @@ impl AttemptClose<'_> {
         self.after.push(warning(code, text));
     }
 
-    pub(super) fn into_facts(self) -> Vec<SessionRecord> {
+    pub(super) fn into_records(self) -> Vec<SessionRecord> {
         [vec![SessionRecord::AttemptEnded(self.ended)], self.after].concat()
     }
 }
@@ -54,7 +54,7 @@ pub(super) async fn record_outcome(
     };
     let mut after = Vec::new();
     if tokens.is_some() || rate_limits.is_some() {
-        let counted = tokens.unwrap_or_default().usage(call.attempt, &call.facts);
+        let counted = tokens.unwrap_or_default().usage(call.attempt, &call.capabilities);
         let (estimated, limits) = (Some(call.estimated), rate_limits.unwrap_or_default());
         let usage = Usage { estimated, window: worker.models().window(), limits, ..counted };
         after.push(SessionRecord::Usage(usage));
@@ -65,8 +65,8 @@ pub(super) async fn record_outcome(
     let mut close = AttemptClose { call, ended: attempt_ended(call.attempt, 0, None), after };
     match end {
         AttemptEnd::Stopped(reason) => {
-            let facts = [stopped_attempt(worker, reason), close.after].concat();
-            worker.commit(facts, vec![]).await
+            let records = [stopped_attempt(worker, reason), close.after].concat();
+            worker.commit(records, vec![]).await
         }
         AttemptEnd::Failed(failure) => record_failure(worker, close, failure).await,
         AttemptEnd::Complete(StopReason { kind, word, .. }) => {
@@ -108,18 +108,18 @@ fn model_warnings(worker: &Worker, call: &ModelCall) -> Vec<SessionRecord> {
     let is_new = |code: &str| !worker.state().given_warnings.contains(code);
     let mut warnings = Vec::new();
     let name = call.model.name();
-    if !call.facts.tools && !worker.toolset().schemas().is_empty() && is_new(no_tools) {
+    if !call.capabilities.tools && !worker.toolset().schemas().is_empty() && is_new(no_tools) {
         warnings.push(warning(no_tools, format!("{name} can't call tools, and is asked without them")));
     }
     let limits = &worker.runtime().config.settings.limits;
     let has_cost_limit = limits.cost_per_turn > 0.0 || limits.cost_per_day > 0.0;
-    if has_cost_limit && call.facts.prices.is_none() && is_new(cost_unknown) {
+    if has_cost_limit && call.capabilities.prices.is_none() && is_new(cost_unknown) {
         let text = format!(
             "nobody says what {name} costs, so the limits of cost don't hold for it; add prices in providers.toml"
         );
         warnings.push(warning(cost_unknown, text));
     }
-    let assumed = call.facts.window.filter(|window| window.source == WindowSource::HostedDefault);
+    let assumed = call.capabilities.window.filter(|window| window.source == WindowSource::HostedDefault);
     if let Some(window) = assumed.filter(|_| is_new(window_assumed)) {
         let text = format!(
             "nobody says how large the context of {name} is: {} tokens are assumed; set model.context_window",
@@ -157,7 +157,7 @@ async fn record_complete_answer(worker: &mut Worker, mut close: AttemptClose<'_>
         let name = close.call.model.name();
         close.warn("empty_answer", format!("{name} gave an answer without anything in it, twice"));
     }
-    worker.commit(close.into_facts(), vec![]).await
+    worker.commit(close.into_records(), vec![]).await
 }
 
 /// Records an answer that was only reasoning. The model is called once more, then gets a note to answer. After that
@@ -173,7 +173,7 @@ async fn record_silent_answer(worker: &mut Worker, mut close: AttemptClose<'_>) 
     if silent_answers == 2 {
         close.after.push(SessionRecord::Note(Note::new(ANSWER_NOW_NOTE)));
     }
-    worker.commit(close.into_facts(), vec![]).await
+    worker.commit(close.into_records(), vec![]).await
 }
 
 /// Records that the model refused to answer, with its own words.
@@ -205,10 +205,11 @@ async fn record_failure(
         close.keep(kept);
         close.warn("answer_cut", format!("{failure}; what was complete of it counts"));
         close.ended.error = Some(failure.message);
-        return worker.commit(close.into_facts(), vec![]).await;
+        return worker.commit(close.into_records(), vec![]).await;
     }
     let settings = &worker.runtime().config.settings.model;
-    let is_longer = call.request.max_output > Some(worker.models().base_answer_tokens(settings, &call.facts));
+    let is_longer =
+        call.request.max_output > Some(worker.models().base_answer_tokens(settings, &call.capabilities));
     let state = worker.state();
     let prompt = crate::compaction::plan::next_prompt_tokens(state, &worker.policy().context);
     let corrected = correct_limits(worker, call, &failure, prompt).await;
@@ -241,7 +242,7 @@ async fn record_failure(
         return discard_and_retry(worker, close, failure).await;
     }
     close.ended.error = Some(failure.message);
-    worker.commit(close.into_facts(), vec![]).await
+    worker.commit(close.into_records(), vec![]).await
 }
 
 /// Discards the attempt, and retries, falls back or ends the turn.
@@ -251,7 +252,7 @@ async fn discard_and_retry(
     failure: ModelFailure,
 ) -> WorkerResult<()> {
     close.ended.error = Some(failure.message.clone());
-    retry_or_fall_back(worker, &failure, close.into_facts()).await
+    retry_or_fall_back(worker, &failure, close.into_records()).await
 }
 
 /// Whether an item is a call or text that is not blank.

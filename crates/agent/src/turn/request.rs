@@ -19,7 +19,7 @@ use crate::worker::{Worker, WorkerResult, WorkerStop};
 pub(crate) struct ModelCall {
     pub(crate) attempt: AttemptId,
     pub(crate) model: Arc<dyn Model>,
-    pub(crate) facts: Capabilities,
+    pub(crate) capabilities: Capabilities,
     pub(crate) request: Request,
     /// The estimated size of the prompt in tokens, not corrected by the provider's counts.
     pub(crate) estimated: u64,
@@ -53,25 +53,25 @@ pub(super) fn select_model(
 /// Builds the request for the next call of the selected model.
 pub(super) async fn prepare_model_call(worker: &mut Worker, attempt: AttemptId) -> WorkerResult<ModelCall> {
     let model = worker.models().model();
-    let facts = load_facts(worker, &model).await?.unwrap_or_default();
+    let capabilities = load_capabilities(worker, &model).await?.unwrap_or_default();
     let settings = &worker.runtime().config.settings.model;
-    let window = known_window(&facts, settings);
+    let window = known_window(&capabilities, settings);
     worker.models_mut().set_window(window);
     let mut request = build_request(worker).await?;
-    if !facts.tools {
+    if !capabilities.tools {
         request.tools = Arc::default();
     }
     let settings = &worker.runtime().config.settings.model;
-    request.max_output = Some(worker.models().answer_tokens(settings, &facts));
+    request.max_output = Some(worker.models().answer_tokens(settings, &capabilities));
     let answers_before = worker.state().answer_count.saturating_sub(request.finished_steps() as u64);
     request.purpose = Purpose::Step { answers_before: usize::try_from(answers_before).unwrap_or(usize::MAX) };
     let estimated = estimate(&request.system, &request.tools, &request.items);
-    Ok(ModelCall { attempt, model, facts, request, estimated })
+    Ok(ModelCall { attempt, model, capabilities, request, estimated })
 }
 
 /// A model's context window in tokens, from its capabilities or from the config.
-pub(crate) fn known_window(facts: &Capabilities, settings: &ModelSettings) -> Option<u64> {
-    facts.window.map(|window| window.tokens).or(settings.context_window)
+pub(crate) fn known_window(capabilities: &Capabilities, settings: &ModelSettings) -> Option<u64> {
+    capabilities.window.map(|window| window.tokens).or(settings.context_window)
 }
 
 /// The context window of the current model. It is smaller than stated if its server has accepted only less.
@@ -92,18 +92,19 @@ pub(crate) async fn check_context_room(worker: &mut Worker) -> WorkerResult<()> 
     }
     let starts_chain = worker.state().turn.is_none() || worker.has_new_model_choice();
     let model = if starts_chain { worker.model_chain().primary() } else { worker.models().model() };
-    let Some(facts) = load_facts(worker, &model).await? else { return Ok(()) };
-    let window = known_window(&facts, &worker.runtime().config.settings.model);
+    let Some(capabilities) = load_capabilities(worker, &model).await? else { return Ok(()) };
+    let window = known_window(&capabilities, &worker.runtime().config.settings.model);
     worker.models_mut().set_window(window);
     let (state, settings) = (worker.state(), &worker.runtime().config.settings);
-    let (is_idle, fixed) = (worker.policy().context.is_idle, fixed_tokens(worker, &facts));
+    let (is_idle, fixed) = (worker.policy().context.is_idle, fixed_tokens(worker, &capabilities));
     let space_with = |answer: u64| {
         let space = ContextLimits::new(state, model.name(), window, answer, fixed, &settings.context);
         ContextLimits { is_idle, ..space }
     };
-    let base = worker.models().base_answer_tokens(&settings.model, &facts);
+    let base = worker.models().base_answer_tokens(&settings.model, &capabilities);
     // An answer that continues a truncated one may be longer, if the prompt still fits.
-    let longer = if starts_chain { base } else { worker.models().answer_tokens(&settings.model, &facts) };
+    let longer =
+        if starts_chain { base } else { worker.models().answer_tokens(&settings.model, &capabilities) };
     let space = space_with(longer);
     let fits = space
         .room
@@ -119,24 +120,25 @@ pub(crate) async fn check_context_room(worker: &mut Worker) -> WorkerResult<()> 
 }
 
 /// The capabilities of a model. `None` if the turn should end before its server has answered.
-pub(super) async fn load_facts(
+pub(super) async fn load_capabilities(
     worker: &mut Worker,
     model: &Arc<dyn Model>,
 ) -> WorkerResult<Option<Capabilities>> {
-    let mut facts = model.capabilities();
-    let facts = worker.wait_for(&mut facts, WakeOn::Cancel, None).await?.into_done()?;
+    let mut capabilities = model.capabilities();
+    let capabilities = worker.wait_for(&mut capabilities, WakeOn::Cancel, None).await?.into_done()?;
     let refuses_tools = worker.models().refuses_tools();
-    Ok(facts.map(|facts| Capabilities { tools: facts.tools && !refuses_tools, ..facts }))
+    Ok(capabilities
+        .map(|capabilities| Capabilities { tools: capabilities.tools && !refuses_tools, ..capabilities }))
 }
 
 /// The estimated tokens of the system prompt and the tools. If the open epoch began with others, those of the epoch.
-fn fixed_tokens(worker: &Worker, facts: &Capabilities) -> u64 {
+fn fixed_tokens(worker: &Worker, capabilities: &Capabilities) -> u64 {
     match &worker.state().epoch {
         Some(epoch) if !is_current_epoch(worker, epoch) => {
-            let tools = if facts.tools { epoch.tools.bytes } else { 0 };
+            let tools = if capabilities.tools { epoch.tools.bytes } else { 0 };
             estimate_bytes(epoch.system.bytes.saturating_add(tools))
         }
-        _ => worker.toolset().fixed_tokens(facts),
+        _ => worker.toolset().fixed_tokens(capabilities),
     }
 }
 

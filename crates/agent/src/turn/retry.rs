@@ -50,18 +50,18 @@ impl RetryMode {
     }
 }
 
-/// Waits so that the step can be tried again, falls back to the next model, or ends the turn. `facts` close the
+/// Waits so that the step can be tried again, falls back to the next model, or ends the turn. `records` close the
 /// failed attempt, of which nothing is kept.
 pub(super) async fn retry_or_fall_back(
     worker: &mut Worker,
     failure: &ModelFailure,
-    mut facts: Vec<SessionRecord>,
+    mut records: Vec<SessionRecord>,
 ) -> WorkerResult<()> {
     let config = &worker.runtime().config;
     let policy = config.retry_mode.policy(&config.settings.retry);
     let spent = match worker.models_mut().record_failure(policy, failure) {
         RetryDecision::Wait(wait) => {
-            worker.commit(facts, vec![]).await?;
+            worker.commit(records, vec![]).await?;
             return wait_before_retry(worker, wait).await;
         }
         RetryDecision::GiveUp(spent) => spent,
@@ -70,8 +70,8 @@ pub(super) async fn retry_or_fall_back(
         && let Some((from, to)) = worker.models_mut().fall_back()
     {
         let reason = spent.to_string();
-        facts.push(SessionRecord::ModelChanged(ModelChanged { from, to, reason }));
-        return worker.commit(facts, vec![]).await;
+        records.push(SessionRecord::ModelChanged(ModelChanged { from, to, reason }));
+        return worker.commit(records, vec![]).await;
     }
     let mut error = spent.to_string();
     let class = match spent.limit {
@@ -84,7 +84,7 @@ pub(super) async fn retry_or_fall_back(
     };
     let code = Some(class.code().to_owned());
     // One append: the record of a final failure is never on disk without the end of its turn.
-    end_turn(worker, facts, TurnEnding { code, ..TurnEnding::failed(error) }).await
+    end_turn(worker, records, TurnEnding { code, ..TurnEnding::failed(error) }).await
 }
 
 /// Waits before the next try. Watchers see the wait before it begins, and the user can end it early.

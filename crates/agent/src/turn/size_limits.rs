@@ -3,7 +3,7 @@
 use longhaul_model::{CorrectedLimits, FailureClass, ModelFailure, RefusedSize};
 use longhaul_protocol::{SessionRecord, Warning};
 
-use crate::turn::request::{ModelCall, load_facts};
+use crate::turn::request::{ModelCall, load_capabilities};
 use crate::worker::{Worker, WorkerResult};
 
 /// Learns the limits that a refusal states. `prompt` is the estimated size of the refused prompt in tokens.
@@ -30,11 +30,11 @@ pub(super) async fn is_next_request_smaller(
     call: &ModelCall,
     prompt: u64,
 ) -> WorkerResult<bool> {
-    let Some(facts) = load_facts(worker, &call.model).await? else { return Ok(true) };
-    let window = facts.window.map(|window| window.tokens);
+    let Some(capabilities) = load_capabilities(worker, &call.model).await? else { return Ok(true) };
+    let window = capabilities.window.map(|window| window.tokens);
     worker.models_mut().set_window(window);
     let settings = &worker.runtime().config.settings.model;
-    let answer = worker.models().base_answer_tokens(settings, &facts);
+    let answer = worker.models().base_answer_tokens(settings, &capabilities);
     let usable = window.map_or(u64::MAX, |window| window.saturating_sub(answer));
     Ok(Some(answer) < call.request.max_output || prompt > usable)
 }

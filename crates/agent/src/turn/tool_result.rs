@@ -48,8 +48,8 @@ pub(super) async fn record_result(
     // A command that continues as a task is recorded in the same append, because a crash in between would lose the
     // task.
     let started = task.map(SessionRecord::TaskStarted);
-    let facts = started.into_iter().chain([SessionRecord::ToolFinished(result)]).collect();
-    worker.commit(facts, blobs).await
+    let records = started.into_iter().chain([SessionRecord::ToolFinished(result)]).collect();
+    worker.commit(records, blobs).await
 }
 
 /// The size limit of one result: the default, or a share of a small context window.

@@ -7,8 +7,9 @@ use std::time::Duration;
 use longhaul_journal::{Append, Blob, Error as JournalError, Lease, Page};
 use longhaul_protocol::{EventKind, Record, SessionId, SessionRecord, StreamName};
 
+use crate::housekeeping::backoff::RetryDelay;
 use crate::replay::load;
-use crate::runtime::Inner;
+use crate::runtime::RuntimeShared;
 use crate::runtime::slot::{AwaitedRequest, SessionSlot};
 use crate::session::events::event_of;
 use crate::session::state::State;
@@ -17,13 +18,13 @@ use crate::worker::task_monitor;
 use crate::worker::{WorkerResult, WorkerStop};
 use crate::{Error, Result};
 
-/// The delay before the first retry of a journal operation that failed temporarily. Each further retry doubles it.
-pub(super) const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
-pub(super) const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
+/// The delays before the retries of a journal operation that failed temporarily.
+pub(super) const JOURNAL_RETRY_DELAY: RetryDelay =
+    RetryDelay::new(Duration::from_millis(250), Duration::from_secs(5));
 
 /// The stream of one session, the state that its records fold into, and the lease that allows appending to it.
 pub(super) struct SessionLog {
-    runtime: Arc<Inner>,
+    runtime: Arc<RuntimeShared>,
     slot: Arc<SessionSlot>,
     id: SessionId,
     lease: Lease,
@@ -35,7 +36,7 @@ pub(super) struct SessionLog {
 impl SessionLog {
     /// Replays the session's records.
     pub(super) async fn open(
-        runtime: &Arc<Inner>,
+        runtime: &Arc<RuntimeShared>,
         slot: &Arc<SessionSlot>,
         id: SessionId,
         lease: Lease,
@@ -99,11 +100,11 @@ impl SessionLog {
         self.show(EventKind::Warning { code, text });
         self.slot.fail_waiters(&Error::NotSaved { reason }.into());
         let mut suspension = self.runtime.suspension();
-        let mut delay = FIRST_RETRY_DELAY;
+        let mut delay = JOURNAL_RETRY_DELAY;
         loop {
             tokio::select! {
                 _ = suspension.wait_for(|suspended| *suspended) => return Err(WorkerStop::Suspended),
-                () = tokio::time::sleep(delay) => delay = (delay * 2).min(MAX_RETRY_DELAY),
+                () = tokio::time::sleep(delay.next()) => {}
             }
             match self.runtime.journal.append(append.clone()).await {
                 Ok(records) => return Ok(records),

@@ -10,18 +10,18 @@ use longhaul_journal::{Error as JournalError, Lease};
 use longhaul_protocol::{EventKind, SessionId, StreamName};
 
 use crate::Error;
-use crate::runtime::Inner;
+use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
-use crate::worker::commit::{FIRST_RETRY_DELAY, MAX_RETRY_DELAY};
+use crate::worker::commit::JOURNAL_RETRY_DELAY;
 use crate::worker::{Worker, WorkerResult, WorkerStop};
 
 /// Runs the worker of a session as long as the session has something to do.
-pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<SessionSlot>) {
+pub(crate) async fn run(runtime: Arc<RuntimeShared>, slot: Arc<SessionSlot>) {
     let mut suspension = runtime.suspension();
-    let mut must_end = None;
-    let mut delay = FIRST_RETRY_DELAY;
+    let mut forced_end = None;
+    let mut delay = JOURNAL_RETRY_DELAY;
     loop {
-        let stop = match run_with_lease(&runtime, &slot, must_end.take()).await {
+        let stop = match run_with_lease(&runtime, &slot, forced_end.take()).await {
             // The lease is free only now: another process that sees no worker here can take it.
             Ok(()) if slot.try_remove_worker() => {
                 runtime.worker_backoff.clear(&slot);
@@ -43,17 +43,14 @@ pub(crate) async fn run(runtime: Arc<Inner>, slot: Arc<SessionSlot>) {
             WorkerStop::Failed(Error::Journal(error)) if error.may_pass() => {
                 tokio::select! {
                     _ = suspension.wait_for(|suspended| *suspended) => {}
-                    () = tokio::time::sleep(delay) => {
-                        delay = (delay * 2).min(MAX_RETRY_DELAY);
-                        continue;
-                    }
+                    () = tokio::time::sleep(delay.next()) => continue,
                 }
             }
             // This turn would fail again: retry once, only to end it.
             WorkerStop::Failed(Error::Worker { reason, .. })
                 if runtime.worker_backoff.record_failure(&slot) == 1 =>
             {
-                must_end = Some(reason.clone());
+                forced_end = Some(reason.clone());
                 continue;
             }
             _ => {}
@@ -75,17 +72,17 @@ fn describe_stop(stop: &WorkerStop, key: &str) -> Option<String> {
     }
 }
 
-/// Takes the session's lease, works, and releases it. `must_end` says why the open turn may only be ended.
+/// Takes the session's lease, works, and releases it. `forced_end` says why the open turn may only be ended.
 async fn run_with_lease(
-    runtime: &Arc<Inner>,
+    runtime: &Arc<RuntimeShared>,
     slot: &Arc<SessionSlot>,
-    must_end: Option<String>,
+    forced_end: Option<String>,
 ) -> WorkerResult<()> {
     let id = slot.ensure_id(runtime).await?;
     let lease = acquire_lease(runtime, slot, id).await?;
     let worked = catch_panic(&slot.key, async {
         let worker = Worker::open(runtime, slot, id, lease.clone()).await?;
-        worker.run(must_end).await
+        worker.run(forced_end).await
     })
     .await;
     slot.hub.end_partial();
@@ -99,7 +96,7 @@ async fn run_with_lease(
 }
 
 /// Takes the session's lease, or the one that could not be released last time.
-async fn acquire_lease(runtime: &Inner, slot: &SessionSlot, id: SessionId) -> WorkerResult<Lease> {
+async fn acquire_lease(runtime: &RuntimeShared, slot: &SessionSlot, id: SessionId) -> WorkerResult<Lease> {
     if let Some(kept) = slot.take_kept_lease() {
         match runtime.journal.renew_lease(&kept).await {
             Ok(()) => return Ok(kept),

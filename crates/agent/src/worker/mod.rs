@@ -36,14 +36,14 @@ use tokio::time::Instant;
 use crate::compaction::plan::ContextLimits;
 use crate::compaction::{close_compaction, compact, stub_tool_output};
 use crate::memory::memory_for_context;
-use crate::runtime::Inner;
+use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
 use crate::session::decide::{Action, Policy, TurnEnding, decide};
 use crate::session::state::State;
 use crate::turn::attempt::{begin_turn, close_open_attempt, make_model_call};
 use crate::turn::budget::check_budget;
 use crate::turn::end::end_turn;
-use crate::turn::epoch::{epoch_facts, start_epoch};
+use crate::turn::epoch::{epoch_records, start_epoch};
 use crate::turn::fallback::{ModelChain, ModelSelection};
 use crate::turn::request::check_context_room;
 use crate::turn::tool_calls::run_tool_calls;
@@ -57,7 +57,7 @@ use crate::{Error, Result};
 
 /// Works on one session.
 pub(crate) struct Worker {
-    runtime: Arc<Inner>,
+    runtime: Arc<RuntimeShared>,
     log: SessionLog,
     inbox: Inbox,
     waiter: Waiter,
@@ -109,7 +109,7 @@ pub(crate) type WorkerResult<T> = std::result::Result<T, WorkerStop>;
 /// The loop.
 impl Worker {
     async fn open(
-        runtime: &Arc<Inner>,
+        runtime: &Arc<RuntimeShared>,
         slot: &Arc<SessionSlot>,
         id: SessionId,
         lease: Lease,
@@ -128,10 +128,10 @@ impl Worker {
         })
     }
 
-    /// Works until the session has been idle for a while, or something stops the worker. `must_end` says why the open
+    /// Works until the session has been idle for a while, or something stops the worker. `forced_end` says why the open
     /// turn may only be ended.
-    async fn run(mut self, must_end: Option<String>) -> WorkerResult<()> {
-        self.policy.forced_end = must_end.filter(|_| self.state().turn.is_some());
+    async fn run(mut self, forced_end: Option<String>) -> WorkerResult<()> {
+        self.policy.forced_end = forced_end.filter(|_| self.state().turn.is_some());
         self.slot().hub.advance_head(self.state().head);
         self.slot().mark_worker_running();
         // The inbox may contain an order to cancel, and then there is nothing to resume.
@@ -240,7 +240,7 @@ impl Worker {
             }
             let mut blobs = vec![];
             if self.state().epoch.is_none() {
-                let (mut opening, content) = epoch_facts(self, EpochReason::Created);
+                let (mut opening, content) = epoch_records(self, EpochReason::Created);
                 if let Some(text) = memory_for_context(self).await {
                     let content = vec![TextContent { text }];
                     opening.push(SessionRecord::SystemMessage(SystemMessage { content }));
@@ -292,7 +292,7 @@ impl Worker {
 
 /// The interface for actions.
 impl Worker {
-    pub(crate) fn runtime(&self) -> &Arc<Inner> {
+    pub(crate) fn runtime(&self) -> &Arc<RuntimeShared> {
         &self.runtime
     }
 
@@ -330,7 +330,7 @@ impl Worker {
 
     /// Appends facts and blobs. When this returns, they are on disk, in the state, and shown to every watcher.
     ///
-    /// If that took more than one try, the turn must end (`policy.must_end`), and nothing new may begin before it
+    /// If that took more than one try, the turn must end (`policy.forced_end`), and nothing new may begin before it
     /// has.
     pub(crate) async fn commit(&mut self, facts: Vec<SessionRecord>, blobs: Vec<Blob>) -> WorkerResult<()> {
         let committed = self.log.commit(&facts, blobs).await;

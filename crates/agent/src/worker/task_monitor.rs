@@ -16,13 +16,15 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
+use crate::housekeeping::backoff::RetryDelay;
 use crate::replay::load;
 use crate::runtime::slot::SessionSlot;
-use crate::runtime::{Inner, lock};
+use crate::runtime::{RuntimeShared, lock};
 
 /// The first delay before a keeper or a session is checked again. It doubles up to the maximum.
 const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
+const RETRY_DELAY: RetryDelay = RetryDelay::new(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
 
 /// The tasks that this process monitors, and those that it is killing.
 #[derive(Default)]
@@ -77,7 +79,7 @@ impl TaskMonitor {
 
 /// Monitors a task until its end is recorded or the runtime is suspended, and wakes its session. A second call does
 /// nothing.
-pub(crate) fn monitor_task(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>, id: TaskId) {
+pub(crate) fn monitor_task(runtime: &Arc<RuntimeShared>, slot: &Arc<SessionSlot>, id: TaskId) {
     let Some(task) = runtime.task_monitor.insert(id, &slot.key) else { return };
     let job = MonitorJob { runtime: runtime.clone(), slot: slot.clone(), id, task: task.clone() };
     let entry = task.clone();
@@ -97,7 +99,7 @@ pub(crate) fn monitor_task(runtime: &Arc<Inner>, slot: &Arc<SessionSlot>, id: Ta
 }
 
 struct MonitorJob {
-    runtime: Arc<Inner>,
+    runtime: Arc<RuntimeShared>,
     slot: Arc<SessionSlot>,
     id: TaskId,
     task: Arc<MonitoredTask>,
@@ -107,18 +109,17 @@ impl MonitorJob {
     /// Waits for the task's end and wakes the session, repeatedly until the end is recorded. Another process may hold
     /// the session and stop before it records the end, and output that can't be read now may be readable later.
     async fn wake_until_recorded(&self) {
-        let mut delay = FIRST_RETRY_DELAY;
+        let mut delay = RETRY_DELAY;
         loop {
             let since = Instant::now();
             self.wait_for_end().await;
             if since.elapsed() > MAX_RETRY_DELAY {
-                delay = FIRST_RETRY_DELAY;
+                delay = RETRY_DELAY;
             }
             self.slot.queue_task_check(self.id);
             self.slot.wake(&self.runtime);
             loop {
-                tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(MAX_RETRY_DELAY);
+                tokio::time::sleep(delay.next()).await;
                 if self.is_end_recorded().await {
                     return;
                 }
@@ -211,14 +212,14 @@ impl MonitorJob {
 
 /// Kills a task, with retries and back-off. A second call meanwhile does nothing. If the runtime ends first, the next
 /// one kills the task.
-pub(super) fn kill_task(runtime: &Arc<Inner>, id: TaskId) {
+pub(super) fn kill_task(runtime: &Arc<RuntimeShared>, id: TaskId) {
     if !lock(&runtime.task_monitor.killing).insert(id) {
         return;
     }
     let inner = runtime.clone();
     runtime.spawn(async move {
         let mut suspension = inner.suspension();
-        let mut delay = FIRST_RETRY_DELAY;
+        let mut delay = RETRY_DELAY;
         loop {
             let tasks = Arc::clone(&inner.tasks);
             if let Ok(Ok(())) = spawn_blocking(move || tasks.kill(id)).await {
@@ -226,7 +227,7 @@ pub(super) fn kill_task(runtime: &Arc<Inner>, id: TaskId) {
             }
             tokio::select! {
                 _ = suspension.wait_for(|suspended| *suspended) => break,
-                () = tokio::time::sleep(delay) => delay = (delay * 2).min(MAX_RETRY_DELAY),
+                () = tokio::time::sleep(delay.next()) => {}
             }
         }
         lock(&inner.task_monitor.killing).remove(&id);

@@ -1,7 +1,12 @@
 //! Background tasks from the view of their session: commands that continue after their call has returned.
 //!
-//! A keeper process runs the command. The [task monitor](crate::worker::task_monitor) watches each task and wakes the
-//! session's worker when the task has ended. The worker records the end here.
+//! A keeper process runs the command. How the end of a task wakes its session:
+//!
+//! 1. The [task monitor](crate::worker::task_monitor) notices that the keeper is gone, puts the task into the session's slot
+//!    (`queue_task_check`) and wakes the worker, or starts one (`SessionSlot::wake`).
+//! 2. The worker takes the report out of the slot and appends `task_ended`, here: [`record_task_news`].
+//! 3. [`SessionTasks::should_wake`](crate::session::tasks::SessionTasks::should_wake) says whether that end starts a turn. If
+//!    so, the worker waits a moment for further ends (`update_gather_timer`) and `decide` begins the turn.
 //!
 //! | a crash after | is on disk | on resume |
 //! | --- | --- | --- |

@@ -21,7 +21,7 @@ use crate::compaction::plan::ContextLimits;
 use crate::config::WithoutSandbox;
 use crate::history::history_tools;
 use crate::memory::{NoteHooks, memory_tools};
-use crate::runtime::{Inner, lock};
+use crate::runtime::{RuntimeShared, lock};
 use crate::session::apply::{HOME_EXPOSED, RULES_SKIPPED, nano};
 use crate::session::decide::{Policy, TurnLimits};
 use crate::session::state::State;
@@ -61,7 +61,7 @@ impl FolderToolsCache {
         lock(&self.0).clear();
     }
 
-    fn get_or_create(&self, runtime: &Inner, work_dir: &Path) -> Arc<FolderTools> {
+    fn get_or_create(&self, runtime: &RuntimeShared, work_dir: &Path) -> Arc<FolderTools> {
         let mut cache = lock(&self.0);
         if let Some(cached) = cache.get(work_dir).and_then(Weak::upgrade) {
             return cached;
@@ -91,7 +91,7 @@ impl BlobText {
 
 impl Toolset {
     /// The toolset for a turn of this session that begins now.
-    pub(crate) fn new(runtime: &Inner, state: &State) -> Self {
+    pub(crate) fn new(runtime: &RuntimeShared, state: &State) -> Self {
         let config = &runtime.config;
         let created = state.created.as_ref();
         let work_dir = match created.and_then(|created| created.work_dir.as_deref()) {
@@ -177,7 +177,7 @@ impl Toolset {
     }
 
     /// The policy of a turn that begins with this toolset.
-    pub(crate) fn policy(&self, runtime: &Inner) -> Policy {
+    pub(crate) fn policy(&self, runtime: &RuntimeShared) -> Policy {
         let is_read = |tool: &&Arc<dyn Tool>| tool.definition().effect == Effect::Read;
         let reads = self.tools.by_name.values().filter(is_read).map(|tool| tool.definition().name.to_owned());
         let limits = &runtime.config.settings.limits;
@@ -219,7 +219,7 @@ impl Toolset {
 }
 
 impl FolderTools {
-    fn new(runtime: &Inner, work_dir: &Path) -> Self {
+    fn new(runtime: &RuntimeShared, work_dir: &Path) -> Self {
         let scope = Arc::new(tool_scope(&runtime.config, work_dir));
         let (tools, repositories) = all_tools(runtime, &scope);
         let schemas: Arc<[ToolSchema]> = tools.iter().map(|tool| schema_of(&**tool)).collect();
@@ -236,7 +236,7 @@ impl FolderTools {
 }
 
 /// All tools, and the tracker of the git repositories that their commands create.
-fn all_tools(runtime: &Inner, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<RepositoryTracker>) {
+fn all_tools(runtime: &RuntimeShared, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<RepositoryTracker>) {
     let Config { home, settings, .. } = &runtime.config;
     let environment = command_environment(&runtime.hidden);
     let mode = settings.sandbox.mode.of_tools();

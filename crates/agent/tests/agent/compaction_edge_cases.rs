@@ -117,7 +117,29 @@ async fn the_idle_worker_of_a_terminal_leaves_other_sessions_alone() {
     terminal.shutdown().await.unwrap();
 }
 
-/// Y4: a job in flight is cut when the idle worker is stopped.
+/// Y4: what counts is the model of the session, not the usual one.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_session_with_a_model_of_its_own_is_made_smaller() {
+    let place = TestHome::new();
+    let file = place.work().join("own.json");
+    std::fs::write(&file, json!([text(2_700), summary("idle")]).to_string()).unwrap();
+    let usual = RecordingModel::new(script(&json!([])));
+    let runtime = open(config(&place, 8_000), usual.clone()).await;
+    runtime.set_check_interval(Duration::from_millis(40));
+    let session = runtime.session("a").await.unwrap();
+    session.use_model(&format!("scripted/{}", file.display())).unwrap();
+    session.send("first").await.unwrap();
+    let mut watcher = session.watch();
+
+    runtime.start_idle().await.unwrap();
+
+    let events = collect_until(&mut watcher, |kind| matches!(kind, EventKind::CompactDone { .. })).await;
+    assert_eq!(compactions(&events), ["start idle", "done 2 Model"]);
+    assert_eq!(usual.requests().len(), 0);
+    runtime.shutdown().await.unwrap();
+}
+
+/// Y4: a job in flight is cut when the scheduler is stopped.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_summary_that_nobody_waits_for_any_more_is_cut() {
     let place = TestHome::new();

@@ -1,4 +1,4 @@
-//! The idle worker as a program has it: started, stopped, and asked how it is doing.
+//! The scheduler as a program has it: started, stopped, and asked how it is doing.
 
 use std::time::{Duration, Instant};
 

@@ -194,3 +194,31 @@ async fn a_small_window_and_a_model_that_counts_more_still_have_what_is_remember
     assert!(last.contains("Likes tea number 399"), "{}", &last[..last.len().min(2_000)]);
     runtime.shutdown().await.unwrap();
 }
+
+/// Y11: the window of the session's own model counts, not that of the usual one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_with_a_model_of_its_own_remembers_as_much_as_that_model_has_room_for() {
+    let place = TestHome::new();
+    let file = place.work().join("own.json");
+    std::fs::write(&file, r#"["One."]"#).unwrap();
+    let usual = priced(&json!(["One."]), Some(4_000));
+    let runtime = Runtime::with_model(config(&place), Arc::new(usual)).await.unwrap();
+    let (small, large) = (runtime.session("small").await.unwrap(), runtime.session("large").await.unwrap());
+    large.use_model(&format!("scripted/{}", file.display())).unwrap();
+    let lines: String = (0..200).map(|line| format!("- Likes tea number {line}\n")).collect();
+    let scope = config(&place).memory_scope("small", &place.work().canonicalize().unwrap());
+    let change =
+        PageEdit { page: "core".to_owned(), text: Some(lines), reason: String::new(), made_from: None };
+    change_page(&*runtime.journal(), &scope, change).await.unwrap();
+
+    small.send("one").await.unwrap();
+    large.send("one").await.unwrap();
+
+    let mut remembered = Vec::new();
+    for session in [&small, &large] {
+        let items = format!("{:?}", session.state().await.unwrap().items);
+        remembered.push(items.matches("Likes tea number").count());
+    }
+    assert!(remembered[0] < 200 && remembered[1] == 200, "{remembered:?}");
+    runtime.shutdown().await.unwrap();
+}

@@ -4,7 +4,7 @@ use std::fs::{File, FileTimes};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use longhaul_agent::config::SessionSettings;
-use longhaul_agent::housekeeping::{Mode, Pruning, Reason, prune};
+use longhaul_agent::housekeeping::{PruneMode, PruneReason, Pruning, prune};
 use longhaul_agent::keeper::{Launcher, Tasks};
 use longhaul_journal::{Journal, SqliteJournal, name_session, pin_session, put, resolve, trash_session};
 use longhaul_protocol::{At, InboxRecord, StreamName};
@@ -30,7 +30,7 @@ async fn with_sessions(place: &TestHome, keys: &[&str]) {
     runtime.shutdown().await.unwrap();
 }
 
-fn gone(pruning: &Pruning) -> Vec<(&str, Reason, bool)> {
+fn gone(pruning: &Pruning) -> Vec<(&str, PruneReason, bool)> {
     pruning.sessions.iter().map(|session| (session.key.as_str(), session.reason, session.deleted)).collect()
 }
 
@@ -39,7 +39,7 @@ async fn pruned(
     journal: &SqliteJournal,
     settings: &SessionSettings,
     days: i64,
-    mode: Mode,
+    mode: PruneMode,
 ) -> Pruning {
     prune(journal, &place.home(), settings, days_from_now(days), mode).await.unwrap()
 }
@@ -56,22 +56,22 @@ async fn old_sessions_go_to_the_trash_and_from_there_after_two_weeks() {
     let journal = place.journal().await;
     let off = SessionSettings::default();
 
-    let untouched = pruned(&place, &journal, &off, 1_000, Mode::ForReal).await;
-    let said = pruned(&place, &journal, &keep(2), 0, Mode::DryRun).await;
+    let untouched = pruned(&place, &journal, &off, 1_000, PruneMode::ForReal).await;
+    let said = pruned(&place, &journal, &keep(2), 0, PruneMode::DryRun).await;
     let still = resolve(&*journal, "a").await.unwrap();
-    let done = pruned(&place, &journal, &keep(2), 0, Mode::ForReal).await;
-    let again = pruned(&place, &journal, &keep(2), 13, Mode::ForReal).await;
+    let done = pruned(&place, &journal, &keep(2), 0, PruneMode::ForReal).await;
+    let again = pruned(&place, &journal, &keep(2), 13, PruneMode::ForReal).await;
     let trashed = resolve(&*journal, "a").await.unwrap();
-    let later = pruned(&place, &journal, &keep(2), 15, Mode::ForReal).await;
+    let later = pruned(&place, &journal, &keep(2), 15, PruneMode::ForReal).await;
 
     assert_eq!(untouched, Pruning::default());
-    assert_eq!(gone(&said), [("a", Reason::TooMany, false)]);
+    assert_eq!(gone(&said), [("a", PruneReason::TooMany, false)]);
     assert!(said.sessions[0].bytes > 100, "{said:?}");
     assert!(!still.trashed, "a dry run changes nothing");
     assert_eq!(done, said, "what was said is what is done");
     assert_eq!(again, Pruning::default());
     assert!(trashed.trashed);
-    assert_eq!(gone(&later), [("a", Reason::InTrash, true)]);
+    assert_eq!(gone(&later), [("a", PruneReason::InTrash, true)]);
     assert_eq!(journal.session("a").await.unwrap(), None);
     assert_eq!(
         journal.streams().await.unwrap().len(),
@@ -94,13 +94,13 @@ async fn what_is_pinned_at_work_or_newest_is_never_touched() {
     put(&*journal, waiting, InboxRecord::Input(said("later")).encode()).await.unwrap();
     let tight = SessionSettings { keep: 1, max_age_days: 1, max_bytes: 1 };
 
-    let done = pruned(&place, &journal, &tight, 500, Mode::ForReal).await;
+    let done = pruned(&place, &journal, &tight, 500, PruneMode::ForReal).await;
 
-    assert_eq!(gone(&done), [("plain", Reason::TooOld, false)]);
+    assert_eq!(gone(&done), [("plain", PruneReason::TooOld, false)]);
     journal.release_lease(&lease).await.unwrap();
     trash_session(&*journal, "pinned").await.unwrap();
-    let later = pruned(&place, &journal, &SessionSettings::default(), 900, Mode::ForReal).await;
-    assert_eq!(gone(&later), [("plain", Reason::InTrash, true)], "a pin holds in the trash too");
+    let later = pruned(&place, &journal, &SessionSettings::default(), 900, PruneMode::ForReal).await;
+    assert_eq!(gone(&later), [("plain", PruneReason::InTrash, true)], "a pin holds in the trash too");
 }
 
 /// S5: an open turn and a running task are work, whoever began them and died.
@@ -127,11 +127,11 @@ async fn an_open_turn_and_a_running_task_keep_their_session() {
     with_sessions(&place, &["newest"]).await;
     let journal = place.journal().await;
 
-    let done = pruned(&place, &journal, &keep(1), 0, Mode::ForReal).await;
+    let done = pruned(&place, &journal, &keep(1), 0, PruneMode::ForReal).await;
 
     assert_eq!(gone(&done), []);
     trash_session(&*journal, "with-task").await.unwrap();
-    let later = pruned(&place, &journal, &SessionSettings::default(), 900, Mode::ForReal).await;
+    let later = pruned(&place, &journal, &SessionSettings::default(), 900, PruneMode::ForReal).await;
     assert_eq!(gone(&later), [], "a command that runs keeps its session in the trash");
     // Whatever the assertion says of them, the commands end before their folder goes.
     std::fs::write(place.work().join("go"), "").unwrap();
@@ -141,8 +141,8 @@ async fn an_open_turn_and_a_running_task_keep_their_session() {
         tasks.all().unwrap().into_iter().all(|id| !tasks.is_kept(id).unwrap())
     })
     .await;
-    let later = pruned(&place, &journal, &SessionSettings::default(), 900, Mode::ForReal).await;
-    assert_eq!(gone(&later), [("with-task", Reason::InTrash, true)]);
+    let later = pruned(&place, &journal, &SessionSettings::default(), 900, PruneMode::ForReal).await;
+    assert_eq!(gone(&later), [("with-task", PruneReason::InTrash, true)]);
 }
 
 /// S5, K15: whoever deleted the session for good could not find the task any more.
@@ -157,7 +157,7 @@ async fn what_a_command_left_running_keeps_its_session_in_the_trash() {
     let journal = place.journal().await;
     trash_session(&*journal, "leaves").await.unwrap();
 
-    let while_it_runs = pruned(&place, &journal, &SessionSettings::default(), 900, Mode::ForReal).await;
+    let while_it_runs = pruned(&place, &journal, &SessionSettings::default(), 900, PruneMode::ForReal).await;
     std::fs::write(place.work().join("go"), "").unwrap();
     let tasks = Tasks::existing(&place.home().join("tasks"), Launcher::new("nothing", ["is launched"]));
     let tasks = tasks.unwrap().unwrap();
@@ -165,10 +165,10 @@ async fn what_a_command_left_running_keeps_its_session_in_the_trash() {
         tasks.all().unwrap().into_iter().all(|id| !tasks.is_kept(id).unwrap())
     })
     .await;
-    let later = pruned(&place, &journal, &SessionSettings::default(), 900, Mode::ForReal).await;
+    let later = pruned(&place, &journal, &SessionSettings::default(), 900, PruneMode::ForReal).await;
 
     assert_eq!(gone(&while_it_runs), []);
-    assert_eq!(gone(&later), [("leaves", Reason::InTrash, true)]);
+    assert_eq!(gone(&later), [("leaves", PruneReason::InTrash, true)]);
 }
 
 /// S2, S5: what nobody can have any use for goes always.
@@ -195,12 +195,12 @@ async fn temporary_files_and_sessions_without_anything_go_after_a_day() {
     }
     let off = SessionSettings::default();
 
-    let young = pruned(&place, &journal, &off, 0, Mode::DryRun).await;
-    let done = pruned(&place, &journal, &off, 2, Mode::ForReal).await;
+    let young = pruned(&place, &journal, &off, 0, PruneMode::DryRun).await;
+    let done = pruned(&place, &journal, &off, 2, PruneMode::ForReal).await;
 
     assert_eq!(gone(&young), []);
     assert_eq!((young.files.len(), done.files.len()), (3, 3), "{:?}", done.files);
-    assert_eq!(gone(&done), [("nothing", Reason::Empty, true)]);
+    assert_eq!(gone(&done), [("nothing", PruneReason::Empty, true)]);
     assert!(stale.iter().all(|name| !path(name).exists()));
     assert!(path("new.17-4.partial").exists() && path("notes.partial.md").exists());
 }

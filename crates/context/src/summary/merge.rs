@@ -60,10 +60,10 @@ pub fn merge_summaries(previous: Option<&Summary>, newer: WrittenSummary, said: 
         }
     };
     let said = UserInputs::new(said);
-    let (quoted_directives, invented) = said.quoted_directives(newer.directives, &previous.directives);
+    let (quoted, invented) = said.split_directives(newer.directives, &previous.directives);
     let DirectiveOutcome { kept, withdrawn } =
-        said.directives_after(&previous.directives, &quoted_directives, &withdrawn);
-    merged.directives = dedup_entries(kept.into_iter().chain(quoted_directives), &mut HashSet::new());
+        said.keep_directives(&previous.directives, &quoted, &withdrawn);
+    merged.directives = dedup_entries(kept.into_iter().chain(quoted), &mut HashSet::new());
     let mut known = merged.directives.iter().map(|directive| comparable(directive)).collect();
     merged.constraints = dedup_entries(merged.constraints.into_iter().chain(invented), &mut known);
     for line in withdrawn {
@@ -97,19 +97,19 @@ impl UserInputs {
     }
 
     /// Splits new directives into those that the user said, as whole passages, and the others.
-    fn quoted_directives(&self, newer: Vec<String>, previous: &[String]) -> (Vec<String>, Vec<String>) {
-        let (mut quoted_directives, mut invented) = (Vec::new(), Vec::new());
+    fn split_directives(&self, newer: Vec<String>, previous: &[String]) -> (Vec<String>, Vec<String>) {
+        let (mut quoted, mut invented) = (Vec::new(), Vec::new());
         for directive in newer {
             let whole = self.source_passage(&directive, previous).map(|source| vec![source]);
             // A model may quote several sentences of a long input as one directive.
             let sentences =
                 || sentences(&directive).iter().map(|part| self.source_passage(part, previous)).collect();
             match whole.or_else(sentences) {
-                Some(sources) => quoted_directives.extend(sources.into_iter().map(str::to_owned)),
+                Some(sources) => quoted.extend(sources.into_iter().map(str::to_owned)),
                 None => invented.push(directive),
             }
         }
-        (quoted_directives, invented)
+        (quoted, invented)
     }
 
     /// The passage that contains these words: a known directive, otherwise the shortest passage of the user's inputs.
@@ -122,14 +122,14 @@ impl UserInputs {
     }
 
     /// Decides which directives stay. A directive that the new summary lists always stays.
-    fn directives_after(
+    fn keep_directives(
         &self,
         previous: &[String],
         listed: &[String],
         withdrawn: &[String],
     ) -> DirectiveOutcome {
         let listed: HashSet<String> = listed.iter().map(|directive| comparable(directive)).collect();
-        let mut directives_after = DirectiveOutcome { kept: vec![], withdrawn: vec![] };
+        let mut outcome = DirectiveOutcome { kept: vec![], withdrawn: vec![] };
         for directive in previous {
             let directive_words = ContentWords::of(directive);
             let named =
@@ -142,27 +142,23 @@ impl UserInputs {
                 goes = comparable(words) == comparable(directive)
                     || directive_words.share_in(&ContentWords::of(words)) >= WITHDRAWN_SHARE;
                 let what = if goes { directive } else { words };
-                directives_after
+                outcome
                     .withdrawn
                     .push(format!("withdrawn by the user: \"{what}\", in these words: \"{said}\""));
             }
             if !goes {
-                directives_after.kept.push(directive.clone());
+                outcome.kept.push(directive.clone());
             }
         }
-        directives_after
+        outcome
     }
 
     /// What the user said about a directive, or about its named part, after giving it. Repeating the directive does
     /// not withdraw it.
     fn later_mention(&self, directive: &str, named: &str) -> Option<&str> {
         let repeats = |passage: &String| comparable(passage) == comparable(directive);
-        let quoted_directives = self.0.iter().position(|passages| passages.iter().any(repeats));
-        let later = self
-            .0
-            .iter()
-            .skip(quoted_directives.map_or(0, |quoted_directives| quoted_directives + 1))
-            .flatten();
+        let given_at = self.0.iter().position(|passages| passages.iter().any(repeats));
+        let later = self.0.iter().skip(given_at.map_or(0, |at| at + 1)).flatten();
         let is_part = occurs_as_words(&comparable(named), &comparable(directive));
         let words = ContentWords::of(if is_part { named } else { directive });
         let is_about = |passage: &&String| {

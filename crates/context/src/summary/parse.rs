@@ -127,18 +127,18 @@ fn section_entries(field: Field, lines: &[&str]) -> Vec<String> {
 
 /// One entry for each line. An indented line without a bullet continues the previous one.
 fn entries_from_lines(text: &str) -> Vec<String> {
-    let mut entries_of_value: Vec<String> = Vec::new();
+    let mut entries: Vec<String> = Vec::new();
     for line in text.lines() {
         let (words, is_marked) = strip_bullet(line);
-        match entries_of_value.last_mut() {
+        match entries.last_mut() {
             Some(last) if !is_marked && line.starts_with([' ', '\t']) && !words.is_empty() => {
                 last.push(' ');
                 last.push_str(words);
             }
-            _ => entries_of_value.push(words.to_owned()),
+            _ => entries.push(words.to_owned()),
         }
     }
-    entries_of_value
+    entries
 }
 
 /// The line without its bullet or number, and whether it had one.
@@ -157,21 +157,19 @@ fn strip_bullet(line: &str) -> (&str, bool) {
     }
 }
 
-fn add_entries(written: &mut WrittenSummary, field: Field, entries_of_value: &[String]) {
+fn add_entries(written: &mut WrittenSummary, field: Field, entries: &[String]) {
     let is_word_for_word = matches!(field, Field::Directives | Field::Withdrawn);
     match field.value_in(written) {
         FieldValue::List(list) => {
-            let entries_of_value = entries_of_value.iter().map(|entry| one_line(entry));
-            let entries_of_value = entries_of_value.map(|entry| match is_word_for_word {
+            let entries = entries.iter().map(|entry| one_line(entry));
+            let entries = entries.map(|entry| match is_word_for_word {
                 true => strip_quotes(&entry).to_owned(),
                 false => entry,
             });
-            list.extend(entries_of_value.filter(|entry| !is_empty_entry(entry)));
+            list.extend(entries.filter(|entry| !is_empty_entry(entry)));
         }
         FieldValue::Text(text) => {
-            for entry in
-                entries_of_value.iter().map(|entry| entry.trim()).filter(|entry| !is_empty_entry(entry))
-            {
+            for entry in entries.iter().map(|entry| entry.trim()).filter(|entry| !is_empty_entry(entry)) {
                 if !text.is_empty() {
                     text.push('\n');
                 }

@@ -56,8 +56,8 @@ pub fn build_summary_prompt(material: &SummaryMaterial<'_>, form: AnswerForm, mo
     let room = max_bytes_for(most.saturating_sub(prompt.tokens()));
     let left = room.saturating_sub(request.len());
     let focus = material.focus.map(|focus| focus_line(focus, left)).unwrap_or_default();
-    let render_material = render_material(material, left.saturating_sub(focus.len()));
-    let text = render_material + &request + &focus;
+    let rendered = render_material(material, left.saturating_sub(focus.len()));
+    let text = rendered + &request + &focus;
     prompt.text = truncate_end(&text, room).to_owned();
     prompt
 }
@@ -67,14 +67,10 @@ fn render_material(material: &SummaryMaterial<'_>, room: usize) -> String {
     let (ends, begins) = (marker_line("end"), marker_line("transcript"));
     let Some(room) = room.checked_sub(begins.len() + ends.len()) else { return String::new() };
     let previous = material.previous.map(|previous| {
-        let marker_line = marker_line("previous summary");
-        let most = (room / PREVIOUS_SUMMARY_DIVISOR).saturating_sub(marker_line.len() + 1);
-        let render_sections = render_sections(previous, most);
-        if render_sections.is_empty() {
-            render_sections
-        } else {
-            marker_line + &escape_markers(&render_sections) + "\n"
-        }
+        let marker = marker_line("previous summary");
+        let most = (room / PREVIOUS_SUMMARY_DIVISOR).saturating_sub(marker.len() + 1);
+        let sections = render_sections(previous, most);
+        if sections.is_empty() { sections } else { marker + &escape_markers(&sections) + "\n" }
     });
     let previous = previous.unwrap_or_default();
     let transcript = transcript(material.items, room - previous.len());

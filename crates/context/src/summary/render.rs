@@ -51,9 +51,9 @@ pub fn render_summary(summary: Option<&Summary>, dropped: Option<&str>, most: u6
         text = text + "\n" + &truncate_middle(&dropped, for_dropped, |_| format!(" {TRUNCATED_MARK} "));
     }
     if let Some(summary) = summary {
-        let render_sections = render_sections(summary, left(&text).saturating_sub(1));
-        if !render_sections.is_empty() {
-            text = text + "\n\n" + &render_sections;
+        let sections = render_sections(summary, left(&text).saturating_sub(1));
+        if !sections.is_empty() {
+            text = text + "\n\n" + &sections;
         }
     }
     text

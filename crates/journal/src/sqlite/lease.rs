@@ -26,8 +26,8 @@ fn row(db: &Connection, stream: StreamNumber) -> rusqlite::Result<Option<LeaseRo
 }
 
 fn write(db: &Connection, stream: StreamNumber, row: &LeaseRow) -> rusqlite::Result<usize> {
-    let to_json = |error: serde_json::Error| rusqlite::Error::ToSqlConversionFailure(error.into());
-    let holder = row.holder.as_ref().map(serde_json::to_string).transpose().map_err(to_json)?;
+    let json_error = |error: serde_json::Error| rusqlite::Error::ToSqlConversionFailure(error.into());
+    let holder = row.holder.as_ref().map(serde_json::to_string).transpose().map_err(json_error)?;
     db.prepare_cached(
         "INSERT OR REPLACE INTO leases (stream, token, holder, expires_at) VALUES (?1, ?2, ?3, ?4)",
     )?

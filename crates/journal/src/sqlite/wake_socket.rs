@@ -231,9 +231,9 @@ pub(crate) async fn subscribe(
 /// Connects to another process and sends the token and a message; `None` if it can't be reached.
 async fn connect(home: &Home, holder: &Holder, message: &Message) -> Result<Option<UnixStream>> {
     let folder = RunFolder::open(home)?;
-    let to_json = |error: serde_json::Error| io_error(&folder.path, &error.into());
-    let greeting = serde_json::to_string(&Greeting { token: folder.token()? }).map_err(to_json)?;
-    let lines = format!("{greeting}\n{}\n", serde_json::to_string(message).map_err(to_json)?);
+    let json_error = |error: serde_json::Error| io_error(&folder.path, &error.into());
+    let greeting = serde_json::to_string(&Greeting { token: folder.token()? }).map_err(json_error)?;
+    let lines = format!("{greeting}\n{}\n", serde_json::to_string(message).map_err(json_error)?);
     let sending = async {
         let mut connection = UnixStream::connect(folder.address(&holder.socket)).await?;
         connection.write_all(lines.as_bytes()).await?;

@@ -101,17 +101,17 @@ impl Frames {
     /// Adds a line, and returns whether it completes a frame.
     fn take_line(&mut self, start: usize, end: usize) -> Result<bool, Fault> {
         self.check_size(end - start)?;
-        let mut next_line = std::str::from_utf8(&self.bytes[start..end])
+        let mut line = std::str::from_utf8(&self.bytes[start..end])
             .map_err(|_| Fault::unreadable(&String::from_utf8_lossy(&self.bytes[start..end])))?;
         if std::mem::take(&mut self.at_start) {
-            next_line = next_line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(next_line);
+            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
         match self.framing {
             Framing::Lines => {
-                self.data.push_str(next_line.trim());
+                self.data.push_str(line.trim());
                 Ok(!self.data.is_empty())
             }
-            Framing::Events if next_line.is_empty() => {
+            Framing::Events if line.is_empty() => {
                 let whole = self.has_data;
                 if !whole {
                     self.clear_frame();
@@ -119,7 +119,7 @@ impl Frames {
                 Ok(whole)
             }
             Framing::Events => {
-                let (field, value) = next_line.split_once(':').unwrap_or((next_line, ""));
+                let (field, value) = line.split_once(':').unwrap_or((line, ""));
                 let value = value.strip_prefix(' ').unwrap_or(value);
                 match field {
                     "data" => {

@@ -88,8 +88,8 @@ fn bytes_that_are_no_text_are_a_fault() {
 
 #[test]
 fn a_frame_that_never_ends_is_a_fault_before_it_fills_the_memory() {
-    for next_line in ["x", "data: x\n"] {
-        let piece = next_line.repeat(1 << 16);
+    for line in ["x", "data: x\n"] {
+        let piece = line.repeat(1 << 16);
         let mut frames = Frames::new(Framing::Events);
 
         let pieces = (0..1000).take_while(|_| {

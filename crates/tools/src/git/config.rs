@@ -63,7 +63,7 @@ impl GitConfig {
 
 /// Whether git runs the value of this variable, or reads a program from where it points.
 fn runs_program(name: &str, value: &str) -> bool {
-    const MAX_KEPT_OUTPUT_BYTES: &[&str] = &[
+    const PROGRAM_SETTINGS: &[&str] = &[
         "core.alternaterefscommand",
         "core.askpass",
         "core.editor",
@@ -88,7 +88,7 @@ fn runs_program(name: &str, value: &str) -> bool {
         "submodule" => last == "update" && value.starts_with('!'),
         "pager" | "hook" => true,
         _ => {
-            MAX_KEPT_OUTPUT_BYTES.contains(&name)
+            PROGRAM_SETTINGS.contains(&name)
                 || name.matches('.').count() >= 1 && first != "core" && is_listed(PROGRAM_KEYS, last)
         }
     }

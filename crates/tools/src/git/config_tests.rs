@@ -24,7 +24,7 @@ fn a_configuration_is_read_as_git_reads_it() {
 /// P3
 #[test]
 fn variables_that_run_something_are_told_from_others() {
-    let programs_run_by_git = [
+    let runs_program = [
         "[core]\nfsmonitor = ./x",
         "[core]\nsshCommand = x",
         "[core]\nhooksPath = x",
@@ -37,7 +37,7 @@ fn variables_that_run_something_are_told_from_others() {
         "[submodule \"s\"]\nupdate = !x",
         "[pager]\nlog = x",
     ];
-    let does_not = [
+    let runs_nothing = [
         "[core]\nfsmonitor = true\nbare = false\nfilemode = true\nlogallrefupdates = true",
         "[remote \"origin\"]\nurl = x\nfetch = +refs/heads/*:refs/remotes/origin/*",
         "[branch \"main\"]\nremote = origin\nmerge = refs/heads/main",
@@ -46,10 +46,10 @@ fn variables_that_run_something_are_told_from_others() {
         "[user]\nname = x",
     ];
 
-    for text in programs_run_by_git {
+    for text in runs_program {
         assert_eq!(GitConfig::parse(text).programs().len(), 1, "{text}");
     }
-    for text in does_not {
+    for text in runs_nothing {
         assert_eq!(GitConfig::parse(text).programs(), Vec::<&str>::new(), "{text}");
     }
 }

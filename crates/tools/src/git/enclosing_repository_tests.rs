@@ -42,10 +42,8 @@ fn a_file_leads_to_a_repository_only_if_that_leads_back() {
         ("through/.git", "gitdir: ROOT/own/worktrees/x\n"),
     ];
     let (_folder, root) = world(&[&MAIN[..], &linked[..]].concat());
-    let found = |folder: &str| {
-        enclosing_repository(&root.join(folder), None)
-            .map(|enclosing_repository| enclosing_repository.common_dir)
-    };
+    let found =
+        |folder: &str| enclosing_repository(&root.join(folder), None).map(|repository| repository.common_dir);
 
     assert_eq!(found("tree"), Some(root.join("main/.git")));
     assert_eq!([found("planted"), found("direct"), found("through")], [None, None, None]);

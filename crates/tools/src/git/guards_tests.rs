@@ -24,7 +24,7 @@ fn the_parts_that_run_something_are_guarded_whether_they_are_there_or_not() {
     let parts = [".git/commondir", ".git/config", ".git/config.worktree", ".git/hooks"];
     assert_eq!(below(&root, &guards.read_only), parts);
     let missing: BTreeSet<PathBuf> =
-        guards.placeholders.iter().map(|describe_new| describe_new.at.clone()).collect();
+        guards.placeholders.iter().map(|placeholder| placeholder.at.clone()).collect();
     assert_eq!(below(&root, &missing), [parts[0], parts[2], parts[3]]);
 }
 

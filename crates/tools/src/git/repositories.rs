@@ -247,8 +247,7 @@ impl RepositoryTracker {
         }
         let home = std::env::home_dir();
         found.extend(
-            enclosing_repository(scope.work_dir(), home.as_deref())
-                .map(|enclosing_repository| enclosing_repository.common_dir),
+            enclosing_repository(scope.work_dir(), home.as_deref()).map(|repository| repository.common_dir),
         );
         scan.found.clone_from(&found);
         scan.is_fresh = true;
@@ -272,16 +271,16 @@ impl RepositoryTracker {
 /// The writable folders, without those that lie in another.
 fn top_level_writable(scope: &Scope) -> Vec<PathBuf> {
     let writable = scope.allowed().filter(|(_, permission)| *permission == Permission::Write);
-    let mut top_level_writable: Vec<PathBuf> = Vec::new();
+    let mut top_level: Vec<PathBuf> = Vec::new();
     let mut sorted: Vec<&Path> =
         writable.map(|(path, _)| path).filter(|path| path.parent().is_some()).collect();
     sorted.sort();
     for path in sorted {
-        if !top_level_writable.iter().any(|top| path.starts_with(top)) {
-            top_level_writable.push(path.to_owned());
+        if !top_level.iter().any(|top| path.starts_with(top)) {
+            top_level.push(path.to_owned());
         }
     }
-    top_level_writable
+    top_level
 }
 
 /// Describes a repository that was not there at first. `None` for a work tree of a guarded repository.
@@ -293,9 +292,9 @@ fn describe_new(path: &Path, guarded: &BTreeSet<PathBuf>) -> Option<(PathBuf, St
     }
     if metadata.is_file() {
         let work_tree = path.parent()?;
-        let own = enclosing_repository(work_tree, None)
-            .filter(|enclosing_repository| enclosing_repository.work_tree == work_tree);
-        if own.is_some_and(|enclosing_repository| guarded.contains(&enclosing_repository.common_dir)) {
+        let own =
+            enclosing_repository(work_tree, None).filter(|repository| repository.work_tree == work_tree);
+        if own.is_some_and(|repository| guarded.contains(&repository.common_dir)) {
             return None;
         }
         // Its content is not quoted: a command could have replaced it by a link to a key since.
@@ -311,13 +310,12 @@ fn describe_new(path: &Path, guarded: &BTreeSet<PathBuf>) -> Option<(PathBuf, St
         (true, false) => "is new and looks like a bare repository",
         (false, _) => "is new",
     };
-    let programs_run_by_git = programs_run_by_git(path);
-    let what = match programs_run_by_git.is_empty() {
+    let programs = programs_run_by_git(path);
+    let what = match programs.is_empty() {
         true => "nothing in it runs programs".to_owned(),
-        false => format!(
-            "git runs programs by its {}; look at it before you use git there",
-            programs_run_by_git.join(", ")
-        ),
+        false => {
+            format!("git runs programs by its {}; look at it before you use git there", programs.join(", "))
+        }
     };
     Some((path.to_owned(), format!("{kind}: {what}")))
 }
@@ -328,18 +326,18 @@ fn programs_run_by_git(folder: &Path) -> Vec<String> {
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut hooks: Vec<String> = names.filter(|name| !name.ends_with(".sample")).collect();
     hooks.sort();
-    let mut programs_run_by_git = match GitConfig::read(&folder.join("config"), LastLink::Refuse) {
+    let mut programs = match GitConfig::read(&folder.join("config"), LastLink::Refuse) {
         Some(config) => config.programs().into_iter().map(|name| format!("config {name}")).collect(),
         None => vec!["unreadable config".to_owned()],
     };
-    programs_run_by_git.sort();
-    programs_run_by_git.dedup();
-    programs_run_by_git.extend(hooks.into_iter().map(|name| format!("hook {name}")));
+    programs.sort();
+    programs.dedup();
+    programs.extend(hooks.into_iter().map(|name| format!("hook {name}")));
     if folder.join("commondir").symlink_metadata().is_ok() && !folder.join("gitdir").exists() {
-        programs_run_by_git.insert(0, "file commondir".to_owned());
+        programs.insert(0, "file commondir".to_owned());
     }
-    programs_run_by_git.truncate(MAX_PROGRAMS);
-    programs_run_by_git.iter().map(|name| name.escape_debug().to_string()).collect()
+    programs.truncate(MAX_PROGRAMS);
+    programs.iter().map(|name| name.escape_debug().to_string()).collect()
 }
 
 /// Describes a link to hooks or configuration that no longer leads where it did.
@@ -363,7 +361,7 @@ fn suspicious_changes(git_dir: &Path) -> Vec<(PathBuf, String)> {
     let entries = fs::read_dir(git_dir).into_iter().flatten().flatten();
     let logs = fs::read_dir(git_dir.join("logs")).into_iter().flatten().flatten();
     let links = entries.chain(logs).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    let mut suspicious_changes: Vec<(PathBuf, String)> = links
+    let mut changes: Vec<(PathBuf, String)> = links
         .filter(|entry| entry.file_name() != "HEAD" || entry.path().parent() != Some(git_dir))
         .map(|entry| {
             let leads_to = display_path(&fs::read_link(entry.path()).unwrap_or_default());
@@ -371,12 +369,12 @@ fn suspicious_changes(git_dir: &Path) -> Vec<(PathBuf, String)> {
         })
         .collect();
     let todo = git_dir.join("rebase-merge/git-rebase-todo");
-    let programs_run_by_git = |step: &str| matches!(step.split_whitespace().next(), Some("exec" | "x"));
+    let runs_program = |step: &str| matches!(step.split_whitespace().next(), Some("exec" | "x"));
     let steps = read_whole(&todo, LastLink::Refuse, MAX_TODO_BYTES);
-    if steps.map_or(true, |steps| steps.is_some_and(|steps| steps.lines().any(programs_run_by_git))) {
-        suspicious_changes.push((todo, "is a rebase that would run programs if you continue it".to_owned()));
+    if steps.map_or(true, |steps| steps.is_some_and(|steps| steps.lines().any(runs_program))) {
+        changes.push((todo, "is a rebase that would run programs if you continue it".to_owned()));
     }
-    suspicious_changes
+    changes
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -37,9 +37,9 @@ fn every_spelling_of_a_repository_is_found_beside_the_others() {
         // On a file system that ignores case there is only the first.
         let _ = fs::create_dir(root.join(name));
     }
-    let describe_new = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let all = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).collect();
 
-    assert_eq!(RepositoryScan::default().find(&root), describe_new);
+    assert_eq!(RepositoryScan::default().find(&root), all);
 }
 
 /// P3: what a bare repository keeps for a linked work tree must stay writable for git.

@@ -26,7 +26,7 @@ struct Listing {
     /// Names that are no links.
     plain: HashSet<OsString>,
     /// All names in lower case: on some file systems another case is the same name.
-    fold_case: HashSet<Vec<u8>>,
+    folded_names: HashSet<Vec<u8>>,
 }
 
 /// The listings that were read for earlier commands.
@@ -43,7 +43,7 @@ pub(super) struct ListingView<'a> {
 /// What the listings say about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ListedState {
-    TruncatedPart,
+    Missing,
     /// It exists, and neither it nor a folder above it is a link.
     WithoutLinks,
     Unknown,
@@ -80,7 +80,7 @@ impl ListingView<'_> {
     /// Follows an absolute path, but no link that lies in one of the writable paths. `None` if nothing is there.
     pub(super) fn trace(&self, path: &Path, writable: &[PathBuf]) -> Option<PathTrace> {
         match self.lookup(path) {
-            ListedState::TruncatedPart => None,
+            ListedState::Missing => None,
             ListedState::WithoutLinks => Some(PathTrace::without_links(path)),
             ListedState::Unknown => PathTrace::follow_existing(path, writable),
         }
@@ -97,8 +97,8 @@ impl ListingView<'_> {
             return ListedState::Unknown;
         };
         let Some(listing) = self.entries(folder) else { return ListedState::Unknown };
-        match listing.fold_case.contains(&name.as_encoded_bytes().to_ascii_lowercase()) {
-            false => ListedState::TruncatedPart,
+        match listing.folded_names.contains(&name.as_encoded_bytes().to_ascii_lowercase()) {
+            false => ListedState::Missing,
             true if !listing.plain.contains(name) => ListedState::Unknown,
             true if folder.parent().is_none() => ListedState::WithoutLinks,
             true => self.lookup(folder),
@@ -119,11 +119,11 @@ fn read(folder: &Path) -> Option<Listing> {
     let mut listing = Listing::default();
     for entry in fs::read_dir(folder).ok()? {
         let entry = entry.ok()?;
-        if listing.fold_case.len() == MAX_ENTRIES {
+        if listing.folded_names.len() == MAX_ENTRIES {
             return None;
         }
         let name = entry.file_name();
-        listing.fold_case.insert(name.as_encoded_bytes().to_ascii_lowercase());
+        listing.folded_names.insert(name.as_encoded_bytes().to_ascii_lowercase());
         if !entry.file_type().ok()?.is_symlink() {
             listing.plain.insert(name);
         }

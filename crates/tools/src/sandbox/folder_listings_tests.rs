@@ -37,8 +37,8 @@ fn what_appears_or_goes_or_becomes_a_link_is_noticed() {
             ListedState::WithoutLinks,
             ListedState::Unknown,
             ListedState::WithoutLinks,
-            ListedState::TruncatedPart,
-            ListedState::TruncatedPart
+            ListedState::Missing,
+            ListedState::Missing
         ]
     );
     assert_eq!(
@@ -46,7 +46,7 @@ fn what_appears_or_goes_or_becomes_a_link_is_noticed() {
         [
             ListedState::Unknown,
             ListedState::Unknown,
-            ListedState::TruncatedPart,
+            ListedState::Missing,
             ListedState::WithoutLinks,
             ListedState::WithoutLinks
         ]

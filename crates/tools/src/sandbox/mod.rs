@@ -178,11 +178,9 @@ impl Sandbox {
         }
         places.add_system();
         places.add_path(self.mode);
-        let enclosing_repository =
-            repository_access::enclosing_repository_outside(scope, &places, places.user_home());
-        let work_tree =
-            enclosing_repository.as_ref().map(|enclosing_repository| enclosing_repository.work_tree.clone());
-        places.add_repository(enclosing_repository);
+        let repository = repository_access::enclosing_repository_outside(scope, &places, places.user_home());
+        let work_tree = repository.as_ref().map(|repository| repository.work_tree.clone());
+        places.add_repository(repository);
         let repositories = self.repositories.guarded(scope, session);
         let guards = repository_access::guards_of(scope, &places.write, &repositories, places.user_home());
         if let Some(session) = session {

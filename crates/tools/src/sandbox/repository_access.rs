@@ -17,11 +17,11 @@ pub(super) fn enclosing_repository_outside(
     places: &ReachablePaths<'_>,
     user_home: Option<&Path>,
 ) -> Option<EnclosingRepository> {
-    let enclosing_repository = enclosing_repository(scope.work_dir(), user_home)?;
+    let repository = enclosing_repository(scope.work_dir(), user_home)?;
     let denied: Vec<PathBuf> = scope.denied().map(|(path, _)| path).collect();
-    let is_needed = !is_within_any(&enclosing_repository.common_dir, &places.write)
-        && !is_within_any(&enclosing_repository.common_dir, &denied);
-    is_needed.then_some(enclosing_repository)
+    let is_needed = !is_within_any(&repository.common_dir, &places.write)
+        && !is_within_any(&repository.common_dir, &denied);
+    is_needed.then_some(repository)
 }
 
 /// The guards of those repositories that commands could change. The scope lifts them by naming the repository, or

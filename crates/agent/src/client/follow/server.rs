@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use crate::client::follow::wire;
 use crate::client::watch::{NextItem, Watched, Watcher};
-use crate::runtime::Inner;
+use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
 
 /// The most followers to serve at once. Further connections are closed, and those followers poll the records.
@@ -17,7 +17,7 @@ const MAX_FOLLOWERS: usize = 64;
 const SEND_BATCH_BYTES: usize = 64 << 10;
 
 /// Serves followers until the runtime ends.
-pub(crate) async fn serve_followers(mut subscribers: Subscribers, runtime: Weak<Inner>) {
+pub(crate) async fn serve_followers(mut subscribers: Subscribers, runtime: Weak<RuntimeShared>) {
     let room = Arc::new(Semaphore::new(MAX_FOLLOWERS));
     while let Some(subscriber) = subscribers.next().await {
         let Some(runtime) = runtime.upgrade() else { return };
@@ -35,7 +35,7 @@ pub(crate) async fn serve_followers(mut subscribers: Subscribers, runtime: Weak<
 }
 
 /// The session that a subscriber asks for, if this process runs it or would run it.
-async fn find_session(runtime: &Arc<Inner>, subscriber: &Subscriber) -> Option<Arc<SessionSlot>> {
+async fn find_session(runtime: &Arc<RuntimeShared>, subscriber: &Subscriber) -> Option<Arc<SessionSlot>> {
     let id = subscriber.stream().session_id()?;
     match runtime.session_in_memory(id) {
         Some(slot) if slot.has_worker() || runtime.is_hosting() => Some(slot),

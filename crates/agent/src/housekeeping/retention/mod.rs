@@ -35,11 +35,11 @@ use crate::clock::now;
 use crate::config::{SessionSettings, Wake};
 use crate::housekeeping::cleanup::try_claim;
 use crate::replay::load;
-use crate::runtime::Inner;
+use crate::runtime::RuntimeShared;
 use crate::session::TaskState;
 use crate::session::work::Work;
 
-pub use selection::Reason;
+pub use selection::PruneReason;
 use selection::{Candidate, RetentionPolicy, expired_empty, expired_trash, sort_newest_first};
 
 /// Its modification time is the time of the last run.
@@ -52,7 +52,7 @@ const STALE_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Whether retention acts or only reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum PruneMode {
     /// Only report what would be removed.
     DryRun,
     /// Remove it.
@@ -78,7 +78,7 @@ pub struct Pruned {
     /// Its id.
     pub id: SessionId,
     /// Why.
-    pub reason: Reason,
+    pub reason: PruneReason,
     /// Whether it was deleted. Otherwise it is in the trash.
     pub deleted: bool,
     /// Its size.
@@ -91,7 +91,7 @@ pub async fn prune(
     home: &Path,
     settings: &SessionSettings,
     now: At,
-    mode: Mode,
+    mode: PruneMode,
 ) -> Result<Pruning> {
     prune_except(journal, home, settings, now, mode, &HashSet::new()).await
 }
@@ -102,11 +102,11 @@ async fn prune_except(
     home: &Path,
     settings: &SessionSettings,
     now: At,
-    mode: Mode,
+    mode: PruneMode,
     open: &HashSet<SessionId>,
 ) -> Result<Pruning> {
     let mut pruning = Pruning::default();
-    if mode == Mode::ForReal {
+    if mode == PruneMode::ForReal {
         finish_deletions(journal).await?;
     }
     let mut entries = all_sessions(journal).collect().await?;
@@ -116,7 +116,7 @@ async fn prune_except(
     pruning.sessions = run.delete_expired(&entries).await?;
     pruning.sessions.extend(run.trash_over_limits(entries, settings).await?);
     pruning.files = stale_files(home, mode).await;
-    if mode == Mode::ForReal {
+    if mode == PruneMode::ForReal {
         pruning.blobs = journal.drop_unused_blobs().await?;
     }
     Ok(pruning)
@@ -128,7 +128,7 @@ struct RetentionRun<'a> {
     home: &'a Path,
     times: BTreeMap<SessionId, SessionTimes>,
     now: At,
-    mode: Mode,
+    mode: PruneMode,
 }
 
 impl RetentionRun<'_> {
@@ -145,8 +145,8 @@ impl RetentionRun<'_> {
             }
             let bytes = session_bytes(journal, entry.id).await?;
             let done = match self.mode {
-                Mode::DryRun => Ok(()),
-                Mode::ForReal => delete_session(journal, &entry.key).await.map(drop),
+                PruneMode::DryRun => Ok(()),
+                PruneMode::ForReal => delete_session(journal, &entry.key).await.map(drop),
             };
             if was_done(done)? {
                 let (key, id) = (entry.key.clone(), entry.id);
@@ -201,8 +201,8 @@ impl RetentionRun<'_> {
                 continue;
             }
             let done = match self.mode {
-                Mode::DryRun => Ok(()),
-                Mode::ForReal => trash_session(self.journal, &entry.key).await.map(drop),
+                PruneMode::DryRun => Ok(()),
+                PruneMode::ForReal => trash_session(self.journal, &entry.key).await.map(drop),
             };
             if was_done(done)? {
                 policy.record_trashed(candidate);
@@ -247,11 +247,11 @@ async fn session_bytes(journal: &dyn Journal, id: SessionId) -> Result<u64> {
     Ok(bytes)
 }
 
-async fn stale_files(home: &Path, mode: Mode) -> Vec<PathBuf> {
+async fn stale_files(home: &Path, mode: PruneMode) -> Vec<PathBuf> {
     let Ok(home) = Home::existing(home) else { return Vec::new() };
     let removal = spawn_blocking(move || {
         let mut files = home.stale_files(STALE_AFTER);
-        if mode == Mode::ForReal {
+        if mode == PruneMode::ForReal {
             files
                 .retain(|path| std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path)).is_ok());
         }
@@ -261,7 +261,7 @@ async fn stale_files(home: &Path, mode: Mode) -> Vec<PathBuf> {
 }
 
 /// Runs retention with the config of a runtime. Leaves out the sessions that are open in it.
-pub(crate) async fn prune_closed(runtime: &Inner, mode: Mode) -> Result<Pruning> {
+pub(crate) async fn prune_closed(runtime: &RuntimeShared, mode: PruneMode) -> Result<Pruning> {
     let (home, settings) = (&runtime.config.home, &runtime.config.settings.sessions);
     let open = runtime.all_sessions().iter().filter_map(|slot| slot.id.get().copied()).collect();
     prune_except(&*runtime.journal, home, settings, now(), mode, &open).await
@@ -269,14 +269,14 @@ pub(crate) async fn prune_closed(runtime: &Inner, mode: Mode) -> Result<Pruning>
 
 /// Runs retention, unless a process of this home already did so today, and reports the sessions that went to the
 /// trash.
-pub(crate) async fn prune_daily(runtime: &Arc<Inner>) {
+pub(crate) async fn prune_daily(runtime: &Arc<RuntimeShared>) {
     let mark = runtime.config.home.join(MARK_FILE);
     let Ok(Some(permit)) = spawn_blocking(move || try_claim(&mark, RETENTION_INTERVAL)).await else { return };
     let mut suspension = runtime.suspension();
     let pruned = tokio::select! {
         biased;
         _ = suspension.wait_for(|suspended| *suspended) => return,
-        pruned = prune_closed(runtime, Mode::ForReal) => pruned,
+        pruned = prune_closed(runtime, PruneMode::ForReal) => pruned,
     };
     match pruned {
         Ok(pruning) => {

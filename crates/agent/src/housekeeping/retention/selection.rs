@@ -14,7 +14,7 @@ const EMPTY_SESSION_DAYS: i64 = 1;
 /// Why retention removes a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum PruneReason {
     /// There are more than `sessions.keep`.
     TooMany,
     /// It was not used for longer than `sessions.max_age_days`.
@@ -74,7 +74,7 @@ impl<'a> RetentionPolicy<'a> {
         Self { settings, now, remaining }
     }
 
-    pub(super) fn reason_to_trash(&self, candidate: &Candidate) -> Option<Reason> {
+    pub(super) fn reason_to_trash(&self, candidate: &Candidate) -> Option<PruneReason> {
         let SessionSettings { keep, max_age_days, max_bytes } = *self.settings;
         if candidate.entry.pinned || Some(&candidate.entry.key) == self.remaining.newest.as_ref() {
             return None;
@@ -82,11 +82,11 @@ impl<'a> RetentionPolicy<'a> {
         let oldest = i64::try_from(max_age_days).unwrap_or(i64::MAX).saturating_mul(DAY_MS);
         let age = self.now.0.saturating_sub(candidate.last_used.0);
         if max_age_days > 0 && age > oldest {
-            Some(Reason::TooOld)
+            Some(PruneReason::TooOld)
         } else if keep > 0 && self.remaining.count > keep {
-            Some(Reason::TooMany)
+            Some(PruneReason::TooMany)
         } else if max_bytes > 0 && self.remaining.bytes > max_bytes {
-            Some(Reason::TooLarge)
+            Some(PruneReason::TooLarge)
         } else {
             None
         }
@@ -99,16 +99,16 @@ impl<'a> RetentionPolicy<'a> {
 }
 
 /// The reason to delete a session that was in the trash long enough. Use after it was trashed extends the time.
-pub(super) fn expired_trash(entry: &SessionEntry, times: &SessionTimes, now: At) -> Option<Reason> {
+pub(super) fn expired_trash(entry: &SessionEntry, times: &SessionTimes, now: At) -> Option<PruneReason> {
     let since = times.trashed.filter(|_| entry.trashed)?.max(entry.last_at.unwrap_or(At(0)));
-    (now.0.saturating_sub(since.0) >= TRASH_DAYS * DAY_MS).then_some(Reason::InTrash)
+    (now.0.saturating_sub(since.0) >= TRASH_DAYS * DAY_MS).then_some(PruneReason::InTrash)
 }
 
 /// The reason to delete a session that was named and never used.
-pub(super) fn expired_empty(entry: &SessionEntry, times: &SessionTimes, now: At) -> Option<Reason> {
+pub(super) fn expired_empty(entry: &SessionEntry, times: &SessionTimes, now: At) -> Option<PruneReason> {
     let is_empty = entry.head.seq == 0 && entry.inbox_head == 0;
     let is_old = now.0.saturating_sub(times.named.0) >= EMPTY_SESSION_DAYS * DAY_MS;
-    (is_empty && is_old).then_some(Reason::Empty)
+    (is_empty && is_old).then_some(PruneReason::Empty)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ fn five() -> Vec<Candidate> {
     keys.iter().zip(1..).map(|(key, days)| Candidate::new(entry(key, days), None, 10)).collect()
 }
 
-fn chosen(settings: &SessionSettings, mut candidates: Vec<Candidate>) -> Vec<(String, Reason)> {
+fn chosen(settings: &SessionSettings, mut candidates: Vec<Candidate>) -> Vec<(String, PruneReason)> {
     let mut choice = RetentionPolicy::new(settings, NOW, sort_newest_first(&mut candidates));
     let mut chosen = Vec::new();
     for candidate in candidates.iter().rev() {
@@ -36,7 +36,7 @@ fn chosen(settings: &SessionSettings, mut candidates: Vec<Candidate>) -> Vec<(St
     chosen
 }
 
-fn named(chosen: &[(&str, Reason)]) -> Vec<(String, Reason)> {
+fn named(chosen: &[(&str, PruneReason)]) -> Vec<(String, PruneReason)> {
     chosen.iter().map(|(key, reason)| ((*key).to_owned(), *reason)).collect()
 }
 
@@ -50,10 +50,10 @@ fn each_limit_takes_the_oldest_first_and_no_more_than_it_must() {
     let all = SessionSettings { keep: 4, max_age_days: 4, max_bytes: 30 };
 
     assert_eq!(chosen(&off, five()), []);
-    assert_eq!(chosen(&keep, five()), named(&[("e", Reason::TooMany), ("d", Reason::TooMany)]));
-    assert_eq!(chosen(&age, five()), named(&[("e", Reason::TooOld), ("d", Reason::TooOld)]));
-    assert_eq!(chosen(&bytes, five()), named(&[("e", Reason::TooLarge), ("d", Reason::TooLarge)]));
-    assert_eq!(chosen(&all, five()), named(&[("e", Reason::TooOld), ("d", Reason::TooLarge)]));
+    assert_eq!(chosen(&keep, five()), named(&[("e", PruneReason::TooMany), ("d", PruneReason::TooMany)]));
+    assert_eq!(chosen(&age, five()), named(&[("e", PruneReason::TooOld), ("d", PruneReason::TooOld)]));
+    assert_eq!(chosen(&bytes, five()), named(&[("e", PruneReason::TooLarge), ("d", PruneReason::TooLarge)]));
+    assert_eq!(chosen(&all, five()), named(&[("e", PruneReason::TooOld), ("d", PruneReason::TooLarge)]));
 }
 
 /// S5.
@@ -90,7 +90,7 @@ fn the_trash_is_kept_for_two_weeks() {
         expired_trash(&entry, &times, NOW)
     };
 
-    assert_eq!(trashed(14, 100), Some(Reason::InTrash));
+    assert_eq!(trashed(14, 100), Some(PruneReason::InTrash));
     assert_eq!(trashed(13, 100), None);
     assert_eq!(trashed(30, 5), None, "somebody was at it since");
     let times = SessionTimes { named: At(0), trashed: None };
@@ -103,7 +103,7 @@ fn what_was_named_and_never_begun_goes_after_a_day() {
     let empty = SessionEntry { head: Head::EMPTY, last_at: None, inbox_head: 0, ..entry("a", 0) };
     let named = |days_ago: i64| SessionTimes { named: At(NOW.0 - days_ago * DAY_MS), trashed: None };
 
-    assert_eq!(expired_empty(&empty, &named(1), NOW), Some(Reason::Empty));
+    assert_eq!(expired_empty(&empty, &named(1), NOW), Some(PruneReason::Empty));
     assert_eq!(expired_empty(&empty, &named(0), NOW), None);
     assert_eq!(expired_empty(&SessionEntry { inbox_head: 1, ..empty }, &named(1), NOW), None);
     assert_eq!(expired_empty(&entry("a", 100), &named(100), NOW), None);

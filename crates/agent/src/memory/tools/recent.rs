@@ -15,7 +15,7 @@ pub(super) struct RecentTurns {
     /// The first of their records.
     pub(super) from: Seq,
     /// The messages and tool outputs in them.
-    pub(super) said: Vec<Utterance>,
+    pub(super) utterances: Vec<Utterance>,
     /// The vocabulary of recalled text that no user has confirmed.
     pub(super) recalled: Vec<Vocabulary>,
 }
@@ -45,29 +45,30 @@ impl RecentTurns {
         let mut listening = UtteranceReader::to_session(foreign_through);
         let records = pages.iter().rev().flatten();
         let recalled = records.clone().flat_map(untrusted_recalls).collect();
-        let said = records.flat_map(|record| listening.push(record)).collect();
-        Ok(Self { from: end + 1, said, recalled })
+        let utterances = records.flat_map(|record| listening.push(record)).collect();
+        Ok(Self { from: end + 1, utterances, recalled })
     }
 
     /// The user's words that support a text, verbatim.
     pub(super) fn quotation_for(&self, text: &str) -> Option<String> {
-        let said = self.said.iter().filter(|said| said.speaker == Speaker::User);
-        find_quotation(text, said.map(Utterance::whole))
+        let by_user = self.utterances.iter().filter(|utterance| utterance.speaker == Speaker::User);
+        find_quotation(text, by_user.map(Utterance::whole))
     }
 
     /// Whose words a text consists of, whatever the model claims.
     pub(super) fn speaker_of(&self, text: &str) -> Speaker {
-        let by = |speaker: Speaker| self.said.iter().filter(move |said| said.speaker == speaker);
+        let by =
+            |speaker: Speaker| self.utterances.iter().filter(move |utterance| utterance.speaker == speaker);
         let own: Vec<String> = by(Speaker::User).map(Utterance::own).collect();
-        let said = Vocabulary::of(own.iter().map(String::as_str));
-        let assistant = Vocabulary::of(by(Speaker::Assistant).map(|said| said.text.as_str()));
-        let shown = by(Speaker::Untrusted).map(|said| Vocabulary::of([said.whole()]));
+        let user = Vocabulary::of(own.iter().map(String::as_str));
+        let assistant = Vocabulary::of(by(Speaker::Assistant).map(|utterance| utterance.text.as_str()));
+        let shown = by(Speaker::Untrusted).map(|utterance| Vocabulary::of([utterance.whole()]));
         let pasted = by(Speaker::User).filter_map(Utterance::pasted);
         let pasted = pasted.map(|pasted| Vocabulary::of([pasted.as_str()]));
         let untrusted: Vec<Vocabulary> = shown.chain(pasted).chain(self.recalled.iter().cloned()).collect();
         let grounds = SpeakerEvidence {
             weakest: Speaker::User,
-            said: &said,
+            said: &user,
             assistant: &assistant,
             untrusted: &untrusted,
         };

@@ -186,12 +186,12 @@ fn continue_interrupted_answer(state: &mut State) {
 
 /// Whether the context ends with this answer, ignoring the results of its calls and notes.
 fn ends_with_answer(state: &State, text: &str) -> bool {
-    let said = |item: &Arc<Item>| match &**item {
+    let spoken = |item: &Arc<Item>| match &**item {
         Item::Text { role: Role::Assistant, text } => Some(Some(text.clone())),
         Item::Text { .. } | Item::Image(_) => Some(None),
         Item::Reasoning { .. } | Item::ToolCall { .. } | Item::ToolResult { .. } | Item::Note { .. } => None,
     };
-    let last = state.items[state.preface_len..].iter().rev().find_map(said).flatten();
+    let last = state.items[state.preface_len..].iter().rev().find_map(spoken).flatten();
     last.is_some_and(|last| text.ends_with(&last))
 }
 
@@ -360,8 +360,8 @@ fn fold_answer(state: &mut State, ended: &AttemptEnded) {
     turn.answered = true;
     turn.continue_requested = false;
     (turn.overflow_count, turn.refusal) = (0, None);
-    let said = text_of(&attempt.blocks);
-    turn.interrupted_answer = Some(said).filter(|said| turn.cancelled && !said.trim().is_empty());
+    let answer = text_of(&attempt.blocks);
+    turn.interrupted_answer = Some(answer).filter(|answer| turn.cancelled && !answer.trim().is_empty());
     turn.text = std::mem::take(&mut turn.text_before_cut) + &text_of(&attempt.blocks);
     turn.calls = attempt.blocks.iter().filter_map(|block| call_of(block)).collect();
     turn.continues_next_step = ended.goes_on;

@@ -19,7 +19,7 @@ pub(crate) mod report;
 pub(crate) mod restore;
 pub(crate) mod show;
 
-use longhaul_agent::housekeeping::Mode;
+use longhaul_agent::housekeeping::PruneMode;
 
 use longhaul_journal::SessionEntry;
 use longhaul_protocol::{Seq, SessionId, StreamName};
@@ -59,7 +59,7 @@ pub(crate) async fn run(
         }
         SessionsCommand::Import(options) => import::run(globals, options).await,
         SessionsCommand::Prune { dry_run, json } => {
-            let mode = if dry_run { Mode::DryRun } else { Mode::ForReal };
+            let mode = if dry_run { PruneMode::DryRun } else { PruneMode::ForReal };
             prune::run(globals, mode, json).await
         }
     }

@@ -1,6 +1,6 @@
 //! `longhaul sessions prune`: applies retention, and deletes what was in the trash for two weeks.
 
-use longhaul_agent::housekeeping::{Mode, Pruned, Pruning, Reason, prune};
+use longhaul_agent::housekeeping::{PruneMode, PruneReason, Pruned, Pruning, prune};
 use longhaul_journal::Journal;
 use longhaul_protocol::PrintablePath;
 
@@ -9,7 +9,7 @@ use crate::args::GlobalArgs;
 use crate::output::{format_count, note, print, truncate};
 use crate::{config, exit};
 
-pub(crate) async fn run(globals: &GlobalArgs, mode: Mode, as_json: bool) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, mode: PruneMode, as_json: bool) -> anyhow::Result<u8> {
     let config = config::load(globals)?;
     let pruning = match globals.open_journal().await? {
         Some(journal) => {
@@ -29,19 +29,19 @@ pub(crate) async fn run(globals: &GlobalArgs, mode: Mode, as_json: bool) -> anyh
     Ok(exit::DONE)
 }
 
-pub(crate) fn pruned_lines(pruning: &Pruning, mode: Mode) -> Vec<String> {
+pub(crate) fn pruned_lines(pruning: &Pruning, mode: PruneMode) -> Vec<String> {
     let would = match mode {
-        Mode::DryRun => "would be ",
-        Mode::ForReal => "",
+        PruneMode::DryRun => "would be ",
+        PruneMode::ForReal => "",
     };
     let session = |session: &Pruned| {
         let what = if session.deleted { "deleted" } else { "put into the trash" };
         let why = match session.reason {
-            Reason::TooMany => "there are more than sessions.keep",
-            Reason::TooOld => "it was not used for sessions.max_age_days",
-            Reason::TooLarge => "all of them have more than sessions.max_bytes",
-            Reason::InTrash => "it was in the trash for two weeks",
-            Reason::Empty => "there is nothing in it",
+            PruneReason::TooMany => "there are more than sessions.keep",
+            PruneReason::TooOld => "it was not used for sessions.max_age_days",
+            PruneReason::TooLarge => "all of them have more than sessions.max_bytes",
+            PruneReason::InTrash => "it was in the trash for two weeks",
+            PruneReason::Empty => "there is nothing in it",
         };
         let bytes = format_count(session.bytes, "byte");
         format!("{}: {would}{what}, {bytes}: {why}", truncate(&session.key, 200))

@@ -119,8 +119,8 @@ impl NameUses {
     /// A name that one part of the line needs to be harmless and another part makes unsafe.
     pub(in crate::shell) fn conflict(&self) -> Option<&String> {
         let exported = self.unexported.iter().filter(|_| self.exports_all);
-        let record_evaluation =
+        let evaluated =
             self.numbers.intersection(&self.texts).chain(self.declared.intersection(&self.arrays));
-        record_evaluation.chain(exported).min()
+        evaluated.chain(exported).min()
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::anyhow;
-use longhaul_agent::housekeeping::Mode;
+use longhaul_agent::housekeeping::PruneMode;
 use longhaul_journal::{pin_session, trash_session, unpin_session};
 use longhaul_protocol::PrintablePath;
 use tokio::sync::oneshot;
@@ -76,7 +76,7 @@ impl Chat<'_> {
                 self.printer.note(format!("exported {} to {}", describe_export(&exported), path.printable()));
             }
             ("prune", "" | "--dry-run") => {
-                let mode = if rest.is_empty() { Mode::ForReal } else { Mode::DryRun };
+                let mode = if rest.is_empty() { PruneMode::ForReal } else { PruneMode::DryRun };
                 let pruning = self.runtime.prune(mode).await?;
                 self.printer.page(&pruned_lines(&pruning, mode).join("\n"));
             }

@@ -28,7 +28,7 @@ pub(super) async fn record_truncated_answer(
             "answer_length",
             "the answer reached the limit of its length; what was complete of it counts",
         );
-        return worker.commit(close.into_facts(), vec![]).await;
+        return worker.commit(close.into_records(), vec![]).await;
     }
     let before_calls = &items[..first_call.unwrap_or(items.len())];
     let text = state::text_of(before_calls);
@@ -44,13 +44,13 @@ pub(super) async fn record_truncated_answer(
         let carried =
             worker.state().turn.as_ref().map(|turn| turn.text_before_cut.clone()).unwrap_or_default();
         let ending = TurnEnding { text: Some(carried + &text), ..TurnEnding::limit(Limit::Tokens, error) };
-        return end_turn(worker, close.into_facts(), ending).await;
+        return end_turn(worker, close.into_records(), ending).await;
     }
     if has_text {
         close.ended.goes_on = true;
         close.after.push(SessionRecord::Note(Note::new(CONTINUE_NOTE)));
     }
-    worker.commit(close.into_facts(), vec![]).await
+    worker.commit(close.into_records(), vec![]).await
 }
 
 /// Whether an item is a call whose arguments are incomplete.
