@@ -39,7 +39,7 @@ impl Transcript {
         to_lines(self.renderer.take_lines())
     }
 
-    pub(crate) fn see(&mut self, watched: &Watched, now: Instant) {
+    pub(crate) fn show_event(&mut self, watched: &Watched, now: Instant) {
         match watched {
             Watched::Event(event) => {
                 let updates = self.blocks.apply_at(event, self.at(now));

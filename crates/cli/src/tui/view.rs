@@ -152,12 +152,12 @@ impl View {
         self.details = None;
     }
 
-    pub(crate) fn see(&mut self, watched: &Watched, now: Instant) {
+    pub(crate) fn show_event(&mut self, watched: &Watched, now: Instant) {
         if let Watched::Event(event) = watched {
             self.facts.update(&event.kind);
             self.handle_event(&event.kind);
         }
-        self.transcript.see(watched, now);
+        self.transcript.show_event(watched, now);
         // An input that is echoed into an answer would split its paragraph.
         if self.transcript.blocks.message_text().is_none() {
             let (taken, waiting) =
@@ -202,7 +202,7 @@ impl View {
 
     pub(crate) fn update(&mut self, update: ScreenUpdate, now: Instant) {
         match update {
-            ScreenUpdate::Watched(watched) => self.see(&watched, now),
+            ScreenUpdate::Watched(watched) => self.show_event(&watched, now),
             ScreenUpdate::Note(text) => self.transcript.renderer.push_program_note(&text),
             ScreenUpdate::Aside(text) => self.transcript.renderer.push_aside(&text),
             ScreenUpdate::Printed(text) => self.transcript.renderer.push_output(&text),

@@ -49,7 +49,7 @@ impl Seen {
 
     fn see(&mut self, kind: EventKind) -> &mut Self {
         let event = Event { seq: None, at: At(0), session: "s".to_owned(), turn: Some(1), kind };
-        self.view.see(&Watched::Event(event), self.now);
+        self.view.show_event(&Watched::Event(event), self.now);
         self
     }
 

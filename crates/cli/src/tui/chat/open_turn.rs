@@ -15,7 +15,7 @@ const MAX_REPLAYED_RECORDS: u64 = 1_000;
 
 impl Chat<'_> {
     /// Shows the turn that another process runs from its beginning, and follows it.
-    pub(super) async fn attach(&mut self) {
+    pub(super) async fn follow_open_turn(&mut self) {
         if self.lines.is_interactive() {
             // The next request reports what can't be read.
             let _ = self.events.rewind_to_turn(MAX_REPLAYED_RECORDS).await;
@@ -26,14 +26,14 @@ impl Chat<'_> {
     pub(super) async fn show_open_turn(&mut self) -> anyhow::Result<()> {
         let LineSource::Screen(_) = &self.lines else { return Ok(()) };
         for event in self.events.of_open_turn(MAX_REPLAYED_RECORDS).await.unwrap_or_default() {
-            self.see_others(&Watched::Event(event)).await?;
+            self.show_other_clients_event(&Watched::Event(event)).await?;
         }
         Ok(())
     }
 
     /// T12: shows what was on its way in the turn that is open: the text of its answer that was kept, and the calls that had started.
     /// True if there was such a text.
-    pub(super) fn show_kept(&mut self, state: &State) -> bool {
+    pub(super) fn show_interrupted_output(&mut self, state: &State) -> bool {
         let Some(turn) = &state.turn else { return false };
         let unfinished = turn.attempt.as_ref().map(|attempt| (attempt.id, attempt.text()));
         let failed = turn.interrupted_answer.clone().map(|text| (AttemptId::generate(), text));
@@ -41,7 +41,7 @@ impl Chat<'_> {
         let has_text = kept.is_some();
         if let Some((attempt, text)) = kept {
             let kind = EventKind::Partial { attempt, text };
-            self.see(&Watched::Event(self.live(turn.number, kind)));
+            self.show_event(&Watched::Event(self.live_event(turn.number, kind)));
             // The text is whole now, and what is said next stands below it.
             self.printer.tell(ScreenUpdate::Interrupted);
             self.printer.aside("[interrupted here]");
@@ -53,20 +53,20 @@ impl Chat<'_> {
         has_text
     }
 
-    fn live(&self, turn: u64, kind: EventKind) -> Event {
+    fn live_event(&self, turn: u64, kind: EventKind) -> Event {
         let (at, session) = (now(), self.session.key().to_owned());
         Event { seq: None, at, session, turn: Some(turn), kind }
     }
 
     /// Shows what happens while the user has sent nothing, and what other clients have sent.
-    pub(super) async fn see_others(&mut self, watched: &Watched) -> anyhow::Result<()> {
+    pub(super) async fn show_other_clients_event(&mut self, watched: &Watched) -> anyhow::Result<()> {
         if let (LineSource::Screen(_), Watched::Event(event)) = (&self.lines, watched)
             && let EventKind::InputTaken { .. } = event.kind
             && let Some(text) = self.events.new_input(event.seq).await?
         {
             self.printer.tell(ScreenUpdate::Entered(text));
         }
-        self.see(watched);
+        self.show_event(watched);
         Ok(())
     }
 }

@@ -11,11 +11,11 @@ use crate::questions::{OpenQuestion, is_settled, open_questions, yes_or_no};
 use crate::short_id::{IdMatch, find};
 use crate::tui::ScreenUpdate;
 
-const HOW: &str = "yes or no answers it; /answer TEXT is a no with its reason";
+const HOW_TO_ANSWER: &str = "yes or no answers it; /answer TEXT is a no with its reason";
 
 impl Chat<'_> {
     /// Loads the open questions and shows them.
-    pub(super) async fn look_for_questions(&mut self) -> anyhow::Result<()> {
+    pub(super) async fn load_questions(&mut self) -> anyhow::Result<()> {
         self.questions = open_questions(&self.session).await?;
         self.show_questions();
         Ok(())
@@ -26,19 +26,19 @@ impl Chat<'_> {
             return;
         }
         self.questions.iter().for_each(|open| self.printer.aside(&open.shown()));
-        self.say_how();
+        self.show_answer_hint();
     }
 
-    /// Says how to answer. The screen shows it as long as a question is open.
-    fn say_how(&mut self) {
+    /// Tells the user how to answer. The screen shows it as long as a question is open.
+    fn show_answer_hint(&mut self) {
         match self.lines {
             LineSource::Screen(_) => self.printer.tell(ScreenUpdate::Questions(self.questions.clone())),
-            LineSource::Plain(_) | LineSource::Piped(_) => self.printer.note(HOW),
+            LineSource::Plain(_) | LineSource::Piped(_) => self.printer.note(HOW_TO_ANSWER),
         }
     }
 
     /// Shows an event, and keeps track of the open questions.
-    pub(super) fn see(&mut self, watched: &Watched) {
+    pub(super) fn show_event(&mut self, watched: &Watched) {
         let Watched::Event(event) = watched else { return self.printer.watched(watched) };
         if !self.events.is_new(event) {
             return;
@@ -47,7 +47,7 @@ impl Chat<'_> {
         match &event.kind {
             EventKind::Question { id, text } if self.questions.iter().all(|open| open.id != *id) => {
                 self.questions.push(OpenQuestion { id: *id, text: text.clone() });
-                self.say_how();
+                self.show_answer_hint();
             }
             EventKind::Warning { code, .. } if code == "abandoned" => {
                 self.printer.note("/continue goes on with it, and so does what you say");
@@ -59,10 +59,10 @@ impl Chat<'_> {
     }
 
     /// Answers the oldest open question if the line says yes or no. False if it does not.
-    pub(super) async fn takes_for_answer(&mut self, line: &str) -> bool {
+    pub(super) async fn try_answer(&mut self, line: &str) -> bool {
         let (Some(words), Some(open)) = (yes_or_no(line), self.questions.first()) else { return false };
         let id = open.id;
-        self.reply(id, words).await;
+        self.send_answer(id, words).await;
         true
     }
 
@@ -84,10 +84,10 @@ impl Chat<'_> {
                     .note(format!("several questions are open; name one: {}", ids.join(", ")));
             }
         };
-        self.reply(question, yes_or_no(words).unwrap_or(words)).await;
+        self.send_answer(question, yes_or_no(words).unwrap_or(words)).await;
     }
 
-    async fn reply(&mut self, question: QuestionId, words: &str) {
+    async fn send_answer(&mut self, question: QuestionId, words: &str) {
         let answered = self.session.answer(question, words).await;
         if is_settled(&answered) {
             self.questions.retain(|open| open.id != question);
@@ -99,13 +99,13 @@ impl Chat<'_> {
     }
 
     /// Ends the chat with its questions open, and says how to answer them.
-    pub(super) fn leave_asked(&mut self) -> ChatStep {
+    pub(super) fn leave_with_open_questions(&mut self) -> ChatStep {
         let key = self.session.key().to_owned();
         for open in &self.questions {
             self.printer.note(format!("to answer: {}  (or no, or why not)", open.command(&key)));
         }
-        self.printer.note(format!("then, to go on: {}", self.resume()));
-        self.code = exit::ASKED;
+        self.printer.note(format!("then, to go on: {}", self.resume_command()));
+        self.exit_code = exit::ASKED;
         ChatStep::Leave
     }
 }

@@ -44,7 +44,7 @@ impl Chat<'_> {
         let facts = StatusFacts { model: report.model, window, used, cost, saved };
         handle.send(ScreenUpdate::StatusFacts(facts));
         let feed = TaskFeed {
-            board: self.board.clone(),
+            registry: self.registry.clone(),
             redactor: self.runtime.redactor().clone(),
             session: self.session.clone(),
             screen: handle,
@@ -55,7 +55,7 @@ impl Chat<'_> {
 }
 
 struct TaskFeed {
-    board: TaskRegistry,
+    registry: TaskRegistry,
     redactor: Redactor,
     session: Session,
     screen: ScreenHandle,
@@ -85,7 +85,7 @@ impl TaskFeed {
     /// Shows the running tasks. Returns whether there are any.
     async fn show_tasks(&self) -> bool {
         let Some(id) = self.session.id() else { return false };
-        let tasks = running_tasks(&self.board, self.session.key(), id).await.unwrap_or_default();
+        let tasks = running_tasks(&self.registry, self.session.key(), id).await.unwrap_or_default();
         let mut pills = Vec::with_capacity(tasks.len());
         for task in &tasks {
             pills.push(TaskPill {
@@ -100,7 +100,7 @@ impl TaskFeed {
     }
 
     async fn last_line(&self, task: &TaskEntry) -> String {
-        let Ok(tasks) = self.board.tasks().cloned() else { return String::new() };
+        let Ok(tasks) = self.registry.tasks().cloned() else { return String::new() };
         let (id, redactor) = (task.id(), self.redactor.clone());
         let read = spawn_blocking(move || last_line(&tasks, id, &redactor)).await;
         read.ok().and_then(Result::ok).unwrap_or_default()

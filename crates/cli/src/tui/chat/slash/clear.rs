@@ -32,11 +32,11 @@ impl Chat<'_> {
         let session: Session = self.runtime.session(key).await?;
         self.events = session.events(event_sources(&self.lines));
         self.session = session;
-        panics::register_runtime(&self.runtime, self.resume());
+        panics::register_runtime(&self.runtime, self.resume_command());
         self.questions.clear();
         self.printer.tell(ScreenUpdate::SessionChanged);
         self.note_session().await?;
         // Boxed, since opening may switch again.
-        Box::pin(self.open(&ChatOptions::default())).await
+        Box::pin(self.open_session(&ChatOptions::default())).await
     }
 }

@@ -101,6 +101,6 @@ impl Chat<'_> {
     pub(crate) async fn status(&self) -> anyhow::Result<SessionStatus> {
         let state = self.session.state().await?;
         let report = self.runtime.context_report(&state).await;
-        SessionStatus::of(&self.session, state, report, &self.board, &self.config).await
+        SessionStatus::of(&self.session, state, report, &self.registry, &self.config).await
     }
 }

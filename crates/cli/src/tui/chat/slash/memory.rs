@@ -70,27 +70,27 @@ impl Chat<'_> {
     }
 
     /// `/remember [TEXT]`. During a turn the extraction runs in the background.
-    pub(crate) async fn remember_command(&mut self, text: &str, moment: TurnPhase) {
+    pub(crate) async fn remember_command(&mut self, text: &str, phase: TurnPhase) {
         if !text.is_empty() {
             return self.remember(text).await;
         }
         if self.config.settings.memory.extract_at_tokens == 0 {
             return self.printer.note(EXTRACTION_OFF);
         }
-        let mut going = self.remembering.take().unwrap_or_else(|| {
+        let mut going = self.extraction.take().unwrap_or_else(|| {
             let session = self.session.clone();
             tokio::spawn(async move { session.extract().await })
         });
-        if moment == TurnPhase::DuringTurn {
+        if phase == TurnPhase::DuringTurn {
             self.printer.note("what is new in this session is gone through; the turn goes on meanwhile");
-            self.remembering = Some(going);
+            self.extraction = Some(going);
             return;
         }
         tokio::select! {
             biased;
             number = self.signals.next() => {
                 self.printer.note("it goes on while you do");
-                self.remembering = Some(going);
+                self.extraction = Some(going);
                 // Any other signal suspends the chat; the prompt loop sees it next.
                 self.suspended = (number != SIGINT).then_some(number);
             }

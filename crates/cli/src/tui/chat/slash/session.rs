@@ -32,12 +32,12 @@ impl Chat<'_> {
     pub(crate) async fn session_command(
         &mut self,
         arguments: &str,
-        moment: TurnPhase,
+        phase: TurnPhase,
     ) -> anyhow::Result<ChatStep> {
         let (command, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
         let rest = rest.trim();
         let is_for_later = matches!(command, "resume" | "fork" | "delete" | "rename" | "prune");
-        if is_for_later && moment == TurnPhase::DuringTurn {
+        if is_for_later && phase == TurnPhase::DuringTurn {
             self.printer.note(format!("/session {command} is for between turns; Ctrl-C ends this one"));
             return Ok(ChatStep::Line);
         }
@@ -48,7 +48,7 @@ impl Chat<'_> {
             ("delete", "") => self.delete().await,
             (command, rest) => self.session_subcommand(command, rest).await.map(|()| ChatStep::Line),
         };
-        self.or_note(next)
+        self.note_error(next)
     }
 
     /// The subcommands that stay in the present session.
@@ -168,7 +168,7 @@ impl Chat<'_> {
         };
         let before = self.session.key().to_owned();
         let forked = fork_as(&*self.runtime.journal(), &before, at, None).await?;
-        let lines = forked_lines(&before, &forked, &self.come_back_to(&forked.key));
+        let lines = forked_lines(&before, &forked, &self.suggest_chat_of(&forked.key));
         self.printer.page(&lines.join("\n"));
         self.switch_to(&forked.key).await
     }

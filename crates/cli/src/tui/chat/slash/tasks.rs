@@ -46,7 +46,7 @@ impl Chat<'_> {
 
     async fn list_tasks(&mut self) -> anyhow::Result<()> {
         let listed = match self.session.id() {
-            Some(id) => self.board.of_session(self.session.key(), id).await?,
+            Some(id) => self.registry.of_session(self.session.key(), id).await?,
             None => vec![],
         };
         match listed.is_empty() {
@@ -56,13 +56,13 @@ impl Chat<'_> {
         Ok(())
     }
 
-    async fn task(&self, name: &str) -> anyhow::Result<TaskEntry> {
-        self.board.find(Some(self.session.key()), name).await
+    async fn find_task(&self, name: &str) -> anyhow::Result<TaskEntry> {
+        self.registry.find(Some(self.session.key()), name).await
     }
 
     async fn show_output(&mut self, name: &str) -> anyhow::Result<()> {
-        let task = self.task(name).await?;
-        let output = self.board.tasks()?.output(task.id())?;
+        let task = self.find_task(name).await?;
+        let output = self.registry.tasks()?.output(task.id())?;
         let printed = output.printed()?;
         let from = printed.saturating_sub(MAX_OUTPUT_BYTES);
         let id = short(task.id());
@@ -76,7 +76,7 @@ impl Chat<'_> {
         let filter = OutputFilter::new(self.runtime.redactor(), Audience::Person);
         let printer = &mut self.printer;
         let mut write = |chunk| {
-            show(printer, chunk);
+            show_chunk(printer, chunk);
             Ok(())
         };
         let mut reader = OutputReader::new(output, from, filter, &mut write)?;
@@ -87,24 +87,24 @@ impl Chat<'_> {
     }
 
     async fn kill_task(&mut self, name: &str) -> anyhow::Result<()> {
-        let mut task = self.task(name).await?;
+        let mut task = self.find_task(name).await?;
         let (was_running, had_left) = (task.is_running(), task.now.left > 0);
-        let (tasks, id) = (Arc::clone(self.board.tasks()?), task.id());
+        let (tasks, id) = (Arc::clone(self.registry.tasks()?), task.id());
         spawn_blocking(move || tasks.kill(id)).await??;
-        task.now = self.board.condition(&task).await?;
+        task.now = self.registry.condition(&task).await?;
         self.printer.note(describe_killed(&task, was_running, had_left));
         Ok(())
     }
 
     /// Prints the output of a task until it ends or the user presses Ctrl-C.
     async fn follow_task(&mut self, name: &str) -> anyhow::Result<()> {
-        let task = self.task(name).await?;
-        let output = self.board.tasks()?.output(task.id())?;
+        let task = self.find_task(name).await?;
+        let output = self.registry.tasks()?.output(task.id())?;
         self.printer.note("Ctrl-C stops following; the task goes on");
         let filter = OutputFilter::new(self.runtime.redactor(), Audience::Person);
-        let Self { printer, board, signals, .. } = self;
+        let Self { printer, registry, signals, .. } = self;
         let mut write = |chunk| {
-            show(printer, chunk);
+            show_chunk(printer, chunk);
             Ok(())
         };
         let mut reader = OutputReader::new(output, 0, filter, &mut write)?;
@@ -114,10 +114,10 @@ impl Chat<'_> {
                 // Any other signal suspends the chat; the prompt loop sees it next.
                 self.suspended = (number != SIGINT).then_some(number);
             }
-            followed = follow(board.tasks()?, task.id(), &mut reader) => {
+            followed = follow(registry.tasks()?, task.id(), &mut reader) => {
                 followed?;
                 reader.finish()?;
-                let now = board.condition(&task).await?;
+                let now = registry.condition(&task).await?;
                 self.printer.close_line();
                 self.printer.note(task_text(task.id(), now.status, now.exit_code));
             }
@@ -127,7 +127,7 @@ impl Chat<'_> {
     }
 
     /// Starts the worker of a session with running tasks, so that their ends are recorded before the first turn.
-    pub(crate) async fn look_after_tasks(&self, tasks: &SessionTasks) {
+    pub(crate) async fn watch_running_tasks(&self, tasks: &SessionTasks) {
         if !tasks.are_settled() && self.lines.is_interactive() {
             // Another process that runs the session does it instead.
             let _ = self.session.wake().await;
@@ -137,12 +137,12 @@ impl Chat<'_> {
     /// K6: notes the tasks that keep running after this process ends.
     pub(crate) async fn note_running_tasks(&mut self) {
         let Some(id) = self.session.id() else { return };
-        let tasks = running_tasks(&self.board, self.session.key(), id).await.unwrap_or_default();
+        let tasks = running_tasks(&self.registry, self.session.key(), id).await.unwrap_or_default();
         tasks.iter().for_each(|task| self.printer.note(goes_on(task)));
     }
 }
 
-fn show(printer: &mut crate::event_printer::EventPrinter, chunk: OutputChunk) {
+fn show_chunk(printer: &mut crate::event_printer::EventPrinter, chunk: OutputChunk) {
     match chunk {
         OutputChunk::Bytes(bytes) => printer.printed(&String::from_utf8_lossy(&bytes)),
         OutputChunk::Dropped(range) => printer.note(event_text::dropped(&range)),
