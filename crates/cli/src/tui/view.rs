@@ -191,7 +191,10 @@ impl View {
             | EventKind::TextDelta { .. }
             | EventKind::Partial { .. }
             | EventKind::ToolStarted { .. } => self.activity = Activity::Turn,
-            EventKind::Warning { code, .. } if code == "abandoned" => self.interrupt_turn(),
+            EventKind::Warning { code, .. } if code == "abandoned" => {
+                self.transcript.discard_attempt();
+                self.activity = Activity::Idle;
+            }
             EventKind::TurnEnded { .. } => {
                 self.questions.clear();
                 self.activity = Activity::Idle;
@@ -230,7 +233,7 @@ impl View {
 
     /// No process runs the open turn any more.
     fn interrupt_turn(&mut self) {
-        self.transcript.turn_over();
+        self.transcript.close_turn();
         self.activity = Activity::Idle;
     }
 

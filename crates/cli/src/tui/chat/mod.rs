@@ -8,8 +8,10 @@
 //! | `status_feed` | feeds the last rows of the screen: the session and its tasks |
 //! | `open_turn` | the open turn, for a user who comes in its middle |
 //! | `questions` | open questions and their answers |
+//! | `background` | work that the user does not wait for |
 //! | `folder_session` | the session of a folder |
 
+mod background;
 mod folder_session;
 mod line_source;
 mod open_turn;
@@ -22,6 +24,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 pub(crate) use crate::tui::terminal::Terminal;
+use background::{BackgroundWork, CancelTrigger};
 use folder_session::folder_key;
 pub(crate) use folder_session::{free_key, key_of};
 use line_source::LineSource;
@@ -30,7 +33,6 @@ use longhaul_agent::{Config, EventSources, Request, RetryMode, Runtime, Session,
 use longhaul_journal::import_mark;
 use longhaul_protocol::OrderKind;
 use longhaul_transcript::Verbosity;
-use slash::memory::{ExtractionTask, finish_extraction};
 use slash::tasks::TurnPhase;
 use status_feed::StatusFeed;
 
@@ -66,8 +68,7 @@ struct Chat<'a> {
     terminal: Terminal,
     registry: TaskRegistry,
     config: Config,
-    /// A memory extraction that `/remember` started.
-    extraction: Option<ExtractionTask>,
+    background: BackgroundWork,
     status_feed: Option<StatusFeed>,
     /// The open questions.
     questions: Vec<OpenQuestion>,
@@ -133,7 +134,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
         globals,
         status_feed: None,
         config,
-        extraction: None,
+        background: BackgroundWork::default(),
         events: session.events(event_sources(&lines)),
         registry,
         questions: Vec::new(),
@@ -170,21 +171,21 @@ impl Chat<'_> {
                 break Err(ChatStep::Suspend(number));
             }
             self.show_prompt();
-            let Self { lines, signals, events, extraction, .. } = self;
+            let Self { lines, signals, events, background, .. } = self;
             let watched = tokio::select! {
                 biased;
                 number = signals.next() => break Err(self.step_for_signal(number)),
                 event = lines.next() => match event {
                     // A turn may run that another process, or a task, has begun.
                     LineEvent::Escape => {
-                        self.cancel_other_turn().await?;
+                        self.background.start_cancel(&self.session, CancelTrigger::Key);
                         continue;
                     }
                     event => break line_or_step(event),
                 },
                 watched = events.next() => watched?,
-                done = finish_extraction(extraction) => {
-                    self.note_extraction(done);
+                done = background.next() => {
+                    done.note(&mut self.printer);
                     continue;
                 }
             };
@@ -368,9 +369,7 @@ impl Chat<'_> {
                 SlashAction::Continue => self.run_turn(Request::Continue).await,
                 SlashAction::Exit => Ok(ChatStep::Leave),
                 SlashAction::Cancel => {
-                    if !self.cancel_other_turn().await? {
-                        self.printer.note("no turn is running");
-                    }
+                    self.cancel_other_turn().await;
                     Ok(ChatStep::Line)
                 }
                 SlashAction::Answer => {
@@ -407,13 +406,14 @@ impl Chat<'_> {
         })
     }
 
-    /// Cancels a turn that was not started at this prompt, if one runs.
-    async fn cancel_other_turn(&mut self) -> anyhow::Result<bool> {
-        let has_ended = self.session.cancel().await?.is_some();
-        if has_ended {
-            self.printer.note("the turn is cancelled");
+    /// Cancels a turn that was not started at this prompt, if one runs. The next line of a script waits for that; a user does not.
+    async fn cancel_other_turn(&mut self) {
+        self.background.start_cancel(&self.session, CancelTrigger::Command);
+        if !self.lines.is_interactive()
+            && let Some(done) = self.background.finish_cancel().await
+        {
+            done.note(&mut self.printer);
         }
-        Ok(has_ended)
     }
 
     /// Resumes the turn if fewer than `open` questions are left.

@@ -67,6 +67,13 @@ impl Chat<'_> {
             self.printer.tell(ScreenUpdate::Entered(text));
         }
         self.show_event(watched);
+        // A request that waits for the turn resumes it by itself.
+        if let Watched::Event(event) = watched
+            && let EventKind::Warning { code, .. } = &event.kind
+            && code == "abandoned"
+        {
+            self.printer.note("/continue goes on with it, and so does what you say");
+        }
         Ok(())
     }
 }

@@ -49,9 +49,6 @@ impl Chat<'_> {
                 self.questions.push(OpenQuestion { id: *id, text: text.clone() });
                 self.show_answer_hint();
             }
-            EventKind::Warning { code, .. } if code == "abandoned" => {
-                self.printer.note("/continue goes on with it, and so does what you say");
-            }
             EventKind::Answered { id } => self.questions.retain(|open| open.id != *id),
             EventKind::TurnEnded { .. } => self.questions.clear(),
             _ => {}

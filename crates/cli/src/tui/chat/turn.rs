@@ -8,7 +8,6 @@ use longhaul_protocol::{EventKind, Input, InputId, JoinMode, OrderKind, Outcome,
 use tokio::time::Instant;
 
 use super::line_source::{LineEvent, LineSource};
-use super::slash::memory::finish_extraction;
 use super::slash::tasks::TurnPhase;
 use super::{Chat, ChatStep};
 use crate::commands::compact::nothing_to_compact;
@@ -113,7 +112,7 @@ impl Chat<'_> {
             }
             // A user who waits to leave may still cancel the turn. On a screen Ctrl-C is a key, so keys must be read.
             let accepts_keys = !turn_input.leaves || matches!(self.lines, LineSource::Screen(_));
-            let Self { lines, signals, extraction, .. } = self;
+            let Self { lines, signals, background, .. } = self;
             let line_event =
                 async { if is_asked { lines.next().await } else { lines.next_during_turn().await } };
             let tick = turn_input.countdown.as_ref().map(|countdown| countdown.next);
@@ -131,7 +130,7 @@ impl Chat<'_> {
                     }
                     None => break,
                 },
-                done = finish_extraction(extraction) => self.note_extraction(done),
+                done = background.next() => done.note(&mut self.printer),
                 () = tokio::time::sleep_until(accepted_by), if !turn_input.is_accepted => {
                     turn_input.is_accepted = true;
                 }

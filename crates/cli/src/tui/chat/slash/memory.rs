@@ -1,8 +1,6 @@
 //! `/memory` and `/remember`.
 
-use longhaul_agent::Result;
-use longhaul_memory::{Extraction, page_log};
-use tokio::task::{JoinError, JoinHandle};
+use longhaul_memory::page_log;
 
 use super::tasks::TurnPhase;
 use crate::commands::memory::{MemoryHandle, hit_lines, log_lines, scope_of_session};
@@ -11,23 +9,12 @@ use crate::commands::remember::EXTRACTION_OFF;
 use crate::output::sanitize;
 use crate::signals::SIGINT;
 use crate::tui::chat::Chat;
+use crate::tui::chat::background::BackgroundOutcome;
 
 const USAGE: &str = "/memory [list|show PAGE|search WORDS|log [PAGE]]";
 /// Hits and changes that the chat lists; `longhaul memory` has all.
 const MAX_HITS: usize = 5;
 const MAX_CHANGES: usize = 10;
-
-/// A running memory extraction.
-pub(crate) type ExtractionTask = JoinHandle<Result<Option<Extraction>>>;
-type ExtractionResult = std::result::Result<Result<Option<Extraction>>, JoinError>;
-
-/// Waits for the extraction. Never resolves if none runs.
-pub(crate) async fn finish_extraction(work: &mut Option<ExtractionTask>) -> ExtractionResult {
-    let Some(going) = work else { return std::future::pending().await };
-    let done = going.await;
-    *work = None;
-    done
-}
 
 impl Chat<'_> {
     pub(crate) async fn memory_command(&mut self, arguments: &str) -> anyhow::Result<()> {
@@ -77,24 +64,20 @@ impl Chat<'_> {
         if self.config.settings.memory.extract_at_tokens == 0 {
             return self.printer.note(EXTRACTION_OFF);
         }
-        let mut going = self.extraction.take().unwrap_or_else(|| {
-            let session = self.session.clone();
-            tokio::spawn(async move { session.extract().await })
-        });
+        let mut extraction = self.background.take_extraction(&self.session);
         if phase == TurnPhase::DuringTurn {
             self.printer.note("what is new in this session is gone through; the turn goes on meanwhile");
-            self.extraction = Some(going);
-            return;
+            return self.background.keep_extraction(extraction);
         }
         tokio::select! {
             biased;
             number = self.signals.next() => {
                 self.printer.note("it goes on while you do");
-                self.extraction = Some(going);
+                self.background.keep_extraction(extraction);
                 // Any other signal suspends the chat; the prompt loop sees it next.
                 self.suspended = (number != SIGINT).then_some(number);
             }
-            done = &mut going => self.note_extraction(done),
+            done = &mut extraction => BackgroundOutcome::Extraction(done).note(&mut self.printer),
         }
     }
 
@@ -109,17 +92,6 @@ impl Chat<'_> {
                 memory.write_files().await.iter().for_each(|left| self.printer.note(left));
             }
             Err(error) => self.printer.note(format!("{error:#}")),
-        }
-    }
-
-    pub(crate) fn note_extraction(&mut self, done: ExtractionResult) {
-        match done {
-            // Refused items were noted as events.
-            Ok(Ok(extracted)) => self.printer.note(remember::describe_extraction(extracted.as_ref())),
-            Ok(Err(error)) => {
-                self.printer.note(format!("{error}; the session is as it was, and is gone through later"));
-            }
-            Err(error) => self.printer.note(error),
         }
     }
 }
