@@ -6,7 +6,7 @@
 //! | `turn` | a turn, and what the user may enter while it runs |
 //! | `slash` | the slash commands: their table and what they do |
 //! | `status_feed` | feeds the last rows of the screen: the session and its tasks |
-//! | `open_turn` | the open turn, for a user who comes in its middle |
+//! | `session_start` | opening a session: its open turn, and whether it should go on |
 //! | `questions` | open questions and their answers |
 //! | `background` | work that the user does not wait for |
 //! | `folder_session` | the session of a folder |
@@ -14,8 +14,8 @@
 mod background;
 mod folder_session;
 mod line_source;
-mod open_turn;
 mod questions;
+mod session_start;
 pub(crate) mod slash;
 mod status_feed;
 mod turn;
@@ -29,11 +29,11 @@ use folder_session::folder_key;
 pub(crate) use folder_session::{free_key, key_of};
 use line_source::LineSource;
 pub(crate) use line_source::{LineEvent, TerminalLines};
-use longhaul_agent::{Config, EventSources, Request, RetryMode, Runtime, Session, SessionEvents};
-use longhaul_journal::import_mark;
-use longhaul_protocol::OrderKind;
+use longhaul_agent::{Config, EventSources, Request, RetryMode, Runtime, Session, SessionEvents, Watched};
+use longhaul_protocol::EventKind;
 use longhaul_transcript::Verbosity;
-use slash::tasks::TurnPhase;
+use questions::OpenQuestions;
+use slash::tasks::note_running_tasks;
 use status_feed::StatusFeed;
 
 use crate::args::{ChatOptions, GlobalArgs};
@@ -41,17 +41,14 @@ use crate::commands::compact::focus_of;
 use crate::commands::memory::with_canonical_home;
 use crate::commands::tasks::registry::TaskRegistry;
 use crate::event_printer::{EventPrinter, Form};
-use crate::output::{format_count, note};
-use crate::questions::OpenQuestion;
+use crate::output::note;
 use crate::session_lookup::{key_or_new, refuse_trashed};
 use crate::signals::{ExitSignals, SIGINT};
-use crate::tui::chat::slash::{COMMANDS, SlashAction, SlashInput, parse_line};
+use crate::tui::chat::slash::{COMMANDS, CommandContext, SlashAction, SlashInput, TurnPhase, parse_line};
 use crate::tui::{Activity, CompletionSources, History, InputField, ScreenUpdate, Transcript, View};
-use crate::{config, event_text, exit, panics, suggested_command};
+use crate::{config, exit, panics, suggested_command};
 
 const PROMPT: &str = "> ";
-/// The help for the question whether an open turn should go on.
-const RESUME_HELP: &str = "y goes on with it, n ends it as cancelled, Ctrl-C leaves it open";
 /// How long restoring the terminal may take when the process ends at once.
 const RESTORE_TIMEOUT: Duration = Duration::from_millis(150);
 /// How long the last note may take after a signal.
@@ -70,8 +67,7 @@ struct Chat<'a> {
     config: Config,
     background: BackgroundWork,
     status_feed: Option<StatusFeed>,
-    /// The open questions.
-    questions: Vec<OpenQuestion>,
+    questions: OpenQuestions,
     /// A suspending signal that came outside of the prompt.
     suspended: Option<u8>,
     /// The exit code of a script: that of the last turn that did not complete.
@@ -137,7 +133,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
         background: BackgroundWork::default(),
         events: session.events(event_sources(&lines)),
         registry,
-        questions: Vec::new(),
+        questions: OpenQuestions::default(),
         suspended: None,
         lines,
         runtime,
@@ -195,153 +191,39 @@ impl Chat<'_> {
         Ok(line)
     }
 
+    /// Shows an event, and keeps track of the open questions.
+    fn show_event(&mut self, watched: &Watched) {
+        let Watched::Event(event) = watched else { return self.printer.watched(watched) };
+        if self.events.is_new(event) {
+            self.printer.watched(watched);
+            self.questions.apply_event(&event.kind, &mut self.printer, &self.lines);
+        }
+    }
+
+    /// Shows what happens while the user has sent nothing, and what other clients have sent.
+    async fn show_other_clients_event(&mut self, watched: &Watched) -> anyhow::Result<()> {
+        if let (LineSource::Screen(_), Watched::Event(event)) = (&self.lines, watched)
+            && let EventKind::InputTaken { .. } = event.kind
+            && let Some(text) = self.events.new_input(event.seq).await?
+        {
+            self.printer.tell(ScreenUpdate::Entered(text));
+        }
+        self.show_event(watched);
+        // A request that waits for the turn resumes it by itself.
+        if let Watched::Event(event) = watched
+            && let EventKind::Warning { code, .. } = &event.kind
+            && code == "abandoned"
+        {
+            self.printer.note("/continue goes on with it, and so does what you say");
+        }
+        Ok(())
+    }
+
     /// Shows the prompt after all output. Does not wait for it: the terminal may be stopped.
     fn show_prompt(&mut self) {
         if matches!(self.lines, LineSource::Plain(_)) && !self.printer.prompt_stands() {
             self.printer.raw_aside(PROMPT);
             self.printer.plain_prompt();
-        }
-    }
-
-    /// Asks a question. Its answer stays out of the history.
-    fn ask_question(&mut self, question: String) {
-        match &self.lines {
-            LineSource::Screen(_) => self.printer.tell(ScreenUpdate::Ask(question)),
-            LineSource::Plain(_) | LineSource::Piped(_) => self.printer.raw_aside(&question),
-        }
-    }
-
-    /// Prints the first hints and opens the session.
-    async fn start_session(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
-        match &self.lines {
-            LineSource::Screen(_) => {
-                self.printer.aside("Enter sends · Alt-Enter new line · @ file · / command · Esc ends a turn");
-            }
-            LineSource::Plain(_) => {
-                self.printer
-                    .note("/help lists the commands; Ctrl-C ends a turn, and at the prompt it leaves");
-            }
-            LineSource::Piped(_) => {}
-        }
-        self.note_session().await?;
-        let runtime = self.runtime.clone();
-        tokio::spawn(async move { runtime.tidy().await });
-        if let Some(why) = self.runtime.not_enforced().await {
-            self.printer.note(event_text::not_enforced(&why));
-        }
-        self.runtime.start_idle().await?;
-        self.open_session(options).await
-    }
-
-    /// Notes the session and its model.
-    async fn note_session(&mut self) -> anyhow::Result<()> {
-        let state = self.session.state().await?;
-        let so_far = match state.turn_count {
-            0 => "new".to_owned(),
-            turns => format!("{} so far", format_count(turns, "turn")),
-        };
-        let (model, _) = self.runtime.model().await;
-        self.printer.note(format!("session {} ({so_far}), with {model}", self.session.key()));
-        if let Some(id) = self.session.id()
-            && let Some(imported) = event_text::imported(&import_mark(&*self.runtime.journal(), id).await?)
-        {
-            self.printer.note(format!("this session was imported {imported}"));
-        }
-        Ok(())
-    }
-
-    /// Shows what is unfinished in the session, and resumes it if the user wants that.
-    async fn open_session(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
-        let state = self.session.state().await?;
-        self.start_status_feed().await?;
-        self.load_questions().await?;
-        if !self.session.is_unfinished().await? {
-            self.watch_running_tasks(&state.tasks).await;
-            return Ok(ChatStep::Line);
-        }
-        let holder = self.session.other_holder().await?;
-        let mut has_kept_text = false;
-        if let (Some(_), None) = (&state.turn, &holder) {
-            self.show_open_turn().await?;
-            has_kept_text = self.show_interrupted_output(&state);
-        }
-        if options.resume {
-            return self.run_turn(Request::Resume).await;
-        }
-        let open = match &state.turn {
-            Some(turn) => format!("Turn {} was interrupted ({})", turn.number, state.describe_open_work()),
-            None => "An input waits for its answer".to_owned(),
-        };
-        if let Some(holder) = holder {
-            self.printer.note(format!("a turn is run by {holder} just now; what you say joins it"));
-            self.follow_open_turn().await;
-            return Ok(ChatStep::Line);
-        }
-        match (self.lines.is_interactive(), self.questions.is_empty()) {
-            (true, true) => self.ask_to_resume(&open, has_kept_text).await,
-            // What is open is what was asked: a second question would take its answer.
-            (true, false) => self.run_turn(Request::Resume).await,
-            (false, _) => self.join_open_turn(&open).await,
-        }
-    }
-
-    /// T12: asks the user whether to resume the open turn.
-    async fn ask_to_resume(&mut self, open: &str, has_kept_text: bool) -> anyhow::Result<ChatStep> {
-        self.printer.tell(ScreenUpdate::Interrupted);
-        loop {
-            self.ask_question(format!("{open}. Go on with it? [Y/n] "));
-            let Self { lines, signals, .. } = self;
-            let answer = tokio::select! {
-                biased;
-                number = signals.next() => Err(number),
-                event = lines.next() => match event {
-                    LineEvent::Escape => {
-                        self.printer.note(RESUME_HELP);
-                        continue;
-                    }
-                    event => Ok(line_or_step(event)),
-                },
-            };
-            let answer = match answer.unwrap_or_else(|number| Err(self.step_for_signal(number))) {
-                Ok(answer) => answer,
-                Err(ChatStep::Leave) => return Ok(ChatStep::LeaveOpen),
-                Err(next) => return Ok(next),
-            };
-            match answer.trim().to_lowercase().as_str() {
-                "" | "y" | "yes" => {
-                    if has_kept_text {
-                        self.printer.aside("[the answer is asked for again]");
-                    }
-                    return self.run_turn(Request::Resume).await;
-                }
-                "n" | "no" => return self.cancel_open_turn().await,
-                _ => self.printer.note(RESUME_HELP),
-            }
-        }
-    }
-
-    /// Cancels the open turn. The order is in the inbox before the turn resumes, so that none of its calls run.
-    async fn cancel_open_turn(&mut self) -> anyhow::Result<ChatStep> {
-        self.session.order(OrderKind::Cancel).await?;
-        let next = self.run_turn(Request::Resume).await;
-        self.exit_code = exit::DONE;
-        next
-    }
-
-    /// Without a terminal, the first line joins the open turn.
-    async fn join_open_turn(&mut self, open: &str) -> anyhow::Result<ChatStep> {
-        match self.next_line().await? {
-            Ok(line) => {
-                self.printer.note(format!("{open}; what is entered joins it"));
-                self.handle_line(&line).await
-            }
-            Err(ChatStep::Leave) if !self.questions.is_empty() => Ok(self.leave_with_open_questions()),
-            Err(ChatStep::Leave) => {
-                self.printer.note(format!("{open}; to go on: {}", self.resume_command()));
-                self.exit_code = exit::BAD_USAGE;
-                Ok(ChatStep::Leave)
-            }
-            Err(next) => Ok(next),
         }
     }
 
@@ -355,7 +237,7 @@ impl Chat<'_> {
             SlashInput::Nothing => Ok(ChatStep::Line),
             SlashInput::Say(text) => {
                 let open = self.questions.len();
-                match self.try_answer(&text).await {
+                match self.questions.try_answer(&text, &self.session, &mut self.printer).await {
                     true => self.resume_if_answered(open).await,
                     false => self.run_turn(Request::Send(text)).await,
                 }
@@ -374,7 +256,8 @@ impl Chat<'_> {
                 }
                 SlashAction::Answer => {
                     let open = self.questions.len();
-                    self.answer_command(&arguments).await;
+                    let Self { questions, session, printer, .. } = self;
+                    questions.run_answer_command(&arguments, session, printer).await;
                     self.resume_if_answered(open).await
                 }
                 // C12: what is open does not go on because of this.
@@ -382,28 +265,46 @@ impl Chat<'_> {
                     self.run_turn(Request::Compact(focus_of(&arguments))).await
                 }
                 SlashAction::Clear => {
-                    let next = self.clear().await;
-                    self.note_error(next)
+                    let next = slash::session::clear(&mut self.command_context());
+                    self.switch_session(Ok(next)).await
                 }
                 SlashAction::Fork => {
-                    let next = self.fork(&arguments).await;
-                    self.note_error(next)
+                    let next = slash::session::fork(&mut self.command_context(), &arguments).await;
+                    self.switch_session(next).await
                 }
-                SlashAction::Session => self.session_command(&arguments, TurnPhase::BetweenTurns).await,
+                SlashAction::Session => self.run_session_command(&arguments, TurnPhase::BetweenTurns).await,
                 action => {
-                    self.run_command(action, &arguments, TurnPhase::BetweenTurns).await;
+                    let phase = TurnPhase::BetweenTurns;
+                    slash::info::run(&mut self.command_context(), action, &arguments, phase).await;
                     Ok(ChatStep::Line)
                 }
             },
         }
     }
 
-    /// Notes the error of a command. It does not end the chat.
-    fn note_error(&mut self, next: anyhow::Result<ChatStep>) -> anyhow::Result<ChatStep> {
-        next.or_else(|error| {
-            self.printer.note(format!("{error:#}"));
-            Ok(ChatStep::Line)
-        })
+    fn command_context(&mut self) -> CommandContext<'_> {
+        let screen = match &self.lines {
+            LineSource::Screen(screen) => Some(screen.handle()),
+            LineSource::Plain(_) | LineSource::Piped(_) => None,
+        };
+        CommandContext {
+            globals: self.globals,
+            runtime: &self.runtime,
+            session: &self.session,
+            registry: &self.registry,
+            config: &self.config,
+            printer: &mut self.printer,
+            background: &mut self.background,
+            signals: &mut self.signals,
+            suspended: &mut self.suspended,
+            screen,
+        }
+    }
+
+    /// `/session …`.
+    async fn run_session_command(&mut self, arguments: &str, phase: TurnPhase) -> anyhow::Result<ChatStep> {
+        let next = slash::session::run(&mut self.command_context(), arguments, phase).await;
+        self.switch_session(next).await
     }
 
     /// Cancels a turn that was not started at this prompt, if one runs. The next line of a script waits for that; a user does not.
@@ -428,12 +329,7 @@ impl Chat<'_> {
 
     /// The command that opens this chat again.
     fn reopen_command(&self) -> String {
-        self.suggest_chat_of(self.session.key())
-    }
-
-    /// Suggests the command that opens the chat of a session.
-    fn suggest_chat_of(&self, key: &str) -> String {
-        suggested_command::open_chat(self.globals, key)
+        suggested_command::open_chat(self.globals, self.session.key())
     }
 
     /// The step that a signal asks for: SIGINT ends the chat, other signals suspend it. In a script, SIGINT sets the exit code.
@@ -444,6 +340,14 @@ impl Chat<'_> {
         if !self.lines.is_interactive() {
             self.exit_code = exit::SIGNAL + SIGINT;
         }
+        ChatStep::Leave
+    }
+
+    /// Ends the chat with its questions open, and tells the user how to answer them.
+    fn leave_with_open_questions(&mut self) -> ChatStep {
+        self.questions.note_answer_commands(self.session.key(), &mut self.printer);
+        self.printer.note(format!("then, to go on: {}", self.resume_command()));
+        self.exit_code = exit::ASKED;
         ChatStep::Leave
     }
 
@@ -465,7 +369,7 @@ impl Chat<'_> {
             }
         }
         let is_unfinished = self.session.is_unfinished().await.unwrap_or(true);
-        self.note_running_tasks().await;
+        note_running_tasks(&self.session, &self.registry, &mut self.printer).await;
         let Self { signals, lines, runtime, .. } = &mut self;
         let again = async {
             tokio::select! {

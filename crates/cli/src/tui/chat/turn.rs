@@ -8,14 +8,14 @@ use longhaul_protocol::{EventKind, Input, InputId, JoinMode, OrderKind, Outcome,
 use tokio::time::Instant;
 
 use super::line_source::{LineEvent, LineSource};
-use super::slash::tasks::TurnPhase;
-use super::{Chat, ChatStep};
+use super::{Chat, ChatStep, slash};
 use crate::commands::compact::nothing_to_compact;
+use crate::event_printer::EventPrinter;
 use crate::one_shot::{code_of, nothing_to};
 use crate::output::{format_duration, truncate, turn_failure_text};
 use crate::session_lookup::refuse_trashed;
 use crate::signals::SIGINT;
-use crate::tui::chat::slash::{Availability, SlashAction, SlashCommand, SlashInput, parse_line};
+use crate::tui::chat::slash::{Availability, SlashAction, SlashCommand, SlashInput, TurnPhase, parse_line};
 use crate::tui::terminal::Terminal;
 use crate::tui::{Activity, ScreenUpdate};
 use crate::{exit, panics};
@@ -44,11 +44,44 @@ const LEAVING: &str = "this was not taken: the conversation ends when the turn h
 /// How long an input takes to reach the inbox at most. Another process that runs the turn does not announce it.
 const ACCEPTED_WITHIN: Duration = Duration::from_millis(500);
 
-/// A long wait before a retry.
+/// A long wait before a retry, counted down on a plain terminal.
 struct Countdown {
     class: String,
     until: Instant,
-    next: Instant,
+    next_tick: Instant,
+}
+
+impl Countdown {
+    /// The countdown that an event begins, if the wait is long.
+    fn of_event(kind: &EventKind) -> Option<Self> {
+        match kind {
+            EventKind::RetryWait { class, delay_ms, .. } if *delay_ms > LONG_WAIT_MS => {
+                let now = Instant::now();
+                let until = now + Duration::from_millis(*delay_ms);
+                Some(Self { class: class.replace('_', " "), until, next_tick: now })
+            }
+            _ => None,
+        }
+    }
+
+    /// M5: shows how long the wait still takes, and the ways out of it.
+    fn show(&mut self, printer: &mut EventPrinter) {
+        let now = Instant::now();
+        let left = self.until.saturating_duration_since(now);
+        let left = format_duration(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        let text = format!("{}: next try in {left}; /retry, /model NAME or Ctrl-C end the wait", self.class);
+        // One that is longer than the terminal is wide could not be written over.
+        let line = format!("\r{}\x1b[K", truncate(&text, Terminal::width().saturating_sub(2)));
+        self.next_tick = now + Duration::from_secs(1);
+        printer.raw_aside(&line);
+    }
+
+    /// Removes a countdown from the terminal.
+    fn end(countdown: &mut Option<Self>, printer: &mut EventPrinter) {
+        if countdown.take().is_some() {
+            printer.raw_aside("\r\x1b[K");
+        }
+    }
 }
 
 impl Chat<'_> {
@@ -103,7 +136,7 @@ impl Chat<'_> {
         self.printer.tell(ScreenUpdate::Activity(Activity::Turn));
         let accepted_by = Instant::now() + ACCEPTED_WITHIN;
         if let Request::Send(_) = request {
-            self.show_questions();
+            self.questions.show(&mut self.printer, &self.lines);
         }
         loop {
             let is_asked = !self.questions.is_empty();
@@ -115,7 +148,7 @@ impl Chat<'_> {
             let Self { lines, signals, background, .. } = self;
             let line_event =
                 async { if is_asked { lines.next().await } else { lines.next_during_turn().await } };
-            let tick = turn_input.countdown.as_ref().map(|countdown| countdown.next);
+            let tick = turn_input.countdown.as_ref().map(|countdown| countdown.next_tick);
             tokio::select! {
                 biased;
                 number = signals.next() => match number {
@@ -151,10 +184,14 @@ impl Chat<'_> {
                     }
                     LineEvent::Lost => return Ok(Err(ChatStep::Suspend(1))),
                 },
-                () = sleep_until(tick), if tick.is_some() => self.show_countdown(turn_input),
+                () = sleep_until(tick), if tick.is_some() => {
+                    if let Some(countdown) = &mut turn_input.countdown {
+                        countdown.show(&mut self.printer);
+                    }
+                }
             }
         }
-        self.end_countdown(turn_input);
+        Countdown::end(&mut turn_input.countdown, &mut self.printer);
         self.printer.tell(ScreenUpdate::Activity(Activity::Idle));
         Ok(Ok(match self.events.finish(pending).await {
             Ok(outcome) => outcome,
@@ -183,39 +220,13 @@ impl Chat<'_> {
 
     /// Shows an event of the request, which ends a countdown and may begin one.
     fn show_turn_event(&mut self, watched: &Watched, turn_input: &mut TurnInput) {
-        self.end_countdown(turn_input);
+        Countdown::end(&mut turn_input.countdown, &mut self.printer);
         self.show_event(watched);
         let Watched::Event(event) = watched else { return };
         turn_input.is_accepted |=
             matches!(event.kind, EventKind::InputAccepted { .. } | EventKind::InputTaken { .. });
-        if let EventKind::RetryWait { class, delay_ms, .. } = &event.kind
-            && *delay_ms > LONG_WAIT_MS
-            && matches!(self.lines, LineSource::Plain(_))
-            && std::io::stderr().is_terminal()
-        {
-            let now = Instant::now();
-            let until = now + Duration::from_millis(*delay_ms);
-            turn_input.countdown = Some(Countdown { class: class.replace('_', " "), until, next: now });
-        }
-    }
-
-    /// M5: nothing waits for long without a word, and there are ways out.
-    fn show_countdown(&mut self, turn_input: &mut TurnInput) {
-        let Some(countdown) = &mut turn_input.countdown else { return };
-        let now = Instant::now();
-        let left = countdown.until.saturating_duration_since(now);
-        let left = format_duration(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-        let text =
-            format!("{}: next try in {left}; /retry, /model NAME or Ctrl-C end the wait", countdown.class);
-        // One that is longer than the terminal is wide could not be written over.
-        let line = format!("\r{}\x1b[K", truncate(&text, Terminal::width().saturating_sub(2)));
-        countdown.next = now + Duration::from_secs(1);
-        self.printer.raw_aside(&line);
-    }
-
-    fn end_countdown(&mut self, turn_input: &mut TurnInput) {
-        if turn_input.countdown.take().is_some() {
-            self.printer.raw_aside("\r\x1b[K");
+        if matches!(self.lines, LineSource::Plain(_)) && std::io::stderr().is_terminal() {
+            turn_input.countdown = Countdown::of_event(&event.kind);
         }
     }
 
@@ -233,14 +244,15 @@ impl Chat<'_> {
         match entry {
             SlashInput::Nothing => {}
             SlashInput::Mistake(words) => self.printer.note(words),
-            SlashInput::Say(text) if self.try_answer(&text).await => {}
+            SlashInput::Say(text)
+                if self.questions.try_answer(&text, &self.session, &mut self.printer).await => {}
             SlashInput::Say(text) => {
                 let input = Input { id: InputId::generate(), text, images: vec![], mode: JoinMode::Join };
                 match self.session.put(input, None).await {
                     Ok(_) => turn_input.has_more_input = true,
                     Err(error) => self.printer.note(error),
                 }
-                self.show_questions();
+                self.questions.show(&mut self.printer, &self.lines);
             }
             SlashInput::Command(SlashCommand { name, when: Availability::BetweenTurns, .. }, _) => {
                 self.printer.note(format!("{name} is for between turns; Ctrl-C ends this one"));
@@ -254,11 +266,19 @@ impl Chat<'_> {
                     (turn_input.leaves, turn_input.is_cancelled) = (true, true);
                     pending.cancel();
                 }
-                SlashAction::Answer => self.answer_command(&arguments).await,
+                SlashAction::Answer => {
+                    let Self { questions, session, printer, .. } = self;
+                    questions.run_answer_command(&arguments, session, printer).await;
+                }
                 // Ends a wait before a retry, in whichever process the turn runs.
                 SlashAction::Retry => self.session.order(OrderKind::Retry).await?,
-                SlashAction::Session => drop(self.session_command(&arguments, TurnPhase::DuringTurn).await?),
-                action => self.run_command(action, &arguments, TurnPhase::DuringTurn).await,
+                SlashAction::Session => {
+                    self.run_session_command(&arguments, TurnPhase::DuringTurn).await?;
+                }
+                action => {
+                    let phase = TurnPhase::DuringTurn;
+                    slash::info::run(&mut self.command_context(), action, &arguments, phase).await;
+                }
             },
         }
         Ok(())
