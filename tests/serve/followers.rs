@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use longhaul_model::Protocol;
+use longhaul_protocol::StreamName;
 use longhaul_testkit::Terminal;
 use longhaul_testkit::wire::{Latch, ModelServer, Reply, ReplyPart, Script, ScriptedAnswer};
 use rustix::process::Signal;
@@ -143,6 +144,59 @@ fn a_terminal_attaches_to_a_turn_that_a_server_runs() {
     let seen = terminal.seen();
     assert_eq!(seen.matches("Once upon").count(), 1, "{seen}");
     assert_eq!(serving.end(Signal::TERM).code(), Some(143));
+    desk.sound_records();
+}
+
+/// T12, M9: a terminal that has joined the turn resumes it, so it says that the words so far do not count, and hints at nothing to do.
+#[test]
+fn a_terminal_that_joined_resumes_the_turn_and_marks_what_was_discarded() {
+    let text = "Once upon a time, and it was long ago, there was a turn.";
+    let server = server(gated(text, &Latch::new()), "It went on.");
+    let desk = desk_with(&server);
+    let serving = serve_until_words(&desk);
+    let mut terminal = Terminal::start(command(&desk, &["-s", "a"]));
+    terminal.wait_to_see("Once upon a");
+    terminal.keys("and then?\r");
+    terminal.wait_to_see("+ and then?");
+    eventually("what was said is accepted", || {
+        let taken = desk.records().into_iter().filter(|record| record.kind == "input_taken");
+        taken.count() == 2
+    });
+
+    serving.end(Signal::KILL);
+    let seen = terminal.wait_to_see("It went on.");
+    terminal.keys("\x04");
+
+    assert_eq!(terminal.wait().code(), Some(0));
+    let marked = seen.find("[the answer broke off; it is asked again]");
+    assert!(marked > seen.find("Once upon a") && marked < seen.find("It went on."), "{seen}");
+    assert!(!seen.contains("/continue goes on with it"), "{seen}");
+    desk.sound_records();
+}
+
+/// T10, S1: Esc waits for no process that is stopped: lines are still taken, and the chat goes on.
+#[test]
+fn lines_are_taken_while_the_end_of_another_process_turn_is_awaited() {
+    let server = server(gated("Once upon a time there was a turn.", &Latch::new()), "Never.");
+    let desk = desk_with(&server);
+    let serving = serve_until_words(&desk);
+    let mut terminal = Terminal::start(command(&desk, &["-s", "a"]));
+    terminal.wait_to_see("Once upon a");
+    serving.signal(Signal::STOP);
+
+    terminal.keys("\x1b");
+    eventually("the order is in the inbox", || {
+        desk.records_in(StreamName::inbox).iter().any(|record| record.kind == "order")
+    });
+    terminal.keys("/help\r");
+    terminal.wait_to_see("/doctor");
+    terminal.keys("/exit\r");
+    let status = terminal.wait();
+
+    assert_eq!(status.code(), Some(0));
+    serving.signal(Signal::CONT);
+    eventually("the turn is cancelled", || desk.records().iter().any(|record| record.kind == "turn_ended"));
+    serving.end(Signal::TERM);
     desk.sound_records();
 }
 

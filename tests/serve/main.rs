@@ -16,9 +16,9 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use longhaul_journal::{Home, Journal, SqliteJournal, resolve};
-use longhaul_protocol::Record;
-use longhaul_testkit::{broken_rules, records_of};
+use longhaul_journal::{Home, Journal, SqliteJournal, records, resolve};
+use longhaul_protocol::{Record, SessionId, StreamName};
+use longhaul_testkit::broken_rules;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -81,11 +81,17 @@ impl Desk {
     }
 
     fn records(&self) -> Vec<Record> {
+        self.records_in(StreamName::session)
+    }
+
+    /// The records of a stream of the session.
+    fn records_in(&self, stream: impl Fn(SessionId) -> StreamName) -> Vec<Record> {
         let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         tokio.block_on(async {
             let journal = SqliteJournal::open(&Home::existing(&self.home()).unwrap()).await.unwrap();
             let id = resolve(&journal, "a").await.unwrap().id;
-            let records = records_of(&journal, id).await;
+            let stream = stream(id);
+            let records = records(&journal, &stream, 1).collect().await.unwrap();
             journal.close().await;
             records
         })

@@ -199,6 +199,12 @@ impl Transcript {
         std::mem::take(&mut self.updates)
     }
 
+    /// Ends the open message as discarded: the process that wrote it is gone, and the model is asked again.
+    pub fn discard_message(&mut self, at: At) -> Vec<Update> {
+        self.end_if_open(is_message, BlockState::Discarded, at);
+        std::mem::take(&mut self.updates)
+    }
+
     /// Blocks that have started and not ended, the oldest first.
     pub fn open_blocks(&self) -> &[Block] {
         &self.open

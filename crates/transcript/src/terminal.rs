@@ -146,7 +146,8 @@ impl TerminalRenderer {
                 }
             }
             BlockState::Truncated => self.is_broken_off = false,
-            BlockState::Discarded => self.is_broken_off = !self.rendered.is_empty(),
+            // A second attempt may be discarded before it has written anything.
+            BlockState::Discarded => self.is_broken_off |= !self.rendered.is_empty(),
             BlockState::Running | BlockState::Failed | BlockState::Interrupted => {}
         }
         self.rendered.clear();

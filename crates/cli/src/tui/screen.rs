@@ -288,7 +288,7 @@ impl<W: Write> ScreenThread<W> {
             ScreenInput::Delta(pending) => {
                 // Once taken, nothing is appended to it.
                 let delta = lock(&pending).take();
-                delta.into_iter().for_each(|watched| self.view.see(&watched, Instant::now()));
+                delta.into_iter().for_each(|watched| self.view.show_event(&watched, Instant::now()));
             }
             ScreenInput::Event(Event::Key(key)) if key.kind != KeyEventKind::Release => {
                 match self.view.press(key) {

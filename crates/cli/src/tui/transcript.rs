@@ -39,7 +39,7 @@ impl Transcript {
         to_lines(self.renderer.take_lines())
     }
 
-    pub(crate) fn see(&mut self, watched: &Watched, now: Instant) {
+    pub(crate) fn show_event(&mut self, watched: &Watched, now: Instant) {
         match watched {
             Watched::Event(event) => {
                 let updates = self.blocks.apply_at(event, self.at(now));
@@ -66,11 +66,19 @@ impl Transcript {
         At(i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// Another session is shown from here on, or no process runs the turn any more.
-    pub(crate) fn turn_over(&mut self) {
+    /// Another session is shown from here on, or the user decides about an open turn.
+    pub(crate) fn close_turn(&mut self) {
         let updates = self.blocks.abandon_turn(self.at(Instant::now()));
         self.render(updates);
         self.renderer.reset_break();
+    }
+
+    /// The process that ran the turn is gone. The text of its last attempt does not count, which a row says once the model is asked again.
+    pub(crate) fn discard_attempt(&mut self) {
+        let at = self.at(Instant::now());
+        let mut updates = self.blocks.discard_message(at);
+        updates.extend(self.blocks.abandon_turn(at));
+        self.render(updates);
     }
 
     fn keep_detail(&mut self, block: Block) {

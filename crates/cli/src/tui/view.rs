@@ -152,12 +152,12 @@ impl View {
         self.details = None;
     }
 
-    pub(crate) fn see(&mut self, watched: &Watched, now: Instant) {
+    pub(crate) fn show_event(&mut self, watched: &Watched, now: Instant) {
         if let Watched::Event(event) = watched {
             self.facts.update(&event.kind);
             self.handle_event(&event.kind);
         }
-        self.transcript.see(watched, now);
+        self.transcript.show_event(watched, now);
         // An input that is echoed into an answer would split its paragraph.
         if self.transcript.blocks.message_text().is_none() {
             let (taken, waiting) =
@@ -191,7 +191,10 @@ impl View {
             | EventKind::TextDelta { .. }
             | EventKind::Partial { .. }
             | EventKind::ToolStarted { .. } => self.activity = Activity::Turn,
-            EventKind::Warning { code, .. } if code == "abandoned" => self.interrupt_turn(),
+            EventKind::Warning { code, .. } if code == "abandoned" => {
+                self.transcript.discard_attempt();
+                self.activity = Activity::Idle;
+            }
             EventKind::TurnEnded { .. } => {
                 self.questions.clear();
                 self.activity = Activity::Idle;
@@ -202,7 +205,7 @@ impl View {
 
     pub(crate) fn update(&mut self, update: ScreenUpdate, now: Instant) {
         match update {
-            ScreenUpdate::Watched(watched) => self.see(&watched, now),
+            ScreenUpdate::Watched(watched) => self.show_event(&watched, now),
             ScreenUpdate::Note(text) => self.transcript.renderer.push_program_note(&text),
             ScreenUpdate::Aside(text) => self.transcript.renderer.push_aside(&text),
             ScreenUpdate::Printed(text) => self.transcript.renderer.push_output(&text),
@@ -230,7 +233,7 @@ impl View {
 
     /// No process runs the open turn any more.
     fn interrupt_turn(&mut self) {
-        self.transcript.turn_over();
+        self.transcript.close_turn();
         self.activity = Activity::Idle;
     }
 

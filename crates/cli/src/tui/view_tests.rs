@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use longhaul_protocol::{At, CallId, Effect, Event, InputId, Outcome, QuestionId, Role, TaskId};
+use longhaul_protocol::{At, AttemptId, CallId, Effect, Event, InputId, Outcome, QuestionId, Role, TaskId};
 use longhaul_testkit::TerminalScreen;
 use longhaul_transcript::{SessionCost, Verbosity};
 
@@ -49,7 +49,7 @@ impl Seen {
 
     fn see(&mut self, kind: EventKind) -> &mut Self {
         let event = Event { seq: None, at: At(0), session: "s".to_owned(), turn: Some(1), kind };
-        self.view.see(&Watched::Event(event), self.now);
+        self.view.show_event(&Watched::Event(event), self.now);
         self
     }
 
@@ -325,6 +325,25 @@ fn what_goes_on_in_a_session_that_was_left_does_not_move_any_more() {
     assert!(!seen.view.is_animated());
     let frame = frame_text(&seen.view.frame(seen.now));
     assert!(!frame.contains("waiting for the model") && !frame.contains("making the context"), "{frame}");
+}
+
+/// M9, T12: words of a process that died are marked when the model is asked again, however many attempts that takes.
+#[test]
+fn what_an_abandoned_attempt_had_said_is_marked_as_broken_off() {
+    let mut seen = Seen::new((80, 20));
+    let discarded = || EventKind::AttemptDiscarded { attempt: AttemptId::generate(), kept_blocks: 0 };
+    seen.see(EventKind::TurnStarted).see(delta("Once upon a time"));
+
+    let (code, text) = ("abandoned".to_owned(), "turn 1 is open".to_owned());
+    seen.see(EventKind::Warning { code, text });
+    let abandoned = seen.screen();
+    seen.see(discarded()).see(EventKind::StepStarted).see(discarded()).see(delta("It went on."));
+    let resumed = seen.screen();
+
+    let mark = "[the answer broke off; it is asked again]";
+    assert!(abandoned.contains("Once upon a time") && !abandoned.contains(mark), "{abandoned}");
+    assert!(resumed.find("Once upon a time") < resumed.find(mark), "{resumed}");
+    assert!(resumed.find(mark) < resumed.find("It went on."), "{resumed}");
 }
 
 /// What runs is ended by the key that says so, whatever is half typed.

@@ -6,14 +6,16 @@
 //! | `turn` | a turn, and what the user may enter while it runs |
 //! | `slash` | the slash commands: their table and what they do |
 //! | `status_feed` | feeds the last rows of the screen: the session and its tasks |
-//! | `open_turn` | the open turn, for a user who comes in its middle |
+//! | `session_start` | opening a session: its open turn, and whether it should go on |
 //! | `questions` | open questions and their answers |
+//! | `background` | work that the user does not wait for |
 //! | `folder_session` | the session of a folder |
 
+mod background;
 mod folder_session;
 mod line_source;
-mod open_turn;
 mod questions;
+mod session_start;
 pub(crate) mod slash;
 mod status_feed;
 mod turn;
@@ -22,16 +24,16 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 pub(crate) use crate::tui::terminal::Terminal;
+use background::{BackgroundWork, CancelTrigger};
 use folder_session::folder_key;
 pub(crate) use folder_session::{free_key, key_of};
 use line_source::LineSource;
 pub(crate) use line_source::{LineEvent, TerminalLines};
-use longhaul_agent::{Config, EventSources, Request, RetryMode, Runtime, Session, SessionEvents};
-use longhaul_journal::import_mark;
-use longhaul_protocol::OrderKind;
+use longhaul_agent::{Config, EventSources, Request, RetryMode, Runtime, Session, SessionEvents, Watched};
+use longhaul_protocol::EventKind;
 use longhaul_transcript::Verbosity;
-use slash::memory::{ExtractionTask, finish_extraction};
-use slash::tasks::TurnPhase;
+use questions::OpenQuestions;
+use slash::tasks::note_running_tasks;
 use status_feed::StatusFeed;
 
 use crate::args::{ChatOptions, GlobalArgs};
@@ -39,17 +41,14 @@ use crate::commands::compact::focus_of;
 use crate::commands::memory::with_canonical_home;
 use crate::commands::tasks::registry::TaskRegistry;
 use crate::event_printer::{EventPrinter, Form};
-use crate::output::{format_count, note};
-use crate::questions::OpenQuestion;
+use crate::output::note;
 use crate::session_lookup::{key_or_new, refuse_trashed};
 use crate::signals::{ExitSignals, SIGINT};
-use crate::tui::chat::slash::{COMMANDS, SlashAction, SlashInput, parse_line};
+use crate::tui::chat::slash::{COMMANDS, CommandContext, SlashAction, SlashInput, TurnPhase, parse_line};
 use crate::tui::{Activity, CompletionSources, History, InputField, ScreenUpdate, Transcript, View};
-use crate::{config, event_text, exit, panics, suggested_command};
+use crate::{config, exit, panics, suggested_command};
 
 const PROMPT: &str = "> ";
-/// The help for the question whether an open turn should go on.
-const RESUME_HELP: &str = "y goes on with it, n ends it as cancelled, Ctrl-C leaves it open";
 /// How long restoring the terminal may take when the process ends at once.
 const RESTORE_TIMEOUT: Duration = Duration::from_millis(150);
 /// How long the last note may take after a signal.
@@ -64,17 +63,15 @@ struct Chat<'a> {
     printer: EventPrinter,
     signals: ExitSignals,
     terminal: Terminal,
-    board: TaskRegistry,
+    registry: TaskRegistry,
     config: Config,
-    /// A memory extraction that `/remember` started.
-    remembering: Option<ExtractionTask>,
+    background: BackgroundWork,
     status_feed: Option<StatusFeed>,
-    /// The open questions.
-    questions: Vec<OpenQuestion>,
+    questions: OpenQuestions,
     /// A suspending signal that came outside of the prompt.
     suspended: Option<u8>,
     /// The exit code of a script: that of the last turn that did not complete.
-    code: u8,
+    exit_code: u8,
 }
 
 /// What the chat does after a line.
@@ -114,7 +111,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
     refuse_trashed(&*runtime.journal(), &key).await?;
     let session = runtime.session(&key).await?;
     // What can still fail comes before the terminal is taken.
-    let board = TaskRegistry::new(runtime.journal(), &home)?;
+    let registry = TaskRegistry::new(runtime.journal(), &home)?;
     let config = with_canonical_home(globals, config)?;
     panics::register_runtime(&runtime, suggested_command::resume(globals, &key));
     let lines = LineSource::new(options, |size| {
@@ -129,14 +126,14 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
             EventPrinter::new(Form::of_conversation(), Verbosity::from_count(globals.verbose))
         }
     };
-    let mut talk = Chat {
+    let mut chat = Chat {
         globals,
         status_feed: None,
         config,
-        remembering: None,
+        background: BackgroundWork::default(),
         events: session.events(event_sources(&lines)),
-        board,
-        questions: Vec::new(),
+        registry,
+        questions: OpenQuestions::default(),
         suspended: None,
         lines,
         runtime,
@@ -144,54 +141,82 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
         printer,
         signals,
         terminal,
-        code: exit::DONE,
+        exit_code: exit::DONE,
     };
-    let next = talk.converse(options).await;
-    talk.leave(next).await
+    let next = chat.run_prompt_loop(options).await;
+    chat.leave(next).await
 }
 
 impl Chat<'_> {
-    async fn converse(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
-        let mut next = self.begin(options).await?;
+    async fn run_prompt_loop(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
+        let mut next = self.start_session(options).await?;
         while next == ChatStep::Line {
-            next = match self.typed().await? {
-                Ok(line) => self.entered(&line).await?,
+            next = match self.next_line().await? {
+                Ok(line) => self.handle_line(&line).await?,
                 Err(next) => next,
             };
         }
         Ok(next)
     }
 
-    /// Waits for the next line, and shows events meanwhile. The error says why there is no line.
-    async fn typed(&mut self) -> anyhow::Result<Result<String, ChatStep>> {
+    /// Waits for the next line, and shows events until it comes. The inner error says why there is no line.
+    async fn next_line(&mut self) -> anyhow::Result<Result<String, ChatStep>> {
         self.printer.tell(ScreenUpdate::Activity(Activity::Idle));
-        let typed = loop {
+        let line = loop {
             if let Some(number) = self.suspended.take() {
                 break Err(ChatStep::Suspend(number));
             }
             self.show_prompt();
-            let Self { lines, signals, events, remembering, .. } = self;
+            let Self { lines, signals, events, background, .. } = self;
             let watched = tokio::select! {
                 biased;
-                number = signals.next() => break Err(self.by_signal(number)),
-                typed = lines.next() => match typed {
+                number = signals.next() => break Err(self.step_for_signal(number)),
+                event = lines.next() => match event {
                     // A turn may run that another process, or a task, has begun.
                     LineEvent::Escape => {
-                        self.end_turn().await?;
+                        self.background.start_cancel(&self.session, CancelTrigger::Key);
                         continue;
                     }
-                    typed => break line_of(typed),
+                    event => break line_or_step(event),
                 },
                 watched = events.next() => watched?,
-                done = finish_extraction(remembering) => {
-                    self.note_extraction(done);
+                done = background.next() => {
+                    done.note(&mut self.printer);
                     continue;
                 }
             };
-            self.see_others(&watched).await?;
+            self.show_other_clients_event(&watched).await?;
         };
         self.printer.prompt_is_over();
-        Ok(typed)
+        Ok(line)
+    }
+
+    /// Shows an event, and keeps track of the open questions.
+    fn show_event(&mut self, watched: &Watched) {
+        let Watched::Event(event) = watched else { return self.printer.watched(watched) };
+        if self.events.is_new(event) {
+            self.printer.watched(watched);
+            self.questions.apply_event(&event.kind, &mut self.printer, &self.lines);
+        }
+    }
+
+    /// Shows what happens while the user has sent nothing, and what other clients have sent.
+    async fn show_other_clients_event(&mut self, watched: &Watched) -> anyhow::Result<()> {
+        if let (LineSource::Screen(_), Watched::Event(event)) = (&self.lines, watched)
+            && let EventKind::InputTaken { .. } = event.kind
+            && let Some(text) = self.events.new_input(event.seq).await?
+        {
+            self.printer.tell(ScreenUpdate::Entered(text));
+        }
+        self.show_event(watched);
+        // A request that waits for the turn resumes it by itself.
+        if let Watched::Event(event) = watched
+            && let EventKind::Warning { code, .. } = &event.kind
+            && code == "abandoned"
+        {
+            self.printer.note("/continue goes on with it, and so does what you say");
+        }
+        Ok(())
     }
 
     /// Shows the prompt after all output. Does not wait for it: the terminal may be stopped.
@@ -202,149 +227,8 @@ impl Chat<'_> {
         }
     }
 
-    /// Asks a question. Its answer stays out of the history.
-    fn ask(&mut self, question: String) {
-        match &self.lines {
-            LineSource::Screen(_) => self.printer.tell(ScreenUpdate::Ask(question)),
-            LineSource::Plain(_) | LineSource::Piped(_) => self.printer.raw_aside(&question),
-        }
-    }
-
-    /// Prints the first hints and opens the session.
-    async fn begin(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
-        match &self.lines {
-            LineSource::Screen(_) => {
-                self.printer.aside("Enter sends · Alt-Enter new line · @ file · / command · Esc ends a turn");
-            }
-            LineSource::Plain(_) => {
-                self.printer
-                    .note("/help lists the commands; Ctrl-C ends a turn, and at the prompt it leaves");
-            }
-            LineSource::Piped(_) => {}
-        }
-        self.note_session().await?;
-        let runtime = self.runtime.clone();
-        tokio::spawn(async move { runtime.tidy().await });
-        if let Some(why) = self.runtime.not_enforced().await {
-            self.printer.note(event_text::not_enforced(&why));
-        }
-        self.runtime.start_idle().await?;
-        self.open(options).await
-    }
-
-    /// Notes the session and its model.
-    async fn note_session(&mut self) -> anyhow::Result<()> {
-        let state = self.session.state().await?;
-        let so_far = match state.turn_count {
-            0 => "new".to_owned(),
-            turns => format!("{} so far", format_count(turns, "turn")),
-        };
-        let (model, _) = self.runtime.model().await;
-        self.printer.note(format!("session {} ({so_far}), with {model}", self.session.key()));
-        if let Some(id) = self.session.id()
-            && let Some(imported) = event_text::imported(&import_mark(&*self.runtime.journal(), id).await?)
-        {
-            self.printer.note(format!("this session was imported {imported}"));
-        }
-        Ok(())
-    }
-
-    /// Shows what is unfinished in the session, and resumes it if the user wants that.
-    async fn open(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
-        let state = self.session.state().await?;
-        self.start_status_feed().await?;
-        self.look_for_questions().await?;
-        if !self.session.is_unfinished().await? {
-            self.look_after_tasks(&state.tasks).await;
-            return Ok(ChatStep::Line);
-        }
-        let holder = self.session.other_holder().await?;
-        let mut has_kept_text = false;
-        if let (Some(_), None) = (&state.turn, &holder) {
-            self.show_open_turn().await?;
-            has_kept_text = self.show_kept(&state);
-        }
-        if options.resume {
-            return self.turn(Request::Resume).await;
-        }
-        let open = match &state.turn {
-            Some(turn) => format!("Turn {} was interrupted ({})", turn.number, state.describe_open_work()),
-            None => "An input waits for its answer".to_owned(),
-        };
-        if let Some(holder) = holder {
-            self.printer.note(format!("a turn is run by {holder} just now; what you say joins it"));
-            self.attach().await;
-            return Ok(ChatStep::Line);
-        }
-        match (self.lines.is_interactive(), self.questions.is_empty()) {
-            (true, true) => self.ask_about(&open, has_kept_text).await,
-            // What is open is what was asked: a second question would take its answer.
-            (true, false) => self.turn(Request::Resume).await,
-            (false, _) => self.join_or_leave(&open).await,
-        }
-    }
-
-    /// T12: asks the user whether to resume the open turn.
-    async fn ask_about(&mut self, open: &str, has_kept_text: bool) -> anyhow::Result<ChatStep> {
-        self.printer.tell(ScreenUpdate::Interrupted);
-        loop {
-            self.ask(format!("{open}. Go on with it? [Y/n] "));
-            let Self { lines, signals, .. } = self;
-            let answer = tokio::select! {
-                biased;
-                number = signals.next() => Err(number),
-                typed = lines.next() => match typed {
-                    LineEvent::Escape => {
-                        self.printer.note(RESUME_HELP);
-                        continue;
-                    }
-                    typed => Ok(line_of(typed)),
-                },
-            };
-            let answer = match answer.unwrap_or_else(|number| Err(self.by_signal(number))) {
-                Ok(answer) => answer,
-                Err(ChatStep::Leave) => return Ok(ChatStep::LeaveOpen),
-                Err(next) => return Ok(next),
-            };
-            match answer.trim().to_lowercase().as_str() {
-                "" | "y" | "yes" => {
-                    if has_kept_text {
-                        self.printer.aside("[the answer is asked for again]");
-                    }
-                    return self.turn(Request::Resume).await;
-                }
-                "n" | "no" => return self.discard().await,
-                _ => self.printer.note(RESUME_HELP),
-            }
-        }
-    }
-
-    /// Cancels the open turn. The order is in the inbox before the turn resumes, so that none of its calls run.
-    async fn discard(&mut self) -> anyhow::Result<ChatStep> {
-        self.session.order(OrderKind::Cancel).await?;
-        let next = self.turn(Request::Resume).await;
-        self.code = exit::DONE;
-        next
-    }
-
-    /// Without a terminal, the first line joins the open turn.
-    async fn join_or_leave(&mut self, open: &str) -> anyhow::Result<ChatStep> {
-        match self.typed().await? {
-            Ok(line) => {
-                self.printer.note(format!("{open}; what is entered joins it"));
-                self.entered(&line).await
-            }
-            Err(ChatStep::Leave) if !self.questions.is_empty() => Ok(self.leave_asked()),
-            Err(ChatStep::Leave) => {
-                self.printer.note(format!("{open}; to go on: {}", self.resume()));
-                self.code = exit::BAD_USAGE;
-                Ok(ChatStep::Leave)
-            }
-            Err(next) => Ok(next),
-        }
-    }
-
-    async fn entered(&mut self, line: &str) -> anyhow::Result<ChatStep> {
+    /// Handles a line that the user enters between turns.
+    async fn handle_line(&mut self, line: &str) -> anyhow::Result<ChatStep> {
         let entry = parse_line(line);
         if let SlashInput::Command(..) = entry {
             self.session.touch();
@@ -353,9 +237,9 @@ impl Chat<'_> {
             SlashInput::Nothing => Ok(ChatStep::Line),
             SlashInput::Say(text) => {
                 let open = self.questions.len();
-                match self.takes_for_answer(&text).await {
+                match self.questions.try_answer(&text, &self.session, &mut self.printer).await {
                     true => self.resume_if_answered(open).await,
-                    false => self.turn(Request::Send(text)).await,
+                    false => self.run_turn(Request::Send(text)).await,
                 }
             }
             SlashInput::Mistake(words) => {
@@ -363,86 +247,107 @@ impl Chat<'_> {
                 Ok(ChatStep::Line)
             }
             SlashInput::Command(row, arguments) => match row.action {
-                SlashAction::Retry => self.turn(Request::Retry).await,
-                SlashAction::Continue => self.turn(Request::Continue).await,
+                SlashAction::Retry => self.run_turn(Request::Retry).await,
+                SlashAction::Continue => self.run_turn(Request::Continue).await,
                 SlashAction::Exit => Ok(ChatStep::Leave),
                 SlashAction::Cancel => {
-                    if !self.end_turn().await? {
-                        self.printer.note("no turn is running");
-                    }
+                    self.cancel_other_turn().await;
                     Ok(ChatStep::Line)
                 }
                 SlashAction::Answer => {
                     let open = self.questions.len();
-                    self.answer_command(&arguments).await;
+                    let Self { questions, session, printer, .. } = self;
+                    questions.run_answer_command(&arguments, session, printer).await;
                     self.resume_if_answered(open).await
                 }
                 // C12: what is open does not go on because of this.
                 SlashAction::Compact if !self.session.is_unfinished().await? => {
-                    self.turn(Request::Compact(focus_of(&arguments))).await
+                    self.run_turn(Request::Compact(focus_of(&arguments))).await
                 }
                 SlashAction::Clear => {
-                    let next = self.clear().await;
-                    self.or_note(next)
+                    let next = slash::session::clear(&mut self.command_context());
+                    self.switch_session(Ok(next)).await
                 }
                 SlashAction::Fork => {
-                    let next = self.fork(&arguments).await;
-                    self.or_note(next)
+                    let next = slash::session::fork(&mut self.command_context(), &arguments).await;
+                    self.switch_session(next).await
                 }
-                SlashAction::Session => self.session_command(&arguments, TurnPhase::BetweenTurns).await,
+                SlashAction::Session => self.run_session_command(&arguments, TurnPhase::BetweenTurns).await,
                 action => {
-                    self.run_command(action, &arguments, TurnPhase::BetweenTurns).await;
+                    let phase = TurnPhase::BetweenTurns;
+                    slash::info::run(&mut self.command_context(), action, &arguments, phase).await;
                     Ok(ChatStep::Line)
                 }
             },
         }
     }
 
-    /// Notes the error of a command. It does not end the chat.
-    fn or_note(&mut self, next: anyhow::Result<ChatStep>) -> anyhow::Result<ChatStep> {
-        next.or_else(|error| {
-            self.printer.note(format!("{error:#}"));
-            Ok(ChatStep::Line)
-        })
+    fn command_context(&mut self) -> CommandContext<'_> {
+        let screen = match &self.lines {
+            LineSource::Screen(screen) => Some(screen.handle()),
+            LineSource::Plain(_) | LineSource::Piped(_) => None,
+        };
+        CommandContext {
+            globals: self.globals,
+            runtime: &self.runtime,
+            session: &self.session,
+            registry: &self.registry,
+            config: &self.config,
+            printer: &mut self.printer,
+            background: &mut self.background,
+            signals: &mut self.signals,
+            suspended: &mut self.suspended,
+            screen,
+        }
     }
 
-    /// Cancels a turn that was not started at this prompt, if one runs.
-    async fn end_turn(&mut self) -> anyhow::Result<bool> {
-        let has_ended = self.session.cancel().await?.is_some();
-        if has_ended {
-            self.printer.note("the turn is cancelled");
+    /// `/session …`.
+    async fn run_session_command(&mut self, arguments: &str, phase: TurnPhase) -> anyhow::Result<ChatStep> {
+        let next = slash::session::run(&mut self.command_context(), arguments, phase).await;
+        self.switch_session(next).await
+    }
+
+    /// Cancels a turn that was not started at this prompt, if one runs. The next line of a script waits for that; a user does not.
+    async fn cancel_other_turn(&mut self) {
+        self.background.start_cancel(&self.session, CancelTrigger::Command);
+        if !self.lines.is_interactive()
+            && let Some(done) = self.background.finish_cancel().await
+        {
+            done.note(&mut self.printer);
         }
-        Ok(has_ended)
     }
 
     /// Resumes the turn if fewer than `open` questions are left.
     async fn resume_if_answered(&mut self, open: usize) -> anyhow::Result<ChatStep> {
-        if self.questions.len() < open { self.turn(Request::Resume).await } else { Ok(ChatStep::Line) }
+        if self.questions.len() < open { self.run_turn(Request::Resume).await } else { Ok(ChatStep::Line) }
     }
 
     /// The command that resumes this session.
-    fn resume(&self) -> String {
+    fn resume_command(&self) -> String {
         suggested_command::resume(self.globals, self.session.key())
     }
 
     /// The command that opens this chat again.
-    fn open_chat(&self) -> String {
-        self.come_back_to(self.session.key())
+    fn reopen_command(&self) -> String {
+        suggested_command::open_chat(self.globals, self.session.key())
     }
 
-    /// The command that opens the chat of a session.
-    fn come_back_to(&self, key: &str) -> String {
-        suggested_command::open_chat(self.globals, key)
-    }
-
-    /// SIGINT ends the chat; for a script it sets the exit code. Other signals suspend.
-    fn by_signal(&mut self, number: u8) -> ChatStep {
+    /// The step that a signal asks for: SIGINT ends the chat, other signals suspend it. In a script, SIGINT sets the exit code.
+    fn step_for_signal(&mut self, number: u8) -> ChatStep {
         if number != SIGINT {
             return ChatStep::Suspend(number);
         }
         if !self.lines.is_interactive() {
-            self.code = exit::SIGNAL + SIGINT;
+            self.exit_code = exit::SIGNAL + SIGINT;
         }
+        ChatStep::Leave
+    }
+
+    /// Ends the chat with its questions open, and tells the user how to answer them.
+    fn leave_with_open_questions(&mut self) -> ChatStep {
+        self.questions.note_answer_commands(self.session.key(), &mut self.printer);
+        self.printer.note(format!("then, to go on: {}", self.resume_command()));
+        self.exit_code = exit::ASKED;
         ChatStep::Leave
     }
 
@@ -453,7 +358,9 @@ impl Chat<'_> {
             self.terminal.restore();
         }
         // A running turn that this chat has not begun, such as one that the end of a task began, is cancelled, too.
-        if matches!(next, Ok(ChatStep::Leave)) && self.code != exit::ASKED && self.leaves_running_turn().await
+        if matches!(next, Ok(ChatStep::Leave))
+            && self.exit_code != exit::ASKED
+            && self.leaves_running_turn().await
         {
             let Self { signals, session, .. } = &mut self;
             tokio::select! {
@@ -462,7 +369,7 @@ impl Chat<'_> {
             }
         }
         let is_unfinished = self.session.is_unfinished().await.unwrap_or(true);
-        self.note_running_tasks().await;
+        note_running_tasks(&self.session, &self.registry, &mut self.printer).await;
         let Self { signals, lines, runtime, .. } = &mut self;
         let again = async {
             tokio::select! {
@@ -483,15 +390,15 @@ impl Chat<'_> {
         let is_stored = self.session.id().is_some();
         let (code, last, failed) = match next {
             Ok(ChatStep::Line | ChatStep::Leave) => {
-                (self.code, format!("saved; to go on: {}", self.open_chat()), None)
+                (self.exit_code, format!("saved; to go on: {}", self.reopen_command()), None)
             }
             Ok(ChatStep::LeaveOpen) => {
-                (self.code, format!("it stays open; to go on: {}", self.resume()), None)
+                (self.exit_code, format!("it stays open; to go on: {}", self.resume_command()), None)
             }
             Ok(ChatStep::Suspend(number)) => {
                 let last = match is_unfinished {
-                    true => format!("suspended; to go on: {}", self.resume()),
-                    false => format!("saved; to go on: {}", self.open_chat()),
+                    true => format!("suspended; to go on: {}", self.resume_command()),
+                    false => format!("saved; to go on: {}", self.reopen_command()),
                 };
                 (exit::SIGNAL + number, last, None)
             }
@@ -502,7 +409,7 @@ impl Chat<'_> {
         // After the screen, and so in one piece: a command that is broken into rows can't be copied.
         if is_stored && !last.is_empty() {
             let by_signal = code > exit::SIGNAL || finished.is_err();
-            let patience = async {
+            let timeout = async {
                 match by_signal {
                     true => tokio::time::sleep(LAST_NOTE_TIMEOUT).await,
                     false => drop(self.signals.next().await),
@@ -510,7 +417,7 @@ impl Chat<'_> {
             };
             tokio::select! {
                 () = print_last_note(last) => {}
-                () = patience => {}
+                () = timeout => {}
             }
         }
         match (finished, failed) {
@@ -531,7 +438,8 @@ impl Chat<'_> {
         let _ = tokio::time::timeout(RESTORE_TIMEOUT, self.printer.give_back()).await;
         self.terminal.restore();
         if self.session.id().is_some() {
-            let last = format!("what was under way is left as it is; to see it through: {}", self.resume());
+            let last =
+                format!("what was under way is left as it is; to see it through: {}", self.resume_command());
             let _ = tokio::time::timeout(RESTORE_TIMEOUT, print_last_note(last)).await;
         }
         std::process::exit(i32::from(exit::SIGNAL + number));
@@ -548,11 +456,12 @@ async fn print_last_note(text: String) {
     let _ = tokio::task::spawn_blocking(move || note(text)).await;
 }
 
-fn line_of(typed: LineEvent) -> Result<String, ChatStep> {
-    match typed {
+/// The line, or the step that a key without a line asks for.
+fn line_or_step(event: LineEvent) -> Result<String, ChatStep> {
+    match event {
         LineEvent::Line(line) => Ok(line),
         LineEvent::End | LineEvent::Interrupt | LineEvent::Escape => Err(ChatStep::Leave),
-        // As if the signal had come that comes with it.
+        // A lost terminal counts as SIGHUP, which comes with it.
         LineEvent::Lost => Err(ChatStep::Suspend(1)),
     }
 }

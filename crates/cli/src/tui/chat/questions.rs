@@ -1,111 +1,126 @@
-//! Open questions in the chat, and the answers that the user types.
+//! The open questions of the session, and the answers that the user types.
 
-use longhaul_agent::Watched;
+use longhaul_agent::Session;
 use longhaul_protocol::{EventKind, QuestionId};
 
 use super::line_source::LineSource;
-use super::{Chat, ChatStep};
-use crate::exit;
+use crate::event_printer::EventPrinter;
 use crate::output::truncate;
 use crate::questions::{OpenQuestion, is_settled, open_questions, yes_or_no};
 use crate::short_id::{IdMatch, find};
 use crate::tui::ScreenUpdate;
 
-const HOW: &str = "yes or no answers it; /answer TEXT is a no with its reason";
+const HOW_TO_ANSWER: &str = "yes or no answers it; /answer TEXT is a no with its reason";
 
-impl Chat<'_> {
-    /// Loads the open questions and shows them.
-    pub(super) async fn look_for_questions(&mut self) -> anyhow::Result<()> {
-        self.questions = open_questions(&self.session).await?;
-        self.show_questions();
-        Ok(())
+/// The open questions, the oldest first.
+#[derive(Default)]
+pub(super) struct OpenQuestions(Vec<OpenQuestion>);
+
+impl OpenQuestions {
+    pub(super) async fn load(session: &Session) -> anyhow::Result<Self> {
+        Ok(Self(open_questions(session).await?))
     }
 
-    pub(super) fn show_questions(&mut self) {
-        if self.questions.is_empty() {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Shows the questions, and how to answer them.
+    pub(super) fn show(&self, printer: &mut EventPrinter, lines: &LineSource) {
+        if self.0.is_empty() {
             return;
         }
-        self.questions.iter().for_each(|open| self.printer.aside(&open.shown()));
-        self.say_how();
+        self.0.iter().for_each(|open| printer.aside(&open.shown()));
+        self.show_answer_hint(printer, lines);
     }
 
-    /// Says how to answer. The screen shows it as long as a question is open.
-    fn say_how(&mut self) {
-        match self.lines {
-            LineSource::Screen(_) => self.printer.tell(ScreenUpdate::Questions(self.questions.clone())),
-            LineSource::Plain(_) | LineSource::Piped(_) => self.printer.note(HOW),
+    /// Tells the user how to answer. The screen shows it as long as a question is open.
+    fn show_answer_hint(&self, printer: &mut EventPrinter, lines: &LineSource) {
+        match lines {
+            LineSource::Screen(_) => printer.tell(ScreenUpdate::Questions(self.0.clone())),
+            LineSource::Plain(_) | LineSource::Piped(_) => printer.note(HOW_TO_ANSWER),
         }
     }
 
-    /// Shows an event, and keeps track of the open questions.
-    pub(super) fn see(&mut self, watched: &Watched) {
-        let Watched::Event(event) = watched else { return self.printer.watched(watched) };
-        if !self.events.is_new(event) {
-            return;
-        }
-        self.printer.watched(watched);
-        match &event.kind {
-            EventKind::Question { id, text } if self.questions.iter().all(|open| open.id != *id) => {
-                self.questions.push(OpenQuestion { id: *id, text: text.clone() });
-                self.say_how();
+    /// Keeps track of the questions that an event opens and closes.
+    pub(super) fn apply_event(&mut self, kind: &EventKind, printer: &mut EventPrinter, lines: &LineSource) {
+        match kind {
+            EventKind::Question { id, text } if self.0.iter().all(|open| open.id != *id) => {
+                self.0.push(OpenQuestion { id: *id, text: text.clone() });
+                self.show_answer_hint(printer, lines);
             }
-            EventKind::Warning { code, .. } if code == "abandoned" => {
-                self.printer.note("/continue goes on with it, and so does what you say");
-            }
-            EventKind::Answered { id } => self.questions.retain(|open| open.id != *id),
-            EventKind::TurnEnded { .. } => self.questions.clear(),
+            EventKind::Answered { id } => self.0.retain(|open| open.id != *id),
+            EventKind::TurnEnded { .. } => self.0.clear(),
             _ => {}
         }
     }
 
-    /// Answers the oldest open question if the line says yes or no. False if it does not.
-    pub(super) async fn takes_for_answer(&mut self, line: &str) -> bool {
-        let (Some(words), Some(open)) = (yes_or_no(line), self.questions.first()) else { return false };
+    /// Answers the oldest question if the line says yes or no. False if it does not.
+    pub(super) async fn try_answer(
+        &mut self,
+        line: &str,
+        session: &Session,
+        printer: &mut EventPrinter,
+    ) -> bool {
+        let (Some(answer), Some(open)) = (yes_or_no(line), self.0.first()) else { return false };
         let id = open.id;
-        self.reply(id, words).await;
+        self.send_answer(id, answer, session, printer).await;
         true
     }
 
     /// `/answer [ID] yes|no|TEXT`.
-    pub(super) async fn answer_command(&mut self, arguments: &str) {
+    pub(super) async fn run_answer_command(
+        &mut self,
+        arguments: &str,
+        session: &Session,
+        printer: &mut EventPrinter,
+    ) {
         let (first, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
-        let named = find(self.questions.iter().map(|open| open.id), first);
-        let (question, words) = match (named, &self.questions[..]) {
+        let named = find(self.0.iter().map(|open| open.id), first);
+        let (question, answer) = match (named, &self.0[..]) {
             _ if arguments.is_empty() => {
-                return self.printer.note("what is the answer? /answer [ID] yes|no|TEXT");
+                return printer.note("what is the answer? /answer [ID] yes|no|TEXT");
             }
             (IdMatch::One(id), _) if !rest.trim().is_empty() => (id, rest.trim()),
-            (_, []) => return self.printer.note("no question is open"),
+            (_, []) => return printer.note("no question is open"),
             (_, [only]) => (only.id, arguments),
             (_, several) => {
                 let ids: Vec<String> = several.iter().map(|open| open.id.to_string()).collect();
-                return self
-                    .printer
-                    .note(format!("several questions are open; name one: {}", ids.join(", ")));
+                return printer.note(format!("several questions are open; name one: {}", ids.join(", ")));
             }
         };
-        self.reply(question, yes_or_no(words).unwrap_or(words)).await;
+        self.send_answer(question, yes_or_no(answer).unwrap_or(answer), session, printer).await;
     }
 
-    async fn reply(&mut self, question: QuestionId, words: &str) {
-        let answered = self.session.answer(question, words).await;
+    async fn send_answer(
+        &mut self,
+        question: QuestionId,
+        answer: &str,
+        session: &Session,
+        printer: &mut EventPrinter,
+    ) {
+        let answered = session.answer(question, answer).await;
         if is_settled(&answered) {
-            self.questions.retain(|open| open.id != question);
+            self.0.retain(|open| open.id != question);
         }
         match answered {
-            Ok(()) => self.printer.note(format!("answered: {}", truncate(words, 80))),
-            Err(error) => self.printer.note(error),
+            Ok(()) => printer.note(format!("answered: {}", truncate(answer, 80))),
+            Err(error) => printer.note(error),
         }
     }
 
-    /// Ends the chat with its questions open, and says how to answer them.
-    pub(super) fn leave_asked(&mut self) -> ChatStep {
-        let key = self.session.key().to_owned();
-        for open in &self.questions {
-            self.printer.note(format!("to answer: {}  (or no, or why not)", open.command(&key)));
+    /// Notes the commands that answer the questions after the chat has ended.
+    pub(super) fn note_answer_commands(&self, key: &str, printer: &mut EventPrinter) {
+        for open in &self.0 {
+            printer.note(format!("to answer: {}  (or no, or why not)", open.command(key)));
         }
-        self.printer.note(format!("then, to go on: {}", self.resume()));
-        self.code = exit::ASKED;
-        ChatStep::Leave
     }
 }

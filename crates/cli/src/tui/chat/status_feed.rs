@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use longhaul_agent::{Redactor, Session, Watched, Watcher};
+use longhaul_agent::{Redactor, Runtime, Session, Watched, Watcher};
 use longhaul_protocol::{EventKind, TaskId};
 use longhaul_transcript::SessionCost;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::MissedTickBehavior;
 
-use super::Chat;
-use super::line_source::LineSource;
 use crate::commands::status::running_tasks;
 use crate::commands::tasks::output_filter::{Audience, OutputFilter};
 use crate::commands::tasks::output_reader::{OutputChunk, OutputReader};
@@ -30,32 +28,34 @@ impl Drop for StatusFeed {
     }
 }
 
-impl Chat<'_> {
+impl StatusFeed {
     /// Shows the facts of the session, and starts to feed its tasks to the screen.
-    pub(super) async fn start_status_feed(&mut self) -> anyhow::Result<()> {
-        let LineSource::Screen(screen) = &self.lines else { return Ok(()) };
-        let handle = screen.handle();
-        let state = self.session.state().await?;
-        let report = self.runtime.context_report(&state).await;
+    pub(super) async fn start(
+        screen: ScreenHandle,
+        runtime: &Runtime,
+        session: &Session,
+        registry: &TaskRegistry,
+    ) -> anyhow::Result<Self> {
+        let state = session.state().await?;
+        let report = runtime.context_report(&state).await;
         let saved = if state.head > 0 { SaveState::All } else { SaveState::Nothing };
         let used = (state.head > 0).then(|| report.tokens());
         let window = report.window.map(|window| window.tokens);
         let cost = SessionCost::default();
         let facts = StatusFacts { model: report.model, window, used, cost, saved };
-        handle.send(ScreenUpdate::StatusFacts(facts));
+        screen.send(ScreenUpdate::StatusFacts(facts));
         let feed = TaskFeed {
-            board: self.board.clone(),
-            redactor: self.runtime.redactor().clone(),
-            session: self.session.clone(),
-            screen: handle,
+            registry: registry.clone(),
+            redactor: runtime.redactor().clone(),
+            session: session.clone(),
+            screen,
         };
-        self.status_feed = Some(StatusFeed(tokio::spawn(feed.run(self.session.watch()))));
-        Ok(())
+        Ok(Self(tokio::spawn(feed.run(session.watch()))))
     }
 }
 
 struct TaskFeed {
-    board: TaskRegistry,
+    registry: TaskRegistry,
     redactor: Redactor,
     session: Session,
     screen: ScreenHandle,
@@ -85,7 +85,7 @@ impl TaskFeed {
     /// Shows the running tasks. Returns whether there are any.
     async fn show_tasks(&self) -> bool {
         let Some(id) = self.session.id() else { return false };
-        let tasks = running_tasks(&self.board, self.session.key(), id).await.unwrap_or_default();
+        let tasks = running_tasks(&self.registry, self.session.key(), id).await.unwrap_or_default();
         let mut pills = Vec::with_capacity(tasks.len());
         for task in &tasks {
             pills.push(TaskPill {
@@ -100,7 +100,7 @@ impl TaskFeed {
     }
 
     async fn last_line(&self, task: &TaskEntry) -> String {
-        let Ok(tasks) = self.board.tasks().cloned() else { return String::new() };
+        let Ok(tasks) = self.registry.tasks().cloned() else { return String::new() };
         let (id, redactor) = (task.id(), self.redactor.clone());
         let read = spawn_blocking(move || last_line(&tasks, id, &redactor)).await;
         read.ok().and_then(Result::ok).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A turn of a conversation, and what may be typed while it runs.
+//! A turn of the chat, and the lines and keys that the user may enter while it runs.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -8,15 +8,14 @@ use longhaul_protocol::{EventKind, Input, InputId, JoinMode, OrderKind, Outcome,
 use tokio::time::Instant;
 
 use super::line_source::{LineEvent, LineSource};
-use super::slash::memory::finish_extraction;
-use super::slash::tasks::TurnPhase;
-use super::{Chat, ChatStep};
+use super::{Chat, ChatStep, slash};
 use crate::commands::compact::nothing_to_compact;
+use crate::event_printer::EventPrinter;
 use crate::one_shot::{code_of, nothing_to};
 use crate::output::{format_duration, truncate, turn_failure_text};
 use crate::session_lookup::refuse_trashed;
 use crate::signals::SIGINT;
-use crate::tui::chat::slash::{Availability, SlashAction, SlashCommand, SlashInput, parse_line};
+use crate::tui::chat::slash::{Availability, SlashAction, SlashCommand, SlashInput, TurnPhase, parse_line};
 use crate::tui::terminal::Terminal;
 use crate::tui::{Activity, ScreenUpdate};
 use crate::{exit, panics};
@@ -24,55 +23,88 @@ use crate::{exit, panics};
 /// From here on a wait is counted down, and the ways out of it are shown.
 const LONG_WAIT_MS: u64 = 60_000;
 
-/// What was asked for while a turn ran.
+/// What the user has entered while a turn runs.
 #[derive(Default)]
-struct Meanwhile {
-    /// Something was said that joins it, or comes after it.
-    said_more: bool,
+struct TurnInput {
+    /// The user sent an input, which joins the turn or begins the next one.
+    has_more_input: bool,
     /// The user wants to leave when the turn has ended.
     leaves: bool,
     /// The user has cancelled the turn.
     is_cancelled: bool,
-    interrupts: u32,
+    interrupt_count: u32,
     countdown: Option<Countdown>,
-    /// What began the turn is on its way into the inbox; what is typed now must come after it.
+    /// The input that begins the turn is in the inbox. Before that, no line is read: a later input must come after it.
     is_accepted: bool,
 }
 
 /// The reply to a line that is typed after the user asked to leave.
 const LEAVING: &str = "this was not taken: the conversation ends when the turn has ended; Esc ends it now";
 
-/// An input that another process runs is accepted without a word; after this it surely is.
+/// How long an input takes to reach the inbox at most. Another process that runs the turn does not announce it.
 const ACCEPTED_WITHIN: Duration = Duration::from_millis(500);
 
-/// A long wait before a retry.
+/// A long wait before a retry, counted down on a plain terminal.
 struct Countdown {
     class: String,
     until: Instant,
-    next: Instant,
+    next_tick: Instant,
+}
+
+impl Countdown {
+    /// The countdown that an event begins, if the wait is long.
+    fn of_event(kind: &EventKind) -> Option<Self> {
+        match kind {
+            EventKind::RetryWait { class, delay_ms, .. } if *delay_ms > LONG_WAIT_MS => {
+                let now = Instant::now();
+                let until = now + Duration::from_millis(*delay_ms);
+                Some(Self { class: class.replace('_', " "), until, next_tick: now })
+            }
+            _ => None,
+        }
+    }
+
+    /// M5: shows how long the wait still takes, and the ways out of it.
+    fn show(&mut self, printer: &mut EventPrinter) {
+        let now = Instant::now();
+        let left = self.until.saturating_duration_since(now);
+        let left = format_duration(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        let text = format!("{}: next try in {left}; /retry, /model NAME or Ctrl-C end the wait", self.class);
+        // One that is longer than the terminal is wide could not be written over.
+        let line = format!("\r{}\x1b[K", truncate(&text, Terminal::width().saturating_sub(2)));
+        self.next_tick = now + Duration::from_secs(1);
+        printer.raw_aside(&line);
+    }
+
+    /// Removes a countdown from the terminal.
+    fn end(countdown: &mut Option<Self>, printer: &mut EventPrinter) {
+        if countdown.take().is_some() {
+            printer.raw_aside("\r\x1b[K");
+        }
+    }
 }
 
 impl Chat<'_> {
-    /// Sees a turn through, and what was said while it ran.
-    pub(super) async fn turn(&mut self, request: Request) -> anyhow::Result<ChatStep> {
+    /// Runs a request to its end, and then the turns for what the user sent meanwhile.
+    pub(super) async fn run_turn(&mut self, request: Request) -> anyhow::Result<ChatStep> {
         if let Err(error) = refuse_trashed(&*self.runtime.journal(), self.session.key()).await {
             self.printer.note(format!("{error:#}"));
-            self.code = exit::BAD_USAGE;
+            self.exit_code = exit::BAD_USAGE;
             return Ok(ChatStep::Line);
         }
         let mut request = request;
         let mut is_first = true;
         loop {
-            let mut meanwhile = Meanwhile::default();
-            let outcome = match self.attend(&request, &mut meanwhile).await? {
+            let mut turn_input = TurnInput::default();
+            let outcome = match self.run_request(&request, &mut turn_input).await? {
                 Ok(outcome) => outcome,
                 Err(next) => return Ok(next),
             };
             match outcome {
-                RequestOutcome::Ended(ended) => self.say_how_it_ended(&ended).await?,
-                // What is shown of it as it happens says it.
+                RequestOutcome::Ended(ended) => self.note_outcome(&ended).await?,
+                // Its events have shown it.
                 RequestOutcome::Compacted(_) => {}
-                RequestOutcome::NotCompacted(_) => self.code = exit::FAILED,
+                RequestOutcome::NotCompacted(_) => self.exit_code = exit::FAILED,
                 RequestOutcome::Nothing | RequestOutcome::Abandoned
                     if matches!(request, Request::Compact(_)) =>
                 {
@@ -85,145 +117,125 @@ impl Chat<'_> {
                 }
                 RequestOutcome::Nothing | RequestOutcome::Abandoned | RequestOutcome::Settled(_) => {}
             }
-            match meanwhile {
-                Meanwhile { leaves: true, .. } => return Ok(ChatStep::Leave),
-                Meanwhile { said_more: true, .. } => (request, is_first) = (Request::Resume, false),
+            match turn_input {
+                TurnInput { leaves: true, .. } => return Ok(ChatStep::Leave),
+                TurnInput { has_more_input: true, .. } => (request, is_first) = (Request::Resume, false),
                 _ => return Ok(ChatStep::Line),
             }
         }
     }
 
-    /// Shows what happens until the turn is over, and heeds what is typed; or says why this is left before.
-    async fn attend(
+    /// Runs one request: shows its events and handles lines and keys until it is over. The inner error says why the chat goes on before that.
+    async fn run_request(
         &mut self,
         request: &Request,
-        meanwhile: &mut Meanwhile,
+        turn_input: &mut TurnInput,
     ) -> anyhow::Result<Result<RequestOutcome, ChatStep>> {
         let mut pending = self.events.begin(request.clone());
-        meanwhile.is_accepted = !matches!(request, Request::Send(_));
+        turn_input.is_accepted = !matches!(request, Request::Send(_));
         self.printer.tell(ScreenUpdate::Activity(Activity::Turn));
         let accepted_by = Instant::now() + ACCEPTED_WITHIN;
         if let Request::Send(_) = request {
-            self.show_questions();
+            self.questions.show(&mut self.printer, &self.lines);
         }
         loop {
             let is_asked = !self.questions.is_empty();
-            if is_asked && meanwhile.is_accepted && meanwhile.leaves && !meanwhile.is_cancelled {
-                return Ok(Err(self.leave_asked()));
+            if is_asked && turn_input.is_accepted && turn_input.leaves && !turn_input.is_cancelled {
+                return Ok(Err(self.leave_with_open_questions()));
             }
             // A user who waits to leave may still cancel the turn. On a screen Ctrl-C is a key, so keys must be read.
-            let heeds_keys = !meanwhile.leaves || matches!(self.lines, LineSource::Screen(_));
-            let Self { lines, signals, remembering, .. } = self;
-            let typing = async { if is_asked { lines.next().await } else { lines.next_during_turn().await } };
-            let tick = meanwhile.countdown.as_ref().map(|countdown| countdown.next);
+            let accepts_keys = !turn_input.leaves || matches!(self.lines, LineSource::Screen(_));
+            let Self { lines, signals, background, .. } = self;
+            let line_event =
+                async { if is_asked { lines.next().await } else { lines.next_during_turn().await } };
+            let tick = turn_input.countdown.as_ref().map(|countdown| countdown.next_tick);
             tokio::select! {
                 biased;
                 number = signals.next() => match number {
-                    SIGINT => self.interrupted(&mut pending, meanwhile).await,
+                    SIGINT => self.handle_interrupt(&mut pending, turn_input).await,
                     // SIGTERM and the like: the turn stays open.
                     number => return Ok(Err(ChatStep::Suspend(number))),
                 },
                 watched = pending.next() => match watched {
                     Some(watched) => {
                         panics::panic_for_tests(&watched);
-                        self.show(&watched, meanwhile);
+                        self.show_turn_event(&watched, turn_input);
                     }
                     None => break,
                 },
-                done = finish_extraction(remembering) => self.note_extraction(done),
-                () = tokio::time::sleep_until(accepted_by), if !meanwhile.is_accepted => {
-                    meanwhile.is_accepted = true;
+                done = background.next() => done.note(&mut self.printer),
+                () = tokio::time::sleep_until(accepted_by), if !turn_input.is_accepted => {
+                    turn_input.is_accepted = true;
                 }
-                typed = typing, if meanwhile.is_accepted && heeds_keys => match typed {
-                    LineEvent::Line(_) if meanwhile.leaves => self.printer.note(LEAVING),
-                    LineEvent::Line(line) => self.heed(&line, &mut pending, meanwhile).await?,
+                event = line_event, if turn_input.is_accepted && accepts_keys => match event {
+                    LineEvent::Line(_) if turn_input.leaves => self.printer.note(LEAVING),
+                    LineEvent::Line(line) => self.handle_line_in_turn(&line, &mut pending, turn_input).await?,
                     // It leaves when the turn has ended by itself.
                     LineEvent::End => {
-                        meanwhile.leaves = true;
+                        turn_input.leaves = true;
                         if let LineSource::Screen(_) = self.lines {
                             self.printer.note("this leaves when the turn has ended; Ctrl-C ends it now");
                         }
                     }
-                    LineEvent::Interrupt => self.interrupted(&mut pending, meanwhile).await,
+                    LineEvent::Interrupt => self.handle_interrupt(&mut pending, turn_input).await,
                     LineEvent::Escape => {
-                        meanwhile.is_cancelled = true;
+                        turn_input.is_cancelled = true;
                         pending.cancel();
                     }
                     LineEvent::Lost => return Ok(Err(ChatStep::Suspend(1))),
                 },
-                () = at(tick), if tick.is_some() => self.count_down(meanwhile),
+                () = sleep_until(tick), if tick.is_some() => {
+                    if let Some(countdown) = &mut turn_input.countdown {
+                        countdown.show(&mut self.printer);
+                    }
+                }
             }
         }
-        self.end_countdown(meanwhile);
+        Countdown::end(&mut turn_input.countdown, &mut self.printer);
         self.printer.tell(ScreenUpdate::Activity(Activity::Idle));
         Ok(Ok(match self.events.finish(pending).await {
             Ok(outcome) => outcome,
             Err(error) => {
                 self.printer.note(error);
-                self.code = exit::FAILED;
-                return Ok(Err(if meanwhile.leaves { ChatStep::Leave } else { ChatStep::Line }));
+                self.exit_code = exit::FAILED;
+                return Ok(Err(if turn_input.leaves { ChatStep::Leave } else { ChatStep::Line }));
             }
         }))
     }
 
     /// Ctrl-C ends the turn; once more, the process.
-    async fn interrupted(&mut self, pending: &mut PendingRequest, meanwhile: &mut Meanwhile) {
-        if meanwhile.interrupts > 0 {
+    async fn handle_interrupt(&mut self, pending: &mut PendingRequest, turn_input: &mut TurnInput) {
+        if turn_input.interrupt_count > 0 {
             self.leave_at_once(SIGINT).await;
         }
-        meanwhile.interrupts += 1;
-        meanwhile.is_cancelled = true;
+        turn_input.interrupt_count += 1;
+        turn_input.is_cancelled = true;
         // Ctrl-C during a script ends the script, not only this turn.
         if !self.lines.is_interactive() {
-            meanwhile.leaves = true;
-            self.code = exit::SIGNAL + SIGINT;
+            turn_input.leaves = true;
+            self.exit_code = exit::SIGNAL + SIGINT;
         }
         pending.cancel();
     }
 
-    fn show(&mut self, watched: &Watched, meanwhile: &mut Meanwhile) {
-        self.end_countdown(meanwhile);
-        self.see(watched);
+    /// Shows an event of the request, which ends a countdown and may begin one.
+    fn show_turn_event(&mut self, watched: &Watched, turn_input: &mut TurnInput) {
+        Countdown::end(&mut turn_input.countdown, &mut self.printer);
+        self.show_event(watched);
         let Watched::Event(event) = watched else { return };
-        meanwhile.is_accepted |=
+        turn_input.is_accepted |=
             matches!(event.kind, EventKind::InputAccepted { .. } | EventKind::InputTaken { .. });
-        if let EventKind::RetryWait { class, delay_ms, .. } = &event.kind
-            && *delay_ms > LONG_WAIT_MS
-            && matches!(self.lines, LineSource::Plain(_))
-            && std::io::stderr().is_terminal()
-        {
-            let now = Instant::now();
-            let until = now + Duration::from_millis(*delay_ms);
-            meanwhile.countdown = Some(Countdown { class: class.replace('_', " "), until, next: now });
+        if matches!(self.lines, LineSource::Plain(_)) && std::io::stderr().is_terminal() {
+            turn_input.countdown = Countdown::of_event(&event.kind);
         }
     }
 
-    /// M5: nothing waits for long without a word, and there are ways out.
-    fn count_down(&mut self, meanwhile: &mut Meanwhile) {
-        let Some(countdown) = &mut meanwhile.countdown else { return };
-        let now = Instant::now();
-        let left = countdown.until.saturating_duration_since(now);
-        let left = format_duration(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-        let text =
-            format!("{}: next try in {left}; /retry, /model NAME or Ctrl-C end the wait", countdown.class);
-        // One that is longer than the terminal is wide could not be written over.
-        let line = format!("\r{}\x1b[K", truncate(&text, Terminal::width().saturating_sub(2)));
-        countdown.next = now + Duration::from_secs(1);
-        self.printer.raw_aside(&line);
-    }
-
-    fn end_countdown(&mut self, meanwhile: &mut Meanwhile) {
-        if meanwhile.countdown.take().is_some() {
-            self.printer.raw_aside("\r\x1b[K");
-        }
-    }
-
-    /// Something was typed while the turn runs.
-    async fn heed(
+    /// Handles a line that the user enters while the turn runs.
+    async fn handle_line_in_turn(
         &mut self,
         line: &str,
         pending: &mut PendingRequest,
-        meanwhile: &mut Meanwhile,
+        turn_input: &mut TurnInput,
     ) -> anyhow::Result<()> {
         let entry = parse_line(line);
         if let SlashInput::Command(..) = entry {
@@ -232,48 +244,58 @@ impl Chat<'_> {
         match entry {
             SlashInput::Nothing => {}
             SlashInput::Mistake(words) => self.printer.note(words),
-            SlashInput::Say(text) if self.takes_for_answer(&text).await => {}
+            SlashInput::Say(text)
+                if self.questions.try_answer(&text, &self.session, &mut self.printer).await => {}
             SlashInput::Say(text) => {
                 let input = Input { id: InputId::generate(), text, images: vec![], mode: JoinMode::Join };
                 match self.session.put(input, None).await {
-                    Ok(_) => meanwhile.said_more = true,
+                    Ok(_) => turn_input.has_more_input = true,
                     Err(error) => self.printer.note(error),
                 }
-                self.show_questions();
+                self.questions.show(&mut self.printer, &self.lines);
             }
             SlashInput::Command(SlashCommand { name, when: Availability::BetweenTurns, .. }, _) => {
                 self.printer.note(format!("{name} is for between turns; Ctrl-C ends this one"));
             }
             SlashInput::Command(row, arguments) => match row.action {
                 SlashAction::Cancel => {
-                    meanwhile.is_cancelled = true;
+                    turn_input.is_cancelled = true;
                     pending.cancel();
                 }
                 SlashAction::Exit => {
-                    (meanwhile.leaves, meanwhile.is_cancelled) = (true, true);
+                    (turn_input.leaves, turn_input.is_cancelled) = (true, true);
                     pending.cancel();
                 }
-                SlashAction::Answer => self.answer_command(&arguments).await,
+                SlashAction::Answer => {
+                    let Self { questions, session, printer, .. } = self;
+                    questions.run_answer_command(&arguments, session, printer).await;
+                }
                 // Ends a wait before a retry, in whichever process the turn runs.
                 SlashAction::Retry => self.session.order(OrderKind::Retry).await?,
-                SlashAction::Session => drop(self.session_command(&arguments, TurnPhase::DuringTurn).await?),
-                action => self.run_command(action, &arguments, TurnPhase::DuringTurn).await,
+                SlashAction::Session => {
+                    self.run_session_command(&arguments, TurnPhase::DuringTurn).await?;
+                }
+                action => {
+                    let phase = TurnPhase::DuringTurn;
+                    slash::info::run(&mut self.command_context(), action, &arguments, phase).await;
+                }
             },
         }
         Ok(())
     }
 
-    async fn say_how_it_ended(&mut self, ended: &TurnEnded) -> anyhow::Result<()> {
+    /// Notes a failed or cancelled turn with the ways to go on, and sets the exit code.
+    async fn note_outcome(&mut self, ended: &TurnEnded) -> anyhow::Result<()> {
         let Some(what) = turn_failure_text(ended.outcome, ended.error.as_deref()) else {
             // At a terminal an earlier failure was shown and is over. A script still exits with its code.
             if self.lines.is_interactive() {
-                self.code = exit::DONE;
+                self.exit_code = exit::DONE;
             }
             return Ok(());
         };
         let mut ways = Vec::new();
         if ended.outcome != Outcome::Cancelled {
-            self.code = code_of(ended.outcome, ended.code.as_deref());
+            self.exit_code = code_of(ended.outcome, ended.code.as_deref());
             ways.push("/retry runs it again");
         }
         if self.session.state().await?.interrupted_answer.is_some() {
@@ -287,7 +309,7 @@ impl Chat<'_> {
     }
 }
 
-async fn at(time: Option<Instant>) {
+async fn sleep_until(time: Option<Instant>) {
     if let Some(time) = time {
         tokio::time::sleep_until(time).await;
     }

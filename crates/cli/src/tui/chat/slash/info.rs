@@ -4,103 +4,104 @@
 use longhaul_agent::last_compaction;
 use longhaul_protocol::OrderKind;
 
-use super::tasks::TurnPhase;
+use super::{CommandContext, SlashAction, TurnPhase, help, memory, session, tasks};
 use crate::commands::compact::focus_of;
 use crate::commands::context::ContextUsage;
 use crate::commands::doctor;
 use crate::commands::status::StatusReport;
 use crate::output::{format_number, truncate};
-use crate::tui::chat::Chat;
-use crate::tui::chat::slash::{SlashAction, help};
 
-impl Chat<'_> {
-    /// Runs a command that does the same during and between turns, and notes its error.
-    pub(crate) async fn run_command(&mut self, action: SlashAction, arguments: &str, phase: TurnPhase) {
-        if let Err(error) = self.try_command(action, arguments, phase).await {
-            self.printer.note(format!("{error:#}"));
+/// Runs a command that does the same during and between turns, and notes its error.
+pub(crate) async fn run(
+    context: &mut CommandContext<'_>,
+    action: SlashAction,
+    arguments: &str,
+    phase: TurnPhase,
+) {
+    if let Err(error) = try_run(context, action, arguments, phase).await {
+        context.printer.note(format!("{error:#}"));
+    }
+}
+
+async fn try_run(
+    context: &mut CommandContext<'_>,
+    action: SlashAction,
+    arguments: &str,
+    phase: TurnPhase,
+) -> anyhow::Result<()> {
+    match action {
+        SlashAction::Help => context.printer.page(&help()),
+        SlashAction::Status => {
+            let status = session_status(context).await?;
+            context.printer.page(&status.lines().join("\n"));
         }
-    }
-
-    async fn try_command(
-        &mut self,
-        action: SlashAction,
-        arguments: &str,
-        phase: TurnPhase,
-    ) -> anyhow::Result<()> {
-        match action {
-            SlashAction::Help => self.printer.page(&help()),
-            SlashAction::Status => {
-                let status = self.status().await?;
-                self.printer.page(&status.lines().join("\n"));
-            }
-            SlashAction::Context => {
-                let context = self.context().await?;
-                self.printer.page(&context.lines().join("\n"));
-            }
-            SlashAction::Compact => self.compact_later(arguments).await?,
-            SlashAction::Model if arguments.is_empty() => {
-                let (name, facts) = self.runtime.model().await;
-                let window = facts.window.map(|window| {
-                    format!(": {} tokens of context, {}", format_number(window.tokens), window.source)
-                });
-                self.printer.note(format!("{name}{}", window.unwrap_or_default()));
-            }
-            SlashAction::Model => match self.runtime.use_model(arguments) {
-                Ok(()) => {
-                    let name = truncate(arguments, 100);
-                    self.printer.note(format!("{name} answers from the next request on"));
-                }
-                Err(error) => self.printer.note(error),
-            },
-            SlashAction::Save => self.save_command().await?,
-            SlashAction::Doctor => self.doctor().await?,
-            SlashAction::Tasks => self.tasks_command(arguments, phase).await?,
-            SlashAction::Memory => self.memory_command(arguments).await?,
-            SlashAction::Remember => self.remember_command(arguments, phase).await,
-            // These differ: the prompt loop and the loop of a turn run them.
-            SlashAction::Retry
-            | SlashAction::Continue
-            | SlashAction::Cancel
-            | SlashAction::Answer
-            | SlashAction::Session
-            | SlashAction::Fork
-            | SlashAction::Clear
-            | SlashAction::Exit => {}
+        SlashAction::Context => {
+            let usage = context_usage(context).await?;
+            context.printer.page(&usage.lines().join("\n"));
         }
-        Ok(())
-    }
-
-    /// Orders a compaction before the next step of the running turn, in whichever process.
-    async fn compact_later(&mut self, focus: &str) -> anyhow::Result<()> {
-        if self.session.id().is_none() {
-            return Ok(());
+        SlashAction::Compact => order_compaction(context, arguments).await?,
+        SlashAction::Model if arguments.is_empty() => {
+            let (name, facts) = context.runtime.model().await;
+            let window = facts.window.map(|window| {
+                format!(": {} tokens of context, {}", format_number(window.tokens), window.source)
+            });
+            context.printer.note(format!("{name}{}", window.unwrap_or_default()));
         }
-        self.session.order(OrderKind::Compact { focus: focus_of(focus) }).await?;
-        self.printer.note("the context will be made smaller before the next step");
-        Ok(())
+        SlashAction::Model => match context.runtime.use_model(arguments) {
+            Ok(()) => {
+                let name = truncate(arguments, 100);
+                context.printer.note(format!("{name} answers from the next request on"));
+            }
+            Err(error) => context.printer.note(error),
+        },
+        SlashAction::Save => session::save(context).await?,
+        SlashAction::Doctor => show_doctor(context).await?,
+        SlashAction::Tasks => tasks::run(context, arguments, phase).await?,
+        SlashAction::Memory => memory::run(context, arguments).await?,
+        SlashAction::Remember => memory::remember(context, arguments, phase).await,
+        // These differ: the prompt loop and the loop of a turn run them.
+        SlashAction::Retry
+        | SlashAction::Continue
+        | SlashAction::Cancel
+        | SlashAction::Answer
+        | SlashAction::Session
+        | SlashAction::Fork
+        | SlashAction::Clear
+        | SlashAction::Exit => {}
     }
+    Ok(())
+}
 
-    /// The same as `longhaul doctor`.
-    async fn doctor(&mut self) -> anyhow::Result<()> {
-        let findings = doctor::run_checks(self.globals).await?;
-        let lines: Vec<String> = findings.iter().map(doctor::Finding::line).collect();
-        self.printer.page(&lines.join("\n"));
-        Ok(())
+/// Orders a compaction before the next step of the running turn, in whichever process.
+async fn order_compaction(context: &mut CommandContext<'_>, focus: &str) -> anyhow::Result<()> {
+    if context.session.id().is_none() {
+        return Ok(());
     }
+    context.session.order(OrderKind::Compact { focus: focus_of(focus) }).await?;
+    context.printer.note("the context will be made smaller before the next step");
+    Ok(())
+}
 
-    async fn context(&self) -> anyhow::Result<ContextUsage> {
-        let state = self.session.state().await?;
-        let last = match self.session.id() {
-            Some(id) => last_compaction(&*self.runtime.journal(), id, &state).await?,
-            None => None,
-        };
-        let report = self.runtime.context_report(&state).await;
-        Ok(ContextUsage { key: self.session.key().to_owned(), report, last })
-    }
+/// The same as `longhaul doctor`.
+async fn show_doctor(context: &mut CommandContext<'_>) -> anyhow::Result<()> {
+    let findings = doctor::run_checks(context.globals).await?;
+    let lines: Vec<String> = findings.iter().map(doctor::Finding::line).collect();
+    context.printer.page(&lines.join("\n"));
+    Ok(())
+}
 
-    pub(crate) async fn status(&self) -> anyhow::Result<StatusReport> {
-        let status = self.session.status().await?;
-        let report = self.runtime.context_report(&status.state).await;
-        StatusReport::new(&self.session, status, report, &self.board, &self.config).await
-    }
+async fn context_usage(context: &CommandContext<'_>) -> anyhow::Result<ContextUsage> {
+    let state = context.session.state().await?;
+    let last = match context.session.id() {
+        Some(id) => last_compaction(&*context.runtime.journal(), id, &state).await?,
+        None => None,
+    };
+    let report = context.runtime.context_report(&state).await;
+    Ok(ContextUsage { key: context.session.key().to_owned(), report, last })
+}
+
+pub(crate) async fn session_status(context: &CommandContext<'_>) -> anyhow::Result<StatusReport> {
+    let status = context.session.status().await?;
+    let report = context.runtime.context_report(&status.state).await;
+    StatusReport::new(context.session, status, report, context.registry, context.config).await
 }

@@ -1,125 +1,95 @@
 //! `/memory` and `/remember`.
 
-use longhaul_agent::Result;
-use longhaul_memory::{Extraction, page_log};
-use tokio::task::{JoinError, JoinHandle};
+use longhaul_memory::page_log;
 
-use super::tasks::TurnPhase;
+use super::{CommandContext, TurnPhase};
 use crate::commands::memory::{MemoryHandle, hit_lines, log_lines, scope_of_session};
 use crate::commands::remember;
 use crate::commands::remember::EXTRACTION_OFF;
 use crate::output::sanitize;
 use crate::signals::SIGINT;
-use crate::tui::chat::Chat;
+use crate::tui::chat::background::BackgroundOutcome;
 
 const USAGE: &str = "/memory [list|show PAGE|search WORDS|log [PAGE]]";
 /// Hits and changes that the chat lists; `longhaul memory` has all.
 const MAX_HITS: usize = 5;
 const MAX_CHANGES: usize = 10;
 
-/// A running memory extraction.
-pub(crate) type ExtractionTask = JoinHandle<Result<Option<Extraction>>>;
-type ExtractionResult = std::result::Result<Result<Option<Extraction>>, JoinError>;
-
-/// Waits for the extraction. Never resolves if none runs.
-pub(crate) async fn finish_extraction(work: &mut Option<ExtractionTask>) -> ExtractionResult {
-    let Some(going) = work else { return std::future::pending().await };
-    let done = going.await;
-    *work = None;
-    done
+pub(crate) async fn run(context: &mut CommandContext<'_>, arguments: &str) -> anyhow::Result<()> {
+    let lines = memory_lines(context, arguments).await?;
+    context.printer.page(&sanitize(&lines.join("\n")));
+    Ok(())
 }
 
-impl Chat<'_> {
-    pub(crate) async fn memory_command(&mut self, arguments: &str) -> anyhow::Result<()> {
-        let lines = self.memory_lines(arguments).await?;
-        self.printer.page(&sanitize(&lines.join("\n")));
-        Ok(())
-    }
-
-    async fn memory_lines(&self, arguments: &str) -> anyhow::Result<Vec<String>> {
-        let memory = self.memory().await?;
-        let (command, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
-        let rest = rest.trim();
-        Ok(match (command, rest) {
-            ("" | "list", "") => memory.listing().await?.lines(),
-            ("show", page) if !page.is_empty() => vec![memory.page(page)?.text.trim_end().to_owned()],
-            ("search", query) if !query.is_empty() => match memory.search(query, MAX_HITS).await? {
-                found if found.is_empty() => vec!["nothing was found".to_owned()],
-                found => hit_lines(&found),
-            },
-            ("log", page) => {
-                let page = Some(page).filter(|page| !page.is_empty());
-                let entries = page_log(&*memory.journal, &memory.book.scope, page).await?;
-                let mut lines = log_lines(&entries[..entries.len().min(MAX_CHANGES)]);
-                match entries.len().saturating_sub(MAX_CHANGES) {
-                    0 if entries.is_empty() => lines.push("nothing was ever changed".to_owned()),
-                    0 => {}
-                    more => lines.push(format!("and {more} older; longhaul memory log has all")),
-                }
-                lines
+async fn memory_lines(context: &CommandContext<'_>, arguments: &str) -> anyhow::Result<Vec<String>> {
+    let memory = open_memory(context).await?;
+    let (command, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
+    let rest = rest.trim();
+    Ok(match (command, rest) {
+        ("" | "list", "") => memory.listing().await?.lines(),
+        ("show", page) if !page.is_empty() => vec![memory.page(page)?.text.trim_end().to_owned()],
+        ("search", query) if !query.is_empty() => match memory.search(query, MAX_HITS).await? {
+            found if found.is_empty() => vec!["nothing was found".to_owned()],
+            found => hit_lines(&found),
+        },
+        ("log", page) => {
+            let page = Some(page).filter(|page| !page.is_empty());
+            let entries = page_log(&*memory.journal, &memory.book.scope, page).await?;
+            let mut lines = log_lines(&entries[..entries.len().min(MAX_CHANGES)]);
+            match entries.len().saturating_sub(MAX_CHANGES) {
+                0 if entries.is_empty() => lines.push("nothing was ever changed".to_owned()),
+                0 => {}
+                more => lines.push(format!("and {more} older; longhaul memory log has all")),
             }
-            _ => vec![format!("that is not how it is used: {USAGE}")],
-        })
-    }
+            lines
+        }
+        _ => vec![format!("that is not how it is used: {USAGE}")],
+    })
+}
 
-    /// The memory of this session.
-    async fn memory(&self) -> anyhow::Result<MemoryHandle> {
-        let journal = self.runtime.journal();
-        let scope = scope_of_session(&self.config, &*journal, self.session.key(), self.session.id()).await?;
-        MemoryHandle::new(journal, self.config.clone(), &scope).await
-    }
+/// The memory of this session.
+async fn open_memory(context: &CommandContext<'_>) -> anyhow::Result<MemoryHandle> {
+    let journal = context.runtime.journal();
+    let scope =
+        scope_of_session(context.config, &*journal, context.session.key(), context.session.id()).await?;
+    MemoryHandle::new(journal, context.config.clone(), &scope).await
+}
 
-    /// `/remember [TEXT]`. During a turn the extraction runs in the background.
-    pub(crate) async fn remember_command(&mut self, text: &str, moment: TurnPhase) {
-        if !text.is_empty() {
-            return self.remember(text).await;
-        }
-        if self.config.settings.memory.extract_at_tokens == 0 {
-            return self.printer.note(EXTRACTION_OFF);
-        }
-        let mut going = self.remembering.take().unwrap_or_else(|| {
-            let session = self.session.clone();
-            tokio::spawn(async move { session.extract().await })
-        });
-        if moment == TurnPhase::DuringTurn {
-            self.printer.note("what is new in this session is gone through; the turn goes on meanwhile");
-            self.remembering = Some(going);
-            return;
-        }
-        tokio::select! {
-            biased;
-            number = self.signals.next() => {
-                self.printer.note("it goes on while you do");
-                self.remembering = Some(going);
-                // Any other signal suspends the chat; the prompt loop sees it next.
-                self.suspended = (number != SIGINT).then_some(number);
-            }
-            done = &mut going => self.note_extraction(done),
-        }
+/// `/remember [TEXT]`. During a turn the extraction runs in the background.
+pub(crate) async fn remember(context: &mut CommandContext<'_>, text: &str, phase: TurnPhase) {
+    if !text.is_empty() {
+        return remember_text(context, text).await;
     }
-
-    async fn remember(&mut self, text: &str) {
-        let changed = match self.session.remember(text).await {
-            Ok(changed) => changed,
-            Err(error) => return self.printer.note(error),
-        };
-        match self.memory().await {
-            Ok(memory) => {
-                self.printer.note(remember::remembered(&changed, &memory.flag()));
-                memory.write_files().await.iter().for_each(|left| self.printer.note(left));
-            }
-            Err(error) => self.printer.note(format!("{error:#}")),
-        }
+    if context.config.settings.memory.extract_at_tokens == 0 {
+        return context.printer.note(EXTRACTION_OFF);
     }
-
-    pub(crate) fn note_extraction(&mut self, done: ExtractionResult) {
-        match done {
-            // Refused items were noted as events.
-            Ok(Ok(extracted)) => self.printer.note(remember::describe_extraction(extracted.as_ref())),
-            Ok(Err(error)) => {
-                self.printer.note(format!("{error}; the session is as it was, and is gone through later"));
-            }
-            Err(error) => self.printer.note(error),
+    let mut extraction = context.background.take_extraction(context.session);
+    if phase == TurnPhase::DuringTurn {
+        context.printer.note("what is new in this session is gone through; the turn goes on meanwhile");
+        return context.background.keep_extraction(extraction);
+    }
+    tokio::select! {
+        biased;
+        number = context.signals.next() => {
+            context.printer.note("it goes on while you do");
+            context.background.keep_extraction(extraction);
+            // Any other signal suspends the chat; the prompt loop sees it next.
+            *context.suspended = (number != SIGINT).then_some(number);
         }
+        done = &mut extraction => BackgroundOutcome::Extraction(done).note(context.printer),
+    }
+}
+
+async fn remember_text(context: &mut CommandContext<'_>, text: &str) {
+    let changed = match context.session.remember(text).await {
+        Ok(changed) => changed,
+        Err(error) => return context.printer.note(error),
+    };
+    match open_memory(context).await {
+        Ok(memory) => {
+            context.printer.note(remember::remembered(&changed, &memory.flag()));
+            memory.write_files().await.iter().for_each(|left| context.printer.note(left));
+        }
+        Err(error) => context.printer.note(format!("{error:#}")),
     }
 }

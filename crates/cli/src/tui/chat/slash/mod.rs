@@ -1,7 +1,6 @@
 //! The slash commands: one table, from which `/help`, the hints after a typo and `docs/commands.md` are made. The submodules hold what the
 //! commands do.
 
-pub(crate) mod clear;
 pub(crate) mod info;
 pub(crate) mod memory;
 pub(crate) mod session;
@@ -9,10 +8,40 @@ pub(crate) mod tasks;
 
 use std::fmt::Write;
 
+use longhaul_agent::{Config, Runtime, Session};
+
+use super::background::BackgroundWork;
+use crate::args::GlobalArgs;
+use crate::commands::tasks::registry::TaskRegistry;
+use crate::event_printer::EventPrinter;
 use crate::nearest::nearest;
+use crate::signals::ExitSignals;
+use crate::tui::ScreenHandle;
 
 /// Jaro-Winkler similarity below which a command is no suggestion.
 const MIN_SIMILARITY: f64 = 0.75;
+
+/// Whether a turn runs while the user enters a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TurnPhase {
+    DuringTurn,
+    BetweenTurns,
+}
+
+/// What a command may use of the chat.
+pub(crate) struct CommandContext<'a> {
+    pub(super) globals: &'a GlobalArgs,
+    pub(super) runtime: &'a Runtime,
+    pub(super) session: &'a Session,
+    pub(super) registry: &'a TaskRegistry,
+    pub(super) config: &'a Config,
+    pub(super) printer: &'a mut EventPrinter,
+    pub(super) background: &'a mut BackgroundWork,
+    pub(super) signals: &'a mut ExitSignals,
+    /// A command that a signal ends leaves the signal here, if it suspends the chat.
+    pub(super) suspended: &'a mut Option<u8>,
+    pub(super) screen: Option<ScreenHandle>,
+}
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SlashCommand {

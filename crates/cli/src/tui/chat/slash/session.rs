@@ -1,4 +1,4 @@
-//! `/session`, `/save` and `/fork`.
+//! `/session`, `/save`, `/fork` and `/clear`.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use longhaul_journal::{pin_session, trash_session, unpin_session};
 use longhaul_protocol::PrintablePath;
 use tokio::sync::oneshot;
 
-use super::tasks::TurnPhase;
+use super::info::session_status;
+use super::{CommandContext, TurnPhase};
 use crate::commands::fork::{fork_as, forked_lines};
 use crate::commands::save::check_saved;
 use crate::commands::sessions::export::{describe_export, export_to};
@@ -19,176 +20,196 @@ use crate::commands::sessions::rename::rename_to;
 use crate::output_file::destination;
 use crate::session_lookup::find_session;
 use crate::suggested_command;
-use crate::tui::chat::line_source::LineSource;
-use crate::tui::chat::{Chat, ChatStep};
 use crate::tui::{PickerItem, ScreenUpdate};
 
 const USAGE: &str = "/session [list [WORDS]|resume [KEY]|fork [SEQ]|rename KEY|pin|unpin|delete|export FILE|prune [--dry-run]]";
 const FORK_USAGE: &str = "a session is forked at a record: /fork SEQ, as longhaul sessions show numbers them";
 const NEW: &str = "this session is new: nothing of it is stored yet";
 
-impl Chat<'_> {
-    /// `/session …`.
-    pub(crate) async fn session_command(
-        &mut self,
-        arguments: &str,
-        moment: TurnPhase,
-    ) -> anyhow::Result<ChatStep> {
-        let (command, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
-        let rest = rest.trim();
-        let is_for_later = matches!(command, "resume" | "fork" | "delete" | "rename" | "prune");
-        if is_for_later && moment == TurnPhase::DuringTurn {
-            self.printer.note(format!("/session {command} is for between turns; Ctrl-C ends this one"));
-            return Ok(ChatStep::Line);
+/// The session in which the chat goes on after a command.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NextSession {
+    Same,
+    /// The session with this key.
+    Named(String),
+    /// A new session for the folder.
+    New,
+}
+
+/// `/session …`.
+pub(crate) async fn run(
+    context: &mut CommandContext<'_>,
+    arguments: &str,
+    phase: TurnPhase,
+) -> anyhow::Result<NextSession> {
+    let (command, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
+    let rest = rest.trim();
+    let is_for_later = matches!(command, "resume" | "fork" | "delete" | "rename" | "prune");
+    if is_for_later && phase == TurnPhase::DuringTurn {
+        context.printer.note(format!("/session {command} is for between turns; Ctrl-C ends this one"));
+        return Ok(NextSession::Same);
+    }
+    match (command, rest) {
+        ("resume", key) => resume_session(context, key).await,
+        ("fork", at) => fork(context, at).await,
+        ("rename", key) if !key.is_empty() => rename(context, key).await,
+        ("delete", "") => delete(context).await,
+        (command, rest) => session_subcommand(context, command, rest).await.map(|()| NextSession::Same),
+    }
+}
+
+/// The subcommands that stay in the present session.
+async fn session_subcommand(
+    context: &mut CommandContext<'_>,
+    command: &str,
+    rest: &str,
+) -> anyhow::Result<()> {
+    let (journal, key) = (context.runtime.journal(), context.session.key().to_owned());
+    match (command, rest) {
+        ("pin" | "unpin", "") | ("export", _) if context.session.id().is_none() => context.printer.note(NEW),
+        ("pin", "") => {
+            pin_session(&*journal, &key).await?;
+            context.printer.note(format!("{key} is pinned: no retention touches it"));
         }
-        let next = match (command, rest) {
-            ("resume", key) => self.resume_session(key).await,
-            ("fork", at) => self.fork(at).await,
-            ("rename", key) if !key.is_empty() => self.rename(key).await,
-            ("delete", "") => self.delete().await,
-            (command, rest) => self.session_subcommand(command, rest).await.map(|()| ChatStep::Line),
-        };
-        self.or_note(next)
-    }
-
-    /// The subcommands that stay in the present session.
-    async fn session_subcommand(&mut self, command: &str, rest: &str) -> anyhow::Result<()> {
-        let (journal, key) = (self.runtime.journal(), self.session.key().to_owned());
-        match (command, rest) {
-            ("pin" | "unpin", "") | ("export", _) if self.session.id().is_none() => self.printer.note(NEW),
-            ("pin", "") => {
-                pin_session(&*journal, &key).await?;
-                self.printer.note(format!("{key} is pinned: no retention touches it"));
-            }
-            ("unpin", "") => {
-                unpin_session(&*journal, &key).await?;
-                self.printer.note(format!("{key} is not pinned any more"));
-            }
-            ("", "") => self.show_session().await?,
-            ("list", words) => match list(&*journal, words, SessionFilter::Usual).await? {
-                listed if listed.is_empty() => self.printer.note("no session has that"),
-                listed => self.printer.page(&table(&listed, now()).join("\n")),
-            },
-            ("export", file) if !file.is_empty() => {
-                let work_dir = self.session.state().await?.created.and_then(|created| created.work_dir);
-                let path = destination(&self.globals.home_dir()?, work_dir.as_deref(), Path::new(file))?;
-                let exported = export_to(&*journal, &key, &path).await?;
-                self.printer.note(format!("exported {} to {}", describe_export(&exported), path.printable()));
-            }
-            ("prune", "" | "--dry-run") => {
-                let mode = if rest.is_empty() { PruneMode::ForReal } else { PruneMode::DryRun };
-                let pruning = self.runtime.prune(mode).await?;
-                self.printer.page(&pruned_lines(&pruning, mode).join("\n"));
-            }
-            _ => self.printer.note(format!("that is not how it is used: {USAGE}")),
+        ("unpin", "") => {
+            unpin_session(&*journal, &key).await?;
+            context.printer.note(format!("{key} is not pinned any more"));
         }
-        Ok(())
-    }
-
-    /// S3: `/session`.
-    async fn show_session(&mut self) -> anyhow::Result<()> {
-        let journal = self.runtime.journal();
-        let about = match journal.session(self.session.key()).await? {
-            Some(entry) => Some(SessionOverview::of(&*journal, &entry).await?),
-            None => None,
-        };
-        let status = self.status().await?;
-        self.printer.page(&session_lines(&status, about.as_ref()).join("\n"));
-        Ok(())
-    }
-
-    /// `/save`.
-    pub(crate) async fn save_command(&mut self) -> anyhow::Result<()> {
-        let journal = self.runtime.journal();
-        let entry = journal.session(self.session.key()).await?.ok_or_else(|| anyhow!(NEW))?;
-        let saved = check_saved(&*journal, &entry).await?;
-        self.printer.page(&saved.lines().join("\n"));
-        Ok(())
-    }
-
-    fn require_stored(&self) -> anyhow::Result<()> {
-        if self.session.id().is_none() { Err(anyhow!(NEW)) } else { Ok(()) }
-    }
-
-    /// `/session resume [KEY]`; without a key, one is chosen from a list.
-    async fn resume_session(&mut self, key: &str) -> anyhow::Result<ChatStep> {
-        let key = match key {
-            "" => match self.pick_session().await? {
-                Some(key) => key,
-                None => return Ok(ChatStep::Line),
-            },
-            key => find_session(&*self.runtime.journal(), key).await?.key,
-        };
-        if key == self.session.key() {
-            self.printer.note(format!("this is {key} already"));
-            return Ok(ChatStep::Line);
+        ("", "") => show_session(context).await?,
+        ("list", words) => match list(&*journal, words, SessionFilter::Usual).await? {
+            listed if listed.is_empty() => context.printer.note("no session has that"),
+            listed => context.printer.page(&table(&listed, now()).join("\n")),
+        },
+        ("export", file) if !file.is_empty() => {
+            let work_dir = context.session.state().await?.created.and_then(|created| created.work_dir);
+            let path = destination(&context.globals.home_dir()?, work_dir.as_deref(), Path::new(file))?;
+            let exported = export_to(&*journal, &key, &path).await?;
+            context.printer.note(format!("exported {} to {}", describe_export(&exported), path.printable()));
         }
-        self.switch_to(&key).await
+        ("prune", "" | "--dry-run") => {
+            let mode = if rest.is_empty() { PruneMode::ForReal } else { PruneMode::DryRun };
+            let pruning = context.runtime.prune(mode).await?;
+            context.printer.page(&pruned_lines(&pruning, mode).join("\n"));
+        }
+        _ => context.printer.note(format!("that is not how it is used: {USAGE}")),
     }
+    Ok(())
+}
 
-    /// Lets the user pick a session from a list.
-    async fn pick_session(&mut self) -> anyhow::Result<Option<String>> {
-        let listed = list(&*self.runtime.journal(), "", SessionFilter::Usual).await?;
-        let LineSource::Screen(screen) = &self.lines else {
-            self.printer.page(&table(&listed, now()).join("\n"));
-            self.printer.note("which one? /session resume KEY");
-            return Ok(None);
-        };
-        let item = |listed: &SessionSummary| {
-            let entry = listed.entry();
-            let used = entry.last_at.map(|at| ago(now(), at)).unwrap_or_default();
-            PickerItem {
-                key: entry.key.clone(),
-                line: format!("{}  {used}", entry.key),
-                detail: listed.title().to_owned(),
-            }
-        };
-        let (title, choices) = ("Go on with which session?".to_owned(), listed.iter().map(item).collect());
-        let (answer, chosen) = oneshot::channel();
-        screen.handle().send(ScreenUpdate::Pick { title, choices, answer });
-        tokio::select! {
-            biased;
-            number = self.signals.next() => {
-                self.suspended = Some(number);
-                Ok(None)
-            }
-            chosen = chosen => {
-                let chosen = chosen.ok().flatten().and_then(|index| listed.get(index));
-                Ok(chosen.map(|chosen| chosen.entry().key.clone()))
-            }
+/// S3: `/session`.
+async fn show_session(context: &mut CommandContext<'_>) -> anyhow::Result<()> {
+    let journal = context.runtime.journal();
+    let about = match journal.session(context.session.key()).await? {
+        Some(entry) => Some(SessionOverview::of(&*journal, &entry).await?),
+        None => None,
+    };
+    let status = session_status(context).await?;
+    context.printer.page(&session_lines(&status, about.as_ref()).join("\n"));
+    Ok(())
+}
+
+/// `/save`.
+pub(crate) async fn save(context: &mut CommandContext<'_>) -> anyhow::Result<()> {
+    let journal = context.runtime.journal();
+    let entry = journal.session(context.session.key()).await?.ok_or_else(|| anyhow!(NEW))?;
+    let saved = check_saved(&*journal, &entry).await?;
+    context.printer.page(&saved.lines().join("\n"));
+    Ok(())
+}
+
+fn require_stored(context: &CommandContext<'_>) -> anyhow::Result<()> {
+    if context.session.id().is_none() { Err(anyhow!(NEW)) } else { Ok(()) }
+}
+
+/// `/session resume [KEY]`; without a key, one is chosen from a list.
+async fn resume_session(context: &mut CommandContext<'_>, key: &str) -> anyhow::Result<NextSession> {
+    let key = match key {
+        "" => match pick_session(context).await? {
+            Some(key) => key,
+            None => return Ok(NextSession::Same),
+        },
+        key => find_session(&*context.runtime.journal(), key).await?.key,
+    };
+    if key == context.session.key() {
+        context.printer.note(format!("this is {key} already"));
+        return Ok(NextSession::Same);
+    }
+    Ok(NextSession::Named(key))
+}
+
+/// Lets the user pick a session from a list.
+async fn pick_session(context: &mut CommandContext<'_>) -> anyhow::Result<Option<String>> {
+    let listed = list(&*context.runtime.journal(), "", SessionFilter::Usual).await?;
+    let Some(screen) = &context.screen else {
+        context.printer.page(&table(&listed, now()).join("\n"));
+        context.printer.note("which one? /session resume KEY");
+        return Ok(None);
+    };
+    let item = |listed: &SessionSummary| {
+        let entry = listed.entry();
+        let used = entry.last_at.map(|at| ago(now(), at)).unwrap_or_default();
+        PickerItem {
+            key: entry.key.clone(),
+            line: format!("{}  {used}", entry.key),
+            detail: listed.title().to_owned(),
+        }
+    };
+    let (title, choices) = ("Go on with which session?".to_owned(), listed.iter().map(item).collect());
+    let (answer, chosen) = oneshot::channel();
+    screen.send(ScreenUpdate::Pick { title, choices, answer });
+    tokio::select! {
+        biased;
+        number = context.signals.next() => {
+            *context.suspended = Some(number);
+            Ok(None)
+        }
+        chosen = chosen => {
+            let chosen = chosen.ok().flatten().and_then(|index| listed.get(index));
+            Ok(chosen.map(|chosen| chosen.entry().key.clone()))
         }
     }
+}
 
-    /// `/fork [SEQ]`: the conversation goes on in the copy.
-    pub(crate) async fn fork(&mut self, at: &str) -> anyhow::Result<ChatStep> {
-        self.require_stored()?;
-        let at = match at {
-            "" => None,
-            at => Some(at.parse::<u64>().map_err(|_| anyhow!(FORK_USAGE))?),
-        };
-        let before = self.session.key().to_owned();
-        let forked = fork_as(&*self.runtime.journal(), &before, at, None).await?;
-        let lines = forked_lines(&before, &forked, &self.come_back_to(&forked.key));
-        self.printer.page(&lines.join("\n"));
-        self.switch_to(&forked.key).await
-    }
+/// `/fork [SEQ]`: the conversation goes on in the copy.
+pub(crate) async fn fork(context: &mut CommandContext<'_>, at: &str) -> anyhow::Result<NextSession> {
+    require_stored(context)?;
+    let at = match at {
+        "" => None,
+        at => Some(at.parse::<u64>().map_err(|_| anyhow!(FORK_USAGE))?),
+    };
+    let before = context.session.key().to_owned();
+    let forked = fork_as(&*context.runtime.journal(), &before, at, None).await?;
+    let lines = forked_lines(&before, &forked, &suggested_command::open_chat(context.globals, &forked.key));
+    context.printer.page(&lines.join("\n"));
+    Ok(NextSession::Named(forked.key))
+}
 
-    async fn rename(&mut self, to: &str) -> anyhow::Result<ChatStep> {
-        self.require_stored()?;
-        // The session is opened again under its new key.
-        self.session.release().await;
-        rename_to(&*self.runtime.journal(), self.session.key(), to).await?;
-        self.switch_to(to).await
-    }
+async fn rename(context: &mut CommandContext<'_>, to: &str) -> anyhow::Result<NextSession> {
+    require_stored(context)?;
+    // The session is opened again under its new key.
+    context.session.release().await;
+    rename_to(&*context.runtime.journal(), context.session.key(), to).await?;
+    Ok(NextSession::Named(to.to_owned()))
+}
 
-    /// `/session delete`: into the trash; the conversation goes on in a new one.
-    async fn delete(&mut self) -> anyhow::Result<ChatStep> {
-        self.require_stored()?;
-        let key = self.session.key().to_owned();
-        self.session.release().await;
-        trash_session(&*self.runtime.journal(), &key).await?;
-        let restore = suggested_command::command(self.globals, &["sessions", "restore", &key]);
-        self.printer.note(format!("{key} is in the trash for 14 days: {restore}"));
-        self.switch_to_new().await
+/// `/session delete`: into the trash; the conversation goes on in a new one.
+async fn delete(context: &mut CommandContext<'_>) -> anyhow::Result<NextSession> {
+    require_stored(context)?;
+    let key = context.session.key().to_owned();
+    context.session.release().await;
+    trash_session(&*context.runtime.journal(), &key).await?;
+    let restore = suggested_command::command(context.globals, &["sessions", "restore", &key]);
+    context.printer.note(format!("{key} is in the trash for 14 days: {restore}"));
+    Ok(NextSession::New)
+}
+
+/// `/clear`: a new session for the folder.
+pub(crate) fn clear(context: &mut CommandContext<'_>) -> NextSession {
+    if context.session.id().is_none() {
+        context.printer.note("this session is new already");
+        return NextSession::Same;
     }
+    let before = context.session.key();
+    context.printer.note(format!("{before} is saved; /session resume {before} goes back to it"));
+    NextSession::New
 }
