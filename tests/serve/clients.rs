@@ -50,7 +50,7 @@ fn cancel_from_another_process_ends_the_turn_and_its_command() {
     desk.send("go");
     let serving = desk.serve();
     eventually("the command has started", || !desk.file("begun.txt").is_empty());
-    let command = TaskProcesses::of_first(&desk.home()).unwrap().command;
+    let command = TaskProcesses::of_first(&desk.home()).command;
 
     let cancelled = desk.run(&["cancel", "-s", "a", "--json"]);
 

@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use longhaul_agent::Config;
 use longhaul_journal::{Home, SqliteJournal};
@@ -65,8 +66,19 @@ pub struct TaskProcesses {
 }
 
 impl TaskProcesses {
-    /// The processes of a home's first task, once it has started.
-    pub fn of_first(home: &Path) -> Option<Self> {
+    /// The processes of a home's first task. Waits until its keeper has written them down, which may be after the command began.
+    pub fn of_first(home: &Path) -> Self {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            if let Some(processes) = Self::read_first(home) {
+                return processes;
+            }
+            assert!(Instant::now() < deadline, "no task of {} has started", home.display());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn read_first(home: &Path) -> Option<Self> {
         let mut folders: Vec<PathBuf> =
             std::fs::read_dir(home.join("tasks")).ok()?.flatten().map(|entry| entry.path()).collect();
         folders.sort();

@@ -64,7 +64,7 @@ async fn cancel_kills_the_foreground_command_and_everything_it_started() {
     let session = runtime.session("a").await.unwrap();
     let sending = sends(&session, "go");
     wait_for_file(&place, "begun.txt").await;
-    let command = TaskProcesses::of_first(&place.home()).unwrap().command;
+    let command = TaskProcesses::of_first(&place.home()).command;
 
     let ended = session.cancel().await.unwrap().unwrap();
 

@@ -304,7 +304,7 @@ async fn a_task_whose_keeper_was_killed_is_lost_and_said_to_be() {
     let session = runtime.session("a").await.unwrap();
     session.send("go").await.unwrap();
     eventually("the command runs", || async { place.file("begun").ends_with('\n') }).await;
-    let keeper = TaskProcesses::of_first(&place.home()).unwrap().keeper;
+    let keeper = TaskProcesses::of_first(&place.home()).keeper;
     let (task, _) = tasks_of(&session).await[0];
     let output = place.home().join("tasks").join(task.to_string()).join("output.head");
     eventually("its output is kept", || async {

@@ -116,7 +116,7 @@ async fn an_end_that_could_not_be_read_at_once_is_recorded_later() {
     let session = runtime.session("a").await.unwrap();
     session.send("go").await.unwrap();
     eventually("the command runs", || async { place.file("begun").ends_with('\n') }).await;
-    let keeper = TaskProcesses::of_first(&place.home()).unwrap().keeper;
+    let keeper = TaskProcesses::of_first(&place.home()).keeper;
     let task = session.state().await.unwrap().tasks.all()[0].id();
     let status = place.home().join("tasks").join(task.to_string()).join("status.json");
 
