@@ -157,7 +157,7 @@ fn extracts_that_came_with_a_file_are_untrusted() {
 /// Y7: "delete the database" is the assistant's, although the user said "back up the database".
 #[test]
 fn a_long_korean_word_of_the_user_does_not_make_the_assistants_request_the_users() {
-    let texts = ["데이터베이스를 백업해 줘", "데이터베이스 삭제를 하겠습니다", ""];
+    let texts = ["데이터베이스를 백업해 줘", "데이터베이스 삭제 하겠습니다", ""];
 
     assert_eq!(judged("데이터베이스 삭제", Speaker::User, texts), Speaker::Assistant);
 }
