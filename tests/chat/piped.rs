@@ -62,7 +62,8 @@ fn a_turn_that_fails_is_told_with_the_ways_on_and_gives_its_exit_code() {
 /// T12
 #[test]
 fn what_is_open_is_told_joined_or_resumed() {
-    let slow = |text: &str| json!([{"text": text, "piece_ms": 1}]);
+    // The line that joins has to reach the inbox while the turn runs, also on a machine that has much else to do.
+    let slow = |text: &str| json!([{"text": text, "wait_ms": 1_000}]);
     let desk = Desk::new(&slow("One."));
     let open = |desk: &Desk| {
         let sent = desk.run(&["send", "-s", &desk.key(), "waiting"]);
