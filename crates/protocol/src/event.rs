@@ -65,6 +65,10 @@ pub enum EventKind {
         name: String,
         is_error: bool,
         content: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        diff: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lines: Option<u64>,
     },
     ModelChanged {
         from: String,
@@ -180,8 +184,8 @@ impl EventKind {
             SessionRecord::ToolStarted(ToolStarted { call, name, arguments, effect, .. }) => {
                 Self::ToolStarted { call_id: call, name, arguments, effect }
             }
-            SessionRecord::ToolFinished(ToolFinished { call, name, is_error, content, .. }) => {
-                Self::ToolFinished { call_id: call, name, is_error, content }
+            SessionRecord::ToolFinished(ToolFinished { call, name, is_error, content, diff, lines, .. }) => {
+                Self::ToolFinished { call_id: call, name, is_error, content, diff, lines }
             }
             SessionRecord::TaskStarted(task) => {
                 Self::TaskStarted { task_id: task.task_id, description: task.description }

@@ -129,6 +129,8 @@ pub struct PreparedCall {
     pub takes_up_to: Option<Duration>,
     /// Why the user has to agree first, whatever the approval rules say.
     pub caution: Option<String>,
+    /// The change that it will make to files, as a unified diff for people.
+    pub diff: Option<String>,
     pub run: RunCall,
 }
 
@@ -147,6 +149,7 @@ impl PreparedCall {
             kept_in: None,
             takes_up_to: None,
             caution: None,
+            diff: None,
             run: Box::new(|stop| Box::pin(run(stop))),
         }
     }
@@ -174,6 +177,12 @@ impl PreparedCall {
         Self { caution, ..self }
     }
 
+    /// Sets the change that the call makes to files.
+    #[must_use]
+    pub fn with_diff(self, diff: Option<String>) -> Self {
+        Self { diff, ..self }
+    }
+
     /// Sets the folder of tasks that keeps its command.
     #[must_use]
     pub fn kept_in(self, tasks: &str) -> Self {
@@ -199,6 +208,10 @@ pub struct ToolOutcome {
     pub task: Option<TaskStarted>,
     /// What the model now knows of a task.
     pub news: Option<TaskNews>,
+    /// The change that the call made to files, as a unified diff for people.
+    pub diff: Option<String>,
+    /// Lines of the complete output, where `content` has only its head and tail.
+    pub lines: Option<u64>,
 }
 
 impl ToolOutcome {

@@ -298,6 +298,7 @@ async fn a_long_output_is_shown_with_head_and_tail_and_kept_whole() {
     assert!(output.contains(&format!("read_file with the path \"output:{}\"", call.id)), "{output}");
     let whole: String = (1..=10_000).map(|number| format!("{number}\n")).collect();
     assert_eq!(finished.whole, Some(whole.into_bytes()));
+    assert_eq!(finished.lines, Some(10_000));
 }
 
 /// C8, K10
@@ -307,6 +308,7 @@ async fn of_a_very_long_output_one_mebibyte_is_kept() {
 
     let finished = place.run(json!({"command": "seq -f '%015.0f' 0 655359"})).await;
 
+    assert_eq!(finished.lines, Some(655_360), "also those that are not kept are counted");
     let whole = String::from_utf8(finished.whole.unwrap()).unwrap();
     assert!(whole.len() <= 1 << 20 && whole.len() > 1_000_000, "{}", whole.len());
     assert!(whole.starts_with("000000000000000\n") && whole.ends_with("000000000655359\n"));
@@ -323,6 +325,7 @@ async fn of_a_long_output_that_was_hardly_kept_head_and_tail_are_shown() {
 
         let finished = place.run(json!({"command": "seq -f '%015.0f' 0 299999"})).await;
 
+        assert_eq!(finished.lines, None, "lines that are gone can't be counted");
         let output = fields(&finished)["output"].as_str().unwrap().to_owned();
         assert!(output.starts_with("000000000000000\n") && output.ends_with("000000000299999\n"), "{output}");
         let odd: Vec<&str> = output.lines().filter(|line| line.len() != 15).collect();

@@ -164,11 +164,15 @@ pub struct Call {
     pub result: Option<CallResult>,
 }
 
-/// What the model reads as the result of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What the model reads as the result of a call, and what is known besides.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallResult {
     pub content: String,
     pub is_error: bool,
+    /// The change that the call made to files, as a unified diff.
+    pub diff: Option<String>,
+    /// Lines of the whole output, if `content` has only its head and tail.
+    pub lines: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

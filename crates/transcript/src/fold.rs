@@ -123,9 +123,10 @@ impl Transcript {
                 let call = Call { call, name, arguments, effect: Some(*effect), result: None };
                 self.start(BlockContent::Call(call), origin);
             }
-            EventKind::ToolFinished { call_id: id, name, is_error, content } => {
+            EventKind::ToolFinished { call_id: id, name, is_error, content, diff, lines } => {
                 let state = if *is_error { BlockState::Failed } else { BlockState::Finished };
-                let result = Some(CallResult { content: content.clone(), is_error: *is_error });
+                let (content, diff) = (content.clone(), diff.clone());
+                let result = Some(CallResult { content, is_error: *is_error, diff, lines: *lines });
                 let (name, arguments) = (name.clone(), String::new());
                 let unseen = Call { call: *id, name: name.clone(), arguments, effect: None, result: None };
                 let is_call =

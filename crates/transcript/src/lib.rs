@@ -22,7 +22,7 @@
 //! | `terminal` | rows of a terminal: final ones and live ones |
 //! | `page`, `html` | a stored session as a page of text, and as HTML |
 //! | `record_line` | a record as one line |
-//! | `call`, `reasoning`, `diff` | tool calls, reasoning and edits as styled lines |
+//! | `call`, `reasoning`, `diff`, `todo` | tool calls, reasoning, edits and the todo list as styled lines |
 //! | `markdown`, `highlight`, `wrap`, `style` | streaming Markdown, syntax highlighting, wrapping, styled text |
 //! | `text`, `cost` | sanitizing and truncating, numbers and durations; tokens and cost |
 //!
@@ -59,13 +59,17 @@ mod stored;
 mod style;
 mod terminal;
 mod text;
+mod todo;
 mod wrap;
 
 pub use block::{
     Block, BlockContent, BlockId, BlockState, Call, CallResult, CompactionOutcome, Retry, TextTarget,
     TurnEnd, Update,
 };
-pub use call::{call_detail_lines, finished_call_lines, running_call_line};
+pub use call::{
+    call_detail_lines, call_head_lines, call_output, call_summary_line, finished_call_lines, has_more_output,
+    running_call_line,
+};
 pub use cost::{SessionCost, format_money};
 pub use fold::Transcript;
 pub use log::log_line;
@@ -81,4 +85,5 @@ pub use text::{
     format_count, format_duration, format_elapsed, format_moment, format_number, outcome_text, sanitize,
     short_id, truncate,
 };
+pub use todo::{TodoMarks, pinned_todo_lines, todo_lines, todo_of_call};
 pub use wrap::{spans_width, text_width, truncate_line, wrap_line, wrap_spans};

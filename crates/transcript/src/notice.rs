@@ -3,6 +3,7 @@
 use longhaul_protocol::{CompactedBy, OrderKind, Outcome, TaskId, TaskStatus};
 
 use crate::block::{Block, BlockContent, BlockState, Call, CallResult, CompactionOutcome, Retry, Update};
+use crate::call::command_result::CommandResult;
 use crate::text::{format_count, format_duration, format_number, outcome_text, sanitize, short_id, truncate};
 
 /// Characters of a warning that are shown. Some name a command with paths to type, and half of one is of no use.
@@ -116,11 +117,11 @@ pub(crate) fn call_text(call: &Call) -> String {
 
 /// How a command ended, unless it completed or goes on in the background: its task tells the rest.
 pub(crate) fn command_failure_text(content: &str) -> Option<String> {
-    let result: serde_json::Value = serde_json::from_str(content).ok()?;
-    let is_ok = |status: &str| matches!(status, "completed" | "background_started" | "auto_backgrounded");
-    let status = result["status"].as_str().filter(|status| !is_ok(status))?;
-    let code = result["exit_code"].as_i64().map(|code| format!(", exit code {code}")).unwrap_or_default();
-    Some(format!("exec {status}{code}"))
+    let result = CommandResult::parse(content)?;
+    let status = result.status();
+    let code = result.exit_code().map(|code| format!(", exit code {code}")).unwrap_or_default();
+    let is_ok = matches!(status, "completed" | "background_started" | "auto_backgrounded");
+    (!is_ok).then(|| format!("exec {}{code}", truncate(status, MAX_NAME_CHARS)))
 }
 
 /// `throttled: waiting 3 s, retry 1 of 4: …`.

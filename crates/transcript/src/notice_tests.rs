@@ -39,7 +39,9 @@ fn the_name_of_a_tool_can_not_drive_a_terminal() {
     let (call_id, content) = (longhaul_protocol::CallId::from_bits(1), "no\r\u{1b}[2J".to_owned());
     let name = "t\u{1b}]0;mine\u{7}\u{202e}".repeat(40);
 
-    let told = notice(EventKind::ToolFinished { call_id, name, is_error: true, content }).unwrap();
+    let told =
+        notice(EventKind::ToolFinished { call_id, name, is_error: true, content, diff: None, lines: None })
+            .unwrap();
 
     assert!(!told.chars().any(|character| character.is_control() || character == '\u{202e}'), "{told:?}");
     assert!(told.chars().count() < 300, "{told}");

@@ -1,10 +1,12 @@
 //! A session as rows of a terminal: those that are final, and those that may still change.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use longhaul_protocol::{At, Outcome};
+use longhaul_protocol::{At, CallId, Outcome};
 
 use crate::block::{Block, BlockContent, BlockState, TextTarget, Update};
+use crate::call::output_tail::tail_rows;
 use crate::call::{finished_call_lines, running_call_line};
 use crate::fold::Transcript;
 use crate::markdown::Markdown;
@@ -13,6 +15,7 @@ use crate::plain::BROKEN_OFF;
 use crate::reasoning::{reasoning_lines, reasoning_summary};
 use crate::style::{Color, Span, Style, StyledLine};
 use crate::text::{format_count, format_elapsed, sanitize, truncate};
+use crate::todo::{TodoMarks, todo_lines, todo_of_call};
 use crate::wrap::{truncate_line, wrap_line};
 
 /// Lines of an input that are echoed, and characters of each: a long paste is sent whole and shown in part.
@@ -21,6 +24,9 @@ const MAX_ECHO_CHARS: usize = 2_000;
 
 /// Rows of reasoning that are shown while it arrives.
 const MAX_LIVE_REASONING_ROWS: usize = 6;
+
+/// Rows of a running command's output.
+const MAX_LIVE_TAIL_ROWS: usize = 5;
 
 /// Bytes of reasoning that are wrapped while it arrives.
 const LIVE_REASONING_BYTES: usize = 4 << 10;
@@ -58,6 +64,9 @@ pub struct TerminalRenderer {
     markdown: Markdown,
     /// The text that was given to `markdown`.
     rendered: String,
+    /// The last lines that running commands have printed.
+    live_output: HashMap<CallId, Vec<String>>,
+    todo_marks: TodoMarks,
     /// Text on the screen was discarded, and it is not known yet whether the model is asked again.
     is_broken_off: bool,
 }
@@ -72,8 +81,21 @@ impl TerminalRenderer {
             section: Section::Start,
             markdown: Markdown::new(),
             rendered: String::new(),
+            live_output: HashMap::new(),
+            todo_marks: TodoMarks::default(),
             is_broken_off: false,
         }
+    }
+
+    /// Sets the marks of todo lists.
+    #[must_use]
+    pub fn with_todo_marks(self, todo_marks: TodoMarks) -> Self {
+        Self { todo_marks, ..self }
+    }
+
+    /// Sets the last lines that a running command has printed. The end of the call removes them.
+    pub fn set_live_output(&mut self, call: CallId, lines: Vec<String>) {
+        self.live_output.insert(call, lines);
     }
 
     pub fn resize(&mut self, width: u16) {
@@ -115,10 +137,15 @@ impl TerminalRenderer {
                 }
             }
             BlockContent::Call(call) if call.result.is_some() => {
+                self.live_output.remove(&call.call);
                 self.begin_section(Section::Aside);
                 self.rows.extend(finished_call_lines(call, took, self.width));
+                let list =
+                    todo_of_call(&call.name, &call.arguments).filter(|_| block.state == BlockState::Finished);
+                self.rows.extend(todo_lines(&list.unwrap_or_default(), self.todo_marks, self.width));
             }
             BlockContent::TurnEnd(end) => {
+                self.live_output.clear();
                 self.is_broken_off = false;
                 let took = end.took_ms.map(Duration::from_millis);
                 if let Some(took) = took.filter(|took| end.outcome == Outcome::Completed && *took > LONG_TURN)
@@ -250,8 +277,12 @@ impl TerminalRenderer {
     /// What may still change, in at most `max_rows` rows: the end of the answer, and below it what runs.
     pub fn live_lines(&self, transcript: &Transcript, max_rows: usize, now: At) -> Vec<StyledLine> {
         let mut below = Vec::new();
+        let tail_rows = live_tail_rows(transcript.open_blocks(), max_rows);
         for block in in_live_order(transcript.open_blocks()) {
             self.push_live_block(block, transcript, now, &mut below);
+            if let BlockContent::Call(call) = &block.content {
+                below.extend(self.live_output_rows(call.call, tail_rows));
+            }
         }
         let is_silent =
             below.is_empty() && transcript.message_text().is_none() && !transcript.has_open_questions();
@@ -265,6 +296,13 @@ impl TerminalRenderer {
         lines.extend(below.iter().map(|line| truncate_line(line, self.width)));
         lines.drain(..lines.len().saturating_sub(max_rows));
         lines
+    }
+
+    /// The last lines that a running command has printed.
+    fn live_output_rows(&self, call: CallId, max_rows: usize) -> impl Iterator<Item = StyledLine> {
+        let lines = self.live_output.get(&call).map_or(&[][..], Vec::as_slice);
+        let shown = &lines[lines.len().saturating_sub(max_rows)..];
+        tail_rows(shown.iter().map(String::as_str), self.width)
     }
 
     fn push_live_block(&self, block: &Block, transcript: &Transcript, now: At, below: &mut Vec<StyledLine>) {
@@ -298,6 +336,12 @@ impl TerminalRenderer {
             _ => {}
         }
     }
+}
+
+/// Rows of output below each running call, so that all running calls stay visible.
+fn live_tail_rows(open: &[Block], max_rows: usize) -> usize {
+    let calls = open.iter().filter(|block| matches!(block.content, BlockContent::Call(_))).count();
+    (max_rows.saturating_sub(open.len()) / calls.max(1)).min(MAX_LIVE_TAIL_ROWS)
 }
 
 fn runs_call(transcript: &Transcript) -> bool {

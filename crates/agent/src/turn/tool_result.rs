@@ -21,13 +21,15 @@ pub(super) async fn record_result(
     finished: ToolOutcome,
 ) -> WorkerResult<()> {
     let Some(call) = worker.state().call(id) else { return Ok(()) };
-    let ToolOutcome { content, is_error, images, whole, seen, todo, task, news } = finished;
+    let ToolOutcome { content, is_error, images, whole, seen, todo, task, news, diff, mut lines } = finished;
     let redactor = &worker.runtime().redactor;
     let mut content = redactor.redact(&content).into_owned();
     let mut whole = whole.map(|whole| redactor.redact_bytes(whole));
+    let diff = diff.map(|diff| redactor.redact(&diff).into_owned());
     if whole.is_none()
         && let Some(truncated) = truncate_output(&content, output_cap(effective_window(worker)), id)
     {
+        lines = lines.or(Some(content.lines().count() as u64));
         content.truncate(content.floor_char_boundary(MAX_WHOLE_OUTPUT_BYTES));
         whole = Some(std::mem::replace(&mut content, truncated).into_bytes());
     }
@@ -42,6 +44,8 @@ pub(super) async fn record_result(
         seen,
         todo,
         news,
+        diff,
+        lines,
         ..ToolFinished::new(id, &call.name, content)
     };
     let blobs = images.into_iter().map(|picture| picture.bytes).chain(whole).map(Blob::new).collect();

@@ -80,6 +80,12 @@ pub struct ToolFinished {
     /// The progress of a task that the model has seen through this call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub news: Option<TaskNews>,
+    /// The change that the call made to files, as a unified diff for people. The model does not read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// Lines of the whole output, if `content` has only its head and tail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<u64>,
 }
 
 impl ToolFinished {
@@ -96,6 +102,8 @@ impl ToolFinished {
             seen: None,
             todo: None,
             news: None,
+            diff: None,
+            lines: None,
         }
     }
 }

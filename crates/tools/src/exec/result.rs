@@ -6,7 +6,7 @@ use longhaul_protocol::{TaskNews, TaskStatus};
 use super::command_run::CommandRun;
 use crate::ToolOutcome;
 use crate::output::{CommandReport, FullOutput};
-use crate::output::{OutputReader, OutputText};
+use crate::output::{OutputReader, OutputText, count_lines};
 
 pub(crate) const UNKNOWN: &str = "the command may or may not have started: its keeper died in that moment. Look at what it \
                                   would have changed before you run it again";
@@ -97,16 +97,20 @@ fn with_output(
     let read = run.settings.tasks.output(run.id()).and_then(|output| {
         let printed = OutputReader::new(&output, &run.settings.redact);
         let end = printed.readable_end(status)?;
-        Ok((printed.read_all(end)?, end))
+        let text = printed.read_all(end)?;
+        let lines = if text.gaps.is_empty() { Some(text.line_count()) } else { count_lines(&output, end)? };
+        Ok((text, lines, end))
     });
-    let (text, end) = read.unwrap_or_else(|error| {
+    let (text, lines, end) = read.unwrap_or_else(|error| {
         said.push(format!("its output can't be read: {error}"));
-        (OutputText::default(), 0)
+        (OutputText::default(), None, 0)
     });
     report.set_message(said.into_iter().chain(run.notes.clone()));
     let news = TaskNews { task_id: run.id(), printed: end, ended: false };
+    let fitting = report.fit_within(run.output_limit, &text, FullOutput::OfCall(run.call));
     ToolOutcome {
         news: (status == TaskStatus::Running).then_some(news),
-        ..report.fit_within(run.output_limit, &text, FullOutput::OfCall(run.call))
+        lines: lines.filter(|_| fitting.whole.is_some()),
+        ..fitting
     }
 }

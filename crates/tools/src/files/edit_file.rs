@@ -58,9 +58,9 @@ impl WriteArguments for Arguments {
                 "{shown} is not UTF-8, so it can't be edited as text; use exec to change it"
             ))
         })?;
-        let text =
+        let edited =
             apply(&text, &self.edits).map_err(|problem| ToolOutcome::error(format!("{shown}: {problem}")))?;
-        Ok(found.plan(call.id, text.into_bytes()))
+        Ok(found.plan(call.id, edited.into_bytes(), Some(&text)))
     }
 
     fn amount(&self) -> usize {

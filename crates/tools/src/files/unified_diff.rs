@@ -17,6 +17,17 @@ const MAX_LINE_BYTES: usize = 500;
 /// Bytes of all lines together, since the diff is stored with the result of the call.
 const MAX_DIFF_BYTES: usize = 24 << 10;
 
+/// Unchanged lines around each change of a write, and lines of its diff.
+const CONTEXT_LINES: usize = 3;
+const MAX_DIFF_LINES: usize = 200;
+
+/// The diff of a write. None if the new content is not text or nothing changes.
+pub(super) fn diff_of_write(path: &str, before: Option<&str>, after: &[u8]) -> Option<String> {
+    let after = std::str::from_utf8(after).ok()?;
+    let diff = unified_diff(path, before, after, CONTEXT_LINES, MAX_DIFF_LINES);
+    (!diff.is_empty()).then_some(diff)
+}
+
 /// The change from `before` to `after` as a unified diff: two lines with the file's name, then hunks with line numbers in
 /// their heads and `context` unchanged lines around each change. Without `before` the file is new.
 ///

@@ -51,7 +51,8 @@ impl WriteArguments for Arguments {
             )));
         }
         let file = FileBeforeWrite::load(scope, call, &self.path, SIZE_LIMIT)?;
-        Ok(file.plan(call.id, self.content.into_bytes()))
+        let before = file.text();
+        Ok(file.plan(call.id, self.content.into_bytes(), before.as_deref()))
     }
 
     fn amount(&self) -> usize {

@@ -6,13 +6,18 @@
 //! | as it was before | did not happen: run it again |
 //! | something else | unknown: tell the model |
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use longhaul_protocol::{CallId, FileSeen, FileWrite, Hash, ToolStarted};
 
+use super::unified_diff::diff_of_write;
 use super::{MAX_REPLACED_BYTES, atomic_replace, hash_of, temporary_file};
 use crate::scope::{Permission, ScopedFolder, ScopedPath};
 use crate::{FileError, ResumedCall, Scope, ToolInvocation, ToolOutcome};
+
+/// Of a larger file no diff is made.
+const MAX_DIFFED_BYTES: u64 = 4 << 20;
 
 /// The largest file that a tool changes.
 #[derive(Debug, Clone, Copy)]
@@ -60,9 +65,21 @@ impl FileBeforeWrite {
         }
     }
 
-    pub(super) fn plan(self, call: CallId, content: Vec<u8>) -> WritePlan {
+    /// The text of the file, for its diff. None if there is no file, or no text.
+    pub(super) fn text(&self) -> Option<String> {
+        let before = self.before?;
+        let open = self.path.open().ok().filter(|open| open.bytes() <= MAX_DIFFED_BYTES)?;
+        let mut bytes = Vec::new();
+        open.file.take(MAX_DIFFED_BYTES + 1).read_to_end(&mut bytes).ok()?;
+        String::from_utf8(bytes).ok().filter(|text| Hash::of(text.as_bytes()) == before)
+    }
+
+    /// Plans a write. `before` is the text of the file, if there is one.
+    pub(super) fn plan(self, call: CallId, content: Vec<u8>, before: Option<&str>) -> WritePlan {
+        let is_text = before.is_some() || self.before.is_none();
+        let diff = is_text.then(|| diff_of_write(self.path.shown(), before, &content)).flatten();
         let write = FileWrite { path: self.key, before: self.before, after: Hash::of(&content) };
-        WritePlan { path: self.path.path().to_owned(), call, content, write, caution: self.caution }
+        WritePlan { path: self.path.path().to_owned(), call, content, write, caution: self.caution, diff }
     }
 }
 
@@ -74,6 +91,8 @@ pub(super) struct WritePlan {
     pub(super) write: FileWrite,
     /// Why the user has to agree first.
     pub(super) caution: Option<String>,
+    /// The change, for people.
+    pub(super) diff: Option<String>,
 }
 
 impl WritePlan {
@@ -88,7 +107,7 @@ impl WritePlan {
             Ok(place)
         });
         match written {
-            Ok(place) => success(place.shown(), &self.write, success_text),
+            Ok(place) => ToolOutcome { diff: self.diff, ..success(place.shown(), &self.write, success_text) },
             Err(error) => error.into(),
         }
     }

@@ -48,13 +48,14 @@ impl<A: WriteArguments> Tool for WritingTool<A> {
         let (scope, call) = (Arc::clone(&self.scope), call.clone());
         let plan = run_to_completion(move || arguments.plan(&scope, &call)).await?;
         let (scope, write, caution) = (Arc::clone(&self.scope), plan.write.clone(), plan.caution.clone());
+        let diff = plan.diff.clone();
         let run = move |_| async move {
             let success = move |shown: &str, write: &FileWrite| A::success_text(shown, write, amount);
             run_to_completion(move || Ok(plan.perform(&scope, success)))
                 .await
                 .unwrap_or_else(|problem| problem)
         };
-        Ok(PreparedCall::new(run).writing(write).with_caution(caution))
+        Ok(PreparedCall::new(run).writing(write).with_caution(caution).with_diff(diff))
     }
 
     async fn resume(&self, call: &ToolInvocation, started: &ToolStarted) -> ResumedCall {

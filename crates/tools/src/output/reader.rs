@@ -69,6 +69,10 @@ impl OutputText {
         kept.unwrap_or_else(|| self.text.clone())
     }
 
+    pub(crate) fn line_count(&self) -> u64 {
+        self.text.lines().count() as u64
+    }
+
     fn add(&mut self, text: &str) {
         self.text.push_str(text);
     }

@@ -44,6 +44,28 @@ async fn what_will_be_written_is_known_before_and_nothing_is_changed_yet() {
     assert_eq!(place.text("a.txt"), "new");
 }
 
+#[tokio::test]
+async fn the_change_is_known_as_a_diff_before_and_after_the_write() {
+    let place = Workplace::new();
+    place.put("a.txt", "one\n  two\nthree\n");
+    place.put("bytes", "old");
+    std::fs::write(place.path("bytes"), b"\xff\xfe").unwrap();
+    let expected = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-  two\n+  2\n three\n";
+
+    let call = call(&json!({ "path": "a.txt", "content": "one\n  2\nthree\n" }));
+    let prepared =
+        place.tool("write_file").prepare(&call).await.map_err(|finished| finished.content).unwrap();
+    assert_eq!(prepared.diff.as_deref(), Some(expected));
+    assert_eq!(run(prepared).await.diff.as_deref(), Some(expected));
+
+    let edit = json!({ "path": "a.txt", "edits": [{ "old": "three", "new": "3" }] });
+    let edited = place.call("edit_file", edit).await.diff.unwrap();
+    assert!(edited.ends_with("@@ -1,3 +1,3 @@\n one\n   2\n-three\n+3\n"), "{edited}");
+    let new = place.write("new.txt", "a\n").await.diff.unwrap();
+    assert_eq!(new, "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+a\n");
+    assert_eq!(place.write("bytes", "text").await.diff, None, "what it replaces is no text");
+}
+
 /// P2
 #[tokio::test]
 async fn mode_and_owner_are_kept() {

@@ -19,12 +19,12 @@ fn started(name: &str, arguments: &str) -> Call {
 }
 
 fn call(name: &str, arguments: &str, content: &str) -> Call {
-    let result = CallResult { content: content.to_owned(), is_error: false };
+    let result = CallResult { content: content.to_owned(), ..CallResult::default() };
     Call { result: Some(result), ..started(name, arguments) }
 }
 
 fn failed_call(name: &str, arguments: &str, content: &str) -> Call {
-    let result = CallResult { content: content.to_owned(), is_error: true };
+    let result = CallResult { content: content.to_owned(), is_error: true, ..CallResult::default() };
     Call { result: Some(result), ..started(name, arguments) }
 }
 
@@ -94,14 +94,68 @@ fn a_command_that_ended_says_how() {
     let goes_on = call("exec", r#"{"command":"sleep 9"}"#, r#"{"status":"auto_backgrounded","task_id":"x"}"#);
     let ended = call("exec", r#"{"command":"y"}"#, r#"{"status":"timed_out","message":"it was ended"}"#);
 
-    assert_eq!(shown(&finished(&fine, 60)), "✓ exec  ls  2 lines");
+    assert_eq!(shown(&finished(&fine, 60)), "✓ exec  ls  2 lines\n  a\n  b");
     assert_eq!(
         shown(&finished_call_lines(&failed, took, 60)),
-        "✗ exec  cargo test  4 s  exit code 101  error: no"
+        "✗ exec  cargo test  4 s  exit code 101\n  x\n  error: no"
     );
-    assert_eq!(shown(&finished_call_lines(&failed, took, 34)), "✗ exec  cargo test  4 s  exit cod…");
+    let in_one_row = |width| call_summary_line(&failed, took, width).to_string();
+    assert_eq!(in_one_row(60), "✗ exec  cargo test  4 s  exit code 101  error: no");
+    assert_eq!(in_one_row(34), "✗ exec  cargo test  4 s  exit cod…");
     assert_eq!(shown(&finished(&goes_on, 60)), "✓ exec  sleep 9  goes on in the background as x");
     assert_eq!(shown(&finished(&ended, 60)), "✗ exec  y  timed out  it was ended");
+}
+
+#[test]
+fn the_end_of_a_long_output_stays_below_its_command() {
+    let output: String = (1..=99).map(|line| format!("\tline {line}\n")).collect();
+    let whole =
+        call("exec", r#"{"command":"seq"}"#, &format!("status: completed\nexit_code: 0\n\n{output}\n\n"));
+    let marker =
+        "[… 99,901 lines (5 bytes) are missing here; read_file with the path \"output:x\" reads the whole …]";
+    let cut = call(
+        "exec",
+        r#"{"command":"seq"}"#,
+        &format!("status: completed\n\n1\n{marker}\n\u{1b}[31m日本語\n"),
+    );
+    let mut counted = cut.clone();
+    counted.result.as_mut().unwrap().lines = Some(100_000);
+
+    insta::assert_snapshot!(shown(&finished(&whole, 40)), @r"
+    ✓ exec  seq  101 lines
+      … 95 more lines, Ctrl-O
+          line 96
+          line 97
+          line 98
+          line 99
+    ");
+    insta::assert_snapshot!(shown(&finished(&cut, 20)), @r"
+    ✓ exec  seq  99,903…
+      … 99,900 more lin…
+      1
+      [… 99,901 lines (…
+      �[31m日本語
+    ");
+    assert!(shown(&finished(&counted, 60)).starts_with("✓ exec  seq  100,000 lines\n"));
+    assert!(has_more_output(&cut) && has_more_output(&counted) && !has_more_output(&whole));
+}
+
+#[test]
+fn a_change_with_its_diff_has_line_numbers() {
+    let mut edit = call("edit_file", EDIT, "made 1 edit");
+    let diff =
+        "--- a/src/main.rs\n+++ b/src/main.rs\n@@ -7,3 +7,4 @@\n fn a() {\n-    1\n+    2\n+    3\n }\n";
+    edit.result.as_mut().unwrap().diff = Some(diff.to_owned());
+
+    insta::assert_snapshot!(shown(&finished(&edit, 60)), @r"
+    ✓ edit_file  src/main.rs  +2 −1
+       7   fn a() {
+       8 -     1
+       8 +     2
+       9 +     3
+      10   }
+    ");
+    assert_eq!(shown(&opened(&edit, 60)), shown(&finished(&edit, 60)));
 }
 
 #[test]
@@ -171,11 +225,12 @@ fn an_opened_call_shows_all_of_it_as_text() {
         done
       timeout: 60
 
-      one
-          two
       exit_code: 1
       message: odd
       status: failed
+
+      one
+          two
     "#);
     insta::assert_snapshot!(shown(&opened(&other, 50)), @r#"
     ✓ deploy  text: a "b", to: x  2 lines
@@ -211,18 +266,21 @@ proptest! {
             prop::sample::select(vec![EDIT, "{}", "[]", r#"{"command":"日本\n\u001b"}"#, r#"{"path":1,"edits":[1,{}],"items":{}}"#])
                 .prop_map(str::to_owned),
         ],
-        content in prop_oneof![any::<String>(), Just(r#"{"status":"failed","output":"\u001b日\n","x":[1]}"#.to_owned())],
+        content in prop_oneof![any::<String>(), any::<String>().prop_map(|output| format!("status: failed\n\n{output}")), Just(r#"{"status":"failed","output":"\u001b日\n","x":[1]}"#.to_owned())],
         is_error: bool,
+        has_diff: bool,
         seconds in 0u64..10_000,
         width in 0u16..50,
     ) {
         let took = Duration::from_secs(seconds);
-        let result = Some(CallResult { content: content.clone(), is_error });
+        let diff = has_diff.then(|| format!("--- a/x\n+++ b/{name}\n@@ -1,9 +1,9 @@\n+{content}\n-\t{content}\n"));
+        let result = Some(CallResult { content: content.clone(), is_error, diff, lines: None });
         let call = Call { result, ..started(&name, &arguments) };
 
         let mut rows = vec![running_call_line(&call, width)];
         rows.extend(finished_call_lines(&call, took, width));
         rows.extend(call_detail_lines(&call, took, width));
+        rows.extend(call_head_lines(&call, took, width));
         rows.extend(reasoning_lines(&content, width));
 
         for row in rows {

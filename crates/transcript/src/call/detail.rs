@@ -1,9 +1,13 @@
 //! A call with everything: its outcome, its arguments and its result.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::Value;
 
+use super::command_result::CommandResult;
+use super::file_diff::FileDiff;
+use super::outcome::CallOutcome;
 use super::summary::{file_language, is_edit, list_edits, plain_value, text_field};
 use super::{outcome_line, parse_arguments};
 use crate::block::Call;
@@ -20,20 +24,43 @@ const INDENT: &str = "  ";
 /// The whole call: how it ended, its arguments as text, and its result. A call without a result is still running.
 pub fn call_detail_lines(call: &Call, took: Duration, width: u16) -> Vec<StyledLine> {
     let arguments = parse_arguments(&call.arguments);
-    let outcome = outcome_line(call, took, arguments.as_ref(), width);
-    let mut detail = CallDetail { width, rows: vec![outcome] };
-    match &arguments {
-        Some(arguments) => detail.push_arguments(&call.name, arguments),
-        None => detail.push_text(&call.arguments, INDENT, ""),
-    }
-    if detail.rows.len() > 1 {
-        detail.rows.push(StyledLine::default());
-    }
+    let mut detail = CallDetail::with_arguments(call, took, arguments.as_ref(), width);
     detail.push_result(call, arguments.as_ref());
-    if detail.rows.last().is_some_and(|row| row.spans.is_empty()) {
-        detail.rows.pop();
-    }
+    detail.trim_end();
     detail.rows
+}
+
+/// A call without its output, for a surface that shows the output itself: how it ended, its arguments, and what its result says
+/// besides.
+pub fn call_head_lines(call: &Call, took: Duration, width: u16) -> Vec<StyledLine> {
+    let arguments = parse_arguments(&call.arguments);
+    let mut detail = CallDetail::with_arguments(call, took, arguments.as_ref(), width);
+    if let Some(report) = call.result.as_ref().and_then(|result| CommandResult::parse(&result.content)) {
+        detail.push_report_fields(&report);
+    }
+    detail.trim_end();
+    detail.rows.push(StyledLine::default());
+    detail.rows
+}
+
+/// What the call printed, as far as the model reads it. Empty while it runs.
+pub fn call_output(call: &Call) -> Cow<'_, str> {
+    let Some(result) = &call.result else { return Cow::Borrowed("") };
+    match CommandResult::parse(&result.content).filter(|_| !result.is_error) {
+        Some(report) => report.output,
+        None => Cow::Borrowed(&result.content),
+    }
+}
+
+/// Whether there is more output than the model reads, or the command still runs.
+pub fn has_more_output(call: &Call) -> bool {
+    match &call.result {
+        None => call.name == "exec",
+        Some(result) if result.lines.is_some() => true,
+        Some(result) => CommandResult::parse(&result.content).is_some_and(|report| {
+            report.output.lines().any(|line| line.starts_with("[… ") && line.ends_with(" …]"))
+        }),
+    }
 }
 
 struct CallDetail {
@@ -42,6 +69,31 @@ struct CallDetail {
 }
 
 impl CallDetail {
+    fn with_arguments(call: &Call, took: Duration, arguments: Option<&Value>, width: u16) -> Self {
+        let outcome = outcome_line(call, CallOutcome::of(call), took, arguments, width);
+        let mut detail = Self { width, rows: vec![outcome] };
+        match (call.result.as_ref().and_then(|result| result.diff.as_deref()), arguments) {
+            (Some(diff), _) => detail.rows.extend(FileDiff::parse(diff).lines(width, usize::MAX)),
+            (None, Some(arguments)) => detail.push_arguments(&call.name, arguments),
+            (None, None) => detail.push_text(&call.arguments, INDENT, ""),
+        }
+        if detail.rows.len() > 1 {
+            detail.rows.push(StyledLine::default());
+        }
+        detail
+    }
+
+    fn trim_end(&mut self) {
+        while self.rows.len() > 1 && self.rows.last().is_some_and(|row| row.spans.is_empty()) {
+            self.rows.pop();
+        }
+    }
+
+    fn push_report_fields(&mut self, report: &CommandResult<'_>) {
+        let fields = report.fields.iter().filter(|(name, _)| name != "duration_ms");
+        fields.for_each(|(name, value)| self.push_field(name, value));
+    }
+
     fn push_arguments(&mut self, name: &str, arguments: &Value) {
         match name {
             "exec" => {
@@ -67,13 +119,13 @@ impl CallDetail {
             Some(result) => (result.content.as_str(), result.is_error),
             None => (super::outcome::RUNNING, false),
         };
-        let report = serde_json::from_str::<Value>(content).ok().filter(Value::is_object);
-        match report {
+        match CommandResult::parse(content) {
             Some(report) if !is_error => {
-                if let Some(output) = text_field(&report, "output") {
-                    self.push_text(output, INDENT, "");
+                self.push_report_fields(&report);
+                if !report.output.trim().is_empty() {
+                    self.rows.push(StyledLine::default());
+                    self.push_text(&report.output, INDENT, "");
                 }
-                self.push_fields(&report, &["output", "duration_ms"]);
             }
             _ if is_edit(&call.name) && !is_error => {}
             _ => {
@@ -98,16 +150,19 @@ impl CallDetail {
     fn push_fields(&mut self, object: &Value, except: &[&str]) {
         let fields = object.as_object().into_iter().flatten();
         for (key, value) in fields.filter(|(key, _)| !except.contains(&key.as_str())) {
-            let value = plain_value(value);
-            let is_short = value.lines().count() <= 1;
-            let mut spans = vec![Span::dim(format!("{}:", truncate_bytes(key)))];
-            if is_short {
-                spans.push(Span::raw(format!(" {}", truncate_bytes(value.trim_end()))));
-            }
-            self.rows.extend(wrap_spans(&spans, self.width, &[INDENT.into()], &["    ".into()]));
-            if !is_short {
-                self.push_text(&value, "    ", "");
-            }
+            self.push_field(key, &plain_value(value));
+        }
+    }
+
+    fn push_field(&mut self, name: &str, value: &str) {
+        let is_short = value.lines().count() <= 1;
+        let mut spans = vec![Span::dim(format!("{}:", truncate_bytes(name)))];
+        if is_short {
+            spans.push(Span::raw(format!(" {}", truncate_bytes(value.trim_end()))));
+        }
+        self.rows.extend(wrap_spans(&spans, self.width, &[INDENT.into()], &["    ".into()]));
+        if !is_short {
+            self.push_text(value, "    ", "");
         }
     }
 

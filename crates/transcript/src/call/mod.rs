@@ -1,23 +1,31 @@
-//! Tool calls as styled lines: one line while they run and when they ended, with the diff of an edit below it; or everything.
+//! Tool calls as styled lines: one line while they run and when they ended, with the diff of an edit or the end of an output below it; or everything.
 
+pub(crate) mod command_result;
 mod detail;
+mod file_diff;
 mod outcome;
+pub(crate) mod output_tail;
 mod summary;
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-pub use self::detail::call_detail_lines;
+pub use self::detail::{call_detail_lines, call_head_lines, call_output, has_more_output};
+use self::file_diff::{FileDiff, change_count_spans};
 use self::outcome::CallOutcome;
 use self::summary::{file_language, is_edit, list_edits, summarize_call};
-use crate::block::Call;
+use crate::block::{Call, CallResult};
 use crate::diff::{count_changed_lines, diff_lines, more_lines_notice};
 use crate::style::{Color, Span, Style, StyledLine};
 use crate::text::format_duration;
 use crate::wrap::{sanitize_line, spans_width, truncate_line};
 
-/// Rows of a diff that stay below its call.
+/// Lines of a diff that stay below its call, and lines of a new file.
+const MAX_DIFF_LINES: usize = 24;
+const MAX_NEW_FILE_LINES: usize = 10;
+
+/// Rows of a change that stay below its call where only the arguments tell of it.
 const MAX_DIFF_ROWS: usize = 12;
 
 /// Columns of a call's summary that are shown in any case; the text behind it gives way.
@@ -34,24 +42,55 @@ pub fn running_call_line(call: &Call, width: u16) -> StyledLine {
     call_row(vec![], &call.name, &summary, change_counts(&call.name, arguments.as_ref()), width)
 }
 
-/// A call that ended: a row with its outcome, and the first rows of its diff.
+/// A call that ended, as one row.
+pub fn call_summary_line(call: &Call, took: Duration, width: u16) -> StyledLine {
+    let arguments = parse_arguments(&call.arguments);
+    outcome_line(call, CallOutcome::of(call), took, arguments.as_ref(), width)
+}
+
+/// A call that ended: a row with its outcome, and below it the first rows of its diff or the last lines of its output.
 pub fn finished_call_lines(call: &Call, took: Duration, width: u16) -> Vec<StyledLine> {
     let arguments = parse_arguments(&call.arguments);
-    let mut rows = vec![outcome_line(call, took, arguments.as_ref(), width)];
-    if !call.result.as_ref().is_some_and(|result| result.is_error) {
-        rows.extend(edit_diff_lines(&call.name, arguments.as_ref(), width));
-    }
+    let mut outcome = CallOutcome::of(call);
+    let below = match &call.result {
+        Some(result) if !result.is_error && call.name == "exec" => {
+            let tail = output_tail::finished_tail_lines(result, width);
+            // The reason of a failure is in the last lines.
+            outcome.problem = outcome.problem.filter(|_| tail.is_empty());
+            tail
+        }
+        Some(CallResult { is_error: false, diff: Some(diff), .. }) => {
+            let diff = FileDiff::parse(diff);
+            let max_lines = if diff.is_new_file() { MAX_NEW_FILE_LINES } else { MAX_DIFF_LINES };
+            diff.lines(width, max_lines)
+        }
+        Some(result) if !result.is_error => edit_diff_lines(&call.name, arguments.as_ref(), width),
+        _ => vec![],
+    };
+    let mut rows = vec![outcome_line(call, outcome, took, arguments.as_ref(), width)];
+    rows.extend(below);
     rows
 }
 
-fn outcome_line(call: &Call, took: Duration, arguments: Option<&Value>, width: u16) -> StyledLine {
-    let outcome = CallOutcome::of(call);
+fn outcome_line(
+    call: &Call,
+    outcome: CallOutcome,
+    took: Duration,
+    arguments: Option<&Value>,
+    width: u16,
+) -> StyledLine {
     let mark = match outcome.is_ok {
         true => Span::colored("✓ ", Color::Green),
         false => Span::colored("✗ ", Color::Red),
     };
-    let is_error = call.result.as_ref().is_some_and(|result| result.is_error);
-    let mut notes = if is_error { Vec::new() } else { change_counts(&call.name, arguments) };
+    let mut notes = match &call.result {
+        Some(CallResult { is_error: true, .. }) => Vec::new(),
+        Some(CallResult { diff: Some(diff), .. }) => {
+            let diff = FileDiff::parse(diff);
+            change_count_spans(diff.added, diff.removed)
+        }
+        _ => change_counts(&call.name, arguments),
+    };
     let mut push_note = |text: String, style: Style| {
         if !notes.is_empty() {
             notes.push(Span::raw("  "));
@@ -97,17 +136,7 @@ fn change_counts(name: &str, arguments: Option<&Value>) -> Vec<Span> {
         added += more_added;
         removed += more_removed;
     }
-    let mut spans = Vec::new();
-    if added > 0 {
-        spans.push(Span::colored(format!("+{added}"), Color::Green));
-    }
-    if removed > 0 {
-        if added > 0 {
-            spans.push(Span::raw(" "));
-        }
-        spans.push(Span::colored(format!("−{removed}"), Color::Red));
-    }
-    spans
+    change_count_spans(added, removed)
 }
 
 /// The first rows of the diff of an edit.

@@ -1,10 +1,9 @@
 //! How a call ended, in a few words.
 
-use serde_json::Value;
-
-use super::summary::{task_name, text_field};
-use crate::block::Call;
-use crate::text::{format_count, truncate};
+use super::command_result::{CommandResult, LineCount};
+use super::summary::task_name;
+use crate::block::{Call, CallResult};
+use crate::text::{format_count, format_number, truncate};
 
 /// Characters of an error in the line of a call. The detail view shows all of it.
 const MAX_PROBLEM_CHARS: usize = 200;
@@ -26,18 +25,25 @@ impl CallOutcome {
                 let problem = result.content.lines().find(|line| !line.trim().is_empty());
                 Self { is_ok: false, notes: Vec::new(), problem: problem.map(truncate_problem) }
             }
-            Some(result) => success(&call.name, &result.content),
-            None => success(&call.name, RUNNING),
+            Some(result) => success(&call.name, result),
+            None => success(&call.name, &CallResult { content: RUNNING.to_owned(), ..CallResult::default() }),
         }
     }
 }
 
-fn success(name: &str, content: &str) -> CallOutcome {
-    let report = || serde_json::from_str::<Value>(content).ok().filter(Value::is_object);
+fn success(name: &str, result: &CallResult) -> CallOutcome {
+    let content = result.content.as_str();
     let lines = || content.lines().filter(|line| !is_note(line));
     let note = match name {
-        "exec" => return report().as_ref().map_or_else(ok, command_outcome),
-        "task_output" | "task_wait" | "task_kill" => return report().as_ref().map_or_else(ok, task_outcome),
+        "exec" | "task_output" | "task_wait" | "task_kill" => {
+            let Some(report) = CommandResult::parse(content) else { return ok() };
+            let lines = line_count(result, &report);
+            return if name == "exec" {
+                command_outcome(&report, lines)
+            } else {
+                task_outcome(&report, lines)
+            };
+        }
         "search_text" => {
             format_count(lines().filter(|line| is_match(line)).count() as u64, "match").replace("chs", "ches")
         }
@@ -45,9 +51,9 @@ fn success(name: &str, content: &str) -> CallOutcome {
         "list_files" => format_count(lines().count() as u64, "entry").replace("entrys", "entries"),
         "write_file" if content.ends_with("(new)") => "new".to_owned(),
         "write_file" | "edit_file" | "todo" | "memory_note" => return ok(),
-        _ => match lines().count() {
+        _ => match result.lines.unwrap_or_else(|| lines().count() as u64) {
             0 => return ok(),
-            lines => format_count(lines as u64, "line"),
+            lines => format_count(lines, "line"),
         },
     };
     CallOutcome { notes: vec![note], ..ok() }
@@ -57,46 +63,53 @@ fn ok() -> CallOutcome {
     CallOutcome { is_ok: true, ..CallOutcome::default() }
 }
 
-fn command_outcome(report: &Value) -> CallOutcome {
-    let in_the_background = || match text_field(report, "task_id") {
+/// How many lines a command has printed.
+pub(super) fn line_count(result: &CallResult, report: &CommandResult<'_>) -> LineCount {
+    result.lines.map_or_else(|| LineCount::of(&report.output), LineCount::Exact)
+}
+
+fn command_outcome(report: &CommandResult<'_>, lines: LineCount) -> CallOutcome {
+    let in_the_background = || match report.field("task_id") {
         Some(id) => format!("in the background as {}", task_name(id)),
         None => "in the background".to_owned(),
     };
-    match text_field(report, "status").unwrap_or_default() {
-        "completed" => CallOutcome { notes: output_lines(report).into_iter().collect(), ..ok() },
+    match report.status() {
+        "completed" => CallOutcome { notes: line_count_text(lines).into_iter().collect(), ..ok() },
         "background_started" => CallOutcome { notes: vec![format!("runs {}", in_the_background())], ..ok() },
         "auto_backgrounded" => {
             CallOutcome { notes: vec![format!("goes on {}", in_the_background())], ..ok() }
         }
         status => {
-            let last = text_field(report, "output")
-                .and_then(|output| output.lines().rfind(|line| !line.trim().is_empty()));
-            let problem = last.or_else(|| text_field(report, "message")).map(truncate_problem);
+            let last = report.output.lines().rfind(|line| !line.trim().is_empty());
+            let problem = last.or_else(|| report.field("message")).map(truncate_problem);
             CallOutcome { is_ok: false, notes: vec![status_text(status, report)], problem }
         }
     }
 }
 
 /// The status of a task. A failed task is not a failed call.
-fn task_outcome(report: &Value) -> CallOutcome {
-    let status = text_field(report, "status").unwrap_or_default();
-    let notes = [Some(status_text(status, report)).filter(|words| !words.is_empty()), output_lines(report)];
+fn task_outcome(report: &CommandResult<'_>, lines: LineCount) -> CallOutcome {
+    let status = status_text(report.status(), report);
+    let notes = [Some(status).filter(|words| !words.is_empty()), line_count_text(lines)];
     CallOutcome { notes: notes.into_iter().flatten().collect(), ..ok() }
 }
 
 /// `exit code 3`, `killed, exit code 143`, or the status alone.
-fn status_text(status: &str, report: &Value) -> String {
+fn status_text(status: &str, report: &CommandResult<'_>) -> String {
     let status = truncate(&status.replace('_', " "), 40);
-    match report["exit_code"].as_i64() {
+    match report.exit_code() {
         Some(code) if status == "failed" => format!("exit code {code}"),
         Some(code) if code != 0 => format!("{status}, exit code {code}"),
         _ => status,
     }
 }
 
-fn output_lines(report: &Value) -> Option<String> {
-    let lines = text_field(report, "output")?.lines().count();
-    (lines > 0).then(|| format_count(lines as u64, "line"))
+fn line_count_text(lines: LineCount) -> Option<String> {
+    match lines {
+        LineCount::Exact(0) => None,
+        LineCount::Exact(lines) => Some(format_count(lines, "line")),
+        LineCount::MoreThan(lines) => Some(format!("more than {} lines", format_number(lines))),
+    }
 }
 
 /// A line that the tool itself added to a result.

@@ -60,9 +60,14 @@ pub(super) fn list_edits<'a>(name: &str, arguments: &'a Value) -> Vec<(&'a str, 
     edits.iter().filter_map(|edit| Some((text_field(edit, "old")?, text_field(edit, "new")?))).collect()
 }
 
-/// The language of a file, by the extension of its name.
+/// The language of the file that a call names.
 pub(super) fn file_language(arguments: &Value) -> Option<&str> {
-    let name = text_field(arguments, "path")?.rsplit('/').next()?;
+    language_of_path(text_field(arguments, "path")?)
+}
+
+/// The language of a file, by the extension of its name.
+pub(super) fn language_of_path(path: &str) -> Option<&str> {
+    let name = path.rsplit('/').next()?;
     Some(name.rsplit('.').next().unwrap_or(name))
 }
 
