@@ -46,6 +46,8 @@ extract_at_tokens = 8000        # 0: off
 consolidate_at_items = 20       # 0: off
 check_interval_s = 30
 scope = "project"               # agent | project | person
+model = ""                      # default: the session's model
+extract_min_tokens = 500        # less that is new is not worth a call while idle; it waits for more
 
 [exec]
 timeout_s = 30

@@ -2,7 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-use longhaul_model::LOCAL_SERVER_PORTS;
+use longhaul_model::{LOCAL_SERVER_PORTS, Provider, Providers};
+use serde_json::Value;
 
 use crate::desk::told;
 
@@ -14,9 +15,82 @@ fn first(user: &std::path::Path, arguments: &[&str]) -> Option<(i32, String, Str
         println!("somebody listens on the usual port of a model server, so nothing was tried");
         return None;
     }
+    Some(told(&program(user, arguments).output().unwrap()))
+}
+
+fn program(user: &std::path::Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul"));
     command.args(arguments).env_clear().env("HOME", user).current_dir(user).stdin(Stdio::null());
-    Some(told(&command.output().unwrap()))
+    command
+}
+
+/// What `longhaul models --json` says where these variables are set.
+fn with_keys(user: &std::path::Path, variables: &[&str]) -> Value {
+    let mut command = program(user, &["models", "--json"]);
+    let output = command.envs(variables.iter().map(|variable| (*variable, "a key"))).output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_key_of_any_provider_is_found() {
+    let user = tempfile::tempdir().unwrap();
+    if first(user.path(), &["models"]).is_none() {
+        return;
+    }
+
+    for provider in Providers::built_in().iter() {
+        for variable in &provider.key_env {
+            let said = with_keys(user.path(), &[variable]);
+
+            let Provider { name, usual_model, .. } = provider;
+            match usual_model {
+                Some(model) => {
+                    assert_eq!(said["used"]["name"], format!("{name}/{model}"), "{variable}: {said}");
+                    assert_eq!(said["used"]["reason"], format!("{variable} is set"));
+                }
+                None => {
+                    let problem = said["problem"].as_str().unwrap();
+                    let way = format!("--model {name}/NAME");
+                    assert!(problem.starts_with(&format!("{variable} is set")) && problem.contains(&way));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn of_several_keys_the_first_in_the_order_of_preference_counts() {
+    let user = tempfile::tempdir().unwrap();
+    let used = |variables: &[&str]| {
+        let said = with_keys(user.path(), variables);
+        said["used"]["name"].as_str().map(|name| name.split('/').next().unwrap().to_owned())
+    };
+    let order =
+        ["GITHUB_TOKEN", "TOGETHER_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"];
+
+    let chosen: Vec<_> = (1..=order.len()).filter_map(|count| used(&order[..count])).collect();
+
+    assert_eq!(chosen, ["github-models", "together", "openrouter", "gemini", "openai"]);
+    assert_eq!(used(&["HYPERBOLIC_API_KEY", "GITHUB_TOKEN"]).unwrap(), "github-models");
+}
+
+#[test]
+fn a_key_whose_provider_has_no_default_model_is_named_with_the_next_step() {
+    let user = tempfile::tempdir().unwrap();
+    if first(user.path(), &["models"]).is_none() {
+        return;
+    }
+
+    let output = program(user.path(), &["run", "hi"]).env("HYPERBOLIC_API_KEY", "a key").output().unwrap();
+    let (code, out, errors) = told(&output);
+
+    assert_eq!((code, out.as_str()), (2, ""), "{errors}");
+    assert_eq!(
+        errors,
+        "longhaul: HYPERBOLIC_API_KEY is set, but no model is named, and hyperbolic has no default model: \
+         `longhaul models hyperbolic` lists what it offers, or name one: --model hyperbolic/NAME, or model.name in \
+         the config\n"
+    );
 }
 
 #[test]
@@ -31,6 +105,8 @@ fn the_first_run_says_what_was_looked_for_and_how_to_get_a_model() {
         for words in [
             "longhaul: there is no model to talk to yet\n",
             "OPENAI_API_KEY",
+            "TOGETHER_API_KEY",
+            "GITHUB_TOKEN",
             "ollama (11434)",
             "export ANTHROPIC_API_KEY=",
             "base_url = ",
@@ -41,7 +117,7 @@ fn the_first_run_says_what_was_looked_for_and_how_to_get_a_model() {
             assert!(said.contains(words), "{words}: {said}");
         }
         let fits = |line: &str| line.chars().count() <= 80 || line.contains(&config);
-        assert!(said.lines().count() < 25 && said.lines().all(fits), "{said}");
+        assert!(said.lines().count() < 32 && said.lines().all(fits), "{said}");
     }
     assert_eq!(std::fs::read_dir(user.path()).unwrap().count(), 0, "nothing is stored");
 }

@@ -28,7 +28,7 @@ fn desk() -> Desk {
     let pages = json!([{"page": "tea", "text": line, "reason": "new", "items": [1]}]);
     let pages = json!({"calls": [{"name": "write_pages", "arguments": {"pages": pages}}]});
     let desk = Desk::new(&json!(["Hello.", slowly(extracted("The user likes tea.", SAID)), slowly(pages)]));
-    desk.configure("[memory]\ncheck_interval_s = 1\nconsolidate_at_items = 2\n");
+    desk.configure("[memory]\ncheck_interval_s = 1\nextract_min_tokens = 0\nconsolidate_at_items = 2\n");
     for key in KEYS {
         assert_eq!(desk.run(&["run", "-s", key, "I like tea"]).0, 0);
     }

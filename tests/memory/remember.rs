@@ -53,8 +53,10 @@ fn a_session_is_gone_through_when_somebody_asks() {
     assert_eq!(desk.json(&["sessions", "show", "a", "--json"])["records"], first["through"]);
     let status = desk.json(&["status", "-s", "a", "--json"]);
     assert_eq!(status["memory"]["extracted_through"], first["through"]);
+    assert_eq!((&status["memory"]["calls"], &status["memory"]["page_calls"]), (&1.into(), &0.into()));
     let through = format!("extracted through {} of ", first["through"]);
-    assert!(desk.run(&["status", "-s", "a"]).1.contains(&through));
+    let (_, shown, _) = desk.run(&["status", "-s", "a"]);
+    assert!(shown.contains(&through) && shown.contains("; 1 model call\n"), "{shown}");
 }
 
 /// Y1: 0 turns it off: no call, no error, also when asked for.

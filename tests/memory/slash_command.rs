@@ -109,7 +109,7 @@ fn a_line_at_the_prompt_says_that_memory_changed() {
         extracted("The user likes tea.", SAID),
         core("# Core\n- The user likes tea.\n")
     ]));
-    desk.configure("[memory]\ncheck_interval_s = 1\nconsolidate_at_items = 1\n");
+    desk.configure("[memory]\ncheck_interval_s = 1\nextract_min_tokens = 0\nconsolidate_at_items = 1\n");
     let mut terminal = Terminal::start(desk.command(&["--plain"]));
     terminal.wait_for(PROMPT);
     terminal.keys("I like tea\r");

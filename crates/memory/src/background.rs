@@ -43,7 +43,8 @@ impl BackgroundModel {
         self.window.map(|window| window.saturating_sub(self.answer_tokens()))
     }
 
-    /// Sends a prompt, with retries. Adds the cost of every attempt to `usages`, including failed ones. If the prompt
+    /// Sends a prompt, with retries. Adds the usage of every attempt that cost something to `usages`,
+    /// including failed ones. If the prompt
     /// is too long or the model has no tools, returns the failure at once, because the caller has to change the
     /// prompt.
     pub(crate) async fn ask(
@@ -63,7 +64,8 @@ impl BackgroundModel {
                 ..Request::default()
             };
             let completion = complete(&*self.model, request, &self.capabilities).await;
-            if completion.usage.input.is_some() || completion.usage.output.is_some() {
+            let is_reported = completion.usage.input.is_some() || completion.usage.output.is_some();
+            if is_reported || completion.answer.is_ok() {
                 usages.push(completion.usage);
             }
             let failure = match completion.answer {

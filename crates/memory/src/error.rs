@@ -14,6 +14,9 @@ pub enum Error {
     /// The model call failed, or its answer can't be used.
     #[error("{0}")]
     Model(String),
+    /// The model answered, and again, without the structure that was asked for.
+    #[error("the answer of {model} can't be used: {reason}")]
+    Unstructured { model: String, reason: String },
     /// The model's window is too small for the smallest prompt.
     #[error(
         "the least that can be asked does not fit the model: {needs} tokens are needed, and {usable} are usable"

@@ -20,6 +20,7 @@
 //! | --- | --- |
 //! | `scope` | which sessions share a memory |
 //! | `background`, `lease` | model calls in the background, with retries; a lease that is renewed meanwhile |
+//! | `call_totals` | how many model calls were made, and what they cost |
 //! | `utterance` | who said what, by the records of a session |
 //! | `unextracted` | how far a session is extracted, and how much is new |
 //! | `extraction` | phase 1: prompt, parsing, the job |
@@ -33,6 +34,7 @@
 //! | `stream_reader`, `text` | reading a stream page by page; one-line and truncated texts |
 
 mod background;
+mod call_totals;
 mod consolidation;
 mod context_preface;
 mod edit;
@@ -53,6 +55,7 @@ mod unextracted;
 mod utterance;
 
 pub use background::{BackgroundModel, RedactFn};
+pub use call_totals::{MemoryCalls, consolidation_calls, extraction_calls};
 pub use consolidation::{Consolidation, WRITE_PAGES, consolidate};
 pub use context_preface::context_preface;
 pub use edit::{

@@ -33,6 +33,32 @@ pub struct ServerQuery<'a> {
     pub key: Option<&'a str>,
 }
 
+impl ServerQuery<'_> {
+    fn models_url(&self, path: &str) -> String {
+        // These two send the list in pages, other servers send it whole.
+        let query = match self.protocol {
+            Protocol::Anthropic => "?limit=1000",
+            Protocol::Gemini => "?pageSize=1000",
+            Protocol::OpenaiChat | Protocol::OpenaiResponses => "",
+        };
+        format!("{}{path}{query}", self.base_url.trim_end_matches('/'))
+    }
+
+    fn headers(&self) -> Vec<(String, String)> {
+        let Some(key) = self.key else { return vec![] };
+        let headers = match self.protocol {
+            Protocol::OpenaiChat | Protocol::OpenaiResponses => {
+                vec![("authorization", format!("Bearer {key}"))]
+            }
+            Protocol::Anthropic => {
+                vec![("x-api-key", key.to_owned()), ("anthropic-version", "2023-06-01".to_owned())]
+            }
+            Protocol::Gemini => vec![("x-goog-api-key", key.to_owned())],
+        };
+        headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
 /// What a server reports about a model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiscoveredCapabilities {
@@ -86,13 +112,19 @@ pub(crate) async fn query_model(
 pub async fn find_local_servers(transport: &dyn Transport, ports: &[(&str, u16)]) -> Vec<LocalServer> {
     let asked = ports.iter().map(|(provider, port)| async move {
         let base_url = format!("http://127.0.0.1:{port}/v1");
-        let answer =
-            fetch(transport, get(format!("{base_url}/models"), vec![]), LOCAL_PROBE_TIMEOUT).await??;
-        let entries = answer.get("data")?.as_array()?;
-        let models = entries.iter().filter_map(|entry| Some(entry.get("id")?.as_str()?.to_owned())).collect();
+        let server = ServerQuery { provider, protocol: Protocol::OpenaiChat, base_url: &base_url, key: None };
+        let models = list_models(transport, &server).await?;
         Some(LocalServer { provider: (*provider).to_owned(), base_url, models })
     });
     join_all(asked.collect()).await.into_iter().flatten().collect()
+}
+
+/// The names of the models that a server offers. `None` if it does not list any.
+pub(crate) async fn list_models(transport: &dyn Transport, server: &ServerQuery<'_>) -> Option<Vec<String>> {
+    let timeout = if is_loopback(server.base_url) { LOCAL_PROBE_TIMEOUT } else { DESCRIBE_TIMEOUT };
+    let answer = fetch(transport, get(server.models_url("/models"), server.headers()), timeout).await??;
+    let models = listed_models(&answer)?.iter().filter_map(|entry| names_of(entry).next());
+    Some(models.map(str::to_owned).collect())
 }
 
 #[derive(Clone, Copy)]
@@ -131,7 +163,7 @@ impl ModelQuery<'_> {
 
     /// Asks a local server of unknown kind. Its model list tells the kind, and then it is asked in its own way.
     async fn unknown_local_server(&self) -> DiscoveredCapabilities {
-        let listed_entry = self.listed_entry(self.models_url("/models")).await;
+        let listed_entry = self.listed_entry(self.server.models_url("/models")).await;
         let owner =
             listed_entry.as_ref().and_then(|entry| entry.get("owned_by")?.as_str()).unwrap_or_default();
         let in_its_own_way = match owner {
@@ -159,7 +191,7 @@ impl ModelQuery<'_> {
     async fn ollama(&self) -> DiscoveredCapabilities {
         let body = json!({"model": self.model});
         let url = format!("{}/api/show", self.root());
-        let shown = self.fetch(post(url, self.headers(), &body)).await.unwrap_or_default();
+        let shown = self.fetch(post(url, self.server.headers(), &body)).await.unwrap_or_default();
         let parameters = shown.get("parameters").and_then(Value::as_str).unwrap_or_default();
         let tools = shown.get("capabilities").and_then(|capabilities| list_contains(capabilities, "tools"));
         let made_with =
@@ -191,17 +223,7 @@ impl ModelQuery<'_> {
     }
 
     async fn models(&self, path: &str) -> DiscoveredCapabilities {
-        self.models_at(self.models_url(path)).await
-    }
-
-    fn models_url(&self, path: &str) -> String {
-        // These two send the list in pages, other servers send it whole.
-        let query = match self.server.protocol {
-            Protocol::Anthropic => "?limit=1000",
-            Protocol::Gemini => "?pageSize=1000",
-            Protocol::OpenaiChat | Protocol::OpenaiResponses => "",
-        };
-        format!("{}{path}{query}", self.server.base_url.trim_end_matches('/'))
+        self.models_at(self.server.models_url(path)).await
     }
 
     async fn models_at(&self, url: String) -> DiscoveredCapabilities {
@@ -219,22 +241,8 @@ impl ModelQuery<'_> {
         base_url.strip_suffix("/v1").unwrap_or(base_url)
     }
 
-    fn headers(&self) -> Vec<(String, String)> {
-        let Some(key) = self.server.key else { return vec![] };
-        let headers = match self.server.protocol {
-            Protocol::OpenaiChat | Protocol::OpenaiResponses => {
-                vec![("authorization", format!("Bearer {key}"))]
-            }
-            Protocol::Anthropic => {
-                vec![("x-api-key", key.to_owned()), ("anthropic-version", "2023-06-01".to_owned())]
-            }
-            Protocol::Gemini => vec![("x-goog-api-key", key.to_owned())],
-        };
-        headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-    }
-
     async fn get(&self, url: String) -> Option<Value> {
-        self.fetch(get(url, self.headers())).await
+        self.fetch(get(url, self.server.headers())).await
     }
 
     async fn fetch(&self, outgoing: HttpRequest) -> Option<Value> {
@@ -264,16 +272,23 @@ fn capabilities_of_entry(entry: &Value) -> DiscoveredCapabilities {
     }
 }
 
-/// The entry of a model, wherever the server puts the list.
+/// The entry of a model in the list.
 fn entry_of<'a>(answer: &'a Value, model: &str) -> Option<&'a Value> {
-    let list = ["data", "models"].iter().find_map(|key| answer.get(key)).unwrap_or(answer).as_array()?;
-    let named = |entry: &&Value| {
-        let names = ["id", "name"].iter().filter_map(|key| entry.get(key)?.as_str());
-        names.map(|name| name.strip_prefix("models/").unwrap_or(name)).any(|name| name == model)
-    };
+    let list = listed_models(answer)?;
     // A server with one model answers with it, whatever name the request has.
     let only = if let [one] = &list[..] { Some(one) } else { None };
-    list.iter().find(named).or(only)
+    list.iter().find(|entry| names_of(entry).any(|name| name == model)).or(only)
+}
+
+/// The list of models, wherever the server puts it.
+fn listed_models(answer: &Value) -> Option<&Vec<Value>> {
+    ["data", "models"].iter().find_map(|key| answer.get(key)).unwrap_or(answer).as_array()
+}
+
+/// The names under which a server lists a model.
+fn names_of(entry: &Value) -> impl Iterator<Item = &str> {
+    let names = ["id", "name"].iter().filter_map(|key| entry.get(key)?.as_str());
+    names.map(|name| name.strip_prefix("models/").unwrap_or(name))
 }
 
 /// A positive count at this JSON pointer.

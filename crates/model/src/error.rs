@@ -32,6 +32,17 @@ pub enum Error {
         /// The variables that were checked for a key.
         variables: String,
     },
+    /// A key is set, but the user named no model, and the provider has no default.
+    #[error(
+        "{variable} is set, but no model is named, and {hint}, or name one: --model {provider}/NAME, or model.name in the config"
+    )]
+    NoModelName {
+        provider: String,
+        /// The variable that holds the key.
+        variable: String,
+        /// Why none was chosen, and what to do about it.
+        hint: String,
+    },
     /// The name matches no model.
     #[error("there is no model {name:?}: {hint}")]
     NoSuchModel {

@@ -116,6 +116,14 @@ impl Providers {
         self.providers.iter()
     }
 
+    /// The providers whose key is set, each with the variable that holds it, in the order of preference.
+    pub fn with_key(&self, is_set: impl Fn(&str) -> bool) -> Vec<(&Provider, &str)> {
+        let variable = |provider: &'_ Provider| provider.key_env.iter().position(|variable| is_set(variable));
+        self.iter()
+            .filter_map(|provider| Some((provider, provider.key_env[variable(provider)?].as_str())))
+            .collect()
+    }
+
     /// At most three names that the user may have meant, the nearest first.
     pub fn nearest(&self, name: &str) -> Vec<&str> {
         let also = ALIASES.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));

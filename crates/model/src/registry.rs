@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::catalogue::Catalogue;
-use crate::discovery::{LOCAL_SERVER_PORTS, find_local_servers};
+use crate::discovery::{LOCAL_SERVER_PORTS, ServerQuery, find_local_servers, list_models};
 use crate::endpoint::{ApiKey, Endpoint, SettingSources, Timeouts};
 use crate::known_hosts::KnownHosts;
 use crate::learned_capabilities::LearnedCapabilities;
@@ -105,8 +105,13 @@ impl Models {
             (None, None) => return Err(no_such_model(&wanted.name, "a custom model needs model.base_url")),
         };
         let usual = provider.filter(|_| wanted.base_url.is_none());
-        let protocol =
-            wanted.protocol.or(usual.map(|provider| provider.protocol)).unwrap_or(Protocol::OpenaiChat);
+        let protocol = match (wanted.protocol, provider.map(|provider| provider.protocol)) {
+            (Some(protocol), _) => protocol,
+            (None, Some(own @ (Protocol::Anthropic | Protocol::Gemini))) => own,
+            (None, Some(own)) if wanted.base_url.is_none() => own,
+            // What servers at other addresses usually speak.
+            (None, _) => Protocol::OpenaiChat,
+        };
         let same_protocol = provider.filter(|provider| provider.protocol == protocol);
         let is_local = is_loopback(&base_url) || usual.is_some_and(|provider| provider.local);
         let clocks = if is_local { Timeouts::LOCAL } else { Timeouts::HOSTED };
@@ -183,10 +188,6 @@ impl Models {
     }
 
     fn key(&self, wanted: &ModelSpec, provider: Option<&Provider>) -> Result<Option<ApiKey>> {
-        let from_environment = |variable: &str| {
-            let value = std::env::var(variable).ok()?.trim().to_owned();
-            (!value.is_empty()).then(|| ApiKey { value, variable: variable.to_owned() })
-        };
         let checked = |key: ApiKey| match key.value.chars().any(char::is_control) {
             true => Err(Error::BadKey { variable: key.variable }),
             false => Ok(Some(key)),
@@ -197,10 +198,10 @@ impl Models {
                 variables: variable.clone(),
                 by: wanted.set_by.key.clone(),
             };
-            return checked(from_environment(variable).ok_or_else(missing)?);
+            return checked(environment_key(variable).ok_or_else(missing)?);
         }
         let Some(provider) = provider else { return Ok(None) };
-        let key = provider.key_env.iter().find_map(|variable| from_environment(variable));
+        let key = provider.key_env.iter().find_map(|variable| environment_key(variable));
         // The user's own server may need no key.
         if key.is_some() || provider.local || provider.key_env.is_empty() || wanted.base_url.is_some() {
             return key.map_or(Ok(None), checked);
@@ -212,15 +213,20 @@ impl Models {
     /// The default model: the usual model of the first provider whose API key is set, otherwise the model of a local
     /// server.
     pub async fn find(&self) -> Result<DefaultModel> {
-        for provider in self.providers.iter() {
-            let Some(model) = &provider.usual_model else { continue };
-            let set = provider
-                .key_env
-                .iter()
-                .find(|variable| std::env::var(variable).is_ok_and(|value| !value.trim().is_empty()));
-            if let Some(variable) = set {
+        let with_key = self.providers.with_key(|variable| environment_key(variable).is_some());
+        let usual = with_key.iter().find_map(|(provider, variable)| {
+            let name = format!("{}/{}", provider.name, provider.usual_model.as_ref()?);
+            Some(DefaultModel { name, reason: format!("{variable} is set") })
+        });
+        if let Some(usual) = usual {
+            return Ok(usual);
+        }
+        for (provider, variable) in with_key.iter().filter(|(provider, _)| provider.local) {
+            let key = environment_key(variable);
+            if let Some(model) = self.served_by(provider, key).await.into_iter().flatten().next() {
                 let name = format!("{}/{model}", provider.name);
-                return Ok(DefaultModel { name, reason: format!("{variable} is set") });
+                let reason = format!("{variable} is set and {} runs at {}", provider.name, provider.base_url);
+                return Ok(DefaultModel { name, reason });
             }
         }
         for server in find_local_servers(&*self.transport, &LOCAL_SERVER_PORTS).await {
@@ -232,21 +238,56 @@ impl Models {
                 });
             }
         }
-        let variables = self.providers.iter().filter(|provider| provider.usual_model.is_some());
-        let variables: Vec<&str> =
-            variables.filter_map(|provider| provider.key_env.first()).map(String::as_str).collect();
-        Err(Error::NoModel { variables: variables.join(", ") })
+        match with_key.first() {
+            Some((provider, variable)) => Err(only_key(provider, variable)),
+            None => Err(Error::NoModel { variables: self.hosted_key_variables().join(", ") }),
+        }
+    }
+
+    /// The variables that may hold the key of a hosted provider, one for each provider.
+    fn hosted_key_variables(&self) -> Vec<&str> {
+        let hosted = self.providers.iter().filter(|provider| !provider.local);
+        hosted.filter_map(|provider| provider.key_env.first()).map(String::as_str).collect()
+    }
+
+    /// The names of the models that a provider's server offers. `None` if it does not list any.
+    pub async fn served_models(&self, provider: &Provider) -> Option<Vec<String>> {
+        let key = provider.key_env.iter().find_map(|variable| environment_key(variable));
+        self.served_by(provider, key).await
+    }
+
+    async fn served_by(&self, provider: &Provider, key: Option<ApiKey>) -> Option<Vec<String>> {
+        let server = ServerQuery {
+            provider: &provider.name,
+            protocol: provider.protocol,
+            base_url: &provider.base_url,
+            key: key.as_ref().map(|key| key.value.as_str()),
+        };
+        list_models(&*self.transport, &server).await
     }
 
     /// All API keys in the environment, for the redaction of secrets.
     pub fn keys(&self) -> Vec<ApiKey> {
         let variables = self.providers.iter().flat_map(|provider| &provider.key_env);
-        let from_environment = variables.filter_map(|variable| {
-            let value = std::env::var(variable).ok()?.trim().to_owned();
-            (!value.is_empty()).then(|| ApiKey { value, variable: variable.clone() })
-        });
-        from_environment.collect()
+        variables.filter_map(|variable| environment_key(variable)).collect()
     }
+}
+
+/// The key in a variable of the environment, if it is set and not empty.
+fn environment_key(variable: &str) -> Option<ApiKey> {
+    let value = std::env::var(variable).ok()?.trim().to_owned();
+    (!value.is_empty()).then(|| ApiKey { value, variable: variable.to_owned() })
+}
+
+/// The error where a key is set, but not which of the provider's models to use.
+fn only_key(provider: &Provider, variable: &str) -> Error {
+    let Provider { name, base_url, .. } = provider;
+    let hint = match (provider.local, &provider.start) {
+        (true, Some(start)) => format!("nothing answers at {base_url}: start the server ({start})"),
+        (true, None) => format!("nothing answers at {base_url}: start the server"),
+        (false, _) => format!("{name} has no default model: `longhaul models {name}` lists what it offers"),
+    };
+    Error::NoModelName { provider: name.clone(), variable: variable.to_owned(), hint }
 }
 
 fn no_such_model(name: &str, hint: &str) -> Error {

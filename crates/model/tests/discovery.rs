@@ -304,3 +304,43 @@ async fn a_model_that_ollama_has_not_loaded_is_asked_about_again() {
 
     assert_eq!((before, after), (131_072, 4_096));
 }
+
+/// FORMATS, Models: where a model has another address, only Anthropic's and Google's keep their own protocol.
+#[tokio::test(start_paused = true)]
+async fn at_another_address_a_model_speaks_chat_unless_it_is_anthropics_or_googles() {
+    let home = tempfile::tempdir().unwrap();
+    let expected = [
+        ("anthropic/m", "/v1/messages"),
+        ("gemini/m", "/v1/models/m:streamGenerateContent?alt=sse"),
+        ("openai/m", "/v1/chat/completions"),
+        ("mine/m", "/v1/chat/completions"),
+    ];
+
+    for (name, path) in expected {
+        let transport = Arc::new(MemoryTransport::new(Script::by(|_| Reply::error(500, "{}"))));
+        let models = Models::at(home.path()).unwrap().through(transport.clone());
+        let base_url = Some("http://10.0.0.1:8080/v1".to_owned());
+        let wanted = ModelSpec { name: name.to_owned(), base_url, ..ModelSpec::default() };
+        let _ = models.open(&wanted).unwrap().ask(longhaul_model::Request::default()).await;
+
+        assert_eq!(transport.requests()[0].path, path, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_provider_offers_can_be_listed() {
+    let home = tempfile::tempdir().unwrap();
+    let lists = [
+        ("together", json!([{"id": "a/b"}, {"id": "c"}]), vec!["a/b", "c"]),
+        ("groq", json!({"data": [{"id": "a"}]}), vec!["a"]),
+        ("gemini", json!({"models": [{"name": "models/g", "inputTokenLimit": 5}]}), vec!["g"]),
+    ];
+
+    for (provider, list, expected) in lists {
+        let transport = MemoryTransport::new(Script::list(vec![Reply::json(&list)]));
+        let models = Models::at(home.path()).unwrap().through(Arc::new(transport));
+        let provider = models.providers().get(provider).unwrap();
+
+        assert_eq!(models.served_models(provider).await.unwrap(), expected);
+    }
+}

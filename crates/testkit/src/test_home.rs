@@ -45,11 +45,15 @@ impl TestHome {
         std::fs::read_to_string(self.work().join(name)).unwrap_or_default()
     }
 
-    /// A config for both folders. Keepers are run by this test binary in its ignored test `keeper_process`.
+    /// A config for both folders. Keepers are run by this test binary in its ignored test `keeper_process`. Sessions of
+    /// tests are short, so anything new in them is worth a call for memory.
     pub fn config(&self) -> Config {
         let program = std::env::current_exe().unwrap();
         let launcher = Launcher::new(program, ["--exact", "--ignored", "--nocapture", "keeper_process"]);
-        Config { launcher: Some(launcher), ..Config::at(self.home()).with_work_dir(&self.work()) }
+        let mut config =
+            Config { launcher: Some(launcher), ..Config::at(self.home()).with_work_dir(&self.work()) };
+        config.settings.memory.extract_min_tokens = 0;
+        config
     }
 
     /// The journal of the home.

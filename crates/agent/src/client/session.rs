@@ -472,7 +472,7 @@ impl Session {
 
     // Operations that need a runtime.
 
-    fn runtime_handle(&self) -> Result<&LocalSession> {
+    pub(super) fn runtime_handle(&self) -> Result<&LocalSession> {
         match &self.link {
             Link::Local(local) => Ok(local),
             Link::Detached { key, .. } => Err(Error::NotRunning { key: key.clone() }),

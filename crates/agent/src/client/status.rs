@@ -1,7 +1,8 @@
 //! The present state of a session, as every surface shows it.
 
 use longhaul_journal::{Holder, ImportMark, import_mark};
-use longhaul_protocol::{CompactDone, Question, Seq, SessionId};
+use longhaul_memory::{MemoryCalls, extraction_calls};
+use longhaul_protocol::{CompactDone, Question, Seq, SessionId, StreamName};
 
 use super::context_report::last_compaction;
 use super::session::Session;
@@ -30,6 +31,9 @@ pub struct SessionStatus {
     pub last_compaction: Option<CompactDone>,
     /// The last record that memory has read; 0 if none.
     pub extracted_through: Seq,
+    /// Memory's model calls for this session. Failed calls that no record tells of yet count only in the process that
+    /// made them.
+    pub memory_calls: MemoryCalls,
     /// Which records were imported.
     pub import: ImportMark,
 }
@@ -52,8 +56,19 @@ pub(super) async fn session_status(session: &Session) -> Result<SessionStatus> {
         questions: session.open_questions().await?,
         last_compaction: last_compaction(journal, entry.id, &state).await?,
         extracted_through: session.extracted_through().await?,
+        memory_calls: memory_calls(session, entry.id).await?,
         import: import_mark(journal, entry.id).await?,
         state,
         key,
     })
+}
+
+/// The model calls for the extraction of a session.
+async fn memory_calls(session: &Session, id: SessionId) -> Result<MemoryCalls> {
+    let mut calls = extraction_calls(&**session.journal(), id).await?;
+    if let Ok(handle) = session.runtime_handle() {
+        let stream = StreamName::extract(id).to_string();
+        calls.add(&handle.runtime.memory.unrecorded_costs.of_stream(&stream));
+    }
+    Ok(calls)
 }

@@ -25,6 +25,11 @@ impl UnrecordedCosts {
         PendingUsage { unrecorded_costs: self, stream, usages }
     }
 
+    /// The unrecorded usage of a stream.
+    pub(crate) fn of_stream(&self, stream: &str) -> Vec<Usage> {
+        lock(&self.0).get(stream).cloned().unwrap_or_default()
+    }
+
     /// The total, in billionths of a US dollar.
     pub(crate) fn nano(&self) -> u64 {
         let costs = |usages: &Vec<Usage>| usages.iter().filter_map(|usage| usage.cost).map(nano).sum::<u64>();

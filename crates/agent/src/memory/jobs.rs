@@ -14,10 +14,18 @@ use crate::{Error, Result};
 /// The most consolidations in a row while enough items wait.
 const MAX_CONSOLIDATION_ROUNDS: usize = 10;
 
-/// Idle extraction: extracts what is new in an idle session. Returns true if there was something.
+/// A model that ignored the form of the answer is asked again only from so many new tokens on: small talk is not worth
+/// more calls.
+const MIN_TOKENS_AFTER_IGNORED_FORM: u64 = 2_000;
+
+/// Idle extraction: extracts what is new in an idle session, if it is worth a call. Returns true if there was
+/// something.
 pub(crate) async fn extract_if_idle(runtime: &Arc<RuntimeShared>, slot: &Arc<SessionSlot>) -> Result<bool> {
     let Some(id) = slot.id.get().copied() else { return Ok(false) };
     if runtime.config.settings.memory.extract_at_tokens == 0 || !is_relevant(runtime, id).await? {
+        return Ok(false);
+    }
+    if !has_enough_tokens(runtime, id, runtime.config.settings.memory.extract_min_tokens).await? {
         return Ok(false);
     }
     let extraction = extract(runtime, slot, id).await?;
@@ -78,13 +86,27 @@ pub(crate) async fn check_after_turn(
     if at_tokens == 0 {
         return Ok(());
     }
-    let mut unread = lock(&runtime.memory.unread).remove(&id).unwrap_or_default();
-    let looked = unread.count_tokens(&*runtime.journal, id).await;
-    lock(&runtime.memory.unread).insert(id, unread);
-    if looked? >= at_tokens {
+    if has_enough_tokens(runtime, id, at_tokens).await? {
         extract(runtime, slot, id).await?;
     }
     Ok(())
+}
+
+/// Whether a session has at least this many new tokens, or more if the model ignored the form last time.
+async fn has_enough_tokens(runtime: &RuntimeShared, id: SessionId, min_tokens: u64) -> Result<bool> {
+    let memory = &runtime.memory;
+    let ignored_form = lock(&memory.ignored_form).contains(&id);
+    let min_tokens = if ignored_form { min_tokens.max(MIN_TOKENS_AFTER_IGNORED_FORM) } else { min_tokens };
+    if min_tokens == 0 {
+        return Ok(true);
+    }
+    let mut unread = lock(&memory.unread).remove(&id).unwrap_or_default();
+    let tokens = unread.count_tokens(&*runtime.journal, id).await;
+    // A home may have thousands of sessions that are looked at once and not used here.
+    if runtime.activity.was_used_here(id) {
+        lock(&memory.unread).insert(id, unread);
+    }
+    Ok(tokens? >= min_tokens)
 }
 
 /// Whether this runtime is responsible for the session: it hosts all sessions, has used this one, or shares its
@@ -118,10 +140,16 @@ async fn extract_alone(
     let Some(scope) = memory.scopes.of(id).await? else {
         return Ok(Extraction { through: 0, parts: 0, items: 0, refused: vec![] });
     };
-    let calling = background_model(runtime).await?;
+    let calling = background_model(runtime, &slot.key).await?;
     let mut pending = memory.unrecorded_costs.take_pending(StreamName::extract(id).to_string());
-    let extraction =
-        longhaul_memory::extract(&runtime.journal, id, &scope, &calling, &mut pending.usages).await?;
+    let extracted =
+        longhaul_memory::extract(&runtime.journal, id, &scope, &calling, &mut pending.usages).await;
+    match &extracted {
+        Ok(_) => lock(&memory.ignored_form).remove(&id),
+        Err(longhaul_memory::Error::Unstructured { .. }) => lock(&memory.ignored_form).insert(id),
+        Err(_) => false,
+    };
+    let extraction = extracted?;
     // The count starts over.
     lock(&memory.unread).remove(&id);
     if extraction.parts > 0 {
@@ -142,7 +170,7 @@ async fn consolidate_alone(
     let mut pending = memory.unrecorded_costs.take_pending(format!("memory/{scope}"));
     let mut is_different = false;
     for _ in 0..MAX_CONSOLIDATION_ROUNDS {
-        let calling = background_model(runtime).await?;
+        let calling = background_model(runtime, &slot.key).await?;
         let scope_of = memory.scopes.rule();
         let done =
             consolidate(&runtime.journal, scope, scope_of, at_items, &calling, &mut pending.usages).await?;
@@ -198,13 +226,13 @@ fn warn_refused(runtime: &RuntimeShared, key: &str, refused: &[String]) {
     }
 }
 
-/// The model for background calls, within the day's budget.
-async fn background_model(runtime: &Arc<RuntimeShared>) -> Result<BackgroundModel> {
+/// The model for background calls of a session, within the day's budget.
+async fn background_model(runtime: &Arc<RuntimeShared>, key: &str) -> Result<BackgroundModel> {
     if runtime.ledger.is_budget_spent(runtime).await? {
         return Err(Error::OutOfMoney);
     }
     let model =
-        Arc::new(BudgetedModel { model: runtime.model_chain().primary(), runtime: Arc::downgrade(runtime) });
+        Arc::new(BudgetedModel { model: runtime.memory_model(key), runtime: Arc::downgrade(runtime) });
     let capabilities = model.capabilities().await;
     let settings = &runtime.config.settings;
     Ok(BackgroundModel {

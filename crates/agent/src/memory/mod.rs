@@ -28,13 +28,14 @@ mod scopes;
 mod single_flight;
 mod tools;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use longhaul_journal::Journal;
 use longhaul_memory::{Extraction, PageEdited, PageSet, UnextractedCounter};
+use longhaul_model::Model;
 use longhaul_protocol::{Seq, SessionId, Speaker};
 use tokio::sync::oneshot;
 
@@ -65,6 +66,10 @@ pub(crate) struct Memory {
     page_sets: Mutex<HashMap<String, PageSet>>,
     /// Tokens since the last extract, of sessions that had a turn here.
     unread: Mutex<HashMap<SessionId, UnextractedCounter>>,
+    /// Sessions whose last extraction failed because the model ignored the form of the answer.
+    ignored_form: Mutex<HashSet<SessionId>>,
+    /// The model that `memory.model` names, once it was needed. `None` inside if there is none or it can't be opened.
+    pub(crate) own_model: OnceLock<Option<Arc<dyn Model>>>,
     /// The head of each extract stream when consolidation was last considered.
     consolidated_through: Mutex<HashMap<SessionId, Seq>>,
     /// The cost of failed calls that is not in a record yet.
@@ -84,6 +89,8 @@ impl Memory {
             consolidations: SingleFlight::default(),
             page_sets: Mutex::default(),
             unread: Mutex::default(),
+            ignored_form: Mutex::default(),
+            own_model: OnceLock::new(),
             consolidated_through: Mutex::default(),
             unrecorded_costs: UnrecordedCosts::default(),
             runtime: runtime.clone(),

@@ -413,6 +413,18 @@ impl RuntimeShared {
         Some(open_model(&self.models, &self.config, name))
     }
 
+    /// The model for memory: the one that the config names, otherwise the session's own. A model that can't be opened
+    /// is reported once, and the session's own stands in.
+    pub(crate) fn memory_model(&self, key: &str) -> Arc<dyn Model> {
+        let own = self.memory.own_model.get_or_init(|| {
+            let name = self.config.settings.memory.model.as_deref()?;
+            let opened = open_model(&self.models, &self.config, name);
+            let text = "memory.model can't be used, and the session's own model is asked instead";
+            opened.inspect_err(|error| self.warn("", "memory_model", &format!("{text}: {error}"))).ok()
+        });
+        own.clone().unwrap_or_else(|| self.model_chain_of(key).primary())
+    }
+
     /// Why the sandbox can't be enforced, if it can't.
     pub(crate) async fn not_enforced(&self) -> Option<String> {
         let sandbox = self.config.settings.sandbox.clone();

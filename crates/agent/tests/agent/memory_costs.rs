@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::compaction::{summary, text};
 use crate::memory::{asked, checks, config, extracts, found};
-use crate::script;
+use crate::{eventually, script};
 
 /// A dollar for a million tokens, and a window of so many.
 fn priced(answers: &Value, window: Option<u64>) -> ScriptedModel {
@@ -82,6 +82,108 @@ async fn a_long_session_is_gone_through_as_far_as_there_is_money() {
     let [extract] = extracts(&*runtime.journal(), session.id().unwrap()).await.try_into().unwrap();
     assert_eq!(extract.usage.iter().filter_map(|usage: &Usage| usage.cost).sum::<f64>(), 1.0);
     runtime.shutdown().await.unwrap();
+}
+
+/// A config in which an idle session waits until there is enough for a call, as it does by default.
+fn with_usual_thresholds(place: &TestHome) -> Config {
+    let mut config = config(place);
+    config.settings.memory.extract_min_tokens = Config::at(place.home()).settings.memory.extract_min_tokens;
+    config
+}
+
+/// The calls of a model that were for memory.
+fn memory_calls<M: Model>(model: &RecordingModel<M>) -> usize {
+    asked(&model.requests()).iter().filter(|purpose| **purpose == "extract").count()
+}
+
+/// B4, Y1: small talk costs no call for memory, however often it is looked; once there is enough, it costs one.
+#[tokio::test(flavor = "multi_thread")]
+async fn small_talk_waits_until_it_is_worth_a_call() {
+    let place = TestHome::new();
+    let mut answers = vec![json!("Hello."); 20];
+    answers.push(json!(text(500)));
+    answers.push(found("The user says hi.", 3));
+    let model = RecordingModel::new(script(&json!(answers)));
+    let runtime = Runtime::with_model(with_usual_thresholds(&place), model.clone()).await.unwrap();
+    runtime.set_check_interval(std::time::Duration::from_millis(1));
+    runtime.start_idle().await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+
+    for _ in 0..20 {
+        session.send("hi").await.unwrap();
+        checks(&runtime, 5).await;
+    }
+    let for_small_talk = memory_calls(&model);
+    session.send("tell me more").await.unwrap();
+    eventually("memory is asked", || async { session.extracted_through().await.unwrap() > 0 }).await;
+    checks(&runtime, 10).await;
+
+    assert_eq!((for_small_talk, memory_calls(&model)), (0, 1));
+    let status = session.status().await.unwrap();
+    assert_eq!((status.memory_calls.calls, status.extracted_through), (1, status.state.head));
+    runtime.shutdown().await.unwrap();
+}
+
+/// B4, Y6: a model that ignored the form twice is not asked again for the same small talk, nor for a little more of it.
+/// What it did is counted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_ignores_the_form_is_not_asked_again_for_small_talk() {
+    let place = TestHome::new();
+    let rubbish = json!({"extract": true, "text": "I'd rather not.", "usage": {"input": 1_000, "output": 0}});
+    let answers = json!([text(600), "Hello.", text(2_000), rubbish]);
+    let model = RecordingModel::new(priced(&answers, None));
+    let runtime = Runtime::with_model(with_usual_thresholds(&place), model.clone()).await.unwrap();
+    runtime.set_check_interval(std::time::Duration::from_millis(1));
+    runtime.start_idle().await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+
+    session.send("hi").await.unwrap();
+    eventually("the model ignored the form", || async { memory_calls(&model) == 2 }).await;
+    checks(&runtime, 30).await;
+    session.send("hi").await.unwrap();
+    checks(&runtime, 30).await;
+    let for_small_talk = memory_calls(&model);
+    let status = session.status().await.unwrap();
+    session.send("tell me more").await.unwrap();
+    eventually("it is worth another try", || async { memory_calls(&model) > 2 }).await;
+
+    assert_eq!((for_small_talk, status.memory_calls.calls), (2, 2));
+    assert_eq!(status.memory_calls.cost, Some(0.002));
+    runtime.shutdown().await.unwrap();
+}
+
+/// B4: memory may use a model of its own; if that can't be used, the session's own stands in, and this is said once.
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_asks_its_own_model_and_falls_back_to_the_sessions() {
+    let place = TestHome::new();
+    let cheap = place.work().join("cheap.json");
+    std::fs::write(&cheap, json!([found("Cheaply noted.", 3)]).to_string()).unwrap();
+    let mut items = Vec::new();
+    let mut warnings = 0;
+
+    for (key, name) in [("cheap", format!("scripted/{}", cheap.display())), ("none", "groq/m".to_owned())] {
+        let mut config = config(&place);
+        config.settings.memory.model = Some(name);
+        let own = RecordingModel::new(script(&json!(["One.", "Two.", found("Dearly noted.", 3)])));
+        let runtime = Runtime::with_model(config, own.clone()).await.unwrap();
+        let mut everybody = runtime.watch();
+        let session = runtime.session(key).await.unwrap();
+        session.send("one").await.unwrap();
+        session.extract().await.unwrap().unwrap();
+        session.send("two").await.unwrap();
+        session.extract().await.unwrap();
+        while let Some(watched) = everybody.try_next() {
+            let is_warning =
+                |kind: &EventKind| matches!(kind, EventKind::Warning { code, .. } if code == "memory_model");
+            warnings += usize::from(matches!(watched, Watched::Event(event) if is_warning(&event.kind)));
+        }
+        let extracts = extracts(&*runtime.journal(), session.id().unwrap()).await;
+        items.push((extracts[0].items[0].text.clone(), memory_calls(&own)));
+        runtime.shutdown().await.unwrap();
+    }
+
+    assert_eq!(items, [("Cheaply noted.".to_owned(), 0), ("Dearly noted.".to_owned(), 2)]);
+    assert_eq!(warnings, 1);
 }
 
 /// A model that puts no pages in order.

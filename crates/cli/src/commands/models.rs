@@ -12,7 +12,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: ModelsOptions) -> anyhow:
     let config = config::load(globals)?;
     let models = Models::at(&config.home)?;
     match options.provider {
-        Some(name) => print_provider(&models, &name, options.json)?,
+        Some(name) => print_provider(&models, &name, options.json).await?,
         None => print_all(&models, &config, options.json).await?,
     }
     Ok(exit::DONE)
@@ -22,11 +22,11 @@ async fn print_all(models: &Models, config: &Config, as_json: bool) -> anyhow::R
     let used = model_in_use(models, config).await;
     if as_json {
         let providers: Vec<Value> = models.providers().iter().map(provider_json).collect();
-        let used = match used {
-            Ok((name, reason)) => json!({"name": name, "reason": reason}),
-            Err(_) => Value::Null,
+        let (used, problem) = match used {
+            Ok((name, reason)) => (json!({"name": name, "reason": reason}), None),
+            Err(error) => (Value::Null, Some(error.to_string())),
         };
-        return json(&json!({"providers": providers, "used": used}));
+        return json(&json!({"providers": providers, "used": used, "problem": problem}));
     }
     let width = models.providers().iter().map(|provider| provider.name.len()).max().unwrap_or(0);
     line(format!("{:<width$}  {:<16}  {:<24}  ADDRESS", "PROVIDER", "PROTOCOL", "KEY"))?;
@@ -55,7 +55,7 @@ pub(crate) async fn model_in_use(
     Ok((name.clone(), format!("set by {}", config.set_by("model.name"))))
 }
 
-fn print_provider(models: &Models, name: &str, as_json: bool) -> anyhow::Result<()> {
+async fn print_provider(models: &Models, name: &str, as_json: bool) -> anyhow::Result<()> {
     let Some(provider) = models.providers().get(name) else {
         if let "custom" | "scripted" = name {
             return Err(bad_usage(format!(
@@ -75,25 +75,40 @@ fn print_provider(models: &Models, name: &str, as_json: bool) -> anyhow::Result<
         .map(|entry| (entry, patterns_of(entry, name)))
         .filter(|(_, patterns)| !patterns.is_empty())
         .collect();
+    let served = served_models(models, provider).await;
     if as_json {
         let known: Vec<Value> = entries.iter().map(|(entry, patterns)| entry_json(entry, patterns)).collect();
         let mut form = provider_json(provider);
         form["models"] = json!(known);
+        form["served"] = json!(served);
         return json(&form);
     }
     line(format!("{name} speaks {} at {}", protocol(provider.protocol), provider.base_url))?;
     line(format!("key: {}", key(provider)))?;
+    if let Some(model) = &provider.usual_model {
+        line(format!("default model: {name}/{model}"))?;
+    }
     if let Some(start) = &provider.start {
         line(format!("to start it: {start}"))?;
     }
-    if entries.is_empty() {
+    if entries.is_empty() && served.is_none() {
         return line("Nothing is known about its models beforehand: what its server says counts.");
     }
     for (entry, patterns) in entries {
         line(format!("  {}", patterns.join(", ")))?;
         line(format!("      {}", facts(entry)))?;
     }
+    if let Some(served) = served {
+        line(format!("Its server offers {}:", format_number(served.len() as u64)))?;
+        served.iter().try_for_each(|model| line(format!("  {name}/{model}")))?;
+    }
     Ok(())
+}
+
+/// What the provider's server offers. It is asked only if it runs on this machine or its key is set.
+async fn served_models(models: &Models, provider: &Provider) -> Option<Vec<String>> {
+    let has_key = provider.key_env.iter().any(|variable| is_set(variable));
+    if provider.local || has_key { models.served_models(provider).await } else { None }
 }
 
 /// The patterns of an entry for this provider.
@@ -144,6 +159,7 @@ fn provider_json(provider: &Provider) -> Value {
     json!({
         "name": provider.name, "protocol": protocol(provider.protocol), "base_url": provider.base_url,
         "key_env": provider.key_env, "key_is_set": provider.key_env.iter().any(|name| is_set(name)), "local": provider.local,
+        "default_model": provider.usual_model,
     })
 }
 

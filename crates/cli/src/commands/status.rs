@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use longhaul_agent::{Client, Config, ContextReport, Redactor, Session, SessionStatus, context_report};
 use longhaul_journal::Journal;
+use longhaul_memory::{MemoryCalls, consolidation_calls};
 use longhaul_model::ContextWindow;
 use longhaul_protocol::{Question, SessionId};
+use longhaul_transcript::format_money;
 use serde_json::{Value, json};
 
 use crate::args::{GlobalArgs, SessionOptions};
@@ -32,6 +34,8 @@ pub(crate) struct StatusReport {
     pub(crate) memory_scope: String,
     /// Whether extraction is on in the config.
     pub(crate) memory_is_on: bool,
+    /// The model calls for the pages of the memory scope.
+    page_calls: MemoryCalls,
 }
 
 pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
@@ -73,8 +77,11 @@ impl StatusReport {
             Some(id) => running_tasks(registry, &status.key, id).await?,
             None => vec![],
         };
+        let journal = &**session.journal();
+        let memory_scope = scope_of_session(config, journal, &status.key, status.id).await?;
         Ok(Self {
-            memory_scope: scope_of_session(config, &**session.journal(), &status.key, status.id).await?,
+            page_calls: consolidation_calls(journal, &memory_scope).await?,
+            memory_scope,
             memory_is_on: config.settings.memory.extract_at_tokens > 0,
             model: report.model.clone(),
             status,
@@ -141,7 +148,12 @@ impl StatusReport {
         let (scope, through) = (&self.memory_scope, self.status.extracted_through);
         let off = if self.memory_is_on { "" } else { "; off, since memory.extract_at_tokens is 0" };
         let (through, head) = (format_number(through), format_number(self.status.state.head));
-        format!("extracted through {through} of {head}, for {scope}{off}")
+        let calls = memory_calls(&self.status.memory_calls);
+        let pages = match self.page_calls.calls {
+            0 => String::new(),
+            _ => format!("; for all pages {}", memory_calls(&self.page_calls)),
+        };
+        format!("extracted through {through} of {head}, for {scope}{off}; {calls}{pages}")
     }
 
     fn turn(&self) -> String {
@@ -209,6 +221,10 @@ impl StatusReport {
                 "on": self.memory_is_on,
                 "extracted_through": self.status.extracted_through,
                 "records": state.head,
+                "calls": self.status.memory_calls.calls,
+                "cost": self.status.memory_calls.cost,
+                "page_calls": self.page_calls.calls,
+                "page_cost": self.page_calls.cost,
             },
             "imported": self.status.import.seq > 0,
             "foreign_through": self.status.import.foreign_through,
@@ -222,6 +238,12 @@ impl StatusReport {
             "tasks": self.tasks.iter().map(TaskEntry::as_json).collect::<Vec<_>>(),
         })
     }
+}
+
+/// `2 model calls, $0.0123`.
+fn memory_calls(calls: &MemoryCalls) -> String {
+    let cost = calls.cost.map(|cost| format!(", {}", format_money(cost)));
+    format!("{}{}", format_count(calls.calls, "model call"), cost.unwrap_or_default())
 }
 
 fn question(open: &Question) -> Value {

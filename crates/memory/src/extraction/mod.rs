@@ -140,8 +140,8 @@ impl ExtractionJob<'_> {
                         };
                         let budget = prompt.ask.budget;
                         prompt.ask.reject_answer(reason, is_cut).map_err(|reason| {
-                            let name = self.model.model.name();
-                            Error::Model(format!("the answer of {name} can't be used: {reason}"))
+                            let model = self.model.model.name().to_owned();
+                            Error::Unstructured { model, reason }
                         })?;
                         if prompt.ask.budget < budget {
                             return Ok(None);

@@ -52,9 +52,9 @@ async fn after_two_such_answers_the_span_is_kept_and_so_is_what_they_cost() {
 
     let refused = stage.extract_with(&calling(model.clone()), &mut usages).await;
 
-    let Err(Error::Model(reason)) = refused else { panic!("{refused:?}") };
+    let Err(error @ Error::Unstructured { .. }) = refused else { panic!("{refused:?}") };
     assert_eq!(
-        reason,
+        error.to_string(),
         "the answer of told/model can't be used: the arguments of write_extracted: no list `items`"
     );
     assert_eq!((model.calls(), usages.len(), stage.ranges().await.len()), (2, 3, 0));

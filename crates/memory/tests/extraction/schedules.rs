@@ -167,7 +167,7 @@ impl World {
             let done = self.stage.extract_with(&calling, &mut usages).await;
             match done {
                 Ok(done) if done.parts > 0 => assert_eq!(done.through, self.rest, "up to the last rest"),
-                Ok(_) | Err(Error::Model(_)) => {}
+                Ok(_) | Err(Error::Model(_) | Error::Unstructured { .. }) => {}
                 Err(error) => panic!("{error}"),
             }
             return;

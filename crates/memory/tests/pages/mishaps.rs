@@ -127,7 +127,7 @@ async fn an_answer_of_another_form_is_asked_for_once_more_and_then_left_for_late
     assert!(failed.to_string().starts_with("the model did not write pages: there was neither"), "{failed}");
     assert!(matches!(done, Consolidation::Done { items: 1, .. }), "{done:?}");
     assert_eq!((written, model.calls.load(Ordering::SeqCst)), (0, 4));
-    assert_eq!(changes(&*journal).await[0].usage.len(), 3, "what failed is paid for too");
+    assert_eq!(changes(&*journal).await[0].usage.len(), 4, "what failed is paid for too");
 }
 
 #[tokio::test]

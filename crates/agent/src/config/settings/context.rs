@@ -70,6 +70,11 @@ pub struct MemorySettings {
     pub check_interval_s: u64,
     /// Who shares it.
     pub scope: MemoryScope,
+    /// The model that is asked, for example a cheaper one; without it, the session's own.
+    #[serde(deserialize_with = "none_if_empty")]
+    pub model: Option<String>,
+    /// With fewer new tokens than this, an idle session waits for more before it is gone through; 0: anything new is worth a call.
+    pub extract_min_tokens: u64,
 }
 
 impl Default for MemorySettings {
@@ -79,6 +84,8 @@ impl Default for MemorySettings {
             consolidate_at_items: 20,
             check_interval_s: 30,
             scope: MemoryScope::Project,
+            model: None,
+            extract_min_tokens: 500,
         }
     }
 }
