@@ -21,6 +21,7 @@
 //! | `turn` | acting: the model request, attempts, retry, fallback, the outcome, tool calls, approval, the budget |
 //! | `compaction` | making a context smaller: the plan (pure), the summary, the new epoch |
 //! | [`housekeeping`] | what happens while no turn runs: one scheduler for idle work, retention and cleanup |
+//! | `prompt` | what the system prompt is made of: the text, files with instructions, the session's surroundings |
 //! | `memory`, `history`, [`fork`] | memory jobs and tools; reading the past; a session that begins with the past of another |
 //! | [`config`], `secrets` | settings, their sources and the trust list; what is redacted |
 //! | `replay` | from records to a state |
@@ -66,6 +67,7 @@ pub mod fork;
 mod history;
 pub mod housekeeping;
 mod memory;
+mod prompt;
 mod replay;
 mod runtime;
 mod secrets;
@@ -83,6 +85,7 @@ pub use client::status::SessionStatus;
 pub use client::watch::{Watched, Watcher};
 pub use config::Config;
 pub use error::{Error, Result};
+pub use prompt::instruction_files::instruction_files;
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use secrets::redactor;
 pub use turn::fallback::model_facts;

@@ -16,7 +16,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `system_prompt` | the system prompt |
+//! | `system_prompt` | the system prompt, whose text is in `system_prompt.md`; notes on changed surroundings |
 //! | `normalise` | a list of items that every provider accepts |
 //! | `token_estimate` | token estimates, and their calibration by what providers count |
 //! | `budget` | the token budget of a context, and compaction thresholds |
@@ -65,7 +65,10 @@ pub use summary::{
     ParsedSummary, SummaryMaterial, WRITE_SUMMARY, WrittenSummary, build_summary_prompt, merge_summaries,
     parse_rendered_summary, parse_summary, render_summary, user_messages,
 };
-pub use system_prompt::{SystemPromptParts, system_prompt};
+pub use system_prompt::{
+    DEFAULT_PROMPT_TEXT, InstructionAuthor, InstructionText, SystemPromptParts, environment_note,
+    system_prompt,
+};
 pub use task_notes::{is_task_notification, running_tasks_note, task_notification, waiting_for_input_note};
 pub use token_estimate::{TokenCalibration, estimate, estimate_bytes, estimate_items, estimate_text};
 pub use truncate::{LINE_BREAKS, count_fitting_lines, max_bytes_for, neutralise_marks};

@@ -93,13 +93,15 @@ pub use arguments::parse as parse_arguments;
 pub use exec::{ExecSettings, ExecTool, command_environment};
 pub use files::unified_diff;
 use function_tool::function_tool;
-pub use git::{RepositoryTracker, RepositoryWarning};
+pub use git::{
+    GitCheckout, RepositoryTracker, RepositoryWarning, git_checkout, git_root, is_work_tree_clean,
+};
 pub use output::{last_output_line, plain_text, truncate_output};
 pub use reference::tools_reference;
 pub use sandbox::{Sandbox, SandboxFallback, SandboxMode};
 pub use schema::schema_of;
 pub use scope::{AllowedTarget, DeniedTarget, FileError, Permission, Scope, ScopeConfig};
-pub use small_file::{LastLink, SmallFile, read_small_file};
+pub use small_file::{LastLink, SmallFile, read_file_above, read_small_file};
 pub use tasks::{FinishedTask, TaskSettings, looks_like_a_prompt, task_end, task_tools};
 pub use tool::{
     OutputLimit, PreparedCall, Redact, ResumedCall, RunCall, SessionTask, StopHandle, StopSignal, Tool,

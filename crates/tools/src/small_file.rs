@@ -36,8 +36,32 @@ pub struct SmallFile {
     pub foreign: Option<String>,
 }
 
+/// Which folder a file lies in, by whether another user may put files into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FolderRule {
+    /// A sticky folder such as `/tmp` is fine: only the owner of a file can replace it there.
+    OwnFile,
+    /// No other user may be able to put anything there, so a sticky folder is not.
+    OwnFolder,
+}
+
 /// Reads a small file. `None` if it does not exist.
 pub fn read_small_file(path: &Path, link: LastLink, max_bytes: u64) -> Result<Option<SmallFile>, FileError> {
+    read_small_file_by(path, link, FolderRule::OwnFile, max_bytes)
+}
+
+/// Reads a small file of a folder above the work folder, which the user may not even know of. `None` if it does not
+/// exist. A link is refused, and so is a file in a folder that every user can write, sticky or not.
+pub fn read_file_above(path: &Path, max_bytes: u64) -> Result<Option<SmallFile>, FileError> {
+    read_small_file_by(path, LastLink::Refuse, FolderRule::OwnFolder, max_bytes)
+}
+
+fn read_small_file_by(
+    path: &Path,
+    link: LastLink,
+    rule: FolderRule,
+    max_bytes: u64,
+) -> Result<Option<SmallFile>, FileError> {
     let shown = display_path(path);
     let failed = |error: Errno| FileError::system("read", &shown, error);
     let Some(name) = path.file_name() else { return Err(FileError::IsFolder { path: shown }) };
@@ -48,7 +72,7 @@ pub fn read_small_file(path: &Path, link: LastLink, max_bytes: u64) -> Result<Op
         opened => opened.map_err(failed)?,
     };
     match open_in(&folder, name, link) {
-        Ok(Some(Ok(file))) => read_open_file(file, &folder, max_bytes)
+        Ok(Some(Ok(file))) => read_open_file(file, &folder, rule, max_bytes)
             .map(Some)
             .map_err(|error| FileError::system("read", &shown, error)),
         Ok(Some(Err(EntryKind::Folder))) => Err(FileError::IsFolder { path: shown }),
@@ -102,8 +126,14 @@ fn open_in(
 }
 
 /// Reads an open file of this folder.
-pub(crate) fn read_open_file(file: File, folder: &impl AsFd, max_bytes: u64) -> io::Result<SmallFile> {
-    let foreign = foreign_writer((&rustix::fs::fstat(&file)?).into(), (&rustix::fs::fstat(folder)?).into());
+pub(crate) fn read_open_file(
+    file: File,
+    folder: &impl AsFd,
+    rule: FolderRule,
+    max_bytes: u64,
+) -> io::Result<SmallFile> {
+    let (status, folder_status) = (rustix::fs::fstat(&file)?, rustix::fs::fstat(folder)?);
+    let foreign = foreign_writer((&status).into(), (&folder_status).into(), rule);
     let mut bytes = Vec::new();
     let length = file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)? as u64;
     let is_cut = length > max_bytes;
@@ -129,10 +159,13 @@ impl From<&Stat> for WriteAccess {
 }
 
 /// Why a user other than this one and root could have written a file, or replaced it in its folder.
-fn foreign_writer(file: WriteAccess, folder: WriteAccess) -> Option<String> {
+fn foreign_writer(file: WriteAccess, folder: WriteAccess, rule: FolderRule) -> Option<String> {
     let user = rustix::process::geteuid().as_raw();
-    // In a sticky folder only the owner of a file can replace it.
-    let folder = if folder.mode & 0o1000 != 0 { WriteAccess { mode: 0, ..folder } } else { folder };
+    let is_sticky = folder.mode & 0o1000 != 0;
+    let folder = match rule {
+        FolderRule::OwnFile if is_sticky => WriteAccess { mode: 0, ..folder },
+        FolderRule::OwnFile | FolderRule::OwnFolder => folder,
+    };
     other_writer(user, file, "it").or_else(|| other_writer(user, folder, "its folder"))
 }
 

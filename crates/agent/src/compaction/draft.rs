@@ -9,8 +9,8 @@ use longhaul_context::{
     render_tasks, render_todo, user_messages,
 };
 use longhaul_protocol::{
-    BlobRef, CompactDone, CompactedBy, EpochReason, EpochStarted, FIRST_REQUEST_PIN, Item, Kept, Pin, Place,
-    Role, Seq, SessionRecord, Summary, SystemMessage, TextContent,
+    BlobRef, CompactDone, CompactedBy, Environment, EpochReason, EpochStarted, FIRST_REQUEST_PIN, Item, Kept,
+    Pin, Place, Role, Seq, SessionRecord, Summary, SystemMessage, TextContent,
 };
 
 use crate::compaction::plan::{CompactionTrigger, ContextLimits};
@@ -54,6 +54,8 @@ pub(super) struct EpochDrafter<'a> {
     pub(super) space: &'a ContextLimits,
     pub(super) system: BlobRef,
     pub(super) tools: BlobRef,
+    /// The surroundings that this system prompt names.
+    pub(super) environment: Option<Box<Environment>>,
     /// The last record before the compaction began.
     pub(super) covered: Seq,
     /// How many tokens of the newest exchanges to keep verbatim, if there is room.
@@ -315,6 +317,7 @@ impl EpochDrafter<'_> {
                 summary: summary.cloned().map(Box::new),
                 kept,
                 carried: Some(Box::new(carried)),
+                environment: self.environment.clone(),
                 ..EpochStarted::new(epoch, EpochReason::Compacted, self.system.clone(), self.tools.clone())
             },
         }

@@ -115,14 +115,19 @@ fn epoch_drafter<'a>(
     memory: Option<&'a str>,
 ) -> EpochDrafter<'a> {
     let (state, space) = (worker.state(), &worker.policy().context);
-    let (system, tools) = match &state.epoch {
+    let (system, tools, environment) = match &state.epoch {
         // A turn continues with the system prompt and tools that it began with.
-        Some(epoch) if state.turn.is_some() => (epoch.system.clone(), epoch.tools.clone()),
-        _ => worker.toolset().references(),
+        Some(epoch) if state.turn.is_some() => {
+            (epoch.system.clone(), epoch.tools.clone(), state.environment.clone())
+        }
+        _ => {
+            let (system, tools) = worker.toolset().references();
+            (system, tools, Some(Box::new(worker.toolset().environment().clone())))
+        }
     };
     let keep = worker.runtime().config.settings.context.keep_tokens;
     let goal = CompactionGoal::new(trigger, is_needed(state, space, trigger));
-    EpochDrafter { state, space, system, tools, covered, keep, goal, memory }
+    EpochDrafter { state, space, system, tools, environment, covered, keep, goal, memory }
 }
 
 /// Records the new epoch, in one append.
@@ -166,6 +171,7 @@ pub(crate) async fn stub_tool_output(worker: &mut Worker, calls: Vec<CallId>) ->
     {
         // A turn continues with the system prompt and tools that it began with.
         (started.system, started.tools) = (epoch.system.clone(), epoch.tools.clone());
+        started.environment.clone_from(&state.environment);
         blobs = vec![];
     }
     records.push(SessionRecord::Stubbed(Stubbed { calls }));
@@ -189,8 +195,9 @@ pub fn plan_compaction(
     // The compaction does not cover the record `compact_start`.
     let covered = state.head - u64::from(state.compaction.open_reason.is_some());
     let goal = CompactionGoal::new(trigger, is_needed(state, space, trigger));
-    let (system, tools) = (epoch.system.clone(), epoch.tools.clone());
-    let drafter = EpochDrafter { state, space, system, tools, covered, keep, goal, memory: None };
+    let (system, tools, environment) = (epoch.system.clone(), epoch.tools.clone(), state.environment.clone());
+    let drafter =
+        EpochDrafter { state, space, system, tools, environment, covered, keep, goal, memory: None };
     let draft = match written {
         Some(written) => drafter.draft_with_summary(written),
         None => drafter.draft_by_rule(),
@@ -230,7 +237,7 @@ pub(crate) async fn compact_if_idle(
     let (capabilities, settings) = (model.capabilities().await, &runtime.config.settings);
     let window = known_window(&capabilities, &settings.model);
     let answer = max_answer_tokens(settings.model.max_output_tokens, &capabilities, window);
-    let toolset = Toolset::new(runtime, state);
+    let toolset = Toolset::new(runtime, state, model.name());
     let fixed = toolset.fixed_tokens(&capabilities);
     let space = ContextLimits::new(state, model.name(), window, answer, fixed, &settings.context);
     let policy = Policy { context: ContextLimits { is_idle: true, ..space }, ..toolset.policy(runtime) };

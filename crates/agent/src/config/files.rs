@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use longhaul_protocol::PrintablePath;
-use longhaul_tools::{LastLink, SmallFile, read_small_file};
+use longhaul_tools::{LastLink, SmallFile, read_file_above, read_small_file};
 
 use super::config_error;
 use crate::Result;
@@ -20,10 +20,25 @@ pub(crate) fn read_user_file(path: &Path) -> Result<Option<String>> {
     }
 }
 
+/// Where a project's file lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FilePlace {
+    WorkFolder,
+    /// Above the work folder, where the user may not even know of it.
+    Above,
+}
+
 /// Reads the file of a project, if it exists. The error says why it is not used. A file that another user could have
 /// written is refused.
-pub(crate) fn read_project_file(path: &Path) -> std::result::Result<Option<String>, String> {
-    match read_small_file(path, LastLink::Refuse, MAX_CONFIG_BYTES) {
+pub(crate) fn read_project_file(
+    path: &Path,
+    place: FilePlace,
+) -> std::result::Result<Option<String>, String> {
+    let read = match place {
+        FilePlace::WorkFolder => read_small_file(path, LastLink::Refuse, MAX_CONFIG_BYTES),
+        FilePlace::Above => read_file_above(path, MAX_CONFIG_BYTES),
+    };
+    match read {
         Ok(Some(SmallFile { foreign: Some(why), .. })) => Err(why),
         Ok(Some(file)) => decode_text(file).map(Some),
         Ok(None) => Ok(None),

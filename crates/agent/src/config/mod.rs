@@ -10,7 +10,7 @@
 //!
 //! Layers, origins and the suggestions for unknown keys are the crate `longhaul-config`.
 
-mod files;
+pub(crate) mod files;
 mod format;
 mod project;
 mod settings;
@@ -177,7 +177,7 @@ impl Config {
             if project::is_same_file(&path, &base) {
                 break;
             }
-            let read = files::read_project_file(&path);
+            let read = files::read_project_file(&path, project::file_place(&path, sources));
             let (exists, is_last) = (!matches!(read, Ok(None)), matches!(read, Ok(Some(_))));
             let skipped = match read {
                 Ok(text) => text

@@ -12,7 +12,7 @@ use longhaul_tools::{DeniedTarget, Scope, ScopeConfig, SmallFile};
 use toml::Value;
 
 use super::config_error;
-use super::files::{MAX_CONFIG_BYTES, decode_text, read_project_file, read_user_file};
+use super::files::{FilePlace, MAX_CONFIG_BYTES, decode_text, read_project_file, read_user_file};
 use super::format::{default_layers, hide_password, parse_layer, resolve_project_paths};
 use super::settings::{ExecSettings, Settings};
 use super::sources::Sources;
@@ -135,7 +135,7 @@ impl ProjectFile {
             if is_same_file(&path, &sources.base_file(home)) {
                 break;
             }
-            match read_project_file(&path) {
+            match read_project_file(&path, file_place(&path, sources)) {
                 Ok(Some(text)) => {
                     let trust_list = load_trust_list(home)?;
                     let file = Self::new(home, sources, &trust_list, path, text, below);
@@ -324,6 +324,14 @@ pub(crate) fn candidate_paths(sources: &Sources) -> Result<Vec<PathBuf>> {
     let folder = sources.work_dir();
     project_file_candidates(&folder, PROJECT_FILE)
         .map_err(|error| Error::Folder { path: folder, reason: error.to_string() })
+}
+
+/// Whether one of the candidates lies in the work folder itself.
+pub(crate) fn file_place(candidate: &Path, sources: &Sources) -> FilePlace {
+    match (candidate.parent(), sources.work_dir().canonicalize()) {
+        (Some(folder), Ok(work_dir)) if folder == work_dir => FilePlace::WorkFolder,
+        _ => FilePlace::Above,
+    }
 }
 
 /// Whether both paths lead to the same existing file.

@@ -18,6 +18,8 @@ use crate::housekeeping::activity::ActivityTracker;
 use crate::housekeeping::backoff::WorkerBackoff;
 use crate::housekeeping::idle::SchedulerHandle;
 use crate::memory::Memory;
+use crate::prompt::git_status::GitStatusProbe;
+use crate::prompt::prompt_text;
 use crate::secrets::{hidden_variables, redactor_for};
 use crate::turn::budget::SpendLedger;
 use crate::turn::fallback::ModelChain;
@@ -112,6 +114,7 @@ impl RuntimeBuilder {
         let redactor = redactor_for(&models, &config)?;
         let hidden = hidden_variables(&models, &config);
         let instructions = config.instructions()?;
+        let prompt_text = prompt_text(&config)?;
         if config.work_dir.to_str().is_none() {
             let reason = "a work folder needs a name that is UTF-8".to_owned();
             return Err(Error::Folder { path: config.work_dir, reason });
@@ -129,6 +132,8 @@ impl RuntimeBuilder {
             memory: Memory::new(&config, &journal, inner),
             config,
             instructions,
+            prompt_text,
+            git_status: GitStatusProbe::default(),
             journal,
             model_chain: Mutex::new(Arc::new(model_chain)),
             models,

@@ -5,6 +5,7 @@ pub(crate) mod host;
 mod preflight;
 pub(crate) mod slot;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ use crate::housekeeping::idle::{IdleStatus, SchedulerHandle};
 use crate::housekeeping::retention::{self, PruneMode, Pruning};
 use crate::housekeeping::{cleanup, scheduler};
 use crate::memory::Memory;
+use crate::prompt::git_status::GitStatusProbe;
 use crate::runtime::slot::SessionSlot;
 use crate::session::state::State;
 use crate::turn::budget::SpendLedger;
@@ -58,6 +60,10 @@ pub struct Runtime(pub(crate) Arc<RuntimeShared>);
 pub(crate) struct RuntimeShared {
     pub(crate) config: Config,
     pub(crate) instructions: String,
+    /// The text that the system prompt begins with.
+    pub(crate) prompt_text: Cow<'static, str>,
+    /// Whether the work folder of new sessions is clean.
+    pub(crate) git_status: GitStatusProbe,
     pub(crate) journal: Arc<dyn Journal>,
     models: Models,
     /// The model that answers, and its fallbacks.
@@ -228,7 +234,7 @@ impl Runtime {
         let (model, facts) = self.model().await;
         let overhead = PromptOverhead::of_epoch(&*self.0.journal, state)
             .await
-            .unwrap_or_else(|| PromptOverhead::of_toolset(&Toolset::new(&self.0, state)));
+            .unwrap_or_else(|| PromptOverhead::of_toolset(&Toolset::new(&self.0, state, &model)));
         ContextReport::new(state, &model, &facts, overhead, &self.0.config.settings)
     }
 
@@ -238,6 +244,10 @@ impl Runtime {
         // The session may have got its key meanwhile.
         if self.0.in_memory_as(key).is_some_and(|id| Some(id) != known) {
             known = self.0.journal.session(key).await?.map(|entry| entry.id);
+        }
+        if known.is_none() {
+            let Config { home, work_dir, .. } = &self.0.config;
+            self.0.git_status.start(work_dir, home.join("cache"));
         }
         Ok(Session::local(LocalSession { runtime: self.0.clone(), slot: self.0.session_slot(key, known) }))
     }

@@ -14,13 +14,14 @@ use crate::{Error, Result};
 pub(crate) async fn check_prompt_fits(runtime: &RuntimeShared) -> Result<()> {
     let settings = &runtime.config.settings.model;
     let Some(set) = settings.context_window else { return Ok(()) };
-    let capabilities = runtime.model_chain().primary().capabilities().await;
+    let model = runtime.model_chain().primary();
+    let capabilities = model.capabilities().await;
     // A smaller window that a refusal revealed is no error in the config. The turn reports what does not fit.
     if capabilities.window.is_some_and(|window| window.source == WindowSource::Refusal) {
         return Ok(());
     }
     let window = capabilities.window.map_or(set, |window| window.tokens);
-    let mut overhead = PromptOverhead::of_toolset(&Toolset::new(runtime, &State::default()));
+    let mut overhead = PromptOverhead::of_toolset(&Toolset::new(runtime, &State::default(), model.name()));
     if !capabilities.tools || settings.tools == Some(false) {
         overhead.tools = 0;
     }

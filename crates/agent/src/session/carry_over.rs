@@ -95,6 +95,8 @@ pub(crate) fn new_epoch_state(state: &State, began: Seq, epoch: EpochStarted) ->
         head: state.head,
         created: state.created.clone(),
         foreign_through: state.foreign_through,
+        environment: epoch.environment.clone(),
+        told_environment: epoch.environment,
         epoch: Some(Epoch {
             number: epoch.epoch,
             began,

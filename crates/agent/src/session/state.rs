@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use longhaul_context::{TokenCalibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
-    At, AttemptId, BlobRef, Block, CallId, DecodeError, Effect, Hash, Item, JoinMode, Outcome, PendingInput,
-    Pin, Place, Question, QuestionId, Record, Role, Seq, Summary, Todo, ToolStarted,
+    At, AttemptId, BlobRef, Block, CallId, DecodeError, Effect, Environment, Hash, Item, JoinMode, Outcome,
+    PendingInput, Pin, Place, Question, QuestionId, Record, Role, Seq, Summary, Todo, ToolStarted,
 };
 
 use crate::compaction::plan::Compaction;
@@ -26,6 +26,11 @@ pub struct State {
     pub foreign_through: Seq,
     /// The current epoch.
     pub epoch: Option<Epoch>,
+    /// The surroundings at the session's beginning, which the system prompt names. `None` if no epoch of this version
+    /// has begun.
+    pub environment: Option<Box<Environment>>,
+    /// The surroundings as the model was last told of them.
+    pub told_environment: Option<Box<Environment>>,
     /// The last inbox record that was taken.
     pub inbox_through: Seq,
     /// How many turns have started.

@@ -15,11 +15,12 @@ use longhaul_model::{
     BlockAssembler, BlockProgress, FailureClass, ModelFailure, RateLimits, StopReason, TokenCounts,
 };
 use longhaul_protocol::{
-    AttemptId, AttemptStarted, Block, Checkpoint, EventKind, SessionRecord, StepStarted, TurnStarted,
+    AttemptId, AttemptStarted, Block, Checkpoint, EventKind, Note, SessionRecord, StepStarted, TurnStarted,
 };
 use longhaul_redact::StreamRedactor;
 use tokio::time::Instant;
 
+use crate::prompt::environment::SessionSetup;
 use crate::turn::outcome::{attempt_ended, open_items, record_outcome, stopped_attempt};
 use crate::turn::request::{ModelCall, prepare_model_call, select_model};
 use crate::worker::tasks::record_finished_tasks;
@@ -152,12 +153,23 @@ async fn opening_records(
         records.extend(new.cloned().map(SessionRecord::Warning));
     }
     records.extend(model_changed);
+    if turn.is_some() {
+        records.extend(environment_note(worker).map(SessionRecord::Note));
+    }
     if let Some(step) = step {
         records.extend(state.tasks.announcements());
         let later = crate::compaction::plan::deferred_inputs(state, &worker.policy().context);
         records.push(SessionRecord::StepStarted(StepStarted { step, later }));
     }
     Ok(records)
+}
+
+/// The note about what has changed in the session's surroundings since the model was last told.
+fn environment_note(worker: &Worker) -> Option<Note> {
+    let told = worker.state().told_environment.as_deref()?;
+    let (model, sandbox) = (worker.models().model(), worker.runtime().config.settings.sandbox.in_words());
+    let work_dir = worker.toolset().work_dir();
+    SessionSetup { work_dir, sandbox: &sandbox, model: model.name() }.change_note(told)
 }
 
 /// Sends the request and receives the answer until it ends. Records each complete block as it arrives.

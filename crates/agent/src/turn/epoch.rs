@@ -42,6 +42,7 @@ pub(crate) fn epoch_records(worker: &Worker, reason: EpochReason) -> (Vec<Sessio
         ended: state.tasks.carry_ended(),
         questions: state.questions.clone(),
         previous: previous.map(|epoch| epoch.began),
+        environment: Some(Box::new(toolset.environment().clone())),
         ..EpochStarted::new(number, reason, system, tools)
     }));
     (records, blobs)

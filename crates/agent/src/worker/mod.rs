@@ -10,7 +10,7 @@
 //! | `commit` | `SessionLog`: the state, the lease, appends with retry and back-off |
 //! | `inbox` | `Inbox`: reading and taking inputs, orders and answers |
 //! | `wait` | `Waiter`: suspension, heartbeat, turn deadline, gather timer |
-//! | `toolset` | `Toolset`: work folder, tools, system prompt, project rules |
+//! | `toolset` | `Toolset`: work folder, tools, system prompt |
 //! | `tasks`, `task_monitor` | background tasks: recording their ends; monitoring them and waking the session |
 //!
 //! The actions themselves are functions over the worker's interface, in `turn` and `compaction`.
@@ -116,10 +116,11 @@ impl Worker {
     ) -> Result<Self> {
         let log = SessionLog::open(runtime, slot, id, lease).await?;
         let state = log.state();
-        let toolset = Toolset::new(runtime, state);
+        let chain = runtime.model_chain_of(&slot.key);
+        let toolset = Toolset::new(runtime, state, chain.primary().name());
         Ok(Self {
             policy: toolset.policy(runtime),
-            models: ModelSelection::resume(runtime.model_chain_of(&slot.key), state),
+            models: ModelSelection::resume(chain, state),
             inbox: Inbox::new(id, state.inbox_through),
             waiter: Waiter::new(runtime.suspension()),
             runtime: runtime.clone(),
@@ -255,7 +256,8 @@ impl Worker {
 
     /// Loads the toolset and the policy for a new turn.
     fn reload_toolset(&mut self) {
-        self.toolset = Toolset::new(&self.runtime, self.log.state());
+        let model = self.model_chain().primary();
+        self.toolset = Toolset::new(&self.runtime, self.log.state(), model.name());
         self.policy = self.toolset.policy(&self.runtime);
     }
 

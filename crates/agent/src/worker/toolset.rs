@@ -1,40 +1,40 @@
-//! The toolset of a session: its work folder, its tools, and its system prompt with the project rules (AGENTS.md).
+//! The toolset of a session: its work folder, its tools, and its system prompt.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use longhaul_context::{SystemPromptParts, estimate, estimate_bytes, system_prompt};
+use longhaul_context::{
+    InstructionAuthor, InstructionText, SystemPromptParts, estimate, estimate_bytes, system_prompt,
+};
 use longhaul_journal::Blob;
 use longhaul_keeper::Tasks;
 use longhaul_model::Capabilities;
-use longhaul_protocol::{BlobRef, Effect, PrintablePath, SessionId, ToolSchema, Warning};
+use longhaul_protocol::{BlobRef, Effect, Environment, PrintablePath, SessionId, ToolSchema, Warning};
 use longhaul_tools::{
-    ExecSettings, ExecTool, RepositoryTracker, RepositoryWarning, Sandbox, SandboxFallback, Scope, SmallFile,
+    ExecSettings, ExecTool, RepositoryTracker, RepositoryWarning, Sandbox, SandboxFallback, Scope,
     TaskSettings, Tool, command_environment, file_tools, task_tools,
 };
 
 use crate::Config;
-use crate::clock::now;
 use crate::compaction::plan::ContextLimits;
-use crate::config::WithoutSandbox;
+use crate::config::{ProjectInstructions, WithoutSandbox};
 use crate::history::history_tools;
 use crate::memory::{NoteHooks, memory_tools};
+use crate::prompt::environment::SessionSetup;
+use crate::prompt::instruction_files::{InstructionFile, Instructions, read_instructions};
 use crate::runtime::{RuntimeShared, lock};
 use crate::session::apply::{HOME_EXPOSED, RULES_SKIPPED, nano};
 use crate::session::decide::{Policy, TurnLimits};
 use crate::session::state::State;
 
-/// The file of a work folder whose text goes into the system prompt.
-const RULES_FILE: &str = "AGENTS.md";
-/// The most bytes of the rules file to use. The text is part of every request.
-const MAX_RULES_BYTES: u64 = 64 << 10;
-
 /// The work folder, the tools and the system prompt for the turns of a session.
 pub(crate) struct Toolset {
     work_dir: PathBuf,
     warnings: Vec<Warning>,
+    /// The surroundings that the system prompt names.
+    environment: Environment,
     system: BlobText,
     tools: Arc<FolderTools>,
 }
@@ -90,8 +90,8 @@ impl BlobText {
 }
 
 impl Toolset {
-    /// The toolset for a turn of this session that begins now.
-    pub(crate) fn new(runtime: &RuntimeShared, state: &State) -> Self {
+    /// The toolset for a turn of this session that begins now, with this model.
+    pub(crate) fn new(runtime: &RuntimeShared, state: &State, model: &str) -> Self {
         let config = &runtime.config;
         let created = state.created.as_ref();
         let work_dir = match created.and_then(|created| created.work_dir.as_deref()) {
@@ -100,27 +100,30 @@ impl Toolset {
             None => config.work_dir.canonicalize().unwrap_or_else(|_| config.work_dir.clone()),
         };
         let tools = runtime.folder_tools.get_or_create(runtime, &work_dir);
-        let mut warnings = Vec::new();
-        let (rules, skipped) = match read_project_rules(&tools.scope) {
-            Ok(Some(rules)) => (Some(rules.text), rules.skipped),
-            Ok(None) => (None, None),
-            Err(reason) => (None, Some(reason)),
-        };
-        warnings.extend(skipped.map(|reason| Warning::new(RULES_SKIPPED, reason)));
+        let Instructions { files, skipped } = read_instructions(&config.home, &tools.scope);
+        let mut warnings: Vec<Warning> =
+            skipped.into_iter().map(|reason| Warning::new(RULES_SKIPPED, reason)).collect();
         if let Some(home) = tools.scope.exposed_home() {
             warnings.push(Warning::new(HOME_EXPOSED, exposed_home_warning(&work_dir, home)));
         }
+        let environment = match &state.environment {
+            Some(environment) => (**environment).clone(),
+            None => {
+                let sandbox = &config.settings.sandbox.in_words();
+                let setup = SessionSetup { work_dir: &work_dir, sandbox, model };
+                setup.capture(runtime.git_status.answer(&work_dir))
+            }
+        };
         let system = system_prompt(&SystemPromptParts {
+            text: &runtime.prompt_text,
             name: &config.settings.agent.name,
             instructions: &runtime.instructions,
-            project_instructions: config.project_instructions.as_ref().map(|added| added.text.as_str()),
+            files: &instruction_texts(config.project_instructions.as_ref(), files),
             work_dir: work_dir.to_str(),
-            project_rules: rules.as_deref(),
-            sandbox: &config.settings.sandbox.in_words(),
-            started_at: created.map_or_else(now, |created| created.at),
+            environment: &environment,
         });
         let system = BlobText::new(runtime.redactor.redact(&system).into_owned(), "text/plain");
-        Self { work_dir, warnings, system, tools }
+        Self { work_dir, warnings, environment, system, tools }
     }
 
     pub(crate) fn work_dir(&self) -> &Path {
@@ -130,6 +133,10 @@ impl Toolset {
     /// Warnings about the work folder, for the user.
     pub(crate) fn warnings(&self) -> &[Warning] {
         &self.warnings
+    }
+
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.environment
     }
 
     pub(crate) fn system_prompt(&self) -> Arc<str> {
@@ -287,37 +294,21 @@ fn schema_of(tool: &dyn Tool) -> ToolSchema {
     }
 }
 
-struct ProjectRules {
-    text: String,
-    /// The warning that the file was truncated, for the user.
-    skipped: Option<String>,
-}
-
-/// Reads the AGENTS.md of the work folder. The error says why it is not used.
-///
-/// The agent can write in that folder, so the file is read in the way that tools read files: a link may lead to
-/// another file in the folder, but nowhere else.
-fn read_project_rules(scope: &Scope) -> Result<Option<ProjectRules>, String> {
-    if scope.work_dir().join(RULES_FILE).symlink_metadata().is_err() {
-        return Ok(None);
-    }
-    let skipped =
-        |reason: &dyn std::fmt::Display| format!("{RULES_FILE} of the work folder is not used: {reason}");
-    let file = scope.read_in_work_dir(RULES_FILE, MAX_RULES_BYTES).map_err(|error| skipped(&error))?;
-    match file {
-        Some(SmallFile { foreign: Some(reason), .. }) => Err(skipped(&reason)),
-        Some(SmallFile { bytes, is_cut, .. }) => {
-            let kib = MAX_RULES_BYTES >> 10;
-            let truncated = format!(
-                "{RULES_FILE} of the work folder is longer than {kib} KiB; what is behind that is not used"
-            );
-            Ok(Some(ProjectRules {
-                text: String::from_utf8_lossy(&bytes).into_owned(),
-                skipped: is_cut.then_some(truncated),
-            }))
-        }
-        None => Ok(None),
-    }
+/// The texts of all files with instructions: the user's, then those that the project's config names, then the project's.
+fn instruction_texts(
+    configured: Option<&ProjectInstructions>,
+    files: Vec<InstructionFile>,
+) -> Vec<InstructionText> {
+    let is_users = |file: &InstructionText| file.author == InstructionAuthor::User;
+    let (mut texts, of_project): (Vec<_>, Vec<_>) =
+        files.into_iter().map(InstructionFile::into_text).partition(is_users);
+    texts.extend(configured.filter(|added| !added.text.trim().is_empty()).map(|added| InstructionText {
+        path: added.file.printable().to_string(),
+        author: InstructionAuthor::Project,
+        text: added.text.clone(),
+    }));
+    texts.extend(of_project);
+    texts
 }
 
 /// The warning that the work folder is, or contains, the user's home folder.

@@ -1,5 +1,7 @@
 //! Making the context smaller: the stories, with the exact number of model calls.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +14,15 @@ use serde_json::{Value, json};
 
 use crate::{of_record, script, sends, sound_records};
 
-/// A window of so many tokens, and nothing that is remembered.
+/// A window of so many tokens, and nothing that is remembered. The system prompt is short, so that small windows have
+/// room for what happens in them.
 pub(crate) fn config(place: &TestHome, window: u64) -> Config {
+    DirBuilder::new().recursive(true).mode(0o700).create(place.home()).unwrap();
+    std::fs::write(
+        place.home().join("system_prompt.md"),
+        "You are {{name}}, an agent that works with tools.",
+    )
+    .unwrap();
     let mut config = place.config();
     config.settings.memory.extract_at_tokens = 0;
     config.settings.model.context_window = Some(window);

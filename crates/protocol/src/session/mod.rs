@@ -6,12 +6,14 @@
 //! | `calls` | tool calls and their effects |
 //! | `tasks`, `questions` | background tasks and notifications; questions to a person |
 //! | `compaction` | compactions, summaries, stubs |
+//! | `environment` | where the session works, as the model is told |
 //! | `carry_over` | the state that a new epoch takes over from the previous one |
 //! | `import` | the mark of an imported session |
 
 mod calls;
 mod carry_over;
 mod compaction;
+mod environment;
 mod import;
 mod questions;
 mod tasks;
@@ -32,6 +34,7 @@ pub use compaction::{
     MEMORY_MARK, NOTE_MARK, Place, QUOTING_HEADINGS, SHORTENED_MARK, SUMMARY_MARK, Stubbed, Summary,
     SystemMessage, TODO_MARK, TextContent,
 };
+pub use environment::{Environment, GitState};
 pub use import::Imported;
 pub use questions::{Answered, Question};
 pub use tasks::{EndedTask, Note, Notification, TaskEnded, TaskNews, TaskStarted, TaskStatus};
@@ -154,6 +157,10 @@ pub struct EpochStarted {
     /// The other state that is carried over. Absent if this epoch continues the context of the previous one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Box<Carried>>,
+    /// The surroundings of the session at its beginning, which the system prompt names. Absent in epochs of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Box<Environment>>,
 }
 
 impl EpochStarted {
@@ -161,7 +168,7 @@ impl EpochStarted {
     pub fn new(epoch: u64, reason: EpochReason, system: BlobRef, tools: BlobRef) -> Self {
         let (pins, todo, tasks, ended, questions) = (vec![], vec![], vec![], vec![], vec![]);
         let (turns, inbox_through, folds_from) = (0, 0, None);
-        let (previous, summary, kept, carried) = (None, None, vec![], None);
+        let (previous, summary, kept, carried, environment) = (None, None, vec![], None, None);
         Self {
             epoch,
             reason,
@@ -179,6 +186,7 @@ impl EpochStarted {
             summary,
             kept,
             carried,
+            environment,
         }
     }
 }

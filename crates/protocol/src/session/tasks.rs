@@ -1,5 +1,6 @@
 use serde::{Deserialize, Serialize};
 
+use super::Environment;
 use crate::{At, BlobRef, TaskId};
 
 /// A command continues in the background.
@@ -102,11 +103,14 @@ pub struct Note {
     /// The task that seems to wait for input, if the note is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<TaskNews>,
+    /// The surroundings now, if the note tells what has changed in them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Box<Environment>>,
 }
 
 impl Note {
     /// A note that is only text.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), running: None, waiting: None }
+        Self { text: text.into(), running: None, waiting: None, environment: None }
     }
 }

@@ -7,25 +7,31 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | `checkout` | the branch and the commit that are checked out |
 //! | `config` | git's configuration files |
 //! | `guards` | the parts of a repository that commands may not write |
 //! | `enclosing_repository` | the repository whose work tree the work folder is a part of |
 //! | `repository_scan` | finding the repositories below a folder |
+//! | `status` | whether a work tree is clean |
 //! | `repositories` | which of them a session began with, and which are new |
 
+mod checkout;
 mod config;
 mod enclosing_repository;
 mod guards;
 mod repositories;
 mod repository_scan;
+mod status;
 
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+pub use checkout::{GitCheckout, git_checkout, git_root};
 pub(crate) use enclosing_repository::{EnclosingRepository, enclosing_repository};
 pub(crate) use guards::{HookLink, RepositoryGuards, USER_CONFIG, guard_repositories};
 pub use repositories::{RepositoryTracker, RepositoryWarning};
+pub use status::is_work_tree_clean;
 
 use crate::{Permission, Scope};
 

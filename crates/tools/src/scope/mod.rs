@@ -49,7 +49,7 @@ use crate::display::{display_name, display_path};
 use crate::git;
 use crate::sandbox::protected::ProtectedPaths;
 use crate::sandbox::{process_environment, user_cache_paths};
-use crate::small_file::{SmallFile, read_open_file};
+use crate::small_file::{FolderRule, SmallFile, read_open_file};
 
 /// What the tools of a session may read and write.
 #[derive(Debug)]
@@ -188,7 +188,7 @@ impl Scope {
             opened => opened?,
         };
         let failed = |error: io::Error| FileError::system("read", place.shown(), error);
-        read_open_file(open.file, &folder, max_bytes).map(Some).map_err(failed)
+        read_open_file(open.file, &folder, FolderRule::OwnFile, max_bytes).map(Some).map_err(failed)
     }
 
     /// Resolves a path that the model gave and checks it against the scope.

@@ -66,7 +66,7 @@ pub(crate) fn is_used(key: &str) -> bool {
 pub struct AgentSettings {
     /// What it is called.
     pub name: String,
-    /// What it is told to be. The instructions of a project's longhaul.toml and the AGENTS.md of the work folder are added after it.
+    /// What it is told in addition to the system prompt. The AGENTS.md of the home and of the project are added after it.
     pub instructions: String,
     /// A file with that, in its place; from the folder of the config file on.
     #[serde(deserialize_with = "none_if_empty")]
@@ -75,9 +75,7 @@ pub struct AgentSettings {
 
 impl Default for AgentSettings {
     fn default() -> Self {
-        let instructions =
-            "Do what the user asks, with the tools that you have, and say briefly what you did.";
-        Self { name: "longhaul".to_owned(), instructions: instructions.to_owned(), instructions_file: None }
+        Self { name: "longhaul".to_owned(), instructions: String::new(), instructions_file: None }
     }
 }
 

@@ -28,6 +28,12 @@ pub(super) fn fold_epoch(state: &mut State, record: &Record, epoch: EpochStarted
         state.tasks = SessionTasks::restore(epoch.tasks, epoch.ended, vec![]);
         state.questions = epoch.questions;
     }
+    // A context that goes on has the notes about what changed.
+    state.told_environment = match (&epoch.environment, epoch.folds_from) {
+        (Some(_), Some(_)) => state.told_environment.take().or_else(|| epoch.environment.clone()),
+        (began, _) => began.clone(),
+    };
+    state.environment = epoch.environment;
     // The provider counted a context with another beginning.
     state.provider_count = None;
     state.epoch = Some(Epoch {

@@ -44,6 +44,8 @@ pub(super) fn fold_import(state: &mut State, imported: Imported) {
     // starts.
     let at = state.created.as_ref().map_or(imported.at, |created| created.at);
     state.created = Some(SessionCreation { at, work_dir: imported.work_dir });
+    // They are those of another machine, or what the file claims.
+    (state.environment, state.told_environment) = (None, None);
     let place = Place { seq: state.head, turn: state.turn_count, step: 0, said: None };
     push_item(state, place, Arc::new(Item::Note { text }));
 }

@@ -36,7 +36,7 @@ pub(crate) const GIVEN_ONCE: [&str; 7] =
     ["no_tools", "window_assumed", "cost_unknown", "summary_model", ROLE_ORDER, RULES_SKIPPED, HOME_EXPOSED];
 /// The server refused the order of roles, and gets another one from now on.
 pub(crate) const ROLE_ORDER: &str = "role_order";
-/// The AGENTS.md of the work folder is not used, or only in part.
+/// A file with instructions is not used, or only in part.
 pub(crate) const RULES_SKIPPED: &str = "rules_skipped";
 /// The work folder is or contains the user's home folder.
 pub(crate) const HOME_EXPOSED: &str = "home_exposed";
@@ -108,6 +108,9 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
         }
         SessionRecord::Note(note) => {
             state.tasks.record_note(&note);
+            if note.environment.is_some() {
+                state.told_environment = note.environment;
+            }
             push_announcement(state, Item::Note { text: note.text });
         }
         SessionRecord::Question(question) => {
