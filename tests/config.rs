@@ -23,6 +23,7 @@ first_byte_timeout_s = 300
 silence_timeout_s = 120
 context_window = 200000         # default: asked of the server, else catalogue
 max_output_tokens = 8192
+effort = ""                     # off | low | medium | high
 fallback = ["openai/gpt-5-mini"]
 
 [retry]
@@ -175,7 +176,7 @@ fn the_whole_example_is_shown_with_the_source_of_each_value() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 50);
+    assert_eq!(seen, 53);
     assert!(shown.contains("\nscope.deny = []  # default\n"), "{shown}");
     assert!(shown.contains("\n# context.compact_at_tokens is not set\n"), "{shown}");
     assert_eq!(desk.stdout(&["config"]), shown, "alone, it shows");

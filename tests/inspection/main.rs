@@ -10,3 +10,4 @@ mod completions;
 mod doctor;
 mod first_run;
 mod report;
+mod requests;

@@ -15,6 +15,8 @@ pub struct BlockAssembler {
     open: Option<OpenBlock>,
     bytes: usize,
     calls: usize,
+    /// The call in which the answer ended.
+    cut_call: Option<String>,
     pub tokens: Option<TokenCounts>,
     pub limits: Option<RateLimits>,
 }
@@ -92,9 +94,24 @@ impl BlockAssembler {
             }
             (AnswerPart::End(stop), None) => BlockProgress::End(stop),
             // The answer was cut within this block. An incomplete block does not count.
-            (AnswerPart::End(stop), Some(_)) if stop.kind == StopKind::Length => BlockProgress::End(stop),
-            (AnswerPart::End(_), Some(_)) => BlockProgress::Odd("it ended in the middle of a block"),
+            (AnswerPart::End(stop), Some(open)) => {
+                if let OpenBlock::Call { name, .. } = open {
+                    self.cut_call = Some(name);
+                }
+                match stop.kind {
+                    StopKind::Length => BlockProgress::End(stop),
+                    _ => BlockProgress::Odd("it ended in the middle of a block"),
+                }
+            }
             _ => BlockProgress::Odd("a part came that does not belong there"),
+        }
+    }
+
+    /// The name of the call that had begun when the answer ended. It does not count.
+    pub fn unfinished_call(&self) -> Option<&str> {
+        match &self.open {
+            Some(OpenBlock::Call { name, .. }) => Some(name),
+            _ => self.cut_call.as_deref(),
         }
     }
 

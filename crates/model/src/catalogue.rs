@@ -5,7 +5,7 @@ use std::path::Path;
 use toml::Value;
 
 use crate::table_file::{self, OneOrMany, TableRow};
-use crate::{Prices, Result};
+use crate::{EffortForm, Prices, Result};
 
 #[cfg(test)]
 #[path = "catalogue_tests.rs"]
@@ -15,7 +15,8 @@ mod tests;
 pub(crate) const MODEL_TABLE: &str = "model";
 
 const BUILT_IN: &str = include_str!("../models.toml");
-const MODEL_KEYS: [&str; 6] = ["pattern", "window", "max_output", "tools", "reasons", "prices"];
+const MODEL_KEYS: [&str; 8] =
+    ["pattern", "window", "max_output", "tools", "reasons", "effort", "effort_off", "prices"];
 
 /// The entry for all models whose name matches a pattern.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +28,10 @@ pub struct CatalogueEntry {
     pub tools: bool,
     /// Whether the models reason before they answer.
     pub reasons: bool,
+    /// The form in which the models take the effort, if not the protocol's usual one.
+    pub effort: Option<EffortForm>,
+    /// The word or number for the least effort, if not the protocol's usual one.
+    pub effort_off: Option<String>,
     pub prices: Option<Prices>,
 }
 
@@ -156,6 +161,8 @@ fn read_entry(index: usize, value: &Value, path: &Path) -> Result<CatalogueEntry
         max_output: row.field("max_output")?,
         tools: row.field("tools")?.unwrap_or(true),
         reasons: row.field("reasons")?.unwrap_or(false),
+        effort: row.field("effort")?,
+        effort_off: row.field("effort_off")?,
         prices: row.field("prices")?,
     })
 }

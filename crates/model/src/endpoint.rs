@@ -6,10 +6,11 @@ use std::time::Duration;
 use crate::catalogue::CatalogueEntry;
 use crate::classify::classify_error;
 use crate::codec::{Fault, ProviderError};
+use crate::effort::{LearnedEffort, SentEffort};
 use crate::learned_capabilities::ServedModel;
 use crate::limits::stated_limits;
 use crate::transport::TransportError;
-use crate::{FailureClass, ModelFailure, Protocol, Quirks, StatedLimits};
+use crate::{Effort, EffortForm, FailureClass, ModelFailure, Protocol, Purpose, Quirks, StatedLimits};
 
 const MAX_QUOTED_CHARS: usize = 300;
 /// A shorter value is probably no key and may be part of ordinary words, so it is not masked.
@@ -58,6 +59,8 @@ pub struct Endpoint {
     pub window: Option<u64>,
     /// Whether the model can call tools, from the config.
     pub tools: Option<bool>,
+    /// How much the model should reason, from the config.
+    pub effort: Option<Effort>,
     pub entry: Option<CatalogueEntry>,
     pub set_by: SettingSources,
 }
@@ -98,6 +101,18 @@ impl Endpoint {
         let path = rest.split_once('/').map_or("", |(_, path)| path.trim_end_matches('/'));
         let server = format!("{scheme}://{}/{path}", self.host());
         ServedModel { server, model: self.model.clone() }
+    }
+
+    /// How much the model should reason for a request. `None` if the config doesn't say, or if it is known that the
+    /// model doesn't reason.
+    pub(crate) fn sent_effort(&self, purpose: Purpose, learned: Option<LearnedEffort>) -> Option<SentEffort> {
+        let effort = self.effort.filter(|_| self.entry.as_ref().is_none_or(|entry| entry.reasons))?;
+        let usual = match self.protocol {
+            Protocol::OpenaiChat | Protocol::OpenaiResponses => EffortForm::Level,
+            Protocol::Anthropic | Protocol::Gemini => EffortForm::Budget,
+        };
+        let form = self.entry.as_ref().and_then(|entry| entry.effort).unwrap_or(usual);
+        SentEffort::new(effort, purpose, form, learned)
     }
 
     /// Quotes the provider: in one line, truncated, with the key masked.

@@ -1,4 +1,4 @@
-//! What refusals taught about models: the order of roles, the context window, the longest answer. A cache file keeps
+//! What refusals taught about models: the order of roles, the context window, the longest answer, the reasoning effort. A cache file keeps
 //! it, so that the next process is not refused again.
 
 use std::collections::HashMap;
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::RoleOrder;
 use crate::cache_file::{append_line, read_lines};
+use crate::effort::LearnedEffort;
 
 /// What was learned about the models of all servers. The cache file has one JSON object on each line, and the last
 /// line about a model counts. The file may be deleted at any time: then the next refusal teaches it again.
@@ -35,6 +36,9 @@ pub(crate) struct LearnedEntry {
     pub(crate) window: Option<LearnedWindow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_output: Option<u64>,
+    /// The form of the reasoning effort that the server accepted after it refused another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) effort: Option<LearnedEffort>,
 }
 
 /// An accepted order of roles. It is valid only while the declared order stays the same: a user who declares another

@@ -56,6 +56,7 @@ mod classify;
 mod codec;
 mod completion;
 mod discovery;
+mod effort;
 mod endpoint;
 mod error;
 mod failure;
@@ -84,6 +85,7 @@ pub use discovery::{
     DiscoveredCapabilities, LOCAL_SERVER_PORTS, LocalServer, ServerQuery, discover_capabilities,
     find_local_servers,
 };
+pub use effort::{Effort, EffortForm};
 pub use endpoint::{ApiKey, Endpoint, SettingSources, Timeouts};
 pub use error::{Error, Result};
 pub use failure::{FailureClass, ModelFailure};

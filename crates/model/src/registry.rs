@@ -13,7 +13,7 @@ use crate::provider::{Provider, Providers};
 use crate::remote::RemoteModel;
 use crate::transport::{HttpTransport, Transport, is_loopback};
 use crate::{
-    Capabilities, ContextWindow, Error, Model, Protocol, Quirks, Result, RoleOrder, ScriptedModel,
+    Capabilities, ContextWindow, Effort, Error, Model, Protocol, Quirks, Result, RoleOrder, ScriptedModel,
     WindowSource,
 };
 
@@ -26,6 +26,8 @@ pub struct ModelSpec {
     pub api_key_env: Option<String>,
     pub protocol: Option<Protocol>,
     pub tools: Option<bool>,
+    /// How much the model should reason before it answers. `None` leaves it to the server.
+    pub effort: Option<Effort>,
     pub context_window: Option<u64>,
     pub connect_timeout: Option<Duration>,
     pub first_byte_timeout: Option<Duration>,
@@ -153,6 +155,7 @@ impl Models {
             },
             window: wanted.context_window,
             tools: wanted.tools,
+            effort: wanted.effort,
             entry: self.catalogue.find(provider_name, model).cloned(),
             base_url,
             set_by,

@@ -1,4 +1,5 @@
-//! A model behind a network: one request, one answer, timeouts. It never retries.
+//! A model behind a network: one request, one answer, timeouts. It never retries. Only a request whose reasoning effort
+//! is refused is sent again, without it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -145,6 +146,21 @@ impl RemoteModel {
         }
     }
 
+    async fn send(&self, body: Vec<u8>, first_byte_by: Instant) -> Result<HttpResponse, ModelFailure> {
+        let endpoint = &self.endpoint;
+        match timeout_at(first_byte_by, self.transport.send(self.http_request(body))).await {
+            Ok(Ok(incoming)) => {
+                self.hosts.answered(&endpoint.host());
+                Ok(incoming)
+            }
+            Ok(Err(trouble)) => Err(self.transport_failure(&trouble)),
+            Err(_) => {
+                let within = endpoint.clocks.first_byte;
+                Err(endpoint.timeout("first byte", within, "first_byte_timeout_s"))
+            }
+        }
+    }
+
     /// Reads a response with an error status.
     async fn read_failure(&self, mut incoming: HttpResponse) -> ModelFailure {
         let body = read_error_body(&mut incoming).await;
@@ -213,22 +229,23 @@ impl Model for RemoteModel {
     async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let endpoint = &self.endpoint;
         let first_byte_by = Instant::now() + endpoint.clocks.first_byte;
-        let mut roles = RoleCheck::new(self.roles.clone(), endpoint.clone(), request);
-        let sent = timeout_at(first_byte_by, self.transport.send(self.http_request(roles.body()))).await;
-        let incoming = match sent {
-            Ok(Ok(incoming)) => incoming,
-            Ok(Err(trouble)) => return Err(self.transport_failure(&trouble)),
-            Err(_) => {
-                return Err(endpoint.timeout(
-                    "first byte",
-                    endpoint.clocks.first_byte,
-                    "first_byte_timeout_s",
-                ));
+        let wanted = endpoint.sent_effort(request.purpose, self.learned.get(&self.served).effort);
+        let mut effort = wanted;
+        let (incoming, roles) = loop {
+            let mut roles = RoleCheck::new(self.roles.clone(), endpoint.clone(), request.clone(), effort);
+            let incoming = self.send(roles.body(), first_byte_by).await?;
+            if (200..300).contains(&incoming.status) {
+                break (incoming, roles);
+            }
+            let failure = self.read_failure(incoming).await;
+            match effort.and_then(|effort| effort.after_refusal(&failure)) {
+                // Sent again at once, in a form that the server may accept, or without the effort.
+                Some(plainer) => effort = plainer,
+                None => return Err(roles.refused(failure)),
             }
         };
-        self.hosts.answered(&endpoint.host());
-        if !(200..300).contains(&incoming.status) {
-            return Err(roles.refused(self.read_failure(incoming).await));
+        if let Some(refused) = wanted.filter(|_| effort != wanted) {
+            self.learned.learn(&self.served, |lesson| lesson.effort = Some(refused.learned(effort)));
         }
         if let Some(encoding) = incoming.header("content-encoding").filter(|encoding| *encoding != "identity")
         {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use longhaul_protocol::Hash;
 
 use crate::codec::EncodeInput;
+use crate::effort::SentEffort;
 use crate::endpoint::Endpoint;
 use crate::learned_capabilities::{LearnedCapabilities, LearnedRoles, ServedModel};
 use crate::{FailureClass, ModelFailure, Request, RoleOrder};
@@ -54,14 +55,20 @@ pub(crate) struct RoleCheck {
     orders: Arc<RoleOrders>,
     endpoint: Arc<Endpoint>,
     request: Request,
+    effort: Option<SentEffort>,
     order: RoleOrder,
     is_settled: bool,
 }
 
 impl RoleCheck {
-    pub(crate) fn new(orders: Arc<RoleOrders>, endpoint: Arc<Endpoint>, request: Request) -> Self {
+    pub(crate) fn new(
+        orders: Arc<RoleOrders>,
+        endpoint: Arc<Endpoint>,
+        request: Request,
+        effort: Option<SentEffort>,
+    ) -> Self {
         let state = *orders.state();
-        let mut check = Self { orders, endpoint, request, order: state.accepted, is_settled: false };
+        let mut check = Self { orders, endpoint, request, effort, order: state.accepted, is_settled: false };
         if let Some(trial) = state.trial
             && state.guessed_for.is_none_or(|refused| refused == Hash::of(check.body()))
         {
@@ -83,6 +90,8 @@ impl RoleCheck {
             quirks: &endpoint.quirks,
             roles,
             reasons: endpoint.entry.as_ref().is_some_and(|entry| entry.reasons),
+            effort: self.effort,
+            effort_off: endpoint.entry.as_ref().and_then(|entry| entry.effort_off.as_deref()),
         })
     }
 

@@ -97,6 +97,7 @@ fn a_project_can_not_move_keys_servers_or_permissions() {
         ("memory.scope", "\"agent\"".to_owned()),
         ("memory.extract_at_tokens", "0".to_owned()),
         ("memory.extract_min_tokens", "0".to_owned()),
+        ("model.effort", "\"high\"".to_owned()),
         ("memory.model", "\"evil/model\"".to_owned()),
         ("exec.timeout_s", "31".to_owned()),
         ("exec.max_tasks", "1000".to_owned()),

@@ -23,7 +23,10 @@ pub(super) async fn record_truncated_answer(
     // Complete calls run. A truncated call gets an error as its result. Then the model can call again with more room,
     // but only once.
     if first_call.is_some() && (is_first || items.last().is_none_or(|item| !is_truncated_call(item))) {
+        let cut_call = items.last().filter(|item| is_truncated_call(item)).and_then(|item| called_tool(item));
+        let discarded: Vec<String> = close.unfinished_call.take().or(cut_call).into_iter().collect();
         close.keep(items.len());
+        close.after.extend(discarded_calls_note(&discarded));
         close.warn(
             "answer_length",
             "the answer reached the limit of its length; what was complete of it counts",
@@ -31,6 +34,8 @@ pub(super) async fn record_truncated_answer(
         return worker.commit(close.into_records(), vec![]).await;
     }
     let before_calls = &items[..first_call.unwrap_or(items.len())];
+    let discarded = items[before_calls.len()..].iter().filter_map(|item| called_tool(item));
+    let discarded: Vec<String> = discarded.chain(close.unfinished_call.take()).collect();
     let text = state::text_of(before_calls);
     let has_text = before_calls.iter().any(|item| has_content(item));
     if has_text {
@@ -43,14 +48,41 @@ pub(super) async fn record_truncated_answer(
                      raise model.max_output_tokens, or send anything to go on";
         let carried =
             worker.state().turn.as_ref().map(|turn| turn.text_before_cut.clone()).unwrap_or_default();
+        close.after.extend(discarded_calls_note(&discarded));
         let ending = TurnEnding { text: Some(carried + &text), ..TurnEnding::limit(Limit::Tokens, error) };
         return end_turn(worker, close.into_records(), ending).await;
     }
     if has_text {
         close.ended.goes_on = true;
-        close.after.push(SessionRecord::Note(Note::new(CONTINUE_NOTE)));
     }
+    let go_on = || has_text.then(|| SessionRecord::Note(Note::new(CONTINUE_NOTE)));
+    close.after.extend(discarded_calls_note(&discarded).or_else(go_on));
     worker.commit(close.into_records(), vec![]).await
+}
+
+/// Tells the model which of its calls did not run because its answer was truncated. `None` if there are none.
+fn discarded_calls_note(tools: &[String]) -> Option<SessionRecord> {
+    let note = match tools {
+        [] => return None,
+        [tool] => format!(
+            "Your answer reached the limit of its length in a call of `{tool}`: that call was discarded and did not run. Make \
+             it again with less in it, in several calls if need be."
+        ),
+        tools => format!(
+            "Your answer reached the limit of its length: its calls of {} were discarded and did not run. Make them again, \
+             fewer at a time or with less in each.",
+            tools.iter().map(|tool| format!("`{tool}`")).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    Some(SessionRecord::Note(Note::new(&note)))
+}
+
+/// The tool that an item calls, if it is a call.
+fn called_tool(item: &Item) -> Option<String> {
+    match item {
+        Item::ToolCall { name, .. } => Some(name.clone()),
+        _ => None,
+    }
 }
 
 /// Whether an item is a call whose arguments are incomplete.

@@ -32,6 +32,8 @@ const CHECKPOINT_BYTES: usize = 2 << 10;
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 /// The error of an attempt that a crash left open.
 const INTERRUPTED: &str = "interrupted";
+/// Characters of the name of a discarded call to tell the model.
+const MAX_TOOL_NAME_CHARS: usize = 64;
 const CANCELLED: &str = "cancelled";
 const OUT_OF_TIME: &str = "the time of the turn was over";
 const NOT_SAVED: &str = "what came could not be saved";
@@ -49,6 +51,8 @@ pub(super) struct AttemptOutcome {
     pub(super) end: AttemptEnd,
     pub(super) tokens: Option<TokenCounts>,
     pub(super) rate_limits: Option<RateLimits>,
+    /// The tool of the call that had begun when the answer ended.
+    pub(super) unfinished_call: Option<String>,
 }
 
 /// The streamed text that watchers have seen, and the part of it that is not on disk yet.
@@ -124,8 +128,10 @@ pub(crate) async fn make_model_call(
         }
         end => end,
     };
-    record_outcome(worker, &call, AttemptOutcome { end, tokens: blocks.tokens, rate_limits: blocks.limits })
-        .await
+    let unfinished_call =
+        blocks.unfinished_call().map(|name| name.chars().take(MAX_TOOL_NAME_CHARS).collect());
+    let outcome = AttemptOutcome { end, tokens: blocks.tokens, rate_limits: blocks.limits, unfinished_call };
+    record_outcome(worker, &call, outcome).await
 }
 
 /// Begins a turn without a model call: it ends at once, as cancelled or with a limit.

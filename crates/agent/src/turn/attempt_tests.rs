@@ -37,6 +37,7 @@ fn remote(protocol: Protocol, wire: Arc<MemoryTransport>) -> RemoteModel {
         clocks: Timeouts::HOSTED,
         window: Some(1_000),
         tools: None,
+        effort: None,
         entry: None,
         set_by: SettingSources::default(),
     };

@@ -13,7 +13,7 @@ use crate::config::ModelSettings;
 use crate::session::state::State;
 use crate::{Config, Result};
 
-/// The maximum answer length in tokens, unless the config sets one.
+/// The maximum answer length in tokens, unless the config or the catalogue states one.
 const DEFAULT_ANSWER_TOKENS: u64 = 8_192;
 /// An answer that continues a truncated one may be this many times longer.
 const CONTINUED_ANSWER_FACTOR: u64 = 4;
@@ -214,18 +214,16 @@ impl ModelSelection {
     }
 }
 
-/// The maximum length of an answer in tokens: the configured one or the default, bounded by the model and by a share of the window.
+/// The maximum length of an answer in tokens: the configured one, otherwise that of the model, otherwise the default.
+/// It is bounded by the model and by a share of the window (C1).
 pub(crate) fn max_answer_tokens(
     configured: Option<u64>,
     capabilities: &Capabilities,
     window: Option<u64>,
 ) -> u64 {
     let share = window.map_or(u64::MAX, |window| window / MAX_ANSWER_SHARE);
-    configured
-        .unwrap_or(DEFAULT_ANSWER_TOKENS)
-        .min(capabilities.max_output.unwrap_or(u64::MAX))
-        .min(share)
-        .max(1)
+    let model = capabilities.max_output;
+    configured.or(model).unwrap_or(DEFAULT_ANSWER_TOKENS).min(model.unwrap_or(u64::MAX)).min(share).max(1)
 }
 
 /// The configured model, as `provider/model`, and its capabilities. May ask the model's server.
@@ -255,6 +253,7 @@ fn connection(models: &Models, config: &Config, name: &str) -> ModelSpec {
         connect_timeout: seconds(settings.connect_timeout_s),
         first_byte_timeout: seconds(settings.first_byte_timeout_s),
         idle_timeout: seconds(settings.silence_timeout_s),
+        effort: settings.effort,
         set_by: SettingSources {
             name: if is_configured { config.set_by("model.name") } else { format!("the name {name:?}") },
             base_url: config.set_by("model.base_url"),

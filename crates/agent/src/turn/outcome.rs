@@ -24,6 +24,8 @@ const ANSWER_NOW_NOTE: &str = "You have thought and said nothing. Answer now, or
 pub(super) struct AttemptClose<'a> {
     pub(super) call: &'a ModelCall,
     pub(super) ended: AttemptEnded,
+    /// The tool of the call that had begun when the answer ended.
+    pub(super) unfinished_call: Option<String>,
     pub(super) after: Vec<SessionRecord>,
 }
 
@@ -47,7 +49,7 @@ pub(super) async fn record_outcome(
     call: &ModelCall,
     outcome: AttemptOutcome,
 ) -> WorkerResult<()> {
-    let AttemptOutcome { end, tokens, rate_limits } = outcome;
+    let AttemptOutcome { end, tokens, rate_limits, unfinished_call } = outcome;
     let rate_limits = match &end {
         AttemptEnd::Failed(failure) if !failure.limits.is_empty() => Some(failure.limits.clone()),
         _ => rate_limits,
@@ -62,7 +64,8 @@ pub(super) async fn record_outcome(
     after.extend(model_warnings(worker, call));
     let input = tokens.and_then(|tokens| tokens.input);
     after.extend(input.and_then(|counted| truncated_prompt_warning(worker, call, counted)));
-    let mut close = AttemptClose { call, ended: attempt_ended(call.attempt, 0, None), after };
+    let mut close =
+        AttemptClose { call, ended: attempt_ended(call.attempt, 0, None), unfinished_call, after };
     match end {
         AttemptEnd::Stopped(reason) => {
             let records = [stopped_attempt(worker, reason), close.after].concat();
@@ -204,6 +207,13 @@ async fn record_failure(
     if kept > 0 {
         close.keep(kept);
         close.warn("answer_cut", format!("{failure}; what was complete of it counts"));
+        if let Some(name) = close.unfinished_call.take() {
+            let note = format!(
+                "Your answer broke off in a call of `{name}`: that call was discarded and did not run. Make it again if it is \
+                 still needed."
+            );
+            close.after.push(SessionRecord::Note(Note::new(&note)));
+        }
         close.ended.error = Some(failure.message);
         return worker.commit(close.into_records(), vec![]).await;
     }

@@ -63,6 +63,106 @@ async fn an_answer_that_is_cut_twice_ends_the_turn_as_not_complete() {
     sound_records(&place, &session).await;
 }
 
+/// The bytes of an answer up to the first place where this text has come, then these bytes.
+fn cut_after(said: &ScriptedAnswer, protocol: Protocol, text: &str, rest: &str) -> Vec<u8> {
+    let bytes = String::from_utf8(said.bytes(protocol)).unwrap();
+    let frames: Vec<&str> = bytes.split_inclusive("\n\n").collect();
+    let last = frames.iter().position(|frame| frame.contains(text)).unwrap();
+    (frames[..=last].concat() + rest).into_bytes()
+}
+
+/// The notes of a session.
+async fn notes(place: &TestHome, session: &longhaul_agent::Session) -> Vec<String> {
+    let records = sound_records(place, session).await;
+    let note = |fact| match fact {
+        SessionRecord::Note(note) => Some(note.text),
+        _ => None,
+    };
+    wire::facts(&records).into_iter().filter_map(note).collect()
+}
+
+/// M9, T5: a call that had begun when the stream broke is discarded. The model is told, after the results of those that ran.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_told_which_call_was_discarded_when_its_answer_broke_off() {
+    let place = TestHome::new();
+    let two = ScriptedAnswer::text("I look.")
+        .call("list_files", json!({"path": "."}))
+        .call("find_files", json!({"pattern": "*.md"}));
+    let broken = Reply::stream(cut_after(&two, Protocol::Anthropic, "\"find_files\"", ""));
+    let said = Reply::stream(ScriptedAnswer::text("Done.").bytes(Protocol::Anthropic));
+    let config = wire::config(&place, Protocol::Anthropic);
+    let (runtime, wire) = wire::open(config, Script::list(vec![broken, said])).await;
+    let session = runtime.session("a").await.unwrap();
+
+    let ended = session.send("look").await.unwrap();
+
+    assert_eq!((ended.outcome, ended.text.as_str()), (Outcome::Completed, "Done."));
+    let requests = wire.requests();
+    let sent = requests[1].json()["messages"].as_array().unwrap().clone();
+    assert!(sent[2]["content"][0]["type"] == "tool_result", "{sent:?}");
+    let note = sent[3].to_string();
+    assert!(note.contains("`find_files`") && note.contains("did not run"), "{note}");
+    runtime.shutdown().await.unwrap();
+    assert_eq!(notes(&place, &session).await.len(), 1);
+}
+
+/// M11, T5: a call in which an answer reached its greatest length is discarded, and the model is told, whatever else was in
+/// the answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_told_which_call_was_discarded_when_its_answer_was_too_long() {
+    let incomplete = "event: response.incomplete\ndata: {\"type\":\"response.incomplete\",\"response\":{\"status\":\
+                      \"incomplete\",\"incomplete_details\":{\"reason\":\"max_output_tokens\"}}}\n\n";
+    let protocol = Protocol::OpenaiResponses;
+    let write = |said: ScriptedAnswer| said.call("write_file", json!({"path": "a", "content": "long"}));
+    let answers = [
+        write(ScriptedAnswer::text("I write.")),
+        write(ScriptedAnswer::nothing()),
+        write(ScriptedAnswer::nothing().call("list_files", json!({"path": "."}))),
+    ];
+
+    for said in answers {
+        let place = TestHome::new();
+        let cut = Reply::stream(cut_after(&said, protocol, "\"write_file\"", incomplete));
+        let done = Reply::stream(ScriptedAnswer::text("Done.").bytes(protocol));
+        let (runtime, wire) = wire::open(wire::config(&place, protocol), Script::list(vec![cut, done])).await;
+        let session = runtime.session("a").await.unwrap();
+
+        let ended = session.send("write").await.unwrap();
+
+        assert_eq!(ended.outcome, Outcome::Completed, "{ended:?}");
+        let requests = wire.requests();
+        let sent = requests[1].json()["input"].as_array().unwrap().clone();
+        let last = sent.last().unwrap().to_string();
+        assert!(last.contains("`write_file`: that call was discarded and did not run"), "{last}");
+        let before = serde_json::to_string(&requests[0].json()["input"]).unwrap();
+        let after = serde_json::to_string(&sent).unwrap();
+        assert!(after.starts_with(before.trim_end_matches(']')), "the prefix stays");
+        runtime.shutdown().await.unwrap();
+        assert_eq!(notes(&place, &session).await.len(), 1);
+    }
+}
+
+/// M11, T5: a call that is whole for its protocol, but whose arguments were cut, gets an error as its result, and a note says
+/// why. If the next answer is cut as well, the turn ends, and its calls are named too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_arguments_were_cut_is_named_also_when_the_turn_ends() {
+    let place = TestHome::new();
+    let said = ScriptedAnswer::nothing().call("write_file", json!({"path": "a", "content": "long"}));
+    let end =
+        "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n";
+    let cut = || Reply::stream(cut_after(&said, CHAT, "\"write_file\"", end));
+    let (runtime, wire) = wire::open(wire::config(&place, CHAT), Script::list(vec![cut(), cut()])).await;
+    let session = runtime.session("a").await.unwrap();
+
+    let ended = session.send("write").await.unwrap();
+
+    assert_eq!((ended.outcome, ended.limit), (Outcome::Limit, Some(Limit::Tokens)), "{ended:?}");
+    assert_eq!(wire.requests().len(), 2);
+    runtime.shutdown().await.unwrap();
+    let notes = notes(&place, &session).await;
+    assert!(notes.len() == 2 && notes.iter().all(|note| note.contains("`write_file`")), "{notes:?}");
+}
+
 /// M11
 #[tokio::test(flavor = "multi_thread")]
 async fn an_empty_answer_is_asked_for_once_more_and_then_told() {

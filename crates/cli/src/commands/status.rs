@@ -35,7 +35,7 @@ pub(crate) struct StatusReport {
     /// Whether extraction is on in the config.
     pub(crate) memory_is_on: bool,
     /// The model calls for the pages of the memory scope.
-    page_calls: MemoryCalls,
+    pub(crate) page_calls: MemoryCalls,
 }
 
 pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {

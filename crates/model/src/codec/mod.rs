@@ -28,7 +28,8 @@ pub use roles::RoleOrder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AnswerPart, Request};
+use crate::effort::SentEffort;
+use crate::{AnswerPart, Effort, Request};
 
 const MAX_FAULT_CHARS: usize = 200;
 
@@ -137,6 +138,17 @@ pub(crate) struct EncodeInput<'a> {
     pub(crate) roles: RoleOrder,
     /// Whether to ask for the model's reasoning.
     pub(crate) reasons: bool,
+    /// How much the model should reason, if the user says so and the server accepts it.
+    pub(crate) effort: Option<SentEffort>,
+    /// What `off` is for this model, in place of the protocol's usual word or number.
+    pub(crate) effort_off: Option<&'a str>,
+}
+
+impl<'a> EncodeInput<'a> {
+    /// The effort as a word.
+    fn effort_word(&self, effort: Effort, usual_off: &'a str) -> &'a str {
+        if effort == Effort::Off { self.effort_off.unwrap_or(usual_off) } else { effort.name() }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

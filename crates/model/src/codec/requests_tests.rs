@@ -19,7 +19,16 @@ fn body(protocol: Protocol, request: &Request, quirks: &Quirks) -> String {
 }
 
 pub(super) fn body_in(roles: RoleOrder, protocol: Protocol, request: &Request, quirks: &Quirks) -> String {
-    let asked = EncodeInput { request, model: "model", author: AUTHOR, quirks, roles, reasons: true };
+    let asked = EncodeInput {
+        request,
+        model: "model",
+        author: AUTHOR,
+        quirks,
+        roles,
+        reasons: true,
+        effort: None,
+        effort_off: None,
+    };
     String::from_utf8(protocol.encode(&asked)).unwrap()
 }
 
@@ -183,6 +192,8 @@ fn what_is_not_there_is_not_written() {
             quirks: &quirks,
             roles: RoleOrder::System,
             reasons: false,
+            effort: None,
+            effort_off: None,
         };
 
         let body = String::from_utf8(protocol.encode(&asked)).unwrap();

@@ -1,4 +1,4 @@
-use longhaul_model::Protocol;
+use longhaul_model::{Effort, Protocol};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -31,9 +31,14 @@ pub struct ModelSettings {
     /// How many tokens a context may have; without it, the server is asked, then the catalogue.
     #[schemars(range(min = 1))]
     pub context_window: Option<u64>,
-    /// How many tokens an answer may have.
+    /// How many tokens an answer may have; without it, what the catalogue says about the model, otherwise 8,192. Never more
+    /// than a quarter of the context.
     #[schemars(range(min = 1))]
     pub max_output_tokens: Option<u64>,
+    /// How much the model reasons before it answers; empty: as its server likes. A server that refuses it is asked without it.
+    #[serde(with = "effort")]
+    #[schemars(schema_with = "effort::schema")]
+    pub effort: Option<Effort>,
     /// Models that are asked, in this order, when this one can't answer.
     pub fallback: Vec<String>,
 }
@@ -113,6 +118,40 @@ mod protocol {
 
     pub(super) fn schema(_: &mut SchemaGenerator) -> Schema {
         let words: Vec<&str> = [""].into_iter().chain(ALL.map(word)).collect();
+        json_schema!({"type": "string", "enum": words})
+    }
+}
+
+/// An effort in the form that people write. An empty text leaves it to the server.
+mod effort {
+    use serde::de::Error;
+    use serde::{Deserializer, Serializer};
+
+    use super::*;
+
+    #[expect(clippy::ref_option, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer>(
+        chosen: &Option<Effort>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        chosen.map(Effort::name).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Effort>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?.unwrap_or_default();
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let named = Effort::ALL.into_iter().find(|effort| effort.name() == text);
+        let allowed = || Effort::ALL.map(|effort| format!("`{}`", effort.name())).join(", ");
+        let refused = || D::Error::custom(format!("unknown effort `{text}`, expected one of {}", allowed()));
+        named.map(Some).ok_or_else(refused)
+    }
+
+    pub(super) fn schema(_: &mut SchemaGenerator) -> Schema {
+        let words: Vec<&str> = [""].into_iter().chain(Effort::ALL.map(Effort::name)).collect();
         json_schema!({"type": "string", "enum": words})
     }
 }

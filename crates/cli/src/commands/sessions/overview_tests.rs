@@ -1,5 +1,6 @@
 use longhaul_agent::session::{CompactionThresholds, ContextBreakdown, ContextBudget, State};
 use longhaul_agent::{ContextReport, SessionStatus};
+use longhaul_memory::MemoryCalls;
 use longhaul_model::{ContextWindow, WindowSource};
 use longhaul_protocol::SessionId;
 
@@ -22,7 +23,15 @@ fn status() -> StatusReport {
     status.id = Some("01JDFJM0000000000000000001".parse::<SessionId>().unwrap());
     status.state = State { turn_count: 3, ..State::default() };
     let (memory_scope, memory_is_on) = ("agent-longhaul".to_owned(), true);
-    StatusReport { status, model: "custom/m".to_owned(), report, tasks: vec![], memory_scope, memory_is_on }
+    StatusReport {
+        status,
+        model: "custom/m".to_owned(),
+        report,
+        tasks: vec![],
+        memory_scope,
+        memory_is_on,
+        page_calls: MemoryCalls::default(),
+    }
 }
 
 /// The cost of one call with this price, if it has one, and of calls without a price.

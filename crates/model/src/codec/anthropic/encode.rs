@@ -5,26 +5,52 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::REDACTED_PREFIX;
-use crate::Purpose;
 use crate::codec::messages::{
     self, AllowedIds, AnswerItem, Base64Image, CallResult, Content, NO_PICTURE, RawObject,
 };
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
 use crate::codec::{EncodeInput, to_bytes};
+use crate::{Effort, EffortForm, Purpose};
 
 /// The protocol requires a limit, and every model accepts this one.
 const DEFAULT_MAX_TOKENS: u64 = 8192;
+/// The smallest budget for reasoning that the provider accepts.
+const MIN_BUDGET_TOKENS: u64 = 1_024;
+/// The tokens that reasoning leaves for the answer, at least.
+const MIN_ANSWER_TOKENS: u64 = 1_024;
 
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
     stream: bool,
     max_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Block<'a>>,
     messages: Vec<Message<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Thinking {
+    Enabled {
+        budget_tokens: u64,
+    },
+    Adaptive {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        display: Option<&'static str>,
+    },
+    Disabled,
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: &'static str,
 }
 
 #[derive(Serialize)]
@@ -151,7 +177,44 @@ pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
         mark_for_cache(&mut messages);
     }
     let max_tokens = request.max_output.unwrap_or(DEFAULT_MAX_TOKENS);
-    to_bytes(&Body { model: asked.model, stream: true, max_tokens, tools, system, messages })
+    let thinking = thinking(asked, max_tokens, &messages);
+    let adaptive = asked.effort.filter(|_| matches!(thinking, Some(Thinking::Adaptive { .. })));
+    let output_config = adaptive.map(|sent| OutputConfig { effort: sent.effort.name() });
+    to_bytes(&Body {
+        model: asked.model,
+        stream: true,
+        max_tokens,
+        thinking,
+        output_config,
+        tools,
+        system,
+        messages,
+    })
+}
+
+/// The reasoning parameter. `max_tokens` limits reasoning and answer together, so the budget leaves room for the answer.
+fn thinking(asked: &EncodeInput<'_>, max_tokens: u64, messages: &[Message<'_>]) -> Option<Thinking> {
+    let sent = asked.effort?;
+    if sent.effort == Effort::Off {
+        return Some(Thinking::Disabled);
+    }
+    if sent.form == EffortForm::Level {
+        return Some(Thinking::Adaptive { display: sent.with_summary.then_some("summarized") });
+    }
+    let room = max_tokens.saturating_sub(MIN_ANSWER_TOKENS.max(max_tokens / 4));
+    let budget_tokens = sent.effort.budget_tokens().min(room);
+    (budget_tokens >= MIN_BUDGET_TOKENS && may_begin_thinking(messages))
+        .then_some(Thinking::Enabled { budget_tokens })
+}
+
+/// Whether the provider accepts a budget here. It wants the last answer to begin with reasoning if that answer called
+/// tools. It doesn't if the model was asked without reasoning then, or was another one.
+fn may_begin_thinking(messages: &[Message<'_>]) -> bool {
+    let Some(answer) = messages.iter().rfind(|message| message.role == Role::Assistant) else { return true };
+    let calls_tools = answer.content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+    let reasons =
+        matches!(answer.content.first(), Some(Block::Thinking { .. } | Block::RedactedThinking { .. }));
+    reasons || !calls_tools
 }
 
 /// Marks two places for the cache: the end of this request, for the next request to read; and the last user message

@@ -7,13 +7,14 @@ use serde_json::Value;
 use crate::codec::messages::{self, AllowedIds, AnswerItem, Base64Image, CallResult, NO_PICTURE, RawObject};
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
 use crate::codec::{EncodeInput, to_bytes};
+use crate::{Effort, EffortForm};
 
 /// The model is not in the body: it is part of the URL.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    generation_config: Option<GenerationConfig>,
+    generation_config: Option<GenerationConfig<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<[Tools<'a>; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,17 +24,22 @@ struct Body<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct GenerationConfig {
+struct GenerationConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    thinking_config: Option<ThinkingConfig>,
+    thinking_config: Option<ThinkingConfig<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ThinkingConfig {
-    include_thoughts: bool,
+struct ThinkingConfig<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    include_thoughts: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_budget: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_level: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -139,7 +145,7 @@ enum Response<'a> {
 pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
     let request = asked.request;
     let max_output_tokens = request.max_output;
-    let thinking_config = asked.reasons.then_some(ThinkingConfig { include_thoughts: true });
+    let thinking_config = thinking_config(asked);
     let configured = max_output_tokens.is_some() || thinking_config.is_some();
     let declared = || [Tools { function_declarations: request.tools.iter().map(declaration).collect() }];
     let instruction = || SystemInstruction { parts: [Piece::Text { text: Cow::Borrowed(&request.system) }] };
@@ -153,6 +159,32 @@ pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
         tools: (!request.tools.is_empty()).then(declared),
         system_instruction: (!request.system.is_empty()).then(instruction),
         contents,
+    })
+}
+
+fn thinking_config<'a>(asked: &EncodeInput<'a>) -> Option<ThinkingConfig<'a>> {
+    let Some(sent) = asked.effort else {
+        let include_thoughts = Some(true);
+        return asked.reasons.then_some(ThinkingConfig {
+            include_thoughts,
+            thinking_budget: None,
+            thinking_level: None,
+        });
+    };
+    // Thoughts can't be asked for where there are none.
+    let include_thoughts = (sent.effort > Effort::Off).then_some(true);
+    Some(match sent.form {
+        EffortForm::Level => {
+            let thinking_level = Some(asked.effort_word(sent.effort, "low"));
+            ThinkingConfig { include_thoughts, thinking_budget: None, thinking_level }
+        }
+        EffortForm::Budget => {
+            let least = asked.effort_off.and_then(|least| least.parse().ok()).unwrap_or(0);
+            // The limit counts reasoning and answer together.
+            let room = asked.request.max_output.map_or(u64::MAX, |limit| limit - limit / 4);
+            let thinking_budget = Some(sent.effort.budget_tokens().min(room).max(least));
+            ThinkingConfig { include_thoughts, thinking_budget, thinking_level: None }
+        }
     })
 }
 

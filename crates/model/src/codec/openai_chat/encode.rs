@@ -18,6 +18,8 @@ struct Body<'a> {
     max_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     messages: Vec<Message<'a>>,
@@ -136,6 +138,7 @@ pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
         stream_options: (!quirks.no_stream_options).then_some(StreamOptions { include_usage: true }),
         max_tokens: request.max_output.filter(|_| !quirks.max_completion_tokens),
         max_completion_tokens: request.max_output.filter(|_| quirks.max_completion_tokens),
+        reasoning_effort: asked.effort.map(|sent| asked.effort_word(sent.effort, "none")),
         tools: request.tools.iter().map(tool).collect(),
         messages,
     })

@@ -6,6 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::ReasoningSignature;
+use crate::Effort;
 use crate::codec::messages::{self, AllowedIds, AnswerItem, Base64Image, Content, DataUrl, NO_PICTURE};
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
 use crate::codec::{EncodeInput, to_bytes};
@@ -23,12 +24,22 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "str::is_empty")]
     instructions: &'a str,
     input: Vec<Item<'a>>,
+}
+
+#[derive(Serialize)]
+struct Reasoning<'a> {
+    effort: &'a str,
+    /// A summary is all that the provider shows of the reasoning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -116,8 +127,13 @@ pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
         model: asked.model,
         stream: true,
         store: false,
-        include: asked.reasons.then_some([ENCRYPTED_REASONING]),
+        include: (asked.reasons || asked.effort.is_some_and(|sent| sent.effort > Effort::Off))
+            .then_some([ENCRYPTED_REASONING]),
         max_output_tokens: request.max_output,
+        reasoning: asked.effort.map(|sent| Reasoning {
+            effort: asked.effort_word(sent.effort, "none"),
+            summary: (sent.with_summary && sent.effort > Effort::Off).then_some("auto"),
+        }),
         parallel_tool_calls: (!request.tools.is_empty()).then_some(true),
         tools: request.tools.iter().map(tool).collect(),
         instructions: &request.system,
