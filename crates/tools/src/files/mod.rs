@@ -5,9 +5,11 @@
 //! | `read_file`, `line_range`, `file_type` | read_file; the requested lines out of a stream; what a file is by its first bytes |
 //! | `write_file`, `edit_file`, `text_edits` | write_file; edit_file; edits of a text, as a pure function |
 //! | `writing_tool`, `write_plan` | what both writers share: a write is planned, recorded, performed, and checked after a crash |
+//! | `attachment` | files that a person sends along with a message |
 //! | `atomic_replace`, `temporary_file` | replacing a file at once, and never over another program's change |
 
 mod atomic_replace;
+mod attachment;
 pub(crate) mod edit_file;
 mod file_type;
 mod line_range;
@@ -17,6 +19,8 @@ mod text_edits;
 pub(crate) mod write_file;
 mod write_plan;
 mod writing_tool;
+
+pub use attachment::Attachment;
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
