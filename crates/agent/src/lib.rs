@@ -79,7 +79,7 @@ pub use client::cancel::CancelOutcome;
 pub use client::context_report::{ContextReport, context_report, last_compaction};
 pub use client::events::{EventSources, SessionEvents};
 pub use client::follow::{Followed, Follower};
-pub use client::request::{PendingRequest, Request, RequestOutcome};
+pub use client::request::{AttachedImage, PendingRequest, Request, RequestOutcome, UserMessage};
 pub use client::session::{Accepted, Client, Session, SessionStart, Settled};
 pub use client::status::SessionStatus;
 pub use client::watch::{Watched, Watcher};

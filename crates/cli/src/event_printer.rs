@@ -11,6 +11,7 @@ use crate::exit;
 use crate::output::sanitize;
 use crate::printer::Printer;
 use crate::signals::ExitSignals;
+use crate::tui::chat::PastTurns;
 use crate::tui::{ScreenHandle, ScreenUpdate};
 
 /// How long the remaining output may take once a signal has come.
@@ -209,6 +210,15 @@ impl EventPrinter {
         match self.screen {
             Some(_) => self.tell(ScreenUpdate::Printed(text.to_owned())),
             None => self.aside(text),
+        }
+    }
+
+    /// Shows the end of a conversation that is opened again.
+    pub(crate) fn past_turns(&mut self, past: PastTurns) {
+        match self.screen {
+            _ if past.is_empty() => {}
+            Some(_) => self.tell(ScreenUpdate::Past(past)),
+            None => self.aside(&past.short_text()),
         }
     }
 

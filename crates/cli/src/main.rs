@@ -6,7 +6,7 @@
 //! | `commands` | one module for each subcommand, named as it is typed |
 //! | `tui` | the chat in the terminal: screen, input field, picker, slash commands |
 //! | `one_shot` | a turn that is run by a command, and not by a chat |
-//! | `config`, `session_lookup`, `input_text` | what commands start with: the config, a session by its name, a text |
+//! | `config`, `session_lookup`, `folder_session`, `input_text` | what commands start with: the config, a session by its name or folder, a text |
 //! | `event_printer`, `event_text`, `output`, `output_file` | what commands print and write |
 //! | `suggested_command`, `nearest`, `first_run` | hints: the next command, a similar name, how to get a model |
 //! | `signals`, `panics` | how the program ends |
@@ -17,9 +17,12 @@ mod config;
 mod event_printer;
 mod event_text;
 mod first_run;
+mod folder_session;
 mod input_text;
+mod marked_block;
 mod nearest;
 mod one_shot;
+mod open_chats;
 mod output;
 mod output_file;
 mod panics;
@@ -35,7 +38,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use args::{Arguments, Command};
-use clap::Parser;
 use longhaul_journal::Error;
 
 /// Exit codes. Scripts rely on them.
@@ -74,7 +76,7 @@ fn bad_usage(message: impl Into<String>) -> anyhow::Error {
 fn main() -> ExitCode {
     // The same program is started again as the keeper of a command.
     longhaul_agent::keeper::main_if_asked();
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::parse_words(std::env::args_os().collect()) {
         Ok(arguments) => arguments,
         Err(error) => return print_usage(error),
     };
@@ -106,6 +108,9 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
     if let (Some(flag), Some(_)) = (talk.given(), &command) {
         let hint = format!("{flag} is for the conversation: use it without a command");
         return Err(bad_usage(hint));
+    }
+    if globals.session.is_some() && command.as_ref().is_some_and(|command| !command.takes_session()) {
+        return Err(bad_usage("this command takes no -s; longhaul COMMAND --help says what it takes"));
     }
     // Only commands that run turns need more than one thread.
     let mut builder = match command {

@@ -8,8 +8,9 @@ use longhaul_protocol::SessionId;
 
 use crate::args::GlobalArgs;
 use crate::bad_usage;
+use crate::folder_session::last_session;
 use crate::nearest::nearest;
-use crate::output::truncate;
+use crate::output::{note, truncate};
 use crate::short_id::{IdMatch, find};
 use crate::suggested_command::quoted;
 
@@ -17,6 +18,10 @@ use crate::suggested_command::quoted;
 const MIN_SIMILARITY: f64 = 0.82;
 /// Sessions that an error names where several fit.
 const MAX_NAMED_SESSIONS: usize = 10;
+
+/// The error of a command that needs a session in a folder that has none.
+pub(crate) const NO_SESSION_HERE: &str =
+    "no session was used in this folder yet: name one with -s KEY; longhaul sessions lists them";
 
 /// The session with this key; else the only one whose key starts with `name`, or whose id is, starts or ends with it. The error names the
 /// sessions that fit, or the nearest keys.
@@ -71,6 +76,42 @@ pub(crate) async fn find_session_exactly(journal: &dyn Journal, name: &str) -> a
     }
     let key = truncate(&find_session(journal, name).await?.key, 200);
     Err(bad_usage(format!("this can't be undone, so name the session in full: {key}")))
+}
+
+/// The name of a session for a command that needs one: `key`, the value of `-s`, or the key of the session that was last used in the folder,
+/// which a note tells.
+pub(crate) async fn session_name(globals: &GlobalArgs, key: Option<String>) -> anyhow::Result<String> {
+    if key.is_some() || globals.session.is_some() {
+        return named_session(globals, key);
+    }
+    match last_session_of_folder(globals).await? {
+        Some(key) => {
+            note(format!("session {key}"));
+            Ok(key)
+        }
+        None => Err(bad_usage(NO_SESSION_HERE)),
+    }
+}
+
+/// The key of the session that was last used in the folder.
+pub(crate) async fn last_session_of_folder(globals: &GlobalArgs) -> anyhow::Result<Option<String>> {
+    let folder = globals.folder()?;
+    let Some(journal) = globals.open_journal().await? else { return Ok(None) };
+    let last = last_session(&journal, &folder).await?;
+    journal.close().await;
+    Ok(last.map(|entry| entry.key))
+}
+
+/// `key`, or the value of `-s`: for what is done to no session that the user has not named.
+pub(crate) fn named_session(globals: &GlobalArgs, key: Option<String>) -> anyhow::Result<String> {
+    match (key, &globals.session) {
+        (Some(key), Some(session)) if key != *session => {
+            Err(bad_usage(format!("two sessions are named, {key:?} and -s {session:?}: name one")))
+        }
+        (Some(key), _) => Ok(key),
+        (None, Some(session)) => Ok(session.clone()),
+        (None, None) => Err(bad_usage("which session? name it; longhaul sessions lists them")),
+    }
 }
 
 /// The journal. In a home without one no session has this name.

@@ -21,7 +21,8 @@ pub(crate) fn home_command(globals: &GlobalArgs, words: &[&str]) -> String {
     with_flags(globals.home_flag().into_iter().collect(), words)
 }
 
-fn with_flags(flags: Vec<(&'static str, String)>, words: &[&str]) -> String {
+/// A command with these flags.
+pub(crate) fn with_flags(flags: Vec<(&'static str, String)>, words: &[&str]) -> String {
     let flags = flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]);
     let words = flags.chain(guard_keys(words)).map(|word| quoted(&word));
     std::iter::once("longhaul".to_owned()).chain(words).collect::<Vec<_>>().join(" ")

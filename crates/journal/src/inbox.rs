@@ -2,7 +2,7 @@
 
 use longhaul_protocol::{NewRecord, Seq, SessionId, StreamName};
 
-use crate::{Append, Error, Journal, Result};
+use crate::{Append, Blob, Error, Journal, Result};
 
 /// The session appends every input to its own stream, together with other fields. So this limit is well below that of
 /// an append.
@@ -12,7 +12,17 @@ const MAX_INPUT_BYTES: usize = 8 << 20;
 /// record with the same key exists, returns the position of that one. The record is on disk when this returns: only
 /// then may the caller acknowledge it.
 pub async fn put(journal: &dyn Journal, session: SessionId, record: NewRecord) -> Result<Seq> {
-    let seq = accept(journal, session, record).await?;
+    put_with_blobs(journal, session, record, vec![]).await
+}
+
+/// Like [`put`], with the blobs that the record refers to.
+pub async fn put_with_blobs(
+    journal: &dyn Journal,
+    session: SessionId,
+    record: NewRecord,
+    blobs: Vec<Blob>,
+) -> Result<Seq> {
+    let seq = accept_with_blobs(journal, session, record, blobs).await?;
     // The input is accepted even if the holder can't be reached.
     let _ = journal.wake_holder(&StreamName::session(session)).await;
     Ok(seq)
@@ -26,9 +36,20 @@ pub fn check_size(record: &NewRecord) -> Result<()> {
 
 /// Like [`put`], but does not wake the holder. For a caller that has work to do before the session acts on the input.
 pub async fn accept(journal: &dyn Journal, session: SessionId, record: NewRecord) -> Result<Seq> {
+    accept_with_blobs(journal, session, record, vec![]).await
+}
+
+/// Like [`accept`], with the blobs that the record refers to.
+pub async fn accept_with_blobs(
+    journal: &dyn Journal,
+    session: SessionId,
+    record: NewRecord,
+    blobs: Vec<Blob>,
+) -> Result<Seq> {
     check_size(&record)?;
     let inbox = StreamName::inbox(session);
-    match journal.append(Append::to(&inbox).record(record)).await {
+    let append = blobs.into_iter().fold(Append::to(&inbox).record(record), Append::blob);
+    match journal.append(append).await {
         Ok(records) => Ok(records[0].seq),
         Err(Error::Duplicate { seq, .. }) => Ok(seq),
         Err(error) => Err(error),

@@ -23,6 +23,10 @@ pub trait Journal: Send + Sync {
     /// [`records`](crate::records) reads page by page.
     async fn read(&self, stream: &StreamName, from: Seq, page: Page) -> Result<Vec<Record>>;
 
+    /// The records of one kind in a stream, in their order. For streams of which most records are of other kinds. Skips damaged
+    /// records.
+    async fn records_of_kind(&self, stream: &StreamName, kind: &str) -> Result<Vec<Record>>;
+
     /// The head of a stream; [`Head::EMPTY`] if there is no such stream.
     async fn head(&self, stream: &StreamName) -> Result<Head>;
 

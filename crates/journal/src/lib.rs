@@ -90,7 +90,7 @@ pub use import_mark::{
     Author, ImportMark, ImportOptions, SessionPlace, first_import_key, import_mark, newest_import,
     session_place,
 };
-pub use inbox::{accept, check_size, put};
+pub use inbox::{accept, accept_with_blobs, check_size, put, put_with_blobs};
 pub use journal::{Journal, Page, SessionEntry, StreamSize, WakeSignal, WakeSignals};
 pub use lease::{Holder, Lease};
 pub use lifecycle::{

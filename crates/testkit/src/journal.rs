@@ -242,6 +242,10 @@ impl Journal for FaultyJournal {
         }
     }
 
+    async fn records_of_kind(&self, stream: &StreamName, kind: &str) -> Result<Vec<Record>> {
+        self.journal.records_of_kind(stream, kind).await
+    }
+
     async fn head(&self, stream: &StreamName) -> Result<Head> {
         self.journal.head(stream).await
     }

@@ -10,7 +10,7 @@ use crate::call::output_tail::tail_rows;
 use crate::call::{finished_call_lines, running_call_line};
 use crate::fold::Transcript;
 use crate::markdown::Markdown;
-use crate::notice::{Verbosity, notice_text};
+use crate::notice::{Verbosity, notice_text, turn_failure_text};
 use crate::plain::BROKEN_OFF;
 use crate::reasoning::{reasoning_lines, reasoning_summary};
 use crate::style::{Color, Span, Style, StyledLine};
@@ -154,6 +154,38 @@ impl TerminalRenderer {
                 }
             }
             _ => self.render_notice(update),
+        }
+    }
+
+    /// Renders a block of a turn that ended before this terminal was opened: inputs are echoed, and a call is one row.
+    pub fn render_past(&mut self, block: &Block) {
+        match &block.content {
+            BlockContent::Input { text, images: 0 } => self.push_input(text),
+            BlockContent::Input { text, images } => {
+                self.push_input(&format!("{text} [{}]", format_count(*images as u64, "image")));
+            }
+            BlockContent::Message { text, .. } => {
+                self.markdown.push(text);
+                let rows = self.markdown.finish(self.width);
+                self.push_answer(rows);
+                if block.state == BlockState::Interrupted {
+                    self.push_aside("[interrupted here]");
+                }
+            }
+            BlockContent::Call(call) if call.result.is_some() => {
+                self.begin_section(Section::Aside);
+                let took = block.elapsed(block.started_at);
+                self.rows.extend(finished_call_lines(call, took, self.width).into_iter().take(1));
+            }
+            BlockContent::TurnEnd(end) => {
+                if let Some(failure) = turn_failure_text(end.outcome, end.error.as_deref()) {
+                    self.push_aside(&failure);
+                }
+            }
+            BlockContent::Notification { .. } | BlockContent::Note { .. } => {
+                self.render_notice(&Update::Ended(block.clone()));
+            }
+            _ => {}
         }
     }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{accept, check_size};
+use longhaul_journal::{Blob, accept, accept_with_blobs, check_size};
 use longhaul_protocol::{
     EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId,
     SessionRecord, StreamName, TurnEnded,
 };
 use tokio::sync::oneshot;
 
-use super::request::{Request, RequestMark, RequestOutcome};
+use super::request::{Request, RequestMark, RequestOutcome, UserMessage};
 use super::session::{Accepted, Settled, input_at};
 use super::watch::{Watched, Watcher};
 use crate::Result;
@@ -64,7 +64,7 @@ impl LocalSession {
     /// Lets the worker of this process carry out a request.
     pub(super) async fn run(&self, request: &Request, mark: RequestMark) -> WorkerResult<RequestOutcome> {
         let ended = match request {
-            Request::Send(text) => self.send(text, mark.input).await.map(Some),
+            Request::Send(message) => self.send(message, mark.input).await.map(Some),
             Request::Resume => self.resume(mark.order).await,
             Request::Retry => self.order(OrderKind::Retry, mark.order).await,
             Request::Continue => self.continue_answer(mark.order).await,
@@ -74,18 +74,18 @@ impl LocalSession {
         ended.map(RequestOutcome::from)
     }
 
-    async fn send(&self, text: &str, id: InputId) -> WorkerResult<TurnEnded> {
-        let input = Input { id, text: text.to_owned(), images: vec![], mode: JoinMode::Join };
+    async fn send(&self, message: &UserMessage, id: InputId) -> WorkerResult<TurnEnded> {
+        let input = message.input(id, JoinMode::Join);
         check_size(&InboxRecord::Input(input.clone()).encode())?;
         self.refuse_deleted().await?;
         // The worker must run before the input is sent, because it reports the outcome.
         self.wake().await?;
         let outcome = self.slot.subscribe_outcome(AwaitedRequest::Input(input.id));
-        self.put(input, None).await?;
+        self.put(input, message.blobs(), None).await?;
         outcome_of_accepted(outcome).await?.ok_or(WorkerStop::Suspended)
     }
 
-    pub(super) async fn put(&self, input: Input, key: Option<&str>) -> Result<Accepted> {
+    pub(super) async fn put(&self, input: Input, blobs: Vec<Blob>, key: Option<&str>) -> Result<Accepted> {
         let new_id = input.id;
         let mut record = self.runtime.redactor.redact_record(InboxRecord::Input(input).encode());
         check_size(&record)?;
@@ -98,7 +98,7 @@ impl LocalSession {
         let accepted = {
             // The worker takes the input only after watchers have seen that it was accepted.
             let _inbox_lock = self.slot.inbox_lock.lock().await;
-            let seq = accept(journal, session, record).await?;
+            let seq = accept_with_blobs(journal, session, record, blobs).await?;
             let id = match key {
                 Some(_) => input_at(journal, session, seq).await?.unwrap_or(new_id),
                 None => new_id,

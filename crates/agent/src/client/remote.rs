@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Error as JournalError, Journal, put, records};
+use longhaul_journal::{Error as JournalError, Journal, put, put_with_blobs, records};
 use longhaul_protocol::{
-    Event, EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Record, Seq,
-    SessionId, SessionRecord, StreamName,
+    Event, EventKind, InboxRecord, InputId, JoinMode, Order, OrderId, OrderKind, Record, Seq, SessionId,
+    SessionRecord, StreamName,
 };
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::follow::{Followed, Follower};
-use super::request::{EventSink, Request, RequestMark, RequestOutcome};
+use super::request::{EventSink, Request, RequestMark, RequestOutcome, UserMessage};
 use super::session::Settled;
 use super::watch::Watched;
 use crate::Redactor;
@@ -73,7 +73,7 @@ impl RemoteSession {
         // Follow first, so that nothing of the answer is missed.
         let follower = Follower::from_state(self.journal.clone(), &self.key, self.id, state.clone());
         match request {
-            Request::Send(text) => self.send(text, mark.input, sink.as_deref_mut()).await?,
+            Request::Send(message) => self.send(message, mark.input, sink.as_deref_mut()).await?,
             Request::Resume => self.order(OrderKind::Unknown, mark).await?,
             Request::Retry => self.order(OrderKind::Retry, mark).await?,
             Request::Continue => self.order(OrderKind::Continue, mark).await?,
@@ -151,9 +151,10 @@ impl RemoteSession {
         }
     }
 
-    async fn send(&self, text: &str, id: InputId, sink: Option<&mut EventSink<'_>>) -> Result<()> {
-        let input = Input { id, text: text.to_owned(), images: vec![], mode: JoinMode::Join };
-        let input_seq = self.put(InboxRecord::Input(input)).await?;
+    async fn send(&self, message: &UserMessage, id: InputId, sink: Option<&mut EventSink<'_>>) -> Result<()> {
+        let record = InboxRecord::Input(message.input(id, JoinMode::Join)).encode();
+        let record = self.redactor.redact_record(record);
+        let input_seq = put_with_blobs(&*self.journal, self.id, record, message.blobs()).await?;
         if let Some(sink) = sink {
             let kind = EventKind::InputAccepted { input_seq, id };
             let session = self.key.clone();

@@ -1,6 +1,11 @@
 //! The requests of a client to a session, and their outcomes.
 
-use longhaul_protocol::{CompactDone, Event, InputId, OrderId, QuestionId, Seq, TurnEnded};
+use std::sync::Arc;
+
+use longhaul_journal::Blob;
+use longhaul_protocol::{
+    BlobRef, CompactDone, Event, Image, Input, InputId, JoinMode, OrderId, QuestionId, Seq, TurnEnded,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
@@ -8,11 +13,47 @@ use super::session::{Session, Settled};
 use super::watch::{Watched, Watcher};
 use crate::{Error, Result};
 
+/// What a user says to a session: a text, and images.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UserMessage {
+    /// The words.
+    pub text: String,
+    /// The images, in the order in which the model sees them.
+    pub images: Vec<AttachedImage>,
+}
+
+/// An image that a user sends along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachedImage {
+    /// Such as `image/png`.
+    pub media_type: String,
+    /// The content of the file.
+    pub bytes: Arc<[u8]>,
+}
+
+impl<T: Into<String>> From<T> for UserMessage {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), images: vec![] }
+    }
+}
+
+impl UserMessage {
+    /// The input for the inbox. [`UserMessage::blobs`] has the bytes of its images.
+    pub(super) fn input(&self, id: InputId, mode: JoinMode) -> Input {
+        let image = |image: &AttachedImage| Image { data: BlobRef::to(&image.bytes, &image.media_type) };
+        Input { id, text: self.text.clone(), images: self.images.iter().map(image).collect(), mode }
+    }
+
+    pub(super) fn blobs(&self) -> Vec<Blob> {
+        self.images.iter().map(|image| Blob::new(image.bytes.to_vec())).collect()
+    }
+}
+
 /// A request of a client to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// Answer this text.
-    Send(String),
+    /// Answer this message.
+    Send(UserMessage),
     /// Finish the open turn, or process the inbox.
     Resume,
     /// Run the failed turn again, or end the wait before a retry.

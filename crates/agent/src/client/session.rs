@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use longhaul_journal::{Append, Error as JournalError, Holder, Journal, check_size, name_session, put};
+use longhaul_journal::{
+    Append, Blob, Error as JournalError, Holder, Journal, check_size, name_session, put, put_with_blobs,
+};
 use longhaul_memory::{Extraction, PageEdited};
 use longhaul_protocol::{
-    CompactDone, EndedTask, InboxRecord, Input, InputId, Order, OrderId, OrderKind, Question, QuestionId,
-    Seq, SessionCreated, SessionId, SessionRecord, StreamName, TaskId, TurnEnded,
+    CompactDone, EndedTask, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Question,
+    QuestionId, Seq, SessionCreated, SessionId, SessionRecord, StreamName, TaskId, TurnEnded,
 };
 use tokio::task::spawn_blocking;
 
@@ -18,7 +20,7 @@ use super::follow::Follower;
 use super::local::LocalSession;
 use super::questions::{answer_question, open_questions};
 use super::remote::{RemoteSession, is_running};
-use super::request::{EventSink, PendingRequest, Request, RequestMark, RequestOutcome};
+use super::request::{EventSink, PendingRequest, Request, RequestMark, RequestOutcome, UserMessage};
 use super::status::{SessionStatus, session_status};
 use super::watch::Watcher;
 use crate::Redactor;
@@ -153,7 +155,7 @@ impl Session {
 
     /// Sends a text and waits for the end of the turn that answers it.
     pub async fn send(&self, text: impl Into<String>) -> Result<TurnEnded> {
-        match self.complete(Request::Send(text.into()), None).await? {
+        match self.complete(Request::Send(text.into().into()), None).await? {
             RequestOutcome::Ended(ended) => Ok(ended),
             RequestOutcome::Abandoned => Err(Error::NotRunning { key: self.key().to_owned() }),
             _ => Err(Error::Suspended),
@@ -279,8 +281,22 @@ impl Session {
     /// Puts an input into the inbox. When this returns, the input is on disk, and the process that runs the session
     /// answers it. Two inputs with the same idempotency key count as one.
     pub async fn put(&self, input: Input, idempotency_key: Option<&str>) -> Result<Accepted> {
+        self.put_with_blobs(input, vec![], idempotency_key).await
+    }
+
+    /// Like [`put`](Self::put), for a message that may have images.
+    pub async fn put_message(&self, message: &UserMessage, mode: JoinMode) -> Result<Accepted> {
+        self.put_with_blobs(message.input(InputId::generate(), mode), message.blobs(), None).await
+    }
+
+    async fn put_with_blobs(
+        &self,
+        input: Input,
+        blobs: Vec<Blob>,
+        idempotency_key: Option<&str>,
+    ) -> Result<Accepted> {
         if let Link::Local(local) = &self.link {
-            return local.put(input, idempotency_key).await;
+            return local.put(input, blobs, idempotency_key).await;
         }
         let new_id = input.id;
         let mut record = self.redactor.redact_record(InboxRecord::Input(input).encode());
@@ -290,7 +306,7 @@ impl Session {
         // An input that can't be accepted must not create a session.
         check_size(&record)?;
         let id = self.named().await?;
-        let seq = put(&*self.journal, id, record).await?;
+        let seq = put_with_blobs(&*self.journal, id, record, blobs).await?;
         Ok(Accepted { seq, id: input_at(&*self.journal, id, seq).await?.unwrap_or(new_id) })
     }
 

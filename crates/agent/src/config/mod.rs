@@ -236,6 +236,11 @@ impl Config {
         Some(crate::worker::toolset::exposed_home_warning(scope.work_dir(), scope.exposed_home()?))
     }
 
+    /// The files that the tools of a session in this folder may reach.
+    pub fn tool_scope(&self, work_dir: &Path) -> longhaul_tools::Scope {
+        crate::worker::toolset::tool_scope(self, work_dir)
+    }
+
     /// The message that the project adds instructions.
     pub fn announcement(&self) -> Option<String> {
         let added = self.project_instructions.as_ref()?;

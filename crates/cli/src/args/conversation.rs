@@ -1,13 +1,15 @@
 //! The options of the chat, `run`, `resume`, `compact` and `models`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
 #[derive(Args)]
 pub(crate) struct RunOptions {
-    /// The session: one that exists goes on, and if its turn is open the prompt joins it. Without it, a new one.
-    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: Option<String>,
+    /// Go on with the session that was last used in this folder. Without it and without -s, a new one.
+    #[arg(short = 'c', long = "continue", conflicts_with = "session")]
+    pub(crate) go_on: bool,
     /// Print every event as one line of JSON, and nothing else on standard output.
     #[arg(long)]
     pub(crate) json: bool,
@@ -15,16 +17,19 @@ pub(crate) struct RunOptions {
     /// for what is worth remembering.
     #[arg(long)]
     pub(crate) wait: bool,
-    /// What to say; - reads it from standard input.
+    /// Send this image along. Can be given several times.
+    #[arg(long = "image", value_name = "FILE")]
+    pub(crate) images: Vec<PathBuf>,
+    /// What to say. Piped text is added to it as data; with - as the prompt, or without one, the piped text is the prompt.
     #[arg(value_name = "PROMPT")]
-    pub(crate) prompt: String,
+    pub(crate) prompt: Option<String>,
 }
 
 #[derive(Args)]
 pub(crate) struct ResumeOptions {
     /// The session. Without it, the only one that has something unfinished.
     #[arg(value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: Option<String>,
+    pub(crate) key: Option<String>,
     /// Print every event as one line of JSON, and nothing else on standard output.
     #[arg(long)]
     pub(crate) json: bool,
@@ -32,9 +37,6 @@ pub(crate) struct ResumeOptions {
 
 #[derive(Args)]
 pub(crate) struct SessionOptions {
-    /// The session.
-    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: String,
     /// Print JSON: one object, or for a turn one event a line.
     #[arg(long)]
     pub(crate) json: bool,
@@ -42,9 +44,6 @@ pub(crate) struct SessionOptions {
 
 #[derive(Args)]
 pub(crate) struct CompactOptions {
-    /// The session. If a turn runs, it happens before the next step, and the turn goes on.
-    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: String,
     /// What the summary should dwell on.
     #[arg(value_name = "FOCUS")]
     pub(crate) focus: Vec<String>,
@@ -65,12 +64,8 @@ pub(crate) struct ModelsOptions {
 /// How the conversation begins, where no command is named.
 #[derive(Args, Default)]
 pub(crate) struct ChatOptions {
-    /// Talk in this session, in place of the folder's own.
-    // An id of its own: that of a command's session would be taken for it.
-    #[arg(id = "opened_session", short = 's', long = "session", value_name = "KEY", conflicts_with = "new", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: Option<String>,
     /// Begin another session for this folder.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "session")]
     pub(crate) new: bool,
     /// Go on with a turn that was interrupted, without asking.
     #[arg(long)]
@@ -78,17 +73,36 @@ pub(crate) struct ChatOptions {
     /// Read and print plain lines, without a screen: for screen readers, and for terminals that can do no more.
     #[arg(long)]
     pub(crate) plain: bool,
+    /// Say PROMPT, print the answer and leave: the same as `longhaul run PROMPT`, with its flags.
+    // `run_arguments` replaces it before the command line is parsed.
+    #[arg(short = 'p', long = "print")]
+    pub(crate) print: bool,
+    /// Go on with the folder's last session, which is the default.
+    #[arg(short = 'c', long = "continue", hide = true, conflicts_with_all = ["new", "session"])]
+    pub(crate) go_on: bool,
+    /// The first thing to say. A single word has to stand behind --, since it could be a mistyped command.
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+    #[arg(last = true, hide = true, conflicts_with = "prompt")]
+    pub(crate) word: Option<String>,
 }
 
 impl ChatOptions {
-    /// A flag that was given, if one was.
+    /// A flag or an argument that was given, if one was.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let flags = [
-            (self.session.is_some(), "-s"),
             (self.new, "--new"),
             (self.resume, "--resume"),
             (self.plain, "--plain"),
+            (self.print, "-p"),
+            (self.go_on, "-c"),
+            (self.prompt.is_some() || self.word.is_some(), "a prompt"),
         ];
         flags.into_iter().find_map(|(given, flag)| given.then_some(flag))
+    }
+
+    /// The first thing to say.
+    pub(crate) fn first_words(&self) -> Option<&str> {
+        self.word.as_deref().or(self.prompt.as_deref())
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use longhaul_agent::config::Sources;
 use longhaul_journal::{Home, SqliteJournal};
 use longhaul_protocol::PrintablePath;
@@ -24,6 +25,9 @@ pub(crate) struct GlobalArgs {
     /// The folder that new sessions work in [default: the one in which the program was started].
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) work_dir: Option<PathBuf>,
+    /// The session: its key, the beginning of that, or its id. Commands that need one take the folder's last one without it.
+    #[arg(short, long, value_name = "KEY", global = true, value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: Option<String>,
     /// Say more about what is done; twice for still more.
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
@@ -69,6 +73,11 @@ impl GlobalArgs {
             Ok(_) => Err(bad_usage(format!("{} is not a folder", folder.printable()))),
             Err(error) => Err(bad_usage(format!("--work-dir {}: {error}", folder.printable()))),
         }
+    }
+
+    /// The folder whose sessions are meant: `--work-dir`, or the current one.
+    pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
+        Ok(self.sources()?.work_dir.map_or_else(std::env::current_dir, Ok)?)
     }
 
     pub(crate) fn home_dir(&self) -> anyhow::Result<PathBuf> {

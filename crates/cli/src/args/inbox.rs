@@ -5,9 +5,6 @@ use clap::{Args, ValueEnum};
 
 #[derive(Args)]
 pub(crate) struct SendOptions {
-    /// The session; a new one if there is none with this key.
-    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: String,
     /// What happens if a turn is running: join it at its next step, wait until after it, or interrupt it.
     #[arg(long, value_enum, default_value_t = Mode::Join)]
     pub(crate) mode: Mode,
@@ -31,9 +28,6 @@ pub(crate) enum Mode {
 
 #[derive(Args)]
 pub(crate) struct CancelOptions {
-    /// The session.
-    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: String,
     /// Print how the turn ended as JSON.
     #[arg(long)]
     pub(crate) json: bool,

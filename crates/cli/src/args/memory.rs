@@ -16,12 +16,9 @@ pub(crate) struct MemoryOptions {
     pub(crate) json: bool,
 }
 
-/// Which memory is meant: by default that of the folder that new sessions work in.
+/// Which memory is meant: by default that of the folder that new sessions work in; with -s, that of the session.
 #[derive(Args)]
 pub(crate) struct MemoryScopeArgs {
-    /// The memory of this session.
-    #[arg(short, long, value_name = "KEY", global = true, value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: Option<String>,
     /// The memory with this name, as `longhaul memory` shows it.
     #[arg(long, value_name = "NAME", global = true, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) scope: Option<String>,
@@ -93,9 +90,6 @@ pub(crate) struct EditOptions {
 
 #[derive(Args)]
 pub(crate) struct RememberOptions {
-    /// The session.
-    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: String,
     /// What to remember, word for word. Without it, the model goes through what is new in the session.
     #[arg(value_name = "TEXT")]
     pub(crate) text: Vec<String>,

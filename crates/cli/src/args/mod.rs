@@ -10,7 +10,10 @@ mod sessions;
 pub(crate) mod suggestion;
 mod tasks;
 
-use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 pub(crate) use self::config::{CompletionsOptions, ConfigCommand, TrustOptions};
 pub(crate) use self::conversation::{
@@ -31,8 +34,8 @@ pub(crate) use self::tasks::{
 /// An agent runtime for the long haul.
 ///
 /// It keeps an agent's conversation, commands, memory and spend alive through crashes, restarts, full context windows
-/// and failing models. Without a command it talks to the agent in the terminal: the session of this folder goes on, and
-/// /help lists what can be typed there. `longhaul models` shows which model would answer.
+/// and failing models. Without a command it talks to the agent in the terminal: the session that was last used in this folder
+/// goes on, and /help lists what can be typed there. `longhaul models` shows which model would answer.
 #[derive(Parser)]
 #[command(name = "longhaul", version, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -42,6 +45,39 @@ pub(crate) struct Arguments {
     pub(crate) talk: ChatOptions,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+impl Arguments {
+    /// Parses a command line, whose first word is the name of the program.
+    pub(crate) fn parse_words(words: Vec<OsString>) -> Result<Self, clap::Error> {
+        let arguments = Self::try_parse_from(run_arguments(words))?;
+        if let (None, Some(prompt)) = (&arguments.command, &arguments.talk.prompt)
+            && is_command_like(prompt)
+        {
+            let message = suggestion::unknown_command(prompt);
+            return Err(Self::command().error(ErrorKind::InvalidSubcommand, message));
+        }
+        Ok(arguments)
+    }
+}
+
+/// Replaces `-p` by the command `run`, which has the same meaning.
+fn run_arguments(mut words: Vec<OsString>) -> Vec<OsString> {
+    let is_print = |word: &OsString| word == "-p" || word == "--print";
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let Some(place) = words[..end].iter().position(is_print) else { return words };
+    let program = Arguments::command();
+    if words[1..place].iter().any(|word| program.find_subcommand(word).is_some()) {
+        return words;
+    }
+    words.remove(place);
+    words.insert(1, "run".into());
+    words
+}
+
+/// Whether a prompt could be a mistyped command: a single word. Languages that put no spaces between words have no ASCII sentences.
+fn is_command_like(prompt: &str) -> bool {
+    prompt.is_ascii() && !prompt.contains(char::is_whitespace)
 }
 
 #[derive(Subcommand)]
@@ -120,6 +156,31 @@ pub(crate) enum Command {
     Trust(TrustOptions),
     /// Print a script that lets your shell complete commands and flags.
     Completions(CompletionsOptions),
+}
+
+impl Command {
+    /// Whether `-s` means something to the command.
+    pub(crate) fn takes_session(&self) -> bool {
+        match self {
+            Self::Run(_)
+            | Self::Resume(_)
+            | Self::Retry(_)
+            | Self::Continue(_)
+            | Self::Status(_)
+            | Self::Context(_)
+            | Self::Compact(_)
+            | Self::Save(_)
+            | Self::Fork(_)
+            | Self::Remember(_)
+            | Self::Send(_)
+            | Self::Cancel(_)
+            | Self::Answer(_)
+            | Self::Tasks { .. }
+            | Self::Memory(_) => true,
+            Self::Sessions { command, .. } => command.as_ref().is_some_and(SessionsCommand::takes_session),
+            _ => false,
+        }
+    }
 }
 
 #[derive(Args)]

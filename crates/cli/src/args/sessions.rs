@@ -21,8 +21,8 @@ pub(crate) enum SessionsCommand {
         /// The session.
         key: String,
         /// The key that it gets.
-        #[arg(value_parser = NonEmptyStringValueParser::new())]
-        new: String,
+        #[arg(value_parser = NonEmptyStringValueParser::new(), required_unless_present = "session")]
+        new: Option<String>,
         /// Print the session as JSON.
         #[arg(long)]
         json: bool,
@@ -30,7 +30,7 @@ pub(crate) enum SessionsCommand {
     /// Keep a session whatever retention says, and list it first.
     Pin {
         /// The session.
-        key: String,
+        key: Option<String>,
         /// Not any more.
         #[arg(long)]
         off: bool,
@@ -41,7 +41,7 @@ pub(crate) enum SessionsCommand {
     /// Put a session into the trash, from where it can be brought back for two weeks.
     Delete {
         /// The session; with --now its whole key or id.
-        key: String,
+        key: Option<String>,
         /// For good, at once.
         #[arg(long)]
         now: bool,
@@ -52,7 +52,7 @@ pub(crate) enum SessionsCommand {
     /// Bring a session back from the trash.
     Restore {
         /// The session.
-        key: String,
+        key: Option<String>,
         /// Print the session as JSON.
         #[arg(long)]
         json: bool,
@@ -93,6 +93,20 @@ pub(crate) struct ListOptions {
     pub(crate) json: bool,
 }
 
+impl SessionsCommand {
+    /// Whether the session can be named by `-s` in place of KEY.
+    pub(crate) fn takes_session(&self) -> bool {
+        matches!(
+            self,
+            Self::Show(_)
+                | Self::Rename { .. }
+                | Self::Pin { .. }
+                | Self::Delete { .. }
+                | Self::Restore { .. }
+        )
+    }
+}
+
 #[derive(Args)]
 pub(crate) struct ImportOptions {
     /// The export.
@@ -118,9 +132,6 @@ pub(crate) struct ForkedOptions {
 
 #[derive(Args)]
 pub(crate) struct ForkOptions {
-    /// The session.
-    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: String,
     #[command(flatten)]
     pub(crate) at: ForkPoint,
 }
@@ -140,8 +151,8 @@ pub(crate) struct ForkPoint {
 
 #[derive(Args)]
 pub(crate) struct ShowOptions {
-    /// The session.
-    pub(crate) key: String,
+    /// The session. Without it, the one that was last used in this folder.
+    pub(crate) key: Option<String>,
     /// Show every turn, not only the last ones.
     #[arg(long, conflicts_with_all = ["records", "json", "html"])]
     pub(crate) all: bool,

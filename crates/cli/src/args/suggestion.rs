@@ -8,6 +8,8 @@ use crate::suggested_command::quoted;
 
 /// Jaro similarity below which a flag is no suggestion.
 const MIN_SIMILARITY: f64 = 0.7;
+/// The same for a command. A word may also be the first one of a prompt, so this has to be higher.
+const MIN_COMMAND_SIMILARITY: f64 = 0.8;
 
 /// Adds a suggestion to the error where the parser has none.
 pub(crate) fn with_suggestion(mut error: clap::Error, words: &[String]) -> clap::Error {
@@ -20,7 +22,6 @@ pub(crate) fn with_suggestion(mut error: clap::Error, words: &[String]) -> clap:
     .into_iter()
     .any(|kind| error.get(kind).is_some());
     let tip = match error.kind() {
-        ErrorKind::InvalidSubcommand => prompt_without_run(&error, words, has_tip),
         ErrorKind::UnknownArgument if !has_tip => {
             prompt_without_quotes(&error, words).or_else(|| flag_of_another(&error))
         }
@@ -32,28 +33,43 @@ pub(crate) fn with_suggestion(mut error: clap::Error, words: &[String]) -> clap:
     error
 }
 
-/// An unknown command is most likely a prompt without `run`.
-fn prompt_without_run(error: &clap::Error, words: &[String], has_tip: bool) -> Option<String> {
-    let wrong = text(error, ContextKind::InvalidSubcommand)?;
-    let at = words.iter().position(|word| word == wrong)?;
-    let said = &words[at..];
-    let is_sentence = said.len() > 1 || wrong.contains(char::is_whitespace);
-    let of_command = words[..at].iter().any(|word| Arguments::command().find_subcommand(word).is_some());
-    if of_command || (has_tip && !is_sentence) {
-        return None;
-    }
-    Some(format!("to say something to the agent: longhaul run {}", prompt(said)))
+/// The error for a single word that is no command.
+pub(crate) fn unknown_command(word: &str) -> String {
+    let nearest = nearest_command(word).map(|name| format!("\n\n  tip: did you mean '{name}'?"));
+    let (nearest, said) = (nearest.unwrap_or_default(), quoted(word));
+    format!("there is no command '{word}'{nearest}\n\n  tip: to say it to the agent: longhaul -- {said}")
 }
 
-/// Extra arguments of `run` are most likely a prompt without quotes.
+fn nearest_command(word: &str) -> Option<String> {
+    let command = Arguments::command();
+    let names = command.get_subcommands().map(|command| command.get_name().to_owned());
+    let near = names.map(|name| (strsim::jaro(&name, word), name));
+    let best = near.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    (best.0 >= MIN_COMMAND_SIMILARITY).then_some(best.1)
+}
+
+/// Extra arguments of `run`, or without a command, are most likely a prompt without quotes.
 fn prompt_without_quotes(error: &clap::Error, words: &[String]) -> Option<String> {
     let wrong = text(error, ContextKind::InvalidArg)?;
-    let at = words.iter().position(|word| word == "run")?;
-    let extra = words.iter().skip(at + 1).position(|word| word == wrong)?;
-    if wrong.starts_with('-') || extra == 0 {
+    let command = Arguments::command();
+    let named = words.iter().position(|word| command.find_subcommand(word).is_some());
+    let extra = words.iter().position(|word| word == wrong)?;
+    if wrong.starts_with('-') {
         return None;
     }
-    Some(format!("a prompt stands between quotes: longhaul run {}", prompt(&words[at + extra..])))
+    match named.filter(|named| *named < extra) {
+        Some(run) if words[run] == "run" && extra > run + 1 => {
+            Some(format!("a prompt stands between quotes: longhaul run {}", prompt(&words[extra - 1..])))
+        }
+        Some(_) => None,
+        None => {
+            let first = extra.checked_sub(1)?;
+            Some(match nearest_command(&words[first]) {
+                Some(name) => format!("did you mean '{name}'?"),
+                None => format!("a prompt stands between quotes: longhaul {}", prompt(&words[first..])),
+            })
+        }
+    }
 }
 
 fn prompt(words: &[String]) -> String {

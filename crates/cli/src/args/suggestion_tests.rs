@@ -1,13 +1,11 @@
-use clap::Parser;
-
 use super::with_suggestion;
 use crate::args::Arguments;
 
 /// What is said about a command line that is refused.
 fn said(words: &[&str]) -> String {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    let line = std::iter::once("longhaul".to_owned()).chain(words.clone());
-    let Err(error) = Arguments::try_parse_from(line) else { panic!("{words:?} is understood") };
+    let line = std::iter::once("longhaul".to_owned()).chain(words.clone()).map(Into::into).collect();
+    let Err(error) = Arguments::parse_words(line) else { panic!("{words:?} is understood") };
     with_suggestion(error, &words).to_string()
 }
 
@@ -39,23 +37,52 @@ fn what_is_misspelt_is_answered_with_the_nearest_at_every_level() {
 }
 
 #[test]
-fn something_said_without_a_command_is_answered_with_how_to_say_it() {
-    let hint = "tip: to say something to the agent: longhaul run ";
+fn a_prompt_without_quotes_is_answered_with_how_to_say_it() {
+    let hint = "tip: a prompt stands between quotes: longhaul ";
 
-    assert!(said(&["fix the bug"]).contains(&format!("{hint}'fix the bug'")));
-    assert!(said(&["fix", "the", "bug"]).contains(&format!("{hint}'fix the bug'")));
-    assert!(
-        said(&["don't panic"]).contains(&format!("{hint}'don'\\''t panic'")),
-        "{}",
-        said(&["don't panic"])
-    );
-    assert!(said(&["fix", "it", "--now"]).contains(&format!("{hint}\"…\"")));
-    assert!(said(&["run", "the", "tests"]).contains("between quotes: longhaul run 'the tests'"));
+    for (words, prompt) in [
+        (&["fix", "the", "bug"][..], "'fix the bug'"),
+        (&["don't", "panic"], "'don'\\''t panic'"),
+        (&["fix", "it", "--now"], "\"…\""),
+        (&["run", "the", "tests"], "run 'the tests'"),
+    ] {
+        assert!(said(words).contains(&format!("{hint}{prompt}")), "{}", said(words));
+    }
+}
+
+#[test]
+fn a_single_word_that_is_no_command_is_answered_with_how_to_say_it() {
+    assert!(said(&["hi"]).contains("there is no command 'hi'"), "{}", said(&["hi"]));
+    assert!(said(&["hi"]).contains("tip: to say it to the agent: longhaul -- hi"));
+    assert!(said(&["--plain", "stauts"]).contains("tip: did you mean 'status'?"));
 }
 
 #[test]
 fn what_has_a_nearest_name_or_belongs_to_a_command_is_not_taken_for_a_prompt() {
-    assert!(!said(&["sesions"]).contains("longhaul run"));
-    assert!(!said(&["sessions", "fix the bug"]).contains("longhaul run"));
-    assert!(!said(&["--nothing-like-it"]).contains("tip:"), "{}", said(&["--nothing-like-it"]));
+    assert!(!said(&["sesions", "list"]).contains("quotes"), "{}", said(&["sesions", "list"]));
+    assert!(!said(&["sessions", "fix the bug"]).contains("quotes"));
+    assert!(!said(&["status", "-p"]).contains("quotes"), "-p behind a command is no command");
+    assert!(!said(&["--nothing-like-it"]).contains("a flag of"), "{}", said(&["--nothing-like-it"]));
+}
+
+#[test]
+fn what_is_said_on_the_command_line_is_understood() {
+    let parsed = |words: &[&str]| {
+        let line = std::iter::once(&"longhaul").chain(words).map(Into::into).collect();
+        Arguments::parse_words(line).unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    };
+    let prompt_of_run = |words: &[&str]| match parsed(words).command {
+        Some(crate::args::Command::Run(options)) => options.prompt,
+        _ => panic!("{words:?} is no run"),
+    };
+
+    assert_eq!(parsed(&["fix the bug"]).talk.first_words(), Some("fix the bug"));
+    assert_eq!(parsed(&["--", "status"]).talk.first_words(), Some("status"));
+    assert_eq!(parsed(&["修复测试"]).talk.first_words(), Some("修复测试"));
+    assert_eq!(prompt_of_run(&["-p", "status"]).as_deref(), Some("status"));
+    assert_eq!(prompt_of_run(&["-s", "a", "-p", "hi", "--json"]).as_deref(), Some("hi"));
+    assert_eq!(prompt_of_run(&["-c", "--json", "-p", "hi"]).as_deref(), Some("hi"));
+    for words in [["-s", "a", "status"], ["status", "-s", "a"]] {
+        assert_eq!(parsed(&words).globals.session.as_deref(), Some("a"));
+    }
 }

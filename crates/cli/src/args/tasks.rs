@@ -5,9 +5,6 @@ use clap::{Args, Subcommand};
 
 #[derive(Args)]
 pub(crate) struct TaskListOptions {
-    /// Only those of this session, also such as ended long ago.
-    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: Option<String>,
     /// Print one JSON array.
     #[arg(long)]
     pub(crate) json: bool,
@@ -30,9 +27,6 @@ pub(crate) struct TaskOutputOptions {
     /// The task: its id, or the beginning or the end of it, as long as that fits only one.
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) task: String,
-    /// The session that it belongs to.
-    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: Option<String>,
     /// The byte to begin with, counted as printed.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) offset: u64,
@@ -46,9 +40,6 @@ pub(crate) struct TaskFollowOptions {
     /// The task: its id, or the beginning or the end of it, as long as that fits only one.
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) task: String,
-    /// The session that it belongs to.
-    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: Option<String>,
 }
 
 #[derive(Args)]
@@ -56,9 +47,6 @@ pub(crate) struct TaskKillOptions {
     /// The tasks: their ids, or the beginning or the end of each, as long as that fits only one.
     #[arg(value_name = "ID", required = true, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) tasks: Vec<String>,
-    /// The session that they belong to.
-    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: Option<String>,
     /// Print how they ended as one JSON array.
     #[arg(long)]
     pub(crate) json: bool,
@@ -66,9 +54,6 @@ pub(crate) struct TaskKillOptions {
 
 #[derive(Args)]
 pub(crate) struct AnswerOptions {
-    /// The session.
-    #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
-    pub(crate) session: String,
     /// The question, which need not be named if only one is open; then yes, no, or words, which are a no with its reason.
     #[arg(value_names = ["ID", "ANSWER"], num_args = 1..=2, required = true)]
     pub(crate) words: Vec<String>,

@@ -7,14 +7,14 @@ use serde_json::json;
 use crate::args::{AnswerOptions, GlobalArgs};
 use crate::output::{note, print, sanitize, truncate};
 use crate::questions::{OpenQuestion, open_questions, yes_or_no};
-use crate::session_lookup::open_live_session;
+use crate::session_lookup::{open_live_session, session_name};
 use crate::short_id::{IdMatch, find};
 use crate::suggested_command::quoted;
 use crate::{bad_usage, config, exit, suggested_command};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: &AnswerOptions) -> anyhow::Result<u8> {
     let redactor = redactor(&config::load(globals)?)?;
-    let session = open_live_session(globals, &options.session, redactor.clone()).await?;
+    let session = open_live_session(globals, &session_name(globals, None).await?, redactor.clone()).await?;
     let key = session.key();
     let open = open_questions(&session).await?;
     let (question, words) = match &options.words[..] {

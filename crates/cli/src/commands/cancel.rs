@@ -9,14 +9,15 @@ use serde_json::json;
 use crate::args::{CancelOptions, GlobalArgs};
 use crate::exit;
 use crate::output::{json, line, note, outcome_text, truncate};
-use crate::session_lookup::open_live_session;
+use crate::session_lookup::{open_live_session, session_name};
 
 /// How long `cancel` waits for the end of the turn. A command gets two seconds of it before it is killed.
 const CANCEL_GRACE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn run(globals: &GlobalArgs, options: &CancelOptions) -> anyhow::Result<u8> {
     // An order to cancel holds no secret.
-    let session = open_live_session(globals, &options.session, Redactor::default()).await?;
+    let session =
+        open_live_session(globals, &session_name(globals, None).await?, Redactor::default()).await?;
     let key = session.key();
     let served = session.is_running().await?;
     let shown = truncate(key, 80);

@@ -11,11 +11,12 @@ use crate::commands::resume::describe_unfinished;
 use crate::event_printer::Form;
 use crate::one_shot::{OneShot, Stay};
 use crate::output::{format_number, note, sanitize, truncate};
-use crate::session_lookup::open_live_entry;
+use crate::session_lookup::{open_live_entry, session_name};
 use crate::{config, exit, suggested_command};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: CompactOptions) -> anyhow::Result<u8> {
-    let CompactOptions { session, focus, json } = options;
+    let CompactOptions { focus, json } = options;
+    let session = session_name(globals, None).await?;
     let focus = focus_of(&focus.join(" "));
     let (journal, entry) = open_live_entry(globals, &session).await?;
     let key = entry.key.clone();

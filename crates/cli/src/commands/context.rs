@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::args::{GlobalArgs, SessionOptions};
 use crate::output::{compacted_by_text, format_count, format_number, named, print, truncate};
-use crate::session_lookup::open_live_entry;
+use crate::session_lookup::{open_live_entry, session_name};
 use crate::{config, exit};
 
 /// Columns of the bar for the whole window.
@@ -22,7 +22,7 @@ pub(crate) struct ContextUsage {
 }
 
 pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
-    let (journal, entry) = open_live_entry(globals, &options.session).await?;
+    let (journal, entry) = open_live_entry(globals, &session_name(globals, None).await?).await?;
     let state = load(&journal, &entry.key, entry.id).await?;
     let last = last_compaction(&journal, entry.id, &state).await?;
     let report = context_report(&config::load(globals)?, &journal, &state).await;

@@ -4,7 +4,8 @@ use longhaul_agent::Request;
 
 use crate::args::{GlobalArgs, SessionOptions};
 use crate::commands::resume::run_without_input;
+use crate::session_lookup::session_name;
 
 pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
-    run_without_input(globals, options.session, options.json, Request::Continue).await
+    run_without_input(globals, session_name(globals, None).await?, options.json, Request::Continue).await
 }

@@ -1,16 +1,18 @@
 //! `longhaul fork` and `longhaul sessions fork`: a new session that starts with the history of another.
 
+use std::collections::HashSet;
+
 use longhaul_agent::fork::{Forked, fork_session};
 use longhaul_journal::Journal;
 
 use crate::args::{ForkOptions, ForkPoint, GlobalArgs};
+use crate::folder_session::free_key;
 use crate::output::{format_count, print, sanitize, truncate};
-use crate::session_lookup::open_session;
-use crate::tui::chat::free_key;
+use crate::session_lookup::{open_session, session_name};
 use crate::{exit, suggested_command};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: ForkOptions) -> anyhow::Result<u8> {
-    fork_named(globals, &options.session, options.at).await
+    fork_named(globals, &session_name(globals, None).await?, options.at).await
 }
 
 pub(crate) async fn fork_named(globals: &GlobalArgs, name: &str, point: ForkPoint) -> anyhow::Result<u8> {
@@ -33,7 +35,7 @@ pub(crate) async fn fork_as(
 ) -> anyhow::Result<Forked> {
     let new = match new {
         Some(new) => new.to_owned(),
-        None => free_key(journal, format!("{key}-fork")).await?,
+        None => free_key(journal, format!("{key}-fork"), &HashSet::new()).await?,
     };
     Ok(fork_session(journal, key, at, &new).await?)
 }

@@ -12,7 +12,7 @@ use crate::args::{GlobalArgs, RememberOptions};
 use crate::commands::memory::{MemoryHandle, scope_of_session, with_canonical_home};
 use crate::input_text::read_text;
 use crate::output::{format_count, json, line, note, truncate};
-use crate::session_lookup::open_live_entry;
+use crate::session_lookup::{open_live_entry, session_name};
 use crate::signals::ExitSignals;
 use crate::{bad_usage, config, exit};
 
@@ -21,7 +21,8 @@ pub(crate) const EXTRACTION_OFF: &str =
     "memory.extract_at_tokens is 0, so sessions are not gone through for memory";
 
 pub(crate) async fn run(globals: &GlobalArgs, options: RememberOptions) -> anyhow::Result<u8> {
-    let RememberOptions { session, text, json: as_json } = options;
+    let RememberOptions { text, json: as_json } = options;
+    let session = session_name(globals, None).await?;
     let (journal, SessionEntry { key, .. }) = open_live_entry(globals, &session).await?;
     let config = config::load(globals)?;
     if !text.is_empty() {

@@ -13,7 +13,7 @@ use crate::event_printer::Form;
 use crate::exit;
 use crate::one_shot::{OneShot, Stay};
 use crate::output::{note, print, truncate};
-use crate::session_lookup::open_session;
+use crate::session_lookup::{named_session, open_session};
 use crate::signals::ExitSignals;
 use crate::tui::terminal::Terminal;
 use crate::tui::{PickOutcome, PickerItem, pick};
@@ -26,8 +26,12 @@ struct UnfinishedSession {
 }
 
 pub(crate) async fn run(globals: &GlobalArgs, options: ResumeOptions) -> anyhow::Result<u8> {
-    let ResumeOptions { session, json } = options;
-    let key = match session {
+    let ResumeOptions { key, json } = options;
+    let named = match key.is_some() || globals.session.is_some() {
+        true => Some(named_session(globals, key)?),
+        false => None,
+    };
+    let key = match named {
         Some(key) => key,
         None => match &unfinished_sessions(globals).await?[..] {
             [] => {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::args::{GlobalArgs, SessionOptions};
 use crate::exit;
 use crate::output::{format_count, print, sanitize, truncate};
-use crate::session_lookup::open_session;
+use crate::session_lookup::{open_session, session_name};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct SaveReport {
@@ -25,7 +25,7 @@ pub(crate) struct SaveReport {
 }
 
 pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
-    let (journal, entry) = open_session(globals, &options.session).await?;
+    let (journal, entry) = open_session(globals, &session_name(globals, None).await?).await?;
     let saved = check_saved(&journal, &entry).await?;
     journal.close().await;
     print(options.json, || &saved, || saved.lines())?;

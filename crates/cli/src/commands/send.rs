@@ -10,11 +10,12 @@ use serde_json::json;
 use crate::args::{GlobalArgs, Mode, SendOptions};
 use crate::input_text::read_prompt;
 use crate::output::{note, print};
-use crate::session_lookup::refuse_trashed;
+use crate::session_lookup::{refuse_trashed, session_name};
 use crate::{config, exit, suggested_command};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: SendOptions) -> anyhow::Result<u8> {
     let text = read_prompt(options.text)?;
+    let key = session_name(globals, None).await?;
     let work_dir = globals.work_dir()?;
     let redactor = redactor(&config::load(globals)?)?;
     let id = InputId::generate();
@@ -22,10 +23,9 @@ pub(crate) async fn run(globals: &GlobalArgs, options: SendOptions) -> anyhow::R
     // An input that can't be stored must not leave a new home or session behind.
     check_size(&redactor.redact_record(InboxRecord::Input(input.clone()).encode()))?;
     let journal = Arc::new(globals.open_or_create_journal().await?);
-    refuse_trashed(&*journal, &options.session).await?;
-    let session = Client::new(journal.clone(), redactor).session(&options.session).await?;
+    refuse_trashed(&*journal, &key).await?;
+    let session = Client::new(journal.clone(), redactor).session(&key).await?;
     if let Some(folder) = &work_dir {
-        let key = session.key();
         match session.begin_in(folder).await? {
             SessionStart::BegunBefore => {
                 note(format!("{key} has its work folder already; --work-dir is for new sessions"));
@@ -41,13 +41,13 @@ pub(crate) async fn run(globals: &GlobalArgs, options: SendOptions) -> anyhow::R
     let before = if is_new { "accepted" } else { "this key was accepted before," };
     print(
         options.json,
-        || json!({"type": "input_accepted", "session": options.session, "input_seq": accepted.seq, "id": accepted.id, "new": is_new}),
+        || json!({"type": "input_accepted", "session": key, "input_seq": accepted.seq, "id": accepted.id, "new": is_new}),
         || vec![format!("{before} as {}", accepted.id)],
     )?;
     if !session.is_running().await? {
         note(format!(
             "no runtime is running; `{}` runs it, and so does the next `longhaul serve --no-http`",
-            suggested_command::resume(globals, &options.session)
+            suggested_command::resume(globals, &key)
         ));
     }
     journal.close().await;

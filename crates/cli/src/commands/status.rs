@@ -18,7 +18,7 @@ use crate::output::{
     format_count, format_duration, format_number, named, outcome_text, print, sanitize, truncate,
 };
 use crate::questions::answer_command;
-use crate::session_lookup::open_live_entry;
+use crate::session_lookup::{open_live_entry, session_name};
 use crate::short_id::short;
 use crate::{config, event_text, exit};
 
@@ -39,7 +39,7 @@ pub(crate) struct StatusReport {
 }
 
 pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
-    let (journal, entry) = open_live_entry(globals, &options.session).await?;
+    let (journal, entry) = open_live_entry(globals, &session_name(globals, None).await?).await?;
     let journal: Arc<dyn Journal> = Arc::new(journal);
     // A client that only reads sends nothing that could hold a secret.
     let session = Client::new(journal.clone(), Redactor::default()).session(&entry.key).await?;

@@ -6,14 +6,19 @@ use std::time::Instant;
 use longhaul_agent::Watched;
 use longhaul_protocol::At;
 use longhaul_transcript as transcript;
-use longhaul_transcript::{Block, BlockContent, ReasoningDisplay, TerminalRenderer, Update, Verbosity};
+use longhaul_transcript::{
+    Block, BlockContent, ReasoningDisplay, TerminalRenderer, Update, Verbosity, format_count,
+};
 use ratatui::text::Line;
 
+use super::chat::PastTurns;
 use super::styled_text::to_lines;
 
 /// Calls and reasoning that can still be opened, and their bytes.
 const MAX_DETAILS: usize = 200;
 const MAX_DETAIL_BYTES: usize = 4 << 20;
+/// Calls in a row that are shown of a turn that ended before.
+const MAX_PAST_CALLS: usize = 5;
 
 /// What is shown of a session. Durations are measured by the clock of this process.
 pub(crate) struct Transcript {
@@ -49,6 +54,25 @@ impl Transcript {
                 self.renderer.push_program_note(&format!("{events} events were not shown"));
             }
         }
+    }
+
+    /// Shows the end of a conversation that is opened again.
+    pub(crate) fn show_past(&mut self, past: PastTurns) {
+        if let Some(heading) = past.heading() {
+            self.renderer.push_aside(&heading);
+        }
+        let is_call = |block: &Block| matches!(block.content, BlockContent::Call(_));
+        for section in past.blocks.chunk_by(|one, next| is_call(one) == is_call(next)) {
+            let left_out = match is_call(&section[0]) {
+                true => section.len().saturating_sub(MAX_PAST_CALLS),
+                false => 0,
+            };
+            if left_out > 0 {
+                self.renderer.push_aside(&format!("… {}", format_count(left_out as u64, "call")));
+            }
+            section[left_out..].iter().for_each(|block| self.renderer.render_past(block));
+        }
+        past.blocks.into_iter().for_each(|block| self.keep_detail(block));
     }
 
     fn render(&mut self, updates: Vec<Update>) {

@@ -19,8 +19,8 @@ use super::viewport::Frame;
 use crate::output::{sanitize, truncate};
 use crate::questions::{OpenQuestion, yes_or_no};
 use crate::short_id::short;
-use crate::tui::chat::LineEvent;
 use crate::tui::chat::slash::{SlashInput, parse_line};
+use crate::tui::chat::{LineEvent, PastTurns};
 
 /// Rows of each kind; the rest is counted in one more row.
 const MAX_PILL_ROWS: usize = 3;
@@ -57,6 +57,10 @@ pub(crate) enum ScreenUpdate {
     Printed(String),
     /// An input from another process.
     Entered(String),
+    /// The last line that was entered was not sent.
+    Unsent,
+    /// The end of the conversation that is opened.
+    Past(PastTurns),
     StatusFacts(StatusFacts),
     Activity(Activity),
     Pills(Vec<TaskPill>),
@@ -210,6 +214,8 @@ impl View {
             ScreenUpdate::Aside(text) => self.transcript.renderer.push_aside(&text),
             ScreenUpdate::Printed(text) => self.transcript.renderer.push_output(&text),
             ScreenUpdate::Entered(text) => self.transcript.renderer.push_input(&text),
+            ScreenUpdate::Unsent => drop(self.queued.pop()),
+            ScreenUpdate::Past(past) => self.transcript.show_past(past),
             ScreenUpdate::StatusFacts(facts) => self.facts = facts,
             ScreenUpdate::Activity(activity) => self.activity = activity,
             ScreenUpdate::Pills(pills) => self.pills = pills,

@@ -216,6 +216,14 @@ impl Journal for SqliteJournal {
         Ok(records)
     }
 
+    async fn records_of_kind(&self, stream: &StreamName, kind: &str) -> Result<Vec<Record>> {
+        let (name, kind) = (stream.clone(), kind.to_owned());
+        let read = move |db: &rusqlite::Connection, number| rows::of_kind(db, (number, &name), &kind);
+        let mut records = self.read_stream(stream, Vec::new(), read).await?;
+        records.retain(|record| ChainCheck::from(record.seq).follow(record).is_ok());
+        Ok(records)
+    }
+
     async fn head(&self, stream: &StreamName) -> Result<Head> {
         self.read_stream(stream, Head::EMPTY, rows::head).await
     }

@@ -136,6 +136,26 @@ pub(crate) fn page(
     }
 }
 
+/// The rows of a stream with this kind that can be read.
+pub(crate) fn of_kind(
+    db: &Connection,
+    (number, name): (StreamNumber, &StreamName),
+    kind: &str,
+) -> Sql<Vec<Record>> {
+    let mut statement = db.prepare_cached(
+        "SELECT id, at, kind, key, prev, hash, gone, body FROM records
+         WHERE id >= ?1 AND id < ?2 AND kind = ?3 ORDER BY id",
+    )?;
+    let mut rows = statement.query(params![number.row_id(0), number.end(), kind])?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        if let ScannedRow::Record(record) = parse_row(row, name)? {
+            records.push(record);
+        }
+    }
+    Ok(records)
+}
+
 /// Runs several queries on one snapshot of the file.
 pub(crate) fn in_snapshot<T>(db: &Connection, act: impl FnOnce(&Connection) -> Sql<T>) -> Sql<T> {
     let moment = db.unchecked_transaction()?;

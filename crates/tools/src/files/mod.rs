@@ -6,9 +6,11 @@
 //! | `write_file`, `edit_file`, `text_edits` | write_file; edit_file; edits of a text, as a pure function |
 //! | `writing_tool`, `write_plan` | what both writers share: a write is planned, recorded, performed, and checked after a crash |
 //! | `unified_diff` | the change that a write makes, for people |
+//! | `attachment` | files that a person sends along with a message |
 //! | `atomic_replace`, `temporary_file` | replacing a file at once, and never over another program's change |
 
 mod atomic_replace;
+mod attachment;
 pub(crate) mod edit_file;
 mod file_type;
 mod line_range;
@@ -19,6 +21,8 @@ mod unified_diff;
 pub(crate) mod write_file;
 mod write_plan;
 mod writing_tool;
+
+pub use attachment::Attachment;
 
 use std::fs::File;
 use std::io::{self, Read, Seek};

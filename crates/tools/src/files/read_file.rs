@@ -17,7 +17,7 @@ use crate::{
 };
 
 const MAX_READ_BYTES: u64 = 64 << 20;
-const MAX_IMAGE_BYTES: u64 = 5 << 20;
+pub(super) const MAX_IMAGE_BYTES: u64 = 5 << 20;
 const MAX_LINE_BYTES: usize = 16 << 10;
 const DEFAULT_LINES: u64 = 2_000;
 /// Reserved for the notes at the end, so that the whole result stays within the limit.

@@ -42,12 +42,14 @@ pub(crate) async fn run(globals: &GlobalArgs, options: MemoryOptions) -> anyhow:
     let config = config::load(globals)?;
     let journal = match globals.open_journal().await? {
         Some(journal) => journal,
-        None if creates_home(&command) && scope.is_default() => globals.open_or_create_journal().await?,
+        None if creates_home(&command) && scope.is_default(globals.session.as_deref()) => {
+            globals.open_or_create_journal().await?
+        }
         None => return report_no_journal(globals, &command, json),
     };
     let config = with_canonical_home(globals, config)?;
     let journal: Arc<dyn Journal> = Arc::new(journal);
-    let scope = scope.resolve(&config, &*journal).await?;
+    let scope = scope.resolve(globals.session.as_deref(), &config, &*journal).await?;
     let memory = MemoryHandle::new(journal, config, &scope).await?;
     let done = run_command(&memory, command, json).await;
     memory.journal.close().await;

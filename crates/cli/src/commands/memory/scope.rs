@@ -9,21 +9,26 @@ use longhaul_protocol::{ExtractRecord, SessionId, StreamName};
 
 use crate::args::MemoryScopeArgs;
 use crate::bad_usage;
+use crate::folder_session::key_of;
 use crate::output::truncate;
 use crate::session_lookup::find_session;
-use crate::tui::chat::key_of;
 
 /// Scopes that an error names.
 const MAX_NAMED_SCOPES: usize = 20;
 
 impl MemoryScopeArgs {
     /// Whether neither `-s` nor `--scope` was given.
-    pub(super) fn is_default(&self) -> bool {
-        self.session.is_none() && self.scope.is_none()
+    pub(super) fn is_default(&self, session: Option<&str>) -> bool {
+        session.is_none() && self.scope.is_none()
     }
 
-    pub(super) async fn resolve(&self, config: &Config, journal: &dyn Journal) -> anyhow::Result<String> {
-        match (&self.session, &self.scope) {
+    pub(super) async fn resolve(
+        &self,
+        session: Option<&str>,
+        config: &Config,
+        journal: &dyn Journal,
+    ) -> anyhow::Result<String> {
+        match (session, &self.scope) {
             (Some(_), Some(_)) => Err(bad_usage("-s and --scope both say whose memory is meant: use one")),
             (Some(key), None) => {
                 let entry = find_session(journal, key).await?;

@@ -29,6 +29,7 @@ use crate::args::{Family, GlobalArgs, ListOptions, SessionsCommand};
 use crate::commands::fork;
 use crate::exit;
 use crate::output::print;
+use crate::session_lookup::named_session;
 
 impl Family {
     pub(crate) fn stream(self, session: SessionId) -> StreamName {
@@ -50,10 +51,23 @@ pub(crate) async fn run(
         SessionsCommand::List(options) => list::run(globals, options).await,
         SessionsCommand::Show(options) => show::run(globals, options).await,
         SessionsCommand::Fork(options) => fork::fork_named(globals, &options.key, options.at).await,
-        SessionsCommand::Rename { key, new, json } => rename::run(globals, &key, &new, json).await,
-        SessionsCommand::Pin { key, off, json } => pin::run(globals, &key, off, json).await,
-        SessionsCommand::Delete { key, now, json } => delete::run(globals, &key, now, json).await,
-        SessionsCommand::Restore { key, json } => restore::run(globals, &key, json).await,
+        SessionsCommand::Rename { key, new, json } => {
+            // With -s, the only word is the new key.
+            let (key, new) = match new {
+                Some(new) => (named_session(globals, Some(key))?, new),
+                None => (named_session(globals, None)?, key),
+            };
+            rename::run(globals, &key, &new, json).await
+        }
+        SessionsCommand::Pin { key, off, json } => {
+            pin::run(globals, &named_session(globals, key)?, off, json).await
+        }
+        SessionsCommand::Delete { key, now, json } => {
+            delete::run(globals, &named_session(globals, key)?, now, json).await
+        }
+        SessionsCommand::Restore { key, json } => {
+            restore::run(globals, &named_session(globals, key)?, json).await
+        }
         SessionsCommand::Export { key, file, json } => {
             export::run(globals, &key, file.as_deref(), json).await
         }

@@ -8,7 +8,7 @@ use super::{SessionForm, epochs, report};
 use crate::args::{Family, GlobalArgs, ShowOptions};
 use crate::exit;
 use crate::output::{format_count, format_number, print, record_line, truncate};
-use crate::session_lookup::open_session;
+use crate::session_lookup::{open_session, session_name};
 
 /// Records listed without `--limit`.
 const DEFAULT_RECORD_LIMIT: u64 = 200;
@@ -33,12 +33,13 @@ enum ShownRecord {
 }
 
 pub(crate) async fn run(globals: &GlobalArgs, options: ShowOptions) -> anyhow::Result<u8> {
+    let name = session_name(globals, options.key.clone()).await?;
     if options.is_page() {
-        return report::show(globals, &options).await;
+        return report::show(globals, &name, &options).await;
     }
-    let ShowOptions { key, from, epoch, limit, stream, json: as_json, .. } = options;
+    let ShowOptions { from, epoch, limit, stream, json: as_json, .. } = options;
     let (limit, family) = (limit.unwrap_or(DEFAULT_RECORD_LIMIT), stream.unwrap_or(Family::Session));
-    let (journal, session) = open_session(globals, &key).await?;
+    let (journal, session) = open_session(globals, &name).await?;
     let stream = family.stream(session.id);
     let head = journal.head(&stream).await?.seq;
     let newest_epoch = if family == Family::Session { session.epoch_from } else { None };

@@ -71,7 +71,7 @@ async fn find_task(
 }
 
 async fn list(globals: &GlobalArgs, options: &TaskListOptions) -> anyhow::Result<u8> {
-    let (listed, unreadable) = match (open_registry(globals).await?, &options.session) {
+    let (listed, unreadable) = match (open_registry(globals).await?, &globals.session) {
         (Some(registry), session) => {
             let found = registry.select(session.as_deref()).await?;
             registry.journal.close().await;
@@ -117,7 +117,7 @@ pub(crate) fn table(listed: &[TaskEntry]) -> Vec<String> {
 
 async fn output(globals: &GlobalArgs, options: &TaskOutputOptions) -> anyhow::Result<u8> {
     let redactor = redactor(&config::load(globals)?)?;
-    let (registry, task) = find_task(globals, options.session.as_deref(), &options.task).await?;
+    let (registry, task) = find_task(globals, globals.session.as_deref(), &options.task).await?;
     let filter = OutputFilter::new(&redactor, audience());
     let end = options.limit.map_or(u64::MAX, |limit| options.offset.saturating_add(limit));
     match registry.tasks().and_then(|tasks| Ok(tasks.output(task.id())?)) {
@@ -157,7 +157,7 @@ async fn recorded_output(
 async fn follow_task(globals: &GlobalArgs, options: &TaskFollowOptions) -> anyhow::Result<u8> {
     let mut signals = ExitSignals::new()?;
     let redactor = redactor(&config::load(globals)?)?;
-    let (registry, task) = find_task(globals, options.session.as_deref(), &options.task).await?;
+    let (registry, task) = find_task(globals, globals.session.as_deref(), &options.task).await?;
     let filter = OutputFilter::new(&redactor, audience());
     let followed = on_own_thread(follow_to_its_end(registry.clone(), task.clone(), filter));
     tokio::select! {
@@ -204,7 +204,7 @@ async fn on_own_thread(
 async fn kill(globals: &GlobalArgs, options: &TaskKillOptions) -> anyhow::Result<u8> {
     // Finds all tasks before the first is killed, so that a wrong name kills none.
     let [first, others @ ..] = &options.tasks[..] else { return Ok(exit::DONE) };
-    let session = options.session.as_deref();
+    let session = globals.session.as_deref();
     let (registry, first) = find_task(globals, session, first).await?;
     let mut wanted = vec![first];
     for name in others {

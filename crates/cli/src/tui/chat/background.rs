@@ -16,6 +16,8 @@ pub(super) type ExtractionTask = JoinHandle<Result<Option<Extraction>>>;
 pub(super) struct BackgroundWork {
     extraction: Option<ExtractionTask>,
     cancel: Option<CancelTask>,
+    /// Looks for something that the user should know.
+    search: Option<JoinHandle<Vec<String>>>,
 }
 
 /// The order to cancel a turn, and the wait for its end. A process that is stopped does not end its turn.
@@ -37,12 +39,14 @@ pub(super) enum CancelTrigger {
 pub(super) enum BackgroundOutcome {
     Extraction(std::result::Result<Result<Option<Extraction>>, JoinError>),
     Cancel(std::result::Result<Result<Option<TurnEnded>>, JoinError>, CancelTrigger),
+    /// The notes of a search.
+    Found(std::result::Result<Vec<String>, JoinError>),
 }
 
 impl BackgroundWork {
     /// Waits until a piece of work is done. Never resolves if none runs. Cancel safe.
     pub(super) async fn next(&mut self) -> BackgroundOutcome {
-        let Self { extraction, cancel } = self;
+        let Self { extraction, cancel, search } = self;
         tokio::select! {
             Some(done) = finish(extraction) => {
                 *extraction = None;
@@ -52,8 +56,17 @@ impl BackgroundWork {
                 *cancel = None;
                 BackgroundOutcome::Cancel(done, trigger)
             }
+            Some(found) = finish(search) => {
+                *search = None;
+                BackgroundOutcome::Found(found)
+            }
             else => std::future::pending().await,
         }
+    }
+
+    /// Starts a search whose notes are shown when it is done.
+    pub(super) fn start_looking(&mut self, search: impl Future<Output = Vec<String>> + Send + 'static) {
+        self.search = Some(tokio::spawn(search));
     }
 
     /// The running extraction, or a new one.
@@ -108,6 +121,7 @@ impl BackgroundOutcome {
             Self::Cancel(Ok(Ok(None)), CancelTrigger::Command) => printer.note("no turn is running"),
             Self::Cancel(Ok(Ok(None)), CancelTrigger::Key) => {}
             Self::Cancel(Ok(Err(error)), _) => printer.note(error),
+            Self::Found(found) => found.unwrap_or_default().into_iter().for_each(|text| printer.note(text)),
             Self::Extraction(Err(error)) | Self::Cancel(Err(error), _) => printer.note(error),
         }
     }

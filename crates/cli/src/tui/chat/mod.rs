@@ -7,13 +7,15 @@
 //! | `slash` | the slash commands: their table and what they do |
 //! | `status_feed` | feeds the last rows of the screen: the session and its tasks |
 //! | `session_start` | opening a session: its open turn, and whether it should go on |
+//! | `attachments` | the files that a line names with `@`, and images by their path |
 //! | `questions` | open questions and their answers |
 //! | `background` | work that the user does not wait for |
-//! | `folder_session` | the session of a folder |
+//! | `past_turns` | the end of a conversation that is opened again |
 
+mod attachments;
 mod background;
-mod folder_session;
 mod line_source;
+mod past_turns;
 mod questions;
 mod session_start;
 pub(crate) mod slash;
@@ -21,17 +23,19 @@ mod status_feed;
 mod turn;
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use crate::tui::terminal::Terminal;
 use background::{BackgroundWork, CancelTrigger};
-use folder_session::folder_key;
-pub(crate) use folder_session::{free_key, key_of};
 use line_source::LineSource;
 pub(crate) use line_source::{LineEvent, TerminalLines};
-use longhaul_agent::{Config, EventSources, Request, RetryMode, Runtime, Session, SessionEvents, Watched};
+use longhaul_agent::{
+    Config, EventSources, Request, RetryMode, Runtime, Session, SessionEvents, UserMessage, Watched,
+};
 use longhaul_protocol::EventKind;
 use longhaul_transcript::Verbosity;
+pub(crate) use past_turns::PastTurns;
 use questions::OpenQuestions;
 use slash::tasks::note_running_tasks;
 use status_feed::StatusFeed;
@@ -41,6 +45,8 @@ use crate::commands::compact::focus_of;
 use crate::commands::memory::with_canonical_home;
 use crate::commands::tasks::registry::TaskRegistry;
 use crate::event_printer::{EventPrinter, Form};
+use crate::folder_session::{free_key, key_of, last_conversation_key};
+use crate::open_chats::ChatMark;
 use crate::output::note;
 use crate::session_lookup::{key_or_new, refuse_trashed};
 use crate::signals::{ExitSignals, SIGINT};
@@ -66,6 +72,8 @@ struct Chat<'a> {
     registry: TaskRegistry,
     config: Config,
     background: BackgroundWork,
+    /// Shows other terminals which session is open here.
+    mark: ChatMark,
     status_feed: Option<StatusFeed>,
     questions: OpenQuestions,
     /// A suspending signal that came outside of the prompt.
@@ -93,20 +101,22 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
     let retry_mode = if std::io::stdin().is_terminal() { RetryMode::Interactive } else { RetryMode::OneShot };
     let config = config::with_model(globals, retry_mode).await?;
     // Asked before signals are ours, so that Ctrl-C leaves.
-    if !config::agree_to_exposed_home(globals, options.session.as_deref(), config.clone()).await? {
+    if !config::agree_to_exposed_home(globals, globals.session.as_deref(), config.clone()).await? {
         return Ok(exit::DONE);
     }
     let mut signals = ExitSignals::new()?;
-    let base = key_of(&config.work_dir);
     let home = config.home.clone();
     let runtime = tokio::select! {
         opened = Runtime::open(config.clone()) => opened?,
         number = signals.next() => return Ok(exit::SIGNAL + number),
     };
-    let key = match &options.session {
+    let mark = ChatMark::new(&home);
+    let key = match &globals.session {
         Some(name) => key_or_new(&*runtime.journal(), name).await?,
-        None if options.new => free_key(&*runtime.journal(), base).await?,
-        None => folder_key(&*runtime.journal(), base).await?,
+        None if options.new => {
+            free_key(&*runtime.journal(), key_of(&config.work_dir), &mark.other_keys()).await?
+        }
+        None => last_conversation_key(&*runtime.journal(), &config.work_dir).await?,
     };
     refuse_trashed(&*runtime.journal(), &key).await?;
     let session = runtime.session(&key).await?;
@@ -128,6 +138,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
     };
     let mut chat = Chat {
         globals,
+        mark,
         status_feed: None,
         config,
         background: BackgroundWork::default(),
@@ -150,6 +161,10 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
 impl Chat<'_> {
     async fn run_prompt_loop(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
         let mut next = self.start_session(options).await?;
+        if let (ChatStep::Line, Some(text)) = (next, options.first_words()) {
+            self.printer.tell(ScreenUpdate::Entered(text.to_owned()));
+            next = self.run_turn(Request::Send(text.into())).await?;
+        }
         while next == ChatStep::Line {
             next = match self.next_line().await? {
                 Ok(line) => self.handle_line(&line).await?,
@@ -239,7 +254,10 @@ impl Chat<'_> {
                 let open = self.questions.len();
                 match self.questions.try_answer(&text, &self.session, &mut self.printer).await {
                     true => self.resume_if_answered(open).await,
-                    false => self.run_turn(Request::Send(text)).await,
+                    false => match self.message_of(text).await? {
+                        Some(message) => self.run_turn(Request::Send(message)).await,
+                        None => Ok(ChatStep::Line),
+                    },
                 }
             }
             SlashInput::Mistake(words) => {
@@ -280,6 +298,25 @@ impl Chat<'_> {
                 }
             },
         }
+    }
+
+    /// The message of a line, with the files that it names if a person typed it. `None` if one of them can't be sent along, which is noted.
+    async fn message_of(&mut self, text: String) -> anyhow::Result<Option<UserMessage>> {
+        if !self.lines.is_interactive() || !attachments::may_name_files(&text) {
+            return Ok(Some(text.into()));
+        }
+        let created = self.session.state().await?.created;
+        let work_dir = created.and_then(|created| created.work_dir).map(PathBuf::from);
+        let scope = self.config.tool_scope(work_dir.as_deref().unwrap_or(&self.config.work_dir));
+        let message = tokio::task::spawn_blocking(move || attachments::message_of_line(text, &scope)).await?;
+        Ok(match message {
+            Ok(message) => Some(message),
+            Err(why) => {
+                self.printer.tell(ScreenUpdate::Unsent);
+                self.printer.note(format!("{why}; nothing was sent, and ↑ brings the line back"));
+                None
+            }
+        })
     }
 
     fn command_context(&mut self) -> CommandContext<'_> {

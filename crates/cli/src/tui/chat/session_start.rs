@@ -5,21 +5,26 @@ use longhaul_agent::{Request, Watched};
 use longhaul_journal::import_mark;
 use longhaul_protocol::{AttemptId, Event, EventKind, OrderKind};
 
-use super::folder_session::{free_key, key_of};
 use super::line_source::{LineEvent, LineSource};
+use super::past_turns::PastTurns;
 use super::questions::OpenQuestions;
 use super::slash::session::NextSession;
 use super::status_feed::StatusFeed;
 use super::{Chat, ChatStep, event_sources, line_or_step};
 use crate::args::ChatOptions;
 use crate::commands::sessions::list::now;
+use crate::folder_session::{free_key, interrupted_sessions, key_of};
 use crate::output::{format_count, truncate};
 use crate::session_lookup::refuse_trashed;
 use crate::tui::ScreenUpdate;
-use crate::{event_text, exit, panics};
+use crate::{event_text, exit, panics, suggested_command};
 
 /// How many records of a long turn are shown again at most.
 const MAX_REPLAYED_RECORDS: u64 = 1_000;
+/// Interrupted sessions that are named at the start.
+const MAX_NAMED_INTERRUPTED: usize = 5;
+/// The help for the question whether to join another terminal's session.
+const JOIN_HELP: &str = "j shows the same session here and there, n begins another one, Ctrl-C leaves";
 /// The help for the question whether an open turn should go on.
 const RESUME_HELP: &str = "y goes on with it, n ends it as cancelled, Ctrl-C leaves it open";
 
@@ -44,7 +49,14 @@ impl Chat<'_> {
             }
             LineSource::Piped(_) => {}
         }
+        // Marked first, so that of two terminals that start together at least one asks.
+        self.mark_session();
+        if let Some(step) = self.choose_session(options).await? {
+            return Ok(step);
+        }
         self.note_session().await?;
+        self.show_past_turns().await?;
+        self.background.start_looking(self.find_interrupted_sessions());
         let runtime = self.runtime.clone();
         tokio::spawn(async move { runtime.tidy().await });
         if let Some(why) = self.runtime.not_enforced().await {
@@ -120,19 +132,7 @@ impl Chat<'_> {
         self.printer.tell(ScreenUpdate::Interrupted);
         loop {
             self.ask_question(format!("{open}. Go on with it? [Y/n] "));
-            let Self { lines, signals, .. } = self;
-            let answer = tokio::select! {
-                biased;
-                number = signals.next() => Err(number),
-                event = lines.next() => match event {
-                    LineEvent::Escape => {
-                        self.printer.note(RESUME_HELP);
-                        continue;
-                    }
-                    event => Ok(line_or_step(event)),
-                },
-            };
-            let answer = match answer.unwrap_or_else(|number| Err(self.step_for_signal(number))) {
+            let answer = match self.next_answer(RESUME_HELP).await {
                 Ok(answer) => answer,
                 Err(ChatStep::Leave) => return Ok(ChatStep::LeaveOpen),
                 Err(next) => return Ok(next),
@@ -194,7 +194,7 @@ impl Chat<'_> {
 
     /// Switches the chat to a new session for the folder.
     async fn open_new_session(&mut self) -> anyhow::Result<ChatStep> {
-        let key = free_key(&*self.runtime.journal(), key_of(&self.config.work_dir)).await?;
+        let key = self.new_session_key().await?;
         self.open_named_session(&key).await
     }
 
@@ -202,14 +202,121 @@ impl Chat<'_> {
     async fn open_named_session(&mut self, key: &str) -> anyhow::Result<ChatStep> {
         refuse_trashed(&*self.runtime.journal(), key).await?;
         let session = self.runtime.session(key).await?;
+        let is_renamed = session.id().is_some() && session.id() == self.session.id();
         self.events = session.events(event_sources(&self.lines));
         self.session = session;
         panics::register_runtime(&self.runtime, self.resume_command());
         self.questions.clear();
         self.printer.tell(ScreenUpdate::SessionChanged);
+        self.mark_session();
         self.note_session().await?;
+        if !is_renamed {
+            self.show_past_turns().await?;
+        }
         // Boxed, since opening may switch again.
         Box::pin(self.open_session(&ChatOptions::default())).await
+    }
+
+    /// A key for a new session of the folder, which no other terminal is about to use.
+    async fn new_session_key(&self) -> anyhow::Result<String> {
+        free_key(&*self.runtime.journal(), key_of(&self.config.work_dir), &self.mark.other_keys()).await
+    }
+
+    /// Shows other terminals which session is open here. Without that file they only miss a question.
+    fn mark_session(&self) {
+        if self.lines.is_interactive() {
+            let _ = self.mark.open_session(self.session.key());
+        }
+    }
+
+    /// S2: shows the end of the conversation.
+    async fn show_past_turns(&mut self) -> anyhow::Result<()> {
+        let journal = self.runtime.journal();
+        let entry = journal.session(self.session.key()).await?;
+        if let (true, Some(entry)) = (self.lines.is_interactive(), entry) {
+            let past = PastTurns::load(&*journal, entry.id, entry.head.seq).await?;
+            self.printer.past_turns(past);
+        }
+        Ok(())
+    }
+
+    /// S2: looks for other sessions of the folder that were interrupted, and returns a note for each.
+    fn find_interrupted_sessions(&self) -> impl Future<Output = Vec<String>> + Send + 'static {
+        let (journal, folder) = (self.runtime.journal(), self.config.work_dir.clone());
+        let (open, is_interactive) = (self.session.key().to_owned(), self.lines.is_interactive());
+        let flags = self.globals.flags();
+        async move {
+            if !is_interactive {
+                return vec![];
+            }
+            let found = interrupted_sessions(&*journal, &folder, &open).await.unwrap_or_default();
+            let more = found.len().saturating_sub(MAX_NAMED_INTERRUPTED);
+            let mut notes: Vec<String> = found
+                .iter()
+                .take(MAX_NAMED_INTERRUPTED)
+                .map(|entry| {
+                    let resume = suggested_command::with_flags(flags.clone(), &["resume", &entry.key]);
+                    format!("{} was interrupted; to go on: {resume}", truncate(&entry.key, 200))
+                })
+                .collect();
+            notes.extend((more > 0).then(|| format!("and {more} more; longhaul resume lists them")));
+            notes
+        }
+    }
+
+    /// S2: where another terminal has the session open, asks whether to join it. The session is then the one that the user chose. Returns
+    /// a step if the user leaves instead.
+    async fn choose_session(&mut self, options: &ChatOptions) -> anyhow::Result<Option<ChatStep>> {
+        let others = self.mark.others();
+        let Some(other) = others.iter().find(|other| other.session == self.session.key()) else {
+            return Ok(None);
+        };
+        let (key, process) = (truncate(&other.session, 200), &other.process);
+        if !self.lines.is_interactive() || options.new {
+            return Ok(None);
+        }
+        if self.globals.session.is_some() {
+            self.printer.note(format!("{key} is open in another terminal, too ({process})"));
+            return Ok(None);
+        }
+        let question = format!(
+            "{key} is open in another terminal ({process}). [J]oin it, or begin a [n]ew session? [J/n] "
+        );
+        loop {
+            self.ask_question(question.clone());
+            let answer = match self.next_answer(JOIN_HELP).await {
+                Ok(answer) => answer,
+                Err(step) => return Ok(Some(step)),
+            };
+            match answer.trim().to_lowercase().as_str() {
+                "" | "j" | "join" => return Ok(None),
+                "n" | "new" => {
+                    let session = self.runtime.session(&self.new_session_key().await?).await?;
+                    self.events = session.events(event_sources(&self.lines));
+                    self.session = session;
+                    panics::register_runtime(&self.runtime, self.resume_command());
+                    self.mark_session();
+                    return Ok(None);
+                }
+                _ => self.printer.note(JOIN_HELP),
+            }
+        }
+    }
+
+    /// The next line as the answer to a question that the chat itself asks. The error says why there is none.
+    async fn next_answer(&mut self, help: &str) -> Result<String, ChatStep> {
+        loop {
+            let Self { lines, signals, .. } = self;
+            let event = tokio::select! {
+                biased;
+                number = signals.next() => return Err(self.step_for_signal(number)),
+                event = lines.next() => event,
+            };
+            match event {
+                LineEvent::Escape => self.printer.note(help),
+                event => return line_or_step(event),
+            }
+        }
     }
 
     /// Shows the turn that another process runs from its beginning, and follows it.

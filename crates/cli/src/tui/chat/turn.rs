@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use longhaul_agent::{PendingRequest, Request, RequestOutcome, Watched};
-use longhaul_protocol::{EventKind, Input, InputId, JoinMode, OrderKind, Outcome, TurnEnded};
+use longhaul_protocol::{EventKind, JoinMode, OrderKind, Outcome, TurnEnded};
 use tokio::time::Instant;
 
 use super::line_source::{LineEvent, LineSource};
@@ -247,8 +247,8 @@ impl Chat<'_> {
             SlashInput::Say(text)
                 if self.questions.try_answer(&text, &self.session, &mut self.printer).await => {}
             SlashInput::Say(text) => {
-                let input = Input { id: InputId::generate(), text, images: vec![], mode: JoinMode::Join };
-                match self.session.put(input, None).await {
+                let Some(message) = self.message_of(text).await? else { return Ok(()) };
+                match self.session.put_message(&message, JoinMode::Join).await {
                     Ok(_) => turn_input.has_more_input = true,
                     Err(error) => self.printer.note(error),
                 }

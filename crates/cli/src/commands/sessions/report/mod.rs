@@ -41,8 +41,8 @@ struct SessionReport<'a> {
 }
 
 /// `sessions show`, as a page in the terminal or as an HTML file.
-pub(crate) async fn show(globals: &GlobalArgs, options: &ShowOptions) -> anyhow::Result<u8> {
-    let (journal, session) = open_session(globals, &options.key).await?;
+pub(crate) async fn show(globals: &GlobalArgs, name: &str, options: &ShowOptions) -> anyhow::Result<u8> {
+    let (journal, session) = open_session(globals, name).await?;
     let stream = StreamName::session(session.id);
     let through = journal.head(&stream).await?.seq;
     let report = SessionReport { journal: &journal, session, stream, through };

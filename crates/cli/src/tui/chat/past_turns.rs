@@ -1,0 +1,148 @@
+//! The end of a conversation that is opened again. It is read from the last record back, so that its cost does not depend on the length
+//! of the session.
+
+use longhaul_journal::{Journal, Page, records};
+use longhaul_protocol::{Record, Seq, SessionId, StreamName};
+use longhaul_transcript::{Block, BlockContent, StoredTranscript, Update, sanitize, truncate};
+
+/// Turns that are shown at most.
+const MAX_TURNS: usize = 3;
+/// Earlier turns are left out once the answers have this many bytes.
+const MAX_ANSWER_BYTES: usize = 6_000;
+/// Records that are read at most, and how many of them at a time.
+const MAX_RECORDS: u64 = 1_024;
+const RECORDS_AT_A_TIME: u64 = 64;
+/// No more records are read once their bodies have this many bytes.
+const MAX_BYTES: usize = 1 << 20;
+/// Lines of the last answer in the short form, and characters of each.
+const MAX_SHORT_LINES: usize = 8;
+const MAX_SHORT_CHARS: usize = 400;
+
+/// The last turns of a session that ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct PastTurns {
+    /// How many turns there were before them.
+    pub(crate) turns_before: u64,
+    /// Whether the first of them is so long that its beginning is left out.
+    pub(crate) is_cut: bool,
+    pub(crate) blocks: Vec<Block>,
+}
+
+impl PastTurns {
+    /// Reads the last turns of a session. Empty if none has ended. Damaged records are left out: `verify` reports them.
+    pub(super) async fn load(
+        journal: &dyn Journal,
+        id: SessionId,
+        head: Seq,
+    ) -> longhaul_journal::Result<Self> {
+        let stream = StreamName::session(id);
+        let (mut read, mut bytes, mut from) = (Vec::new(), 0, head + 1);
+        while from > 1 && head + 1 - from < MAX_RECORDS && bytes < MAX_BYTES && ends(&read) <= MAX_TURNS {
+            let through = from - 1;
+            from = from.saturating_sub(RECORDS_AT_A_TIME).max(1);
+            let page = Page { records: 64, bytes: usize::MAX };
+            let mut cursor = records(journal, &stream, from).through(through).in_pages_of(page);
+            let mut earlier = Vec::new();
+            while let Some(record) = cursor.next_undamaged().await? {
+                bytes += record.text().map_or(0, str::len);
+                earlier.push(record);
+            }
+            earlier.append(&mut read);
+            read = earlier;
+        }
+        Ok(Self::from_records(&read, from == 1))
+    }
+
+    /// The last turns among these records. `is_all` says that the session begins with them.
+    fn from_records(read: &[Record], is_all: bool) -> Self {
+        let is_end = |record: &Record| record.kind == "turn_ended";
+        let Some(last) = read.iter().rposition(is_end) else { return Self::default() };
+        // A turn begins after the end of the one before it: with its inputs.
+        let mut turns: Vec<&[Record]> = read[..=last].split_inclusive(is_end).collect();
+        let is_cut = !is_all && turns.len() == 1;
+        if !is_all && turns.len() > 1 {
+            turns.remove(0);
+        }
+        turns.drain(..turns.len().saturating_sub(MAX_TURNS));
+        let mut shown: Vec<Vec<Block>> = turns.into_iter().map(blocks_of).collect();
+        let mut answers = 0;
+        let fits = |blocks: &&Vec<Block>| {
+            let fits = answers < MAX_ANSWER_BYTES;
+            answers += blocks.iter().map(answer_bytes).sum::<usize>();
+            fits
+        };
+        let count = shown.iter().rev().take_while(fits).count().max(1);
+        shown.drain(..shown.len().saturating_sub(count));
+        let first = shown.iter().flatten().find_map(|block| block.turn).unwrap_or(1);
+        Self { turns_before: first.saturating_sub(1), is_cut, blocks: shown.into_iter().flatten().collect() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// `… 34 turns before`, if there were any.
+    pub(crate) fn heading(&self) -> Option<String> {
+        let before = match self.turns_before {
+            0 => None,
+            1 => Some("… 1 turn before".to_owned()),
+            turns => Some(format!("… {turns} turns before")),
+        };
+        match self.is_cut {
+            true => Some(format!("{}; the beginning of this one is left out", before.unwrap_or("…".into()))),
+            false => before,
+        }
+    }
+
+    /// The last input and the end of the last answer, for a terminal without a screen.
+    pub(crate) fn short_text(&self) -> String {
+        let input = self.blocks.iter().rev().find_map(|block| match &block.content {
+            BlockContent::Input { text, .. } => Some(text),
+            _ => None,
+        });
+        let answer = self.blocks.iter().rev().find_map(|block| match &block.content {
+            BlockContent::Message { text, .. } => Some(text),
+            _ => None,
+        });
+        let mut lines: Vec<String> = self.heading().into_iter().collect();
+        lines.extend(input.map(|text| format!("> {}", short_line(text.lines().next().unwrap_or_default()))));
+        if let Some(answer) = answer {
+            let all: Vec<&str> = answer.trim_end().lines().collect();
+            let end = &all[all.len().saturating_sub(MAX_SHORT_LINES)..];
+            lines.extend((end.len() < all.len()).then(|| "…".to_owned()));
+            lines.extend(end.iter().map(|line| short_line(line)));
+        }
+        lines.join("\n")
+    }
+}
+
+fn short_line(line: &str) -> String {
+    truncate(&sanitize(line), MAX_SHORT_CHARS)
+}
+
+/// How many turns end in these records.
+fn ends(read: &[Record]) -> usize {
+    read.iter().filter(|record| record.kind == "turn_ended").count()
+}
+
+fn blocks_of(turn: &[Record]) -> Vec<Block> {
+    let mut transcript = StoredTranscript::new();
+    let updates = turn.iter().flat_map(|record| transcript.apply(record));
+    updates
+        .filter_map(|update| match update {
+            Update::Ended(block) => Some(block),
+            Update::Started(_) | Update::Appended { .. } => None,
+        })
+        .collect()
+}
+
+fn answer_bytes(block: &Block) -> usize {
+    match &block.content {
+        BlockContent::Message { text, .. } => text.len(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+#[path = "past_turns_tests.rs"]
+mod tests;
