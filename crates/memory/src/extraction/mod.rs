@@ -135,13 +135,13 @@ impl ExtractionJob<'_> {
                     Err(reason) => {
                         let is_cut = answer.stop == StopKind::Length;
                         let reason = match is_cut {
-                            true => "it was cut at its greatest length".to_owned(),
+                            true => "it was cut off at its length limit".to_owned(),
                             false => truncate_line(&redact(&reason), MAX_REASON_BYTES),
                         };
                         let budget = prompt.ask.budget;
                         prompt.ask.reject_answer(reason, is_cut).map_err(|reason| {
                             let name = self.model.model.name();
-                            Error::Model(format!("the answer of {name} can't be used: {reason}"))
+                            Error::Model(format!("the answer of {name} is not usable: {reason}"))
                         })?;
                         if prompt.ask.budget < budget {
                             return Ok(None);
