@@ -59,7 +59,7 @@ fn all_mistakes_are_reported_with_their_lines() {
         error.to_string().lines().collect::<Vec<_>>(),
         [
             "f:2: unknown key \"widht\" in [beds]; did you mean \"width\"?",
-            "f:3: beds.share should be a number, not a text",
+            "f:3: beds.share must be a number, not a string",
             "f:4: each of beds.plants needs a name",
             "f:5: unknown section [bed]; did you mean [beds]?",
         ]

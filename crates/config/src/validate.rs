@@ -99,7 +99,7 @@ impl Validator<'_> {
             ("string", DeValue::String(text)) => {
                 let wrong = match choices(schema) {
                     Some(words) if words.contains(&text.as_ref()) => None,
-                    Some(_) => Some(format!("should be {}, not {text:?}", expected(path, schema))),
+                    Some(_) => Some(format!("must be {}, not {text:?}", expected(path, schema))),
                     None => (self.check_text)(path, text),
                 };
                 if let Some(wrong) = wrong {
@@ -115,10 +115,7 @@ impl Validator<'_> {
                 self.check_number(path, line, number.as_str().parse().ok(), number.as_str(), schema);
             }
             (_, other) => {
-                self.report(
-                    line,
-                    format!("{path} should be {}, not {}", expected(path, schema), given(other)),
-                );
+                self.report(line, format!("{path} must be {}, not {}", expected(path, schema), given(other)));
             }
         }
     }
@@ -133,10 +130,10 @@ impl Validator<'_> {
         let kind = expected(path, schema);
         let bounds = match (schema["minimum"].as_f64(), schema["maximum"].as_f64()) {
             (Some(least), Some(most)) => format!("{kind} from {least} to {most}"),
-            (Some(least), None) => format!("{kind} from {least} on"),
+            (Some(least), None) => format!("{kind} of at least {least}"),
             _ => kind,
         };
-        self.report(line, format!("{path} should be {bounds}, not {written}"));
+        self.report(line, format!("{path} must be {bounds}, not {written}"));
     }
 }
 
@@ -157,17 +154,17 @@ fn expected(path: &str, schema: &Value) -> String {
         Some("object") if !path.contains('.') => format!("a section ([{path}])"),
         Some("object") => "a table".to_owned(),
         Some("array") if schema["items"]["type"] == "object" => format!("a list of tables ([[{path}]])"),
-        Some("array") => "a list of texts".to_owned(),
+        Some("array") => "a list of strings".to_owned(),
         Some("integer") => "a whole number".to_owned(),
         Some("number") => "a number".to_owned(),
         Some("boolean") => "true or false".to_owned(),
-        _ => "a text".to_owned(),
+        _ => "a string".to_owned(),
     }
 }
 
 fn given(value: &DeValue<'_>) -> String {
     match value {
-        DeValue::String(_) => "a text".to_owned(),
+        DeValue::String(_) => "a string".to_owned(),
         DeValue::Integer(number) => number.to_string(),
         DeValue::Float(number) => number.to_string(),
         DeValue::Boolean(truth) => truth.to_string(),

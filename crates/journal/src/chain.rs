@@ -70,11 +70,11 @@ impl ChainCheck {
     /// Checks one record and moves to the next one, even after an error.
     pub(crate) fn follow(&mut self, record: &Record) -> Result<(), String> {
         let verdict = if record.seq != self.next {
-            Err(format!("seq {} is missing", self.next))
+            Err(format!("entry {} is missing", self.next))
         } else if expected_hash(record).is_some_and(|hash| hash != record.hash) {
-            Err("its content does not match its hash".to_owned())
+            Err("content does not match its hash".to_owned())
         } else if self.prev.is_some_and(|prev| prev != record.prev) {
-            Err("it does not follow from the record before it".to_owned())
+            Err("does not follow the entry before it".to_owned())
         } else {
             Ok(())
         };

@@ -9,7 +9,7 @@ use crate::{Head, Holder};
 #[non_exhaustive]
 pub enum Error {
     /// Another writer moved the head. Read its records, then decide again.
-    #[error("{stream} has moved on to seq {}: another writer appended", head.seq)]
+    #[error("another process wrote to {stream} first (it is at {})", head.seq)]
     Conflict {
         /// The stream.
         stream: StreamName,
@@ -17,7 +17,7 @@ pub enum Error {
         head: Head,
     },
     /// Another process has taken over the lease. Stop: this writer's state is out of date.
-    #[error("the lease on {stream} was taken over{}", by(holder.as_deref()))]
+    #[error("another process took over {stream}{}", by(holder.as_deref()))]
     Fenced {
         /// The stream.
         stream: StreamName,
@@ -25,7 +25,7 @@ pub enum Error {
         holder: Option<Box<Holder>>,
     },
     /// The lease is not free.
-    #[error("{stream} is held by {holder}; try again when it has let go")]
+    #[error("{stream} is in use by {holder}; try again when it is done")]
     Held {
         /// The stream.
         stream: StreamName,
@@ -33,7 +33,7 @@ pub enum Error {
         holder: Box<Holder>,
     },
     /// A record with the same key exists, so this one was not appended.
-    #[error("{stream} has a record with this key already, at seq {seq}")]
+    #[error("{stream} already has an entry with this key, at {seq}")]
     Duplicate {
         /// The stream.
         stream: StreamName,
@@ -41,7 +41,7 @@ pub enum Error {
         seq: Seq,
     },
     /// A body refers to a blob that is neither in the append nor in the journal.
-    #[error("a record of {stream} refers to the blob {hash}, which the journal does not have")]
+    #[error("an entry of {stream} refers to blob {hash}, which the journal does not have")]
     MissingBlob {
         /// The stream.
         stream: StreamName,
@@ -49,7 +49,7 @@ pub enum Error {
         hash: Hash,
     },
     /// A body or blob is larger than the limit.
-    #[error("{what} of {bytes} bytes is too large for the journal, which takes {limit}")]
+    #[error("{what} of {bytes} bytes is too large; the limit is {limit}")]
     TooLarge {
         /// What was too large.
         what: &'static str,
@@ -60,7 +60,7 @@ pub enum Error {
     },
     /// The record marks the session as imported, and can't be erased.
     #[error(
-        "{stream} seq {seq} marks the session as imported, and can't be erased; it holds nothing that was said"
+        "can't erase entry {seq} of {stream}: it marks the session as imported and holds no conversation"
     )]
     MarksImport {
         /// The stream.
@@ -69,7 +69,7 @@ pub enum Error {
         seq: Seq,
     },
     /// There is no such record.
-    #[error("{stream} has no seq {seq}; its head is {head}")]
+    #[error("no entry {seq} in {stream}; the last one is {head}")]
     NoSuchRecord {
         /// The stream.
         stream: StreamName,
@@ -79,13 +79,13 @@ pub enum Error {
         head: Seq,
     },
     /// There is no such blob.
-    #[error("the journal has no blob {hash}")]
+    #[error("no blob {hash} in the journal")]
     NoSuchBlob {
         /// The blob.
         hash: Hash,
     },
     /// A record is not as it was committed. Other records stay readable.
-    #[error("{stream} seq {seq} is damaged: {reason}; `longhaul verify` shows the extent")]
+    #[error("entry {seq} of {stream} is damaged: {reason}; run `longhaul verify` for details")]
     Damaged {
         /// The stream.
         stream: StreamName,
@@ -95,7 +95,7 @@ pub enum Error {
         reason: String,
     },
     /// The file as a whole can't be used.
-    #[error("{} is damaged: {reason}; `longhaul verify --salvage FILE` writes what can be read to FILE", path.printable())]
+    #[error("{} is damaged: {reason}; to copy what can be read: `longhaul verify --salvage FILE`", path.printable())]
     Corrupt {
         /// The file.
         path: PathBuf,
@@ -103,13 +103,13 @@ pub enum Error {
         reason: String,
     },
     /// The disk is full. No acknowledged record is lost; the append can be retried.
-    #[error("not saved: the disk that holds {} is full; free some space and it goes on", path.printable())]
+    #[error("not saved: the disk of {} is full; free some space to go on", path.printable())]
     DiskFull {
         /// The file.
         path: PathBuf,
     },
     /// The file or its folder is read-only.
-    #[error("not saved: {} can't be written ({reason}); make it writable and it goes on", path.printable())]
+    #[error("not saved: can't write {}: {reason}; make it writable to go on", path.printable())]
     ReadOnly {
         /// The file.
         path: PathBuf,
@@ -117,7 +117,7 @@ pub enum Error {
         reason: String,
     },
     /// Another process keeps the file locked.
-    #[error("not saved: {} is locked by {by}; it goes on when the lock is gone", path.printable())]
+    #[error("not saved: {} is locked by {by}; waiting for it", path.printable())]
     Locked {
         /// The file.
         path: PathBuf,
@@ -133,7 +133,7 @@ pub enum Error {
         reason: String,
     },
     /// The file belongs to another program.
-    #[error("{} is not a Longhaul journal ({reason}); choose another home with --home, or if it is a damaged one: `longhaul verify --salvage FILE`", path.printable())]
+    #[error("{} is not a longhaul journal: {reason}; use another home with --home, or, if it is damaged, run `longhaul verify --salvage FILE`", path.printable())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -142,7 +142,7 @@ pub enum Error {
     },
     /// A newer version wrote the file: it can be read, not written.
     #[error(
-        "{} has format {format} and this version writes format {known}: it is open for reading only; use a newer longhaul to write",
+        "{} was written by a newer longhaul (format {format}, this version knows {known}) and is read-only; update longhaul",
         path.printable()
     )]
     Newer {
@@ -154,7 +154,7 @@ pub enum Error {
         known: u32,
     },
     /// An operation needs the home exclusively, and another process uses it.
-    #[error("{why} needs the home {} for itself, and {by} uses it; end that process and try again", home.printable())]
+    #[error("{why} needs exclusive use of {}, but {by} is using it; stop that process and try again", home.printable())]
     InUse {
         /// The home.
         home: PathBuf,
@@ -165,7 +165,7 @@ pub enum Error {
     },
     /// The journal is missing, but other files show that there was one.
     #[error(
-        "{} is missing, but {} shows that there was one; bring it back or `longhaul restore` a backup (to begin anew, move {} away)",
+        "{} is missing, although {} shows that it existed; put it back or run `longhaul restore` on a backup (to start over, move {} away)",
         path.printable(),
         left.printable(),
         left.printable()
@@ -178,7 +178,7 @@ pub enum Error {
     },
     /// A body is erased, but its bytes may still be in a file.
     #[error(
-        "it is erased for every reader, but {} may still have its bytes ({reason}); erase it again to finish",
+        "erased, but {} may still contain it ({reason}); run the same command again to finish",
         path.printable()
     )]
     NotScrubbed {
@@ -188,19 +188,19 @@ pub enum Error {
         reason: String,
     },
     /// A restore was decided and could not be finished.
-    #[error("the restore is decided but not finished ({reason}); the next command in this home finishes it")]
+    #[error("the restore is not finished ({reason}); the next command in this home will finish it")]
     Unfinished {
         /// The cause.
         reason: String,
     },
     /// The folder for a new file doesn't exist.
-    #[error("there is no folder {}; make it, or name another file", path.printable())]
+    #[error("no folder {}; create it, or choose another file", path.printable())]
     NoFolder {
         /// The folder.
         path: PathBuf,
     },
     /// A record has a form that a journal can't keep.
-    #[error("a record for {stream} was refused: {reason}")]
+    #[error("can't write to {stream}: {reason}")]
     BadRecord {
         /// The stream.
         stream: StreamName,
@@ -208,13 +208,13 @@ pub enum Error {
         reason: &'static str,
     },
     /// The file to write exists already.
-    #[error("{} exists already; name another file", path.printable())]
+    #[error("{} already exists; choose another file", path.printable())]
     Exists {
         /// The file.
         path: PathBuf,
     },
     /// A file to import or restore is not valid.
-    #[error("{}: {reason}; nothing was changed", path.printable())]
+    #[error("{}: {reason}; nothing changed", path.printable())]
     BadFile {
         /// The file.
         path: PathBuf,
@@ -222,7 +222,7 @@ pub enum Error {
         reason: String,
     },
     /// A text that can't be the key of a session.
-    #[error("{key:?} can't be the key of a session: {reason}")]
+    #[error("{key:?} is not a valid session key: {reason}")]
     BadKey {
         /// The text.
         key: String,
@@ -230,19 +230,19 @@ pub enum Error {
         reason: &'static str,
     },
     /// No session has this key.
-    #[error("there is no session {key:?}; `longhaul sessions list` shows those that there are")]
+    #[error("no session {key:?}; `longhaul sessions list` lists them")]
     NoSuchSession {
         /// The key.
         key: String,
     },
     /// The key or id is taken.
-    #[error("there is a session {key:?} already; choose another key with --as")]
+    #[error("a session {key:?} already exists; choose another key with --as")]
     SessionExists {
         /// The key.
         key: String,
     },
     /// Another process runs the session.
-    #[error("the session {key:?} is in use by {holder}; end that, and try again")]
+    #[error("session {key:?} is in use by {holder}; stop that process and try again")]
     InUseBy {
         /// The key.
         key: String,

@@ -68,16 +68,17 @@ pub fn verify_export(file: &Path) -> Result<()> {
 /// Reads a whole file and checks every line.
 pub(crate) fn verify_file(file: &Path) -> Result<VerifiedExport> {
     let mut lines = ExportReader::open(file)?;
-    let first = lines.next()?.ok_or_else(|| lines.wrong("it is empty"))?;
+    let first = lines.next()?.ok_or_else(|| lines.wrong("the file is empty"))?;
     let Ok(header) = serde_json::from_str::<Header>(&first) else {
-        return Err(lines.wrong("this is not the header of an export"));
+        return Err(lines.wrong("not a longhaul export"));
     };
     if header.longhaul_export > FORMAT {
         let format = header.longhaul_export;
-        return Err(lines.wrong(format!("format {format} is newer than this version knows ({FORMAT})")));
+        return Err(lines
+            .wrong(format!("format {format} is newer than this version knows ({FORMAT}); update longhaul")));
     }
     if let Some(foreign) = header.streams.keys().find(|stream| stream.session_id() != Some(header.id)) {
-        return Err(lines.wrong(format!("the stream {foreign} does not belong to session {}", header.id)));
+        return Err(lines.wrong(format!("stream {foreign} does not belong to session {}", header.id)));
     }
     let mut chains: HashMap<StreamName, (ChainCheck, Hash)> =
         header.streams.keys().map(|stream| (stream.clone(), (ChainCheck::from(1), Hash::ZERO))).collect();
@@ -85,21 +86,23 @@ pub(crate) fn verify_file(file: &Path) -> Result<VerifiedExport> {
     let mut earlier = EarlierImports::new();
     loop {
         let hash = lines.hash_so_far();
-        let Some(line) = lines.next()? else { return Err(lines.wrong("the end is missing")) };
+        let Some(line) = lines.next()? else { return Err(lines.wrong("the file is cut off")) };
         match lines.parse(&line)? {
             ExportLine::Blob(blob) => {
                 pending += line.len();
                 if pending > MAX_PENDING_BLOB_BYTES {
-                    return Err(lines.wrong("there are too many blobs before a record"));
+                    return Err(lines.wrong("too many blobs before an entry"));
                 }
                 blobs.insert(blob.hash());
             }
             ExportLine::End(end) if end == hash => break,
-            ExportLine::End(_) => return Err(lines.wrong("the file was changed: it does not match its hash")),
+            ExportLine::End(_) => {
+                return Err(lines.wrong("the file was changed: it does not match its checksum"));
+            }
             ExportLine::Record(record) => {
                 pending = 0;
                 let Some((chain, last)) = chains.get_mut(&record.stream) else {
-                    return Err(lines.wrong(format!("the stream {} is not in the header", record.stream)));
+                    return Err(lines.wrong(format!("stream {} is not in the header", record.stream)));
                 };
                 chain.follow(&record).map_err(|reason| {
                     lines.wrong(format!("{} seq {}: {reason}", record.stream, record.seq))
@@ -114,22 +117,21 @@ pub(crate) fn verify_file(file: &Path) -> Result<VerifiedExport> {
                 }
                 let missing = record.text().map(blob_refs).unwrap_or_default();
                 if let Some(blob) = missing.iter().find(|blob| !blobs.contains(&blob.hash)) {
-                    return Err(lines.wrong(format!("the blob {} is missing", blob.hash)));
+                    return Err(lines.wrong(format!("blob {} is missing", blob.hash)));
                 }
                 records += 1;
             }
         }
     }
     if lines.next()?.is_some() {
-        return Err(lines.wrong("there is something after the end"));
+        return Err(lines.wrong("unexpected data after the end"));
     }
     for (stream, head) in &header.streams {
         let (chain, last) = &chains[stream];
         let found = Head { seq: chain.next_seq() - 1, hash: *last };
         if found != *head {
-            return Err(
-                lines.wrong(format!("{stream} ends at seq {}, the header says {}", found.seq, head.seq))
-            );
+            return Err(lines
+                .wrong(format!("{stream} ends at entry {}, but the header says {}", found.seq, head.seq)));
         }
     }
     let (blobs, file_hash) = (blobs.len() as u64, lines.hash_so_far());
@@ -176,11 +178,14 @@ pub(crate) struct ExportReader<'a> {
 impl<'a> ExportReader<'a> {
     pub(crate) fn open(file: &'a Path) -> Result<Self> {
         if file.is_dir() {
-            return Err(Error::BadFile { path: file.to_owned(), reason: "it is a folder".to_owned() });
+            return Err(Error::BadFile {
+                path: file.to_owned(),
+                reason: "it is a folder, not a file".to_owned(),
+            });
         }
         let opened = File::open(file).map_err(|error| Error::BadFile {
             path: file.to_owned(),
-            reason: format!("it can't be opened: {error}"),
+            reason: format!("can't open it: {error}"),
         })?;
         Ok(Self { file, reader: BufReader::new(opened), number: 0, hasher: blake3::Hasher::new() })
     }
@@ -195,9 +200,9 @@ impl<'a> ExportReader<'a> {
         self.number += 1;
         self.hasher.update(&line);
         if line.pop() != Some(b'\n') {
-            return Err(self.wrong("the line is cut off, or longer than an export has them"));
+            return Err(self.wrong("the line is cut off or too long"));
         }
-        String::from_utf8(line).map(Some).map_err(|_| self.wrong("the line is not text"))
+        String::from_utf8(line).map(Some).map_err(|_| self.wrong("the line is not valid UTF-8"))
     }
 
     /// The hash of all bytes read so far.
@@ -224,12 +229,12 @@ impl<'a> ExportReader<'a> {
         if blob.hash() == hash {
             Ok(ExportLine::Blob(blob))
         } else {
-            Err(self.wrong("the blob does not match its hash"))
+            Err(self.wrong("a blob does not match its checksum"))
         }
     }
 
     pub(crate) fn changed(&self) -> Error {
-        self.wrong("the file was changed while it was read; import it again")
+        self.wrong("the file changed while it was read; import it again")
     }
 
     fn wrong(&self, reason: impl Into<String>) -> Error {

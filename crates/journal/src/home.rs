@@ -49,7 +49,7 @@ impl Home {
     pub fn existing(folder: &Path) -> Result<Self> {
         let found = folder.canonicalize().map_err(|error| io_error(folder, &error))?;
         if !found.is_dir() {
-            let (path, reason) = (folder.to_owned(), "it is not a folder".to_owned());
+            let (path, reason) = (folder.to_owned(), "not a folder".to_owned());
             return Err(Error::Foreign { path, reason });
         }
         Ok(Self { folder: found })
@@ -323,7 +323,7 @@ impl Drop for PartialFile {
 
 pub(crate) fn path_str(path: &Path) -> Result<&str> {
     let not_text =
-        || Error::Io { path: path.to_owned(), reason: "the path is not UTF-8; name another".to_owned() };
+        || Error::Io { path: path.to_owned(), reason: "the path is not valid UTF-8; use another".to_owned() };
     path.to_str().ok_or_else(not_text)
 }
 

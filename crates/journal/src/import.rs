@@ -49,7 +49,7 @@ fn choose_key(file: &Path, header: &Header, options: &ImportOptions) -> Result<S
     let key = &header.key;
     let reason = match names::check_key(key) {
         Err(Error::BadKey { reason, .. }) => Some(reason),
-        _ if key.starts_with('-') => Some("it begins with a dash, as an option does"),
+        _ if key.starts_with('-') => Some("it starts with a dash, like an option"),
         _ => None,
     };
     match reason {

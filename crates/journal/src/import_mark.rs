@@ -165,11 +165,11 @@ impl EarlierImports {
     pub(crate) fn push(&mut self, record: &Record) -> std::result::Result<(), &'static str> {
         if record.kind != IMPORTED {
             let has_import_key = record.key.is_some_and(|key| self.keys.contains(&key));
-            return if has_import_key { Err("only an import may have its key") } else { Ok(()) };
+            return if has_import_key { Err("the key is reserved for imports") } else { Ok(()) };
         }
         self.newest = ImportMark::from_record(record);
         self.count += 1;
-        if self.count > MAX_IMPORTS { Err("it was imported too often") } else { Ok(()) }
+        if self.count > MAX_IMPORTS { Err("it was imported too many times") } else { Ok(()) }
     }
 }
 

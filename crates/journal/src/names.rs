@@ -123,7 +123,7 @@ pub(crate) fn check_key(key: &str) -> Result<()> {
         return bad("it is empty");
     }
     if key.chars().any(char::is_control) {
-        return bad("it has control characters, which nobody can type");
+        return bad("it contains control characters");
     }
     if key.len() > MAX_KEY_BYTES {
         return bad("it is longer than 512 bytes");

@@ -64,8 +64,8 @@ impl Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.stream, self.seq, self.through) {
-            (Some(stream), Some(seq), Some(through)) => write!(f, "{stream} seq {seq} to {through}: ")?,
-            (Some(stream), Some(seq), None) => write!(f, "{stream} seq {seq}: ")?,
+            (Some(stream), Some(seq), Some(through)) => write!(f, "{stream} entries {seq} to {through}: ")?,
+            (Some(stream), Some(seq), None) => write!(f, "{stream} entry {seq}: ")?,
             (Some(stream), None, _) => write!(f, "{stream}: ")?,
             (None, ..) => write!(f, "the file: ")?,
         }

@@ -16,15 +16,16 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
 /// What Landlock can prevent only since these versions.
 const GAPS: [(u32, &str); 2] = [
-    (5, "a command can set devices outside of the scope that the user may open"),
-    (6, "a command can send signals to the user's other processes, and reach their abstract sockets"),
+    (5, "a command can control devices that you may open"),
+    (6, "a command can signal your other processes and reach their abstract sockets"),
 ];
 /// What a command can do if there is no seccomp filter.
-const WITHOUT_FILTER: &str = "a command can set limits and priorities of the user's other processes, and so end them, and make user namespaces \
-     (seccomp is missing)";
+const WITHOUT_FILTER: &str = "a command can change limits and priorities of your other processes, and create user namespaces \
+     (no seccomp)";
 
 /// What a command can do if there is no PID namespace.
-const WITHOUT_PROCESS_NAMESPACE: &str = "a command sees the user's other processes and their command lines (no PID namespace, or no /proc in one)";
+const WITHOUT_PROCESS_NAMESPACE: &str =
+    "a command sees your other processes and their command lines (no PID namespace, or no /proc in one)";
 
 /// What this system can enforce.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,11 +50,11 @@ impl Enforcement {
     pub fn missing(&self, network: Network, unix_sockets: UnixSockets) -> Option<String> {
         let mut missing = String::new();
         if self.landlock.is_none() {
-            let why = self.no_landlock.as_deref().unwrap_or("nobody knows why");
+            let why = self.no_landlock.as_deref().unwrap_or("unknown reason");
             let _ = write!(
                 missing,
-                "Landlock is not available ({why}): it needs Linux 5.13 or later with `landlock` in the kernel's list of \
-                 security modules (the boot parameter `lsm=`). "
+                "Landlock is not available ({why}): use Linux 5.13 or later, with `landlock` among its security \
+                 modules (boot parameter `lsm=`). "
             );
         }
         let namespaces = match network {
@@ -63,17 +64,17 @@ impl Enforcement {
         if let Some(why) = namespaces {
             let _ = write!(
                 missing,
-                "User and mount namespaces are not available ({why}): allow them to ordinary users \
+                "User and mount namespaces are not available ({why}): allow them for ordinary users \
                  (`sysctl kernel.unprivileged_userns_clone=1`, `sysctl user.max_user_namespaces=10000`, or \
                  `sysctl kernel.apparmor_restrict_unprivileged_userns=0`, whichever this system has; in a container, \
-                 let it use them). "
+                 allow it to use them). "
             );
         }
         if let (UnixSockets::Refused, Some(why)) = (unix_sockets, &self.no_filter) {
             let _ = write!(
                 missing,
-                "Unix sockets can't be refused ({why}): that needs a kernel with seccomp filters, on x86_64 or aarch64; \
-                 `sandbox.mode = \"on\"` does without. "
+                "Unix sockets can't be blocked ({why}): use a kernel with seccomp filters, on x86_64 or aarch64, or set \
+                 `sandbox.mode = \"on\"`. "
             );
         }
         (!missing.is_empty()).then(|| missing.trim_end().to_owned())

@@ -7,36 +7,38 @@ use longhaul_protocol::TaskId;
 #[non_exhaustive]
 pub enum Error {
     /// The task's folder exists: the command was started, or a start is under way.
-    #[error("{id} was started already; ask what became of it before it is started again")]
+    #[error("task {id} was already started; check what became of it first")]
     Exists { id: TaskId },
     /// The command did not start, and will not.
-    #[error("the command did not start: {reason}")]
+    #[error("could not start the command: {reason}")]
     NotStarted { reason: String },
     /// The keeper ended before it reported whether the command started.
-    #[error("the keeper of {id} ended before it said that the command started; ask what became of it")]
+    #[error(
+        "the supervisor of task {id} ended before it reported that the command had started; check what became of it"
+    )]
     Interrupted { id: TaskId },
     /// The keeper is alive but does not answer.
-    #[error("the keeper of {id} does not answer; try again, or end its process")]
+    #[error("the supervisor of task {id} does not answer; try again, or kill its process")]
     NotAnswering { id: TaskId },
     /// The keeper rejects the token.
     #[error(
-        "the keeper of {id} refused the token of {token_file}; it may have been replaced just now, so try again"
+        "the supervisor of task {id} refused the token in {token_file}; it may just have been replaced, so try again"
     )]
     Refused { id: TaskId, token_file: String },
     /// There is no such task.
-    #[error("there is no task {id}")]
+    #[error("no task {id}")]
     NoSuchTask { id: TaskId },
     /// A file of a task is damaged.
-    #[error(
-        "{file} is damaged: {reason}; nothing is started again because of it, so look at what the command changed"
-    )]
+    #[error("{file} is damaged: {reason}; the command is not started again, so check what it changed")]
     Damaged {
         /// The file and the name of its task's folder.
         file: String,
         reason: String,
     },
     /// A newer version wrote the file.
-    #[error("{file} has format {format} and this version knows up to {known}; use a newer longhaul")]
+    #[error(
+        "{file} was written by a newer longhaul (format {format}, this version knows {known}); update longhaul"
+    )]
     Newer {
         file: String,
         format: u32,

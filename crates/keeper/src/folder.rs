@@ -149,7 +149,7 @@ impl Folder {
     }
 
     fn open_file(&self, name: &str, flags: OFlags) -> Result<Option<File>> {
-        let damaged = || Error::Damaged { file: self.title(name), reason: "it is no file".to_owned() };
+        let damaged = || Error::Damaged { file: self.title(name), reason: "not a regular file".to_owned() };
         let file = match openat(&self.handle, name, flags | OFlags::NONBLOCK | OFlags::CLOEXEC, PRIVATE) {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(None),

@@ -82,7 +82,7 @@ impl Status {
     /// Why the command never started, if it didn't.
     pub fn never_started(&self) -> Option<&str> {
         let failed = self.status == TaskStatus::Failed && self.exit_code.is_none();
-        failed.then(|| self.message.as_deref().unwrap_or("the keeper could not say why"))
+        failed.then(|| self.message.as_deref().unwrap_or("unknown reason"))
     }
 }
 

@@ -140,6 +140,6 @@ pub(crate) fn connect_keeper(folder: &Folder) -> Result<KeeperConnection> {
     let stream = UnixStream::from(socket);
     stream
         .set_nonblocking(false)
-        .map_err(|error| Error::Io { what: "reaching a keeper".to_owned(), source: error })?;
+        .map_err(|error| Error::Io { what: "reaching a supervisor".to_owned(), source: error })?;
     Ok(KeeperConnection::Open(stream))
 }

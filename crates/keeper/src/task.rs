@@ -167,7 +167,7 @@ impl Task {
         let token = self.folder.token(self.token_file()?)?;
         match (&stream).write_all(&line(&Greeting { token })) {
             Err(error) if !is_gone(&error) => {
-                Err(Error::io(format!("talking to the keeper of {}", self.id))(error))
+                Err(Error::io(format!("talking to the supervisor of task {}", self.id))(error))
             }
             // A lost connection is noticed with the request.
             _ => Ok(Some(stream)),
@@ -195,7 +195,7 @@ impl Task {
     fn token_file(&self) -> Result<&str> {
         self.token_file.as_deref().ok_or_else(|| Error::Damaged {
             file: self.folder.title(name::SPEC),
-            reason: "it does not say where the token is".to_owned(),
+            reason: "the token file is not named".to_owned(),
         })
     }
 
@@ -208,7 +208,7 @@ impl Task {
     ) -> Result<Option<(Answer, Vec<u8>)>> {
         let said = |error: io::Error| match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Error::NotAnswering { id: self.id },
-            _ => Error::io(format!("talking to the keeper of {}", self.id))(error),
+            _ => Error::io(format!("talking to the supervisor of task {}", self.id))(error),
         };
         stream.set_read_timeout(Some(timeout)).map_err(said)?;
         match (&*stream).write_all(&line(&request)) {

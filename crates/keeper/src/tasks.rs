@@ -23,7 +23,7 @@ use crate::{
     Enforcement, Error, Launcher, LeftBehind, Output, Result, Status, Task, expiry, orphan_cleanup, orphans,
 };
 
-/// How long to wait for the keeper's report of the start. It takes milliseconds; on a very busy disk, seconds.
+/// How long to wait for the supervisor's report of the start. It takes milliseconds; on a very busy disk, seconds.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often to check whether another process has given up this start.
 const START_POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -145,11 +145,11 @@ impl Tasks {
         // before that. Otherwise, after a power loss, a command that ran could look as if it had not.
         fsync(&self.folder).map_err(Error::io("writing the folder of tasks to disk"))?;
 
-        let (report, theirs) = UnixStream::pair().map_err(Error::io("making a connection to the keeper"))?;
+        let (report, theirs) = UnixStream::pair().map_err(Error::io("connecting to the supervisor"))?;
         let keeper = self
             .launcher
             .launch(&folder.short_path(), theirs.into())
-            .map_err(|error| Error::NotStarted { reason: format!("its keeper can't be run ({error})") })?;
+            .map_err(|error| Error::NotStarted { reason: format!("can't start its supervisor: {error}") })?;
         self.keepers.lock().unwrap_or_else(PoisonError::into_inner).push(keeper);
         let is_given_up = || !folder.is(self.folder.as_fd(), &name);
         await_report(id, &report, is_given_up)?;
@@ -343,9 +343,9 @@ fn lost_or_unknown(folder: &Folder) -> Result<Found> {
     Ok(if folder.has(name::PID)? { Found::Lost } else { Found::Unknown })
 }
 
-/// Waits for the keeper's report, until the start is given up.
+/// Waits for the supervisor's report, until the start is given up.
 fn await_report(id: TaskId, report: &UnixStream, is_given_up: impl Fn() -> bool) -> Result<()> {
-    report.set_read_timeout(Some(START_POLL_INTERVAL)).map_err(Error::io("waiting for the keeper"))?;
+    report.set_read_timeout(Some(START_POLL_INTERVAL)).map_err(Error::io("waiting for the supervisor"))?;
     let since = Instant::now();
     let mut line = Vec::new();
     let mut lines = BufReader::new(report.take(MAX_REPORT_BYTES));
@@ -357,18 +357,18 @@ fn await_report(id: TaskId, report: &UnixStream, is_given_up: impl Fn() -> bool)
                 return Err(Error::Interrupted { id });
             }
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
-                return Err(Error::io("waiting for the keeper")(error));
+                return Err(Error::io("waiting for the supervisor")(error));
             }
             Err(_) if is_given_up() => {
                 return Err(Error::NotStarted {
-                    reason: "it was given up before its keeper began".to_owned(),
+                    reason: "it was given up before its supervisor started".to_owned(),
                 });
             }
             Err(_) if since.elapsed() > START_TIMEOUT => return Err(Error::NotAnswering { id }),
             Err(_) => {}
         }
     }
-    let report: StartReport = decode("the keeper's report", &line)?;
+    let report: StartReport = decode("the supervisor's report", &line)?;
     report.failed.map_or(Ok(()), |reason| Err(Error::NotStarted { reason }))
 }
 

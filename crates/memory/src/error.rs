@@ -9,43 +9,43 @@ pub enum Error {
     #[error(transparent)]
     Journal(#[from] longhaul_journal::Error),
     /// Another process has the lease.
-    #[error("{holder} is at it")]
+    #[error("{holder} is already doing it")]
     Held { holder: Box<Holder> },
     /// The model call failed, or its answer can't be used.
     #[error("{0}")]
     Model(String),
     /// The model answered, and again, without the structure that was asked for.
-    #[error("the answer of {model} can't be used: {reason}")]
+    #[error("the answer of {model} is not usable: {reason}")]
     Unstructured { model: String, reason: String },
     /// The model's window is too small for the smallest prompt.
     #[error(
-        "the least that can be asked does not fit the model: {needs} tokens are needed, and {usable} are usable"
+        "the request does not fit the model's context: it needs {needs} tokens, and {usable} are available"
     )]
     TooSmall { needs: u64, usable: u64 },
     /// The page does not exist.
-    #[error("there is no page {name}{nearest}")]
+    #[error("no page {name}{nearest}")]
     NoPage {
         name: String,
         /// Pages with similar names, as `; …`.
         nearest: String,
     },
     /// The name is not valid for a page.
-    #[error("{name:?} can't be the name of a page: {reason}")]
+    #[error("{name:?} is not a valid page name: {reason}")]
     BadName { name: String, reason: String },
     /// The text is not valid for the page.
-    #[error("{page} was not written: {reason}")]
+    #[error("could not write {page}: {reason}")]
     Unfit { page: String, reason: String },
     /// The scope can't be part of a stream name.
-    #[error("{scope:?} can't be the scope of a memory")]
+    #[error("{scope:?} is not a valid memory scope")]
     BadScope { scope: String },
     /// The change does not exist.
-    #[error("there is no change {seq} in this memory")]
+    #[error("no change {seq} in this memory")]
     NoChange { seq: Seq },
     /// The change changed no page.
-    #[error("change {seq} changed no page: there is nothing to undo")]
+    #[error("nothing to undo: change {seq} changed no page")]
     NothingToUndo { seq: Seq },
     /// A newer change builds on the one to undo.
-    #[error("{page} was changed again by {newer}, which builds on {seq}; nothing was undone:\n{both}")]
+    #[error("{page} was changed again by change {newer}, which builds on {seq}; nothing was undone:\n{both}")]
     BuiltUpon {
         page: String,
         /// The change to undo.
@@ -55,7 +55,7 @@ pub enum Error {
         both: String,
     },
     /// The page was changed between reading and writing.
-    #[error("{page} was changed meanwhile (by change {newer}); nothing was written")]
+    #[error("{page} was changed in the meantime by change {newer}; nothing was written")]
     Changed {
         page: String,
         /// The newest change.

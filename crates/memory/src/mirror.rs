@@ -119,8 +119,8 @@ impl MirrorJob<'_> {
             (FileState::FileText(there), _) if self.is_unmodified(name, &there) => {}
             (FileState::FileText(_), _) => {
                 let left = format!(
-                    "{path} was changed by hand and is left so: `longhaul memory edit {name} --file {path}` takes it in; once it is \
-                     deleted, and {STATE_FILE} beside it, the page is written there again"
+                    "{path} was edited, so it is not updated; to use the edited text: `longhaul memory edit {name} --file {path}`; \
+                     to get the page back, delete it and {STATE_FILE} next to it"
                 );
                 self.mirrored.left.push(left);
                 return Ok(());
@@ -131,14 +131,14 @@ impl MirrorJob<'_> {
                 if newest.is_some_and(|newest| newest.by == ChangedBy::Person && newest.seq > last.seq) => {}
             (FileState::Nothing, Some(_)) => {
                 let left = format!(
-                    "{path} was deleted by hand and is not written again: `longhaul memory edit {name}` writes it with what you change, \
-                     `longhaul memory export` writes all pages elsewhere, and `longhaul memory show {name}` shows it"
+                    "{path} was deleted, so it is not written again; to see the page: `longhaul memory show {name}`; to get the \
+                     file back, change the page with `longhaul memory edit {name}`"
                 );
                 self.mirrored.left.push(left);
                 return Ok(());
             }
             (FileState::Odd(reason), _) => {
-                self.mirrored.left.push(format!("{path} is not written: {reason}"));
+                self.mirrored.left.push(format!("could not write {path}: {reason}"));
                 return Ok(());
             }
         }
@@ -161,13 +161,15 @@ impl MirrorJob<'_> {
                 }
                 FileState::FileText(_) => {
                     self.mirrored.left.push(format!(
-                        "{path} was changed by hand, and its page was removed: `longhaul memory edit {name} --file {path}` makes it a \
-                         page again; delete it if it is not needed"
+                        "{path} was edited, but its page was removed; to make it a page again: `longhaul memory edit {name} --file \
+                         {path}`; delete the file if you don't need it"
                     ));
                     return Ok(());
                 }
                 FileState::Odd(reason) => {
-                    self.mirrored.left.push(format!("{path} is not removed, though its page was: {reason}"));
+                    self.mirrored
+                        .left
+                        .push(format!("could not remove {path}, whose page was removed: {reason}"));
                     return Ok(());
                 }
             }
@@ -182,10 +184,10 @@ impl MirrorState {
     fn read(folder: &Path) -> Result<Self> {
         let file = folder.join(STATE_FILE);
         match fs::symlink_metadata(&file) {
-            Ok(metadata) if metadata.is_symlink() => {
-                Err(file_error(&file, "it is a link, and is not followed"))
+            Ok(metadata) if metadata.is_symlink() => Err(file_error(&file, "it is a symbolic link")),
+            Ok(metadata) if !metadata.is_file() => {
+                Err(file_error(&file, "it is not a regular file; move it away"))
             }
-            Ok(metadata) if !metadata.is_file() => Err(file_error(&file, "it is no file; move it away")),
             Ok(metadata) if metadata.len() > MAX_STATE_BYTES => Ok(Self::default()),
             Ok(_) => {
                 let bytes = fs::read(&file).map_err(|error| io_error(&file, &error))?;
@@ -210,7 +212,7 @@ fn is_missing(folder: &Path) -> bool {
 fn create_folder(folder: &Path) -> Result<()> {
     match fs::symlink_metadata(folder) {
         Ok(metadata) if metadata.is_symlink() => {
-            Err(file_error(folder, "it is a link, and is not followed; put a folder in its place"))
+            Err(file_error(folder, "it is a symbolic link; replace it with a folder"))
         }
         Ok(metadata) if !metadata.is_dir() => Err(file_error(folder, "it is not a folder; move it away")),
         Ok(_) => Ok(()),
@@ -226,11 +228,11 @@ fn create_folder(folder: &Path) -> Result<()> {
 fn read_state(file: &Path) -> FileState {
     let is_plain = |metadata: &Metadata| {
         if metadata.is_symlink() {
-            Err("it is a link, and is not followed".to_owned())
+            Err("it is a symbolic link".to_owned())
         } else if metadata.is_file() {
             Ok(())
         } else {
-            Err("it is no file".to_owned())
+            Err("it is not a regular file".to_owned())
         }
     };
     let metadata = match fs::symlink_metadata(file) {

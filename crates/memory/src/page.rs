@@ -76,9 +76,9 @@ pub fn check_page_name(name: &str) -> Result<()> {
     } else if name.len() > MAX_NAME_BYTES {
         "it has more than 64 characters"
     } else if !name.bytes().all(|byte| is_plain(byte) || byte == b'-' || byte == b'_') {
-        "it may have a to z, 0 to 9, - and _ only"
+        "only a-z, 0-9, - and _ are allowed"
     } else if !name.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit()) {
-        "it must begin with a letter or a digit"
+        "it must start with a letter or a digit"
     } else {
         return Ok(());
     };
@@ -102,7 +102,7 @@ pub(crate) fn normalise_page(text: &str) -> Option<String> {
 pub(crate) fn size_error(text: &str) -> Option<String> {
     let bytes = text.len();
     (bytes > MAX_PAGE_BYTES)
-        .then(|| format!("it would have {bytes} bytes, and a page has at most {MAX_PAGE_BYTES}; split it"))
+        .then(|| format!("it would have {bytes} bytes; the limit is {MAX_PAGE_BYTES}, so split it"))
 }
 
 /// The title of a page: its first line with words.

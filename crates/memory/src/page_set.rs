@@ -163,7 +163,7 @@ impl PageSet {
             names.push("…");
         }
         let nearest = if names.is_empty() {
-            "; there is none yet".to_owned()
+            "; no pages yet".to_owned()
         } else {
             format!("; there are {}", names.join(", "))
         };

@@ -7,7 +7,7 @@ fn names_that_could_be_paths_or_confuse_are_refused_with_a_reason() {
 
     for name in bad {
         let error = check_page_name(name).unwrap_err();
-        assert!(error.to_string().contains("can't be the name of a page: it "), "{error}");
+        assert!(error.to_string().contains("is not a valid page name: "), "{error}");
     }
     for name in ["core", "a", "0-day_notes", "con", &long[1..]] {
         check_page_name(name).unwrap();

@@ -50,10 +50,10 @@ impl BlockAssembler {
         }
         self.calls += usize::from(matches!(part, AnswerPart::CallStart { .. }));
         if self.bytes > MAX_ANSWER_BYTES {
-            return BlockProgress::TooLarge("the answer is longer than 2 MiB, which none may be");
+            return BlockProgress::TooLarge("the answer is larger than 2 MiB");
         }
         if self.calls > MAX_CALLS {
-            return BlockProgress::TooLarge("the answer asks for more than 256 calls, which none may");
+            return BlockProgress::TooLarge("the answer has more than 256 tool calls");
         }
         match (part, self.open.take()) {
             (AnswerPart::TextStart, None) => self.open_block(OpenBlock::Text(String::new())),
@@ -103,7 +103,7 @@ impl BlockAssembler {
                     _ => BlockProgress::Odd("it ended in the middle of a block"),
                 }
             }
-            _ => BlockProgress::Odd("a part came that does not belong there"),
+            _ => BlockProgress::Odd("an unexpected part arrived"),
         }
     }
 

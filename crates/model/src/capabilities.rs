@@ -54,12 +54,12 @@ pub enum WindowSource {
 impl std::fmt::Display for WindowSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Refusal => "since the server refused more",
+            Self::Refusal => "because the server refused more",
             Self::Config => "from the config",
-            Self::Server => "as the server says",
+            Self::Server => "from the server",
             Self::Catalogue => "from the catalogue",
             Self::LocalDefault => "assumed for a local server",
-            Self::HostedDefault => "assumed, since nobody says",
+            Self::HostedDefault => "assumed",
         })
     }
 }

@@ -130,7 +130,7 @@ fn entries(rows: Vec<(String, Value)>, path: &Path) -> Result<Vec<CatalogueEntry
         return Err(table_file::table_error(
             path,
             MODEL_TABLE,
-            "models are a list: write [[model]], and the keys of one below",
+            "models are a list; write [[model]] and its keys below",
         ));
     };
     values.iter().enumerate().map(|(index, value)| read_entry(index, value, path)).collect()
@@ -149,7 +149,7 @@ fn read_entry(index: usize, value: &Value, path: &Path) -> Result<CatalogueEntry
     row.check_keys(&MODEL_KEYS)?;
     let patterns = row.field::<OneOrMany>("pattern")?.map(Vec::from).unwrap_or_default();
     if patterns.is_empty() {
-        return Err(row.table_error("pattern", "it is missing"));
+        return Err(row.table_error("pattern", "missing"));
     }
     if let Some(pattern) = patterns.iter().find(|pattern| !is_bare(pattern) && !pattern.contains('/')) {
         let reason = format!("{pattern:?} is neither provider/model nor *model");

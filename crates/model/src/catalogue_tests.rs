@@ -140,7 +140,7 @@ fn an_error_names_the_model_and_the_key() {
     assert!(unknown.1.contains("did you mean window?"), "{}", unknown.1);
     assert_eq!(price.0, "model 1 (*a).prices");
     assert!(price.1.contains("output"), "{}", price.1);
-    assert_eq!(missing, ("model 1.pattern".to_owned(), "it is missing".to_owned()));
+    assert_eq!(missing, ("model 1.pattern".to_owned(), "missing".to_owned()));
     assert_eq!(neither.0, "model 1 (gpt).pattern");
     assert_eq!(list.0, "model");
 }

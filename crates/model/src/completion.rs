@@ -55,7 +55,7 @@ async fn read_answer(
         match blocks.push(answer.next().await?) {
             BlockProgress::Block(item) => items.push(Arc::new(item)),
             BlockProgress::End(stop) if stop.kind == StopKind::Refused => {
-                let message = format!("{} did not want to answer", model.name());
+                let message = format!("{} declined to answer", model.name());
                 return Err(ModelFailure::new(FailureClass::Refused, message));
             }
             BlockProgress::End(stop) => return Ok(WholeAnswer { items, stop: stop.kind }),

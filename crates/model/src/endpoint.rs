@@ -143,8 +143,7 @@ impl Endpoint {
         let fingerprint = hasher.finish();
         if (300..400).contains(&status) {
             let to = location.map(|to| format!(" to {}", self.quote(to))).unwrap_or_default();
-            let what =
-                format!("it answered with a redirect{to} ({status}), as a login page or a moved server does");
+            let what = format!("it redirects{to} ({status}), like a login page or a moved server");
             return ModelFailure { status: Some(status), fingerprint, ..self.not_a_model_server(&what) };
         }
         let error = self.protocol.parse_error(status, body).unwrap_or_else(|| ProviderError {
@@ -180,18 +179,20 @@ impl Endpoint {
     fn describe(&self, class: FailureClass) -> String {
         let (name, host) = (&self.name, self.host());
         match class {
-            FailureClass::Throttled => format!("{host} takes no more requests for now"),
-            FailureClass::Overloaded => format!("{host} has too much to do right now"),
-            FailureClass::Server => format!("{host} failed, which is its own fault"),
-            FailureClass::Timeout => format!("{host} gave up waiting"),
-            FailureClass::Quota => format!("{host} gives nothing more: quota or credit is used up"),
-            FailureClass::Key if self.key.is_some() => format!("{host} did not accept the key"),
-            FailureClass::Key => format!("{host} wants a key, and none was sent"),
-            FailureClass::NotFound => format!("{host} knows no model {:?}, or no such address", self.model),
-            FailureClass::TooLong => format!("the context is longer than {name} takes"),
-            FailureClass::RoleOrder => format!("{host} refused the order of the messages' roles"),
+            FailureClass::Throttled => format!("{host}: rate limited"),
+            FailureClass::Overloaded => format!("{host} is overloaded"),
+            FailureClass::Server => format!("the server at {host} failed"),
+            FailureClass::Timeout => format!("{host} timed out"),
+            FailureClass::Quota => format!("{host}: out of quota or credit"),
+            FailureClass::Key if self.key.is_some() => format!("{host} rejected the API key"),
+            FailureClass::Key => format!("{host} requires an API key"),
+            FailureClass::NotFound => {
+                format!("{host} has no model {:?}, or the address is wrong", self.model)
+            }
+            FailureClass::TooLong => format!("the context is too long for {name}"),
+            FailureClass::RoleOrder => format!("{host} refused the order of message roles"),
             FailureClass::NoTools => format!("{name} can't call tools"),
-            FailureClass::Refused => format!("{name} did not want to answer this"),
+            FailureClass::Refused => format!("{name} declined to answer"),
             _ => format!("{host} refused the request"),
         }
     }
@@ -201,22 +202,24 @@ impl Endpoint {
         let SettingSources { name, base_url, key } = &self.set_by;
         match class {
             FailureClass::Quota => {
-                "; add credit there, or choose another model with --model or model.fallback".to_owned()
+                "; add credit, or choose another model with --model or model.fallback".to_owned()
             }
             FailureClass::Key => match &self.key {
                 Some(ApiKey { variable, .. }) => {
-                    format!("; the key is the value of {variable}, named by {key}")
+                    format!("; check {variable} (set by {key})")
                 }
                 None => {
-                    format!("; put it into a variable, and name that with model.api_key_env (now: {key})")
+                    format!(
+                        "; put it in an environment variable and name that with model.api_key_env (now: {key})"
+                    )
                 }
             },
             FailureClass::NotFound => format!("; the model is set by {name}, the address by {base_url}"),
             FailureClass::TooLong => {
                 "; start a new session, or choose a model with a larger context window".to_owned()
             }
-            FailureClass::NoTools => "; it is asked without them from here on".to_owned(),
-            FailureClass::Refused => "; say it differently, or choose another model".to_owned(),
+            FailureClass::NoTools => "; continuing without tools".to_owned(),
+            FailureClass::Refused => "; rephrase the request, or choose another model".to_owned(),
             FailureClass::Invalid => format!("; the model is set by {name}, the address by {base_url}"),
             _ => String::new(),
         }
@@ -224,8 +227,7 @@ impl Endpoint {
 
     /// The failure while other orders of roles are left to try: the caller sends the request again.
     pub(crate) fn will_reorder_roles(&self, failure: ModelFailure) -> ModelFailure {
-        let message =
-            format!("{}; it is sent again in another order of roles, in case that is why", failure.message);
+        let message = format!("{}; retrying with another order of roles", failure.message);
         ModelFailure { class: FailureClass::RoleOrder, message, ..failure }
     }
 
@@ -236,7 +238,7 @@ impl Endpoint {
         }
         let SettingSources { name, base_url, .. } = &self.set_by;
         let message = format!(
-            "{}; every order of roles was refused, so choose another model (set by {name}) or server (set by {base_url})",
+            "{}; every order of roles was refused; choose another model (set by {name}) or server (set by {base_url})",
             failure.message
         );
         ModelFailure { class: FailureClass::Invalid, message, ..failure }
@@ -246,7 +248,7 @@ impl Endpoint {
         let (host, by) = (self.host(), &self.set_by.base_url);
         ModelFailure::new(
             FailureClass::NotAModel,
-            format!("{host} is no model server: {what}; its address is set by {by}"),
+            format!("{host} is not a model server: {what}; the address is set by {by}"),
         )
     }
 
@@ -261,13 +263,13 @@ impl Endpoint {
     pub(crate) fn broken_stream(&self, what: &str) -> ModelFailure {
         ModelFailure::new(
             FailureClass::Broken,
-            format!("the answer of {} broke off: {}", self.host(), self.quote(what)),
+            format!("the answer from {} was cut off: {}", self.host(), self.quote(what)),
         )
     }
 
     pub(crate) fn frame_failure(&self, fault: &Fault) -> ModelFailure {
         match fault {
-            Fault::Unreadable(frame) => self.broken_stream(&format!("a frame can't be read: {frame}")),
+            Fault::Unreadable(frame) => self.broken_stream(&format!("unreadable data: {frame}")),
             Fault::Provider(error) => self.provider_failure(error),
         }
     }
@@ -279,23 +281,18 @@ impl Endpoint {
             TransportError::Refused if self.is_local => {
                 let start = self.start.as_ref().map(|start| format!(": {start}")).unwrap_or_default();
                 let message =
-                    format!("nothing listens at {host}, which is set by {by}; start the server{start}");
+                    format!("no server is running at {host} (set by {by}); start the server{start}");
                 ModelFailure::new(FailureClass::Connection, message)
             }
             TransportError::NoSuchHost(_) | TransportError::Unreachable(_) | TransportError::Refused
                 if is_known =>
             {
-                ModelFailure::new(
-                    FailureClass::Offline,
-                    format!("there is no way to {host} right now: {trouble}"),
-                )
+                ModelFailure::new(FailureClass::Offline, format!("can't reach {host}: {trouble}"))
             }
             TransportError::NoSuchHost(_) | TransportError::Unreachable(_) | TransportError::Refused => {
                 ModelFailure::new(
                     FailureClass::Unreachable,
-                    format!(
-                        "there is no way to {host}, which never answered before: {trouble}; its address is set by {by}"
-                    ),
+                    format!("can't reach {host}: {trouble}; the address is set by {by}"),
                 )
             }
             TransportError::ConnectTimeout => {
@@ -303,10 +300,10 @@ impl Endpoint {
             }
             TransportError::Certificate(_) => ModelFailure::new(
                 FailureClass::Certificate,
-                format!("{host}: {trouble}; check its address ({by}), this machine's clock and its proxy"),
+                format!("{host}: {trouble}; check the address (set by {by}), the system clock and the proxy"),
             ),
             TransportError::BadUrl(_) => {
-                ModelFailure::new(FailureClass::Unreachable, format!("{trouble}; it is set by {by}"))
+                ModelFailure::new(FailureClass::Unreachable, format!("{trouble}; the address is set by {by}"))
             }
             TransportError::Broken(_) => ModelFailure::new(
                 FailureClass::Connection,

@@ -11,7 +11,7 @@ pub enum Error {
     #[error("{} is not a script: {reason}", path.printable())]
     BadScript { path: PathBuf, reason: String },
     /// The environment has no API key.
-    #[error("{name} needs a key: set {variables} (named by {by})")]
+    #[error("{name} needs an API key; set {variables} (named by {by})")]
     NoKey {
         name: String,
         /// The variables that may hold the key.
@@ -20,12 +20,12 @@ pub enum Error {
         by: String,
     },
     /// The value of a variable can't be an API key.
-    #[error("the value of {variable} can't be a key: it has a line break or a control character in it")]
+    #[error("the value of {variable} is not an API key: it contains a line break or a control character")]
     BadKey { variable: String },
     /// The user named no model, and none was found.
     #[error(
-        "no model: none is named (--model, LONGHAUL_MODEL, or model.name in the config), no key is set ({variables}), and no \
-         server answers on the usual ports of this machine ({})",
+        "no model is set (--model, LONGHAUL_MODEL, or model.name in the config), no API key was found ({variables}), and no \
+         local server is running ({})",
         usual_ports()
     )]
     NoModel {
@@ -44,7 +44,7 @@ pub enum Error {
         hint: String,
     },
     /// The name matches no model.
-    #[error("there is no model {name:?}: {hint}")]
+    #[error("no model {name:?}: {hint}")]
     NoSuchModel {
         name: String,
         /// What the user may have meant.

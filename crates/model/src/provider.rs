@@ -81,11 +81,11 @@ impl Providers {
                 return Err(table_file::table_error(
                     path,
                     &name,
-                    "a provider is a table: write [name], and its keys below",
+                    "a provider is a table; write [name] and its keys below",
                 ));
             };
             if RESERVED_NAMES.contains(&name.as_str()) || name.is_empty() || name.contains('/') {
-                return Err(table_file::table_error(path, &name, "this can't be the name of a provider"));
+                return Err(table_file::table_error(path, &name, "not a valid provider name"));
             }
             let known = self.tables.iter().position(|(known, _)| *known == name);
             let mut merged = known.map(|index| self.tables[index].1.clone()).unwrap_or_default();
@@ -156,10 +156,9 @@ fn merge_tables(below: &mut Table, above: Table) {
 
 fn read_provider(row: &TableRow<'_>) -> Result<Provider> {
     row.check_keys(&PROVIDER_KEYS)?;
-    let base_url: String =
-        row.field("base_url")?.ok_or_else(|| row.table_error("base_url", "it is missing"))?;
+    let base_url: String = row.field("base_url")?.ok_or_else(|| row.table_error("base_url", "missing"))?;
     if !base_url.starts_with("http://") && !base_url.starts_with("https://") {
-        return Err(row.table_error("base_url", "it should begin with http:// or https://"));
+        return Err(row.table_error("base_url", "must start with http:// or https://"));
     }
     Ok(Provider {
         name: row.place.clone(),

@@ -138,7 +138,7 @@ fn an_error_names_the_provider_and_the_key() {
     assert!(protocol.1.contains("openai-chat"), "{}", protocol.1);
     assert_eq!(quirk.0, "openai.quirks");
     assert!(quirk.1.contains("max_tokens"), "{}", quirk.1);
-    assert_eq!(missing, ("office.base_url".to_owned(), "it is missing".to_owned()));
+    assert_eq!(missing, ("office.base_url".to_owned(), "missing".to_owned()));
     assert_eq!(address.0, "office.base_url");
 }
 

@@ -166,7 +166,7 @@ impl Models {
     fn split<'a>(&self, wanted: &'a ModelSpec) -> Result<(Option<&Provider>, &'a str)> {
         let name = wanted.name.as_str();
         match name.split_once('/') {
-            Some((_, "") | ("", _)) => Err(no_such_model(name, "a name is provider/model")),
+            Some((_, "") | ("", _)) => Err(no_such_model(name, "use provider/model")),
             Some(("custom", model)) => Ok((None, model)),
             Some((provider, model)) => match self.providers.get(provider) {
                 Some(provider) => Ok((Some(provider), model)),
@@ -180,13 +180,11 @@ impl Models {
                             nearest.join(" or ")
                         ),
                     };
-                    Err(no_such_model(name, &format!("there is no provider {provider:?}; {hint}")))
+                    Err(no_such_model(name, &format!("unknown provider {provider:?}; {hint}")))
                 }
             },
             None if wanted.base_url.is_some() && !name.is_empty() => Ok((None, name)),
-            None => {
-                Err(no_such_model(name, "name it as provider/model; `longhaul models` lists the providers"))
-            }
+            None => Err(no_such_model(name, "use provider/model; `longhaul models` lists the providers")),
         }
     }
 

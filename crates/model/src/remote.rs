@@ -249,7 +249,9 @@ impl Model for RemoteModel {
         }
         if let Some(encoding) = incoming.header("content-encoding").filter(|encoding| *encoding != "identity")
         {
-            let what = format!("it answers as {encoding}, which nobody asked for; a proxy may do that");
+            let what = format!(
+                "it answers with the encoding {encoding}, which was not requested; check for a proxy"
+            );
             return Err(endpoint.not_a_model_server(&endpoint.quote(&what)));
         }
         let has_no_tools = self.has_no_tools.clone();

@@ -245,27 +245,24 @@ impl RetryState {
 impl std::fmt::Display for RetriesExhausted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.last)?;
-        let tries = if self.requests == 1 {
-            "1 request was".to_owned()
-        } else {
-            format!("{} requests were", self.requests)
-        };
+        let tries =
+            if self.requests == 1 { "1 request".to_owned() } else { format!("{} requests", self.requests) };
         match self.limit {
             None => {}
             Some(RetryLimit::Tries) => {
-                write!(f, "; {tries} made, as many as are allowed (retry.max_retries)")?;
+                write!(f, "; gave up after {tries} (retry.max_retries)")?;
             }
             Some(RetryLimit::Waiting) => {
-                write!(f, "; {tries} made, and another wait would pass retry.budget_s")?;
+                write!(f, "; gave up after {tries} (retry.budget_s)")?;
             }
             Some(RetryLimit::ServerDelay(delay)) => write!(
                 f,
-                "; the server asks to wait {} s, more than retry.max_server_delay_s: try again after that",
+                "; the server asks to wait {} s, more than retry.max_server_delay_s; try again later",
                 delay.as_secs_f64().ceil()
             )?,
-            Some(RetryLimit::Offline) => write!(f, "; {tries} made within retry.offline_wait_s")?,
+            Some(RetryLimit::Offline) => write!(f, "; gave up after {tries} (retry.offline_wait_s)")?,
             Some(RetryLimit::SameWords) => {
-                write!(f, "; {tries} made, and it said exactly the same {MAX_SAME_FAILURES} times")?;
+                write!(f, "; gave up after {tries}, because the same error came {MAX_SAME_FAILURES} times")?;
             }
         }
         let last = brief_failure(&self.last);

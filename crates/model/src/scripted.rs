@@ -97,7 +97,7 @@ impl ScriptedModel {
         let scene = |(index, answer): (usize, Value)| match answer {
             Value::String(text) => Ok(ScriptedAnswer::with_text(text)),
             answer => serde_json::from_value(answer)
-                .map_err(|error| format!("answer {} does not fit: {error}", index + 1)),
+                .map_err(|error| format!("answer {} is invalid: {error}", index + 1)),
         };
         let scenes: Vec<ScriptedAnswer> =
             answers.into_iter().enumerate().map(scene).collect::<std::result::Result<_, _>>()?;
@@ -129,7 +129,7 @@ impl ScriptedModel {
     fn used_up(&self, what: &str, there_are: usize, index: usize) -> ModelFailure {
         let (name, asked) = (&self.name, index + 1);
         let message = format!(
-            "{name} has {there_are} {what}, and was asked for number {asked}: add one to the script and start again"
+            "{name} has only {there_are} {what}, but number {asked} was requested; add one to the script and start again"
         );
         ModelFailure::new(FailureClass::Script, message)
     }
@@ -237,7 +237,7 @@ impl ScriptedAnswer {
                 Err(ModelFailure::new(FailureClass::Script, format!("the model failed: {reason}")))
             }
             None if self.cut => {
-                Err(ModelFailure::new(FailureClass::Broken, "the answer broke off: the script says so"))
+                Err(ModelFailure::new(FailureClass::Broken, "the answer was cut off, as the script says"))
             }
             None => Ok(AnswerPart::End(self.stop())),
         };
@@ -276,7 +276,7 @@ impl AnswerStream for ScriptedStream {
         self.wait = self.pause;
         self.parts
             .pop_front()
-            .unwrap_or_else(|| Err(ModelFailure::new(FailureClass::Broken, "the answer was over already")))
+            .unwrap_or_else(|| Err(ModelFailure::new(FailureClass::Broken, "the answer had already ended")))
     }
 }
 

@@ -110,8 +110,7 @@ async fn summaries_are_a_list_of_their_own() {
     assert_eq!(second_step[1], AnswerPart::TextDelta("two".into()));
     assert_eq!(called[1], AnswerPart::ArgumentsDelta(r#"{"goal":"a"}"#.into()));
     assert_eq!(plain[1], AnswerPart::TextDelta("plain".into()));
-    let message =
-        "scripted/script has 2 summaries, and was asked for number 3: add one to the script and start again";
+    let message = "scripted/script has only 2 summaries, but number 3 was requested; add one to the script and start again";
     assert_eq!(used_up, Some(ModelFailure::new(FailureClass::Script, message)));
 }
 
@@ -150,8 +149,7 @@ async fn a_script_that_is_used_up_says_so() {
 
     let (_, error) = play(&model, vec![said(Role::User, "hi"), said(Role::Assistant, "one")]).await;
 
-    let message =
-        "scripted/script has 1 answers, and was asked for number 2: add one to the script and start again";
+    let message = "scripted/script has only 1 answers, but number 2 was requested; add one to the script and start again";
     assert_eq!((error, model.calls()), (Some(ModelFailure::new(FailureClass::Script, message)), 1));
 }
 
@@ -174,7 +172,7 @@ fn a_bad_script_is_told_with_the_answer_that_does_not_fit() {
 
     let unknown = reason(r#"["fine", {"txt": "no"}]"#);
     assert!(
-        unknown.starts_with("script is not a script: answer 2 does not fit: unknown field `txt`"),
+        unknown.starts_with("script is not a script: answer 2 is invalid: unknown field `txt`"),
         "{unknown}"
     );
     assert_eq!(reason("7"), "script is not a script: it must be a list of answers");

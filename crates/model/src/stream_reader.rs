@@ -74,13 +74,13 @@ impl RemoteAnswer {
     /// Reads more bytes. Any byte resets the idle timeout.
     async fn read_bytes(&mut self) -> Result<(), ModelFailure> {
         let endpoint = &self.endpoint;
-        let Some(body) = &mut self.body else { return Err(endpoint.broken_stream("it was over already")) };
+        let Some(body) = &mut self.body else { return Err(endpoint.broken_stream("it had already ended")) };
         let bytes = match timeout_at(self.next_byte_by, body.next()).await {
             Ok(Ok(Some(bytes))) => bytes,
             Ok(Ok(None)) if self.is_new => {
-                return Err(endpoint.broken_stream("it ended without a single byte"));
+                return Err(endpoint.broken_stream("the connection closed without data"));
             }
-            Ok(Ok(None)) => return Err(endpoint.broken_stream("it ended without its end mark")),
+            Ok(Ok(None)) => return Err(endpoint.broken_stream("the connection closed before the end")),
             Ok(Err(trouble)) => return Err(endpoint.broken_stream(&trouble.to_string())),
             Err(_) if self.is_new => {
                 return Err(endpoint.timeout(
@@ -127,12 +127,12 @@ impl RemoteAnswer {
         let (endpoint, first) = (&self.endpoint, self.endpoint.quote(&first_line(&page)));
         if page.trim_ascii_start().starts_with(b"<") {
             return endpoint
-                .not_a_model_server(&format!("it answered with a web page that begins with {first:?}"));
+                .not_a_model_server(&format!("it answered with a web page that starts with {first:?}"));
         }
         match endpoint.protocol.parse_error(200, &page) {
             Some(error) => endpoint.provider_failure(&crate::codec::ProviderError { status: None, ..error }),
             None => endpoint.not_a_model_server(&format!(
-                "it answered in one piece, not with a stream; it begins with {first:?}"
+                "it did not answer with a stream; the answer starts with {first:?}"
             )),
         }
     }

@@ -56,14 +56,14 @@ impl TableRow<'_> {
         let nearest_names = nearest_names(unknown, keys.iter().copied()).into_iter().next();
         let hint = nearest_names.map_or_else(
             || keys.join(", "),
-            |key| format!("did you mean {key}? all are: {}", keys.join(", ")),
+            |key| format!("did you mean {key}? valid keys: {}", keys.join(", ")),
         );
-        Err(self.table_error(unknown, format!("there is no such key; {hint}")))
+        Err(self.table_error(unknown, format!("unknown key; {hint}")))
     }
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a text or a list of texts")]
+#[serde(untagged, expecting = "expected a string or a list of strings")]
 pub(crate) enum OneOrMany {
     One(String),
     Many(Vec<String>),

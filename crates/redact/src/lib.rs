@@ -49,7 +49,7 @@ pub use stream::StreamRedactor;
 const MARK: &str = "[redacted]";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the pattern {pattern:?} can't be used to find secrets: {reason}")]
+#[error("invalid pattern {pattern:?}: {reason}")]
 pub struct InvalidPattern {
     pub pattern: String,
     pub reason: String,

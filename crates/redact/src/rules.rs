@@ -129,13 +129,13 @@ fn secret_spellings(secrets: &[String]) -> Vec<String> {
 
 fn compile_pattern(pattern: &str, parsed: &Hir) -> Result<Regex, InvalidPattern> {
     if parsed.properties().minimum_len() == Some(0) {
-        return Err(InvalidPattern::new(pattern, "it matches the empty text, which is everywhere"));
+        return Err(InvalidPattern::new(pattern, "it matches the empty string"));
     }
     Regex::builder()
         .configure(Regex::config().nfa_size_limit(Some(MAX_PATTERN_BYTES)))
         .build_from_hir(parsed)
         .map_err(|error| match error.size_limit() {
-            Some(_) => InvalidPattern::new(pattern, "it is too large; ask for fewer repetitions"),
+            Some(_) => InvalidPattern::new(pattern, "it is too large; use fewer repetitions"),
             None => InvalidPattern::new(pattern, error.to_string()),
         })
 }

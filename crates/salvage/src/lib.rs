@@ -63,7 +63,7 @@ pub fn salvage(home: &Home, file: &Path) -> Result<SalvageReport> {
     }
     let unnamed = unnamed
         .into_iter()
-        .map(|count| Damage::of_file(format!("{count} records are of a stream whose name is lost")));
+        .map(|count| Damage::of_file(format!("{count} entries of a stream whose name is lost")));
     Ok(SalvageReport { report, lost: unnamed.chain(lost).collect() })
 }
 
@@ -144,7 +144,7 @@ fn copy_blocks(from: &Path, to: &Path) -> Result<()> {
     const BLOCK: usize = 4096;
     let source = File::open(from).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
-            Error::BadFile { path: from.to_owned(), reason: "there is no such file".to_owned() }
+            Error::BadFile { path: from.to_owned(), reason: "no such file".to_owned() }
         }
         _ => io_error(from, &error),
     })?;

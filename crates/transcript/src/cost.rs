@@ -39,15 +39,15 @@ impl SessionCost {
     }
 }
 
-/// `1,234 tokens in (1,000 of them cached), 56 out, $0.0123`.
+/// `1,234 tokens in (1,000 cached), 56 out, $0.0123`.
 impl std::fmt::Display for SessionCost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.is_reported {
-            return f.write_str("tokens not told");
+            return f.write_str("tokens unknown");
         }
         write!(f, "{} in", format_count(self.input, "token"))?;
         if self.cached > 0 {
-            write!(f, " ({} of them cached)", format_number(self.cached))?;
+            write!(f, " ({} cached)", format_number(self.cached))?;
         }
         write!(f, ", {} out", format_number(self.output))?;
         match (self.cost, self.unpriced) {

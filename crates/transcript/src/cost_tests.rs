@@ -11,7 +11,7 @@ fn what_is_not_known_is_not_counted_and_that_is_said() {
         ..Usage::of(AttemptId::from_bits(1))
     };
     let mut spend = SessionCost::default();
-    assert_eq!(spend.to_string(), "tokens not told");
+    assert_eq!(spend.to_string(), "tokens unknown");
 
     spend.add(&usage(1_000, Some(0.01)));
     spend.add(&usage(2_000, None));

@@ -25,6 +25,7 @@
 //! | `call`, `reasoning`, `diff`, `todo` | tool calls, reasoning, edits and the todo list as styled lines |
 //! | `markdown`, `highlight`, `wrap`, `style` | streaming Markdown, syntax highlighting, wrapping, styled text |
 //! | `text`, `cost` | sanitizing and truncating, numbers and durations; tokens and cost |
+//! | `local_time` | moments in the user's time zone |
 //!
 //! # Example
 //!
@@ -38,7 +39,7 @@
 //! let updates = Transcript::new().apply(&event);
 //!
 //! let notice = notice_text(&updates[0], Verbosity::Normal);
-//! assert_eq!(notice.as_deref(), Some("the context is made smaller: it is rather full, and nobody waits"));
+//! assert_eq!(notice.as_deref(), Some("compacting the context: filling up, and the session is idle"));
 //! ```
 
 mod block;
@@ -48,6 +49,7 @@ mod diff;
 mod fold;
 mod highlight;
 pub mod html;
+mod local_time;
 mod log;
 mod markdown;
 mod notice;
@@ -72,6 +74,7 @@ pub use call::{
 };
 pub use cost::{SessionCost, format_money};
 pub use fold::Transcript;
+pub use local_time::{format_date, format_moment, format_period, format_recent_moment, zone_name};
 pub use log::log_line;
 pub use notice::{Verbosity, compacted_by_text, notice_text, question_text, task_text, turn_failure_text};
 pub use page::page_text;
@@ -82,8 +85,7 @@ pub use stored::StoredTranscript;
 pub use style::{Color, Span, Style, StyledLine};
 pub use terminal::{ReasoningDisplay, TerminalRenderer};
 pub use text::{
-    format_count, format_duration, format_elapsed, format_moment, format_number, outcome_text, sanitize,
-    short_id, truncate,
+    format_count, format_duration, format_elapsed, format_number, outcome_text, sanitize, short_id, truncate,
 };
 pub use todo::{TodoMarks, pinned_todo_lines, todo_lines, todo_of_call};
 pub use wrap::{spans_width, text_width, truncate_line, wrap_line, wrap_spans};

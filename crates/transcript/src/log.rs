@@ -75,9 +75,9 @@ fn end_text(block: &Block) -> Option<String> {
         BlockContent::ModelChange { from, to, reason } => model_change_text(from, to, reason),
         BlockContent::Task { task, status, exit_code, .. } => task_text(*task, *status, *exit_code),
         BlockContent::Question { question, .. } if block.state == BlockState::Finished => {
-            format!("question {question} is settled")
+            format!("question {question} answered")
         }
-        BlockContent::Extraction { through } => format!("gone through for memory up to record {through}"),
+        BlockContent::Extraction { through } => format!("memory: read the session up to entry {through}"),
         BlockContent::MemoryChange { pages } => memory_change_text(pages),
         BlockContent::TurnEnd(TurnEnd { outcome: Outcome::Completed, text, .. }) => {
             format!("completed: {}", truncate(text, MAX_TEXT_CHARS))

@@ -51,7 +51,7 @@ fn start_notice(content: &BlockContent) -> Option<String> {
         }
         BlockContent::Compaction { reason, .. } => {
             let reason = compaction_reason_text(reason.as_deref().unwrap_or_default());
-            format!("the context is made smaller: {reason}")
+            format!("compacting the context: {reason}")
         }
         _ => return None,
     })
@@ -80,16 +80,16 @@ fn end_notice(content: &BlockContent) -> Option<String> {
         BlockContent::Model { name } => format!("model: {}", truncate(name, 100)),
         BlockContent::MemoryChange { pages } => memory_change_text(pages),
         BlockContent::Import { work_dir, mine } => import_text(work_dir.as_deref(), *mine),
-        BlockContent::PromptChange => "the system prompt or the tools have changed".to_owned(),
+        BlockContent::PromptChange => "the system prompt or the tools changed".to_owned(),
         BlockContent::Stubs { results } => {
             let results = format_count(*results as u64, "old result");
-            format!("{results} shortened to a line each, to make room")
+            format!("{results} shortened to make room")
         }
         BlockContent::AttemptFailure { error } => {
-            format!("✗ the answer did not come: {}", truncate(error, MAX_REASON_CHARS))
+            format!("✗ no answer: {}", truncate(error, MAX_REASON_CHARS))
         }
         BlockContent::Order(order) => order_text(order)?,
-        BlockContent::UnfinishedTurn { turn } => format!("turn {turn} is not over yet"),
+        BlockContent::UnfinishedTurn { turn } => format!("turn {turn} is unfinished"),
         _ => return None,
     })
 }
@@ -98,13 +98,13 @@ fn verbose_notice(block: &Block) -> Option<String> {
     Some(match &block.content {
         BlockContent::Note { text } => format!("note: {}", truncate(text, 400)),
         BlockContent::Notification { task } => {
-            format!("· the agent is told of the end of task {}", short_id(*task))
+            format!("· told the agent that task {} ended", short_id(*task))
         }
         BlockContent::Question { question, .. } if block.state == BlockState::Finished => {
-            format!("· question {question} is settled")
+            format!("· question {question} answered")
         }
         BlockContent::Extraction { through } => {
-            format!("· the session is gone through for memory up to record {through}")
+            format!("· memory: read the session up to entry {through}")
         }
         _ => return None,
     })
@@ -124,16 +124,16 @@ pub(crate) fn command_failure_text(content: &str) -> Option<String> {
     (!is_ok).then(|| format!("exec {}{code}", truncate(status, MAX_NAME_CHARS)))
 }
 
-/// `throttled: waiting 3 s, retry 1 of 4: …`.
+/// `throttled: retry 1 of 4 in 3 s: …`.
 pub(crate) fn retry_text(retry: &Retry) -> String {
     let of = if retry.max_attempts > 0 { format!(" of {}", retry.max_attempts) } else { String::new() };
     let (delay, reason) = (format_duration(retry.delay_ms), truncate(&retry.reason, 300));
-    format!("{}: waiting {delay}, retry {}{of}: {reason}", retry.class.replace('_', " "), retry.attempt)
+    format!("{}: retry {}{of} in {delay}: {reason}", retry.class.replace('_', " "), retry.attempt)
 }
 
 pub(crate) fn model_change_text(from: &str, to: &str, reason: &str) -> String {
     let (from, to) = (truncate(from, 100), truncate(to, 100));
-    format!("model: {to} instead of {from}: {}", truncate(reason, MAX_REASON_CHARS))
+    format!("model: switched from {from} to {to}: {}", truncate(reason, MAX_REASON_CHARS))
 }
 
 /// The whole question, on as many lines as it has: a user who approves something must see it to its end. The agent bounds it.
@@ -143,7 +143,7 @@ pub fn question_text(text: &str) -> String {
 
 pub(crate) fn task_start_text(task: TaskId, description: &str) -> String {
     let description = truncate(description, MAX_DESCRIPTION_CHARS);
-    format!("task {} goes on in the background: {description}", short_id(task))
+    format!("task {} runs in the background: {description}", short_id(task))
 }
 
 /// The state of a task: `task 3f9k2a failed, exit code 3`.
@@ -153,8 +153,8 @@ pub fn task_text(id: TaskId, status: TaskStatus, exit_code: Option<i32>) -> Stri
         TaskStatus::Completed => "completed",
         TaskStatus::Failed => "failed",
         TaskStatus::Killed => "was killed",
-        TaskStatus::TimedOut => "ran out of time and was ended",
-        TaskStatus::Lost => "is lost: its keeper died, and how it ended is not known",
+        TaskStatus::TimedOut => "timed out and was killed",
+        TaskStatus::Lost => "was lost: how it ended is unknown",
     };
     let code = exit_code.filter(|_| status == TaskStatus::Failed);
     let code = code.map(|code| format!(", exit code {code}")).unwrap_or_default();
@@ -163,11 +163,11 @@ pub fn task_text(id: TaskId, status: TaskStatus, exit_code: Option<i32>) -> Stri
 
 fn compaction_reason_text(reason: &str) -> String {
     match reason {
-        "before_turn" => "it is nearly full, and a turn begins".to_owned(),
-        "within_turn" => "it is nearly full, and the turn goes on".to_owned(),
-        "idle" => "it is rather full, and nobody waits".to_owned(),
-        "overflow" => "the model says that it is too long".to_owned(),
-        "asked" => "somebody asked for it".to_owned(),
+        "before_turn" => "nearly full at the start of a turn".to_owned(),
+        "within_turn" => "nearly full in the middle of a turn".to_owned(),
+        "idle" => "filling up, and the session is idle".to_owned(),
+        "overflow" => "too long for the model".to_owned(),
+        "asked" => "requested".to_owned(),
         other => truncate(other, 90),
     }
 }
@@ -175,13 +175,16 @@ fn compaction_reason_text(reason: &str) -> String {
 fn compaction_outcome_text(outcome: &CompactionOutcome) -> String {
     match outcome {
         CompactionOutcome::Done { by, before, after, .. } => {
-            let became =
-                if after < before { "was made smaller" } else { "was compacted, but is not smaller" };
+            let became = if after < before {
+                "compacted the context"
+            } else {
+                "compacted the context, but it is no smaller"
+            };
             let (before, after) = (format_number(*before), format_number(*after));
-            format!("the context {became}: {before} → {after} tokens, {}", compacted_by_text(*by))
+            format!("{became}: {before} → {after} tokens, {}", compacted_by_text(*by))
         }
         CompactionOutcome::Failed { reason } => {
-            format!("the context could not be made smaller: {}", truncate(reason, MAX_REASON_CHARS))
+            format!("could not compact the context: {}", truncate(reason, MAX_REASON_CHARS))
         }
     }
 }
@@ -189,28 +192,28 @@ fn compaction_outcome_text(outcome: &CompactionOutcome) -> String {
 pub fn compacted_by_text(by: CompactedBy) -> &'static str {
     match by {
         CompactedBy::Model => "by a summary",
-        CompactedBy::Rule => "by rule",
+        CompactedBy::Rule => "by dropping old turns",
     }
 }
 
 pub(crate) fn memory_change_text(pages: &[String]) -> String {
-    format!("memory: {} changed (longhaul memory log)", truncate(&pages.join(", "), MAX_REASON_CHARS))
+    format!("memory: updated {} (see `longhaul memory log`)", truncate(&pages.join(", "), MAX_REASON_CHARS))
 }
 
 fn import_text(work_dir: Option<&str>, mine: bool) -> String {
     let whose = if mine { "" } else { " from another user" };
     let folder = work_dir.map(|folder| format!("; it works in {}", truncate(folder, 200)));
     let folder = folder.unwrap_or_default();
-    format!("· the session was imported{whose}{folder}; whatever was unfinished was stopped")
+    format!("· session imported{whose}{folder}; unfinished work was stopped")
 }
 
 /// What a user asked of the session. Answers and compactions have notices of their own.
 fn order_text(order: &OrderKind) -> Option<String> {
     Some(match order {
-        OrderKind::Cancel => "· somebody cancelled the turn".to_owned(),
-        OrderKind::Retry => "· somebody asked to try again".to_owned(),
-        OrderKind::Continue => "· somebody asked to go on with the answer".to_owned(),
-        OrderKind::Kill { task } => format!("· somebody ended task {}", short_id(*task)),
+        OrderKind::Cancel => "· the user cancelled the turn".to_owned(),
+        OrderKind::Retry => "· the user asked to retry".to_owned(),
+        OrderKind::Continue => "· the user asked to continue the answer".to_owned(),
+        OrderKind::Kill { task } => format!("· the user killed task {}", short_id(*task)),
         OrderKind::Compact { .. } | OrderKind::Answer { .. } | OrderKind::Unknown => return None,
     })
 }
@@ -220,8 +223,8 @@ pub fn turn_failure_text(outcome: Outcome, error: Option<&str>) -> Option<String
     let error = error.map(|error| format!(": {}", sanitize(error))).unwrap_or_default();
     match outcome {
         Outcome::Completed => None,
-        Outcome::Cancelled => Some("the turn is cancelled".to_owned()),
-        Outcome::Failed => Some(format!("the turn failed{error}")),
+        Outcome::Cancelled => Some("turn cancelled".to_owned()),
+        Outcome::Failed => Some(format!("turn failed{error}")),
         Outcome::Limit => Some(format!("{}{error}", outcome_text(outcome))),
     }
 }

@@ -25,11 +25,11 @@ fn a_wait_is_told_with_its_class_its_number_and_its_reason() {
 
     assert_eq!(
         notice(waiting(4, 2_700)).as_deref(),
-        Some("throttled: waiting 3 s, retry 1 of 4: too many requests")
+        Some("throttled: retry 1 of 4 in 3 s: too many requests")
     );
     assert_eq!(
         notice(waiting(0, 125_000)).as_deref(),
-        Some("throttled: waiting 2 min 5 s, retry 1: too many requests")
+        Some("throttled: retry 1 in 2 min 5 s: too many requests")
     );
 }
 
@@ -74,14 +74,11 @@ fn a_compaction_is_told_with_its_reason_and_its_figures_and_not_with_its_summary
     let done = |by| notice(EventKind::CompactDone { epoch: 4, by, before: 81_204, after: 12_330 }).unwrap();
     let summary = EventKind::SystemMessage { content: vec![] };
 
-    assert_eq!(start("overflow"), "the context is made smaller: the model says that it is too long");
+    assert_eq!(start("overflow"), "compacting the context: too long for the model");
     let codes = ["before_turn", "within_turn", "idle", "overflow", "asked"];
     assert!(!codes.map(start).iter().any(|said| said.contains('_')), "words and no codes");
-    assert_eq!(
-        done(CompactedBy::Model),
-        "the context was made smaller: 81,204 → 12,330 tokens, by a summary"
-    );
-    assert!(done(CompactedBy::Rule).ends_with(", by rule"));
+    assert_eq!(done(CompactedBy::Model), "compacted the context: 81,204 → 12,330 tokens, by a summary");
+    assert!(done(CompactedBy::Rule).ends_with(", by dropping old turns"));
     assert_eq!(notices(summary, Verbosity::Verbose), None);
 }
 
@@ -91,7 +88,7 @@ fn a_change_of_memory_is_told_with_its_pages() {
     let changed = EventKind::MemoryChanged { pages: vec!["core".to_owned(), "build".to_owned()] };
     let extracted = EventKind::ExtractDone { through: 12 };
 
-    assert_eq!(notice(changed).as_deref(), Some("memory: core, build changed (longhaul memory log)"));
+    assert_eq!(notice(changed).as_deref(), Some("memory: updated core, build (see `longhaul memory log`)"));
     assert_eq!(notice(extracted.clone()), None, "nobody waits for it");
-    assert!(notices(extracted, Verbosity::Verbose).unwrap().contains("up to record 12"));
+    assert!(notices(extracted, Verbosity::Verbose).unwrap().contains("up to entry 12"));
 }

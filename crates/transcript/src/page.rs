@@ -1,8 +1,9 @@
 //! A stored session as a page of plain text.
 
 use crate::block::{Block, BlockContent, BlockState, TurnEnd, Update};
+use crate::local_time::format_moment;
 use crate::notice::{Verbosity, notice_text};
-use crate::text::{format_count, format_duration, format_moment, outcome_text, sanitize, truncate};
+use crate::text::{format_count, format_duration, outcome_text, sanitize, truncate};
 
 /// The lines of an update, each with its end. Empty if the update is not worth a line: the page leaves reasoning out.
 pub fn page_text(update: &Update) -> String {
@@ -32,10 +33,10 @@ fn block_text(block: &Block) -> Option<String> {
         BlockContent::TurnEnd(end) => turn_end_text(end),
         BlockContent::ErasedRecord { seq, kind, at, reason } => {
             let (kind, reason) = (truncate(kind, 40), truncate(reason, 80));
-            format!("  [seq {seq}, {kind}: gone since {}: {reason}]", format_moment(*at))
+            format!("  [entry {seq}, {kind}: erased on {}: {reason}]", format_moment(*at))
         }
         BlockContent::DamagedRecord { seq, reason } => {
-            format!("  [seq {seq} damaged: {}]", truncate(reason, 200))
+            format!("  [entry {seq} is damaged: {}]", truncate(reason, 200))
         }
         _ => return None,
     })

@@ -33,7 +33,7 @@ pub enum PlainOutput {
 }
 
 /// The notice that text which was printed does not count.
-pub(crate) const BROKEN_OFF: &str = "[the answer broke off; it is asked again]";
+pub(crate) const BROKEN_OFF: &str = "[the answer was cut off; retrying]";
 
 /// Renders updates as plain text. It remembers how much of the open message was printed.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use longhaul_protocol::{Body, CompactDone, EpochReason, Record, SessionRecord};
 
+use crate::local_time::format_exact_moment;
 use crate::notice::compacted_by_text;
 use crate::text::{format_count, format_number, truncate};
 
@@ -9,9 +10,16 @@ use crate::text::{format_count, format_number, truncate};
 pub fn record_line(record: &Record) -> String {
     let what = match &record.body {
         Body::Here(body) => context_text(record).unwrap_or_else(|| truncate(body.get(), 100)),
-        Body::Gone(gone) => format!("[gone since {}: {}]", gone.at, truncate(&gone.reason, 80)),
+        Body::Gone(gone) => {
+            format!("[erased on {}: {}]", format_exact_moment(gone.at), truncate(&gone.reason, 80))
+        }
     };
-    format!("{:>6}  {}  {:<16} {what}", record.seq, record.at, truncate(&record.kind, 40))
+    format!(
+        "{:>6}  {}  {:<16} {what}",
+        record.seq,
+        format_exact_moment(record.at),
+        truncate(&record.kind, 40)
+    )
 }
 
 /// What a record says about the context; None if it is about something else.
@@ -25,12 +33,12 @@ fn context_text(record: &Record) -> Option<String> {
     match SessionRecord::decode(record).ok()? {
         SessionRecord::EpochStarted(started) => {
             let why = match started.reason {
-                EpochReason::Created => "the session began",
-                EpochReason::Compacted => "the context was compacted",
-                EpochReason::Stubbed => "old output became stubs",
-                EpochReason::Changed => "the system prompt or the tools changed",
+                EpochReason::Created => "session created",
+                EpochReason::Compacted => "compacted",
+                EpochReason::Stubbed => "old output shortened",
+                EpochReason::Changed => "system prompt or tools changed",
             };
-            Some(format!("epoch {}: {why}", started.epoch))
+            Some(format!("context {}: {why}", started.epoch))
         }
         SessionRecord::CompactStart(start) => Some(truncate(&start.reason, 100)),
         SessionRecord::CompactDone(done) => Some(compaction_text(&done)),
@@ -40,7 +48,7 @@ fn context_text(record: &Record) -> Option<String> {
             Some(truncate(&words.join(" "), 100))
         }
         SessionRecord::Stubbed(stubbed) => {
-            Some(format!("{} shortened to a line each", format_count(stubbed.calls.len() as u64, "result")))
+            Some(format!("{} shortened", format_count(stubbed.calls.len() as u64, "result")))
         }
         _ => None,
     }
@@ -52,7 +60,7 @@ fn compaction_text(done: &CompactDone) -> String {
     let (before, after) = (format_number(before), format_number(after));
     let many = through.saturating_sub(from) + 1;
     format!(
-        "epoch {epoch}, {by}: {before} tokens became {after}; it covers seq {from} to {through} \
-         (--from {from} --limit {many} shows them)"
+        "context {epoch}, {by}: {before} → {after} tokens; covers entries {from} to {through} \
+         (to list them: --from {from} --limit {many})"
     )
 }

@@ -115,13 +115,7 @@ fn an_answer_that_broke_off_is_shown_as_such_and_its_blocks_are_not() {
 
     assert_eq!(
         words(&entries),
-        [
-            "model: a/b",
-            "half a sen",
-            "✗ the answer did not come: the stream broke",
-            "whole",
-            "turn 1 is not over yet"
-        ]
+        ["model: a/b", "half a sen", "✗ no answer: the stream broke", "whole", "turn 1 is unfinished"]
     );
 }
 

@@ -359,11 +359,11 @@ impl TerminalRenderer {
             BlockContent::Retry(retry) => {
                 let left = Duration::from_millis(retry.delay_ms).saturating_sub(elapsed);
                 let left = format_elapsed(left);
-                let text = format!("next try in {left}; /retry, /model NAME or Esc end the wait");
+                let text = format!("retrying in {left} (/retry now, /model NAME to switch, Esc to cancel)");
                 below.push(StyledLine::styled(text, Style::new().fg(Color::Yellow)));
             }
             BlockContent::Compaction { .. } => {
-                below.push(progress_line("making the context smaller", elapsed, turn_elapsed));
+                below.push(progress_line("compacting the context", elapsed, turn_elapsed));
             }
             _ => {}
         }

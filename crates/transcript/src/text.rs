@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use longhaul_protocol::{At, Outcome, is_misleading};
+use longhaul_protocol::{Outcome, is_misleading};
 
 /// Characters of an id that are shown: the last ones, because they are random; the first ones are the time.
 const SHORT_ID_CHARS: usize = 6;
@@ -33,10 +33,14 @@ fn sanitize_character(character: char, white_space: char) -> char {
     }
 }
 
-/// A count with its noun: `1 record`, `1,234 records`.
+/// A count with its noun: `1 task`, `1,234 tasks`, `2 entries`.
 pub fn format_count(number: u64, noun: &str) -> String {
-    let ending = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{ending}", format_number(number))
+    let (stem, ending) = match noun.strip_suffix("ry") {
+        _ if number == 1 => (noun, ""),
+        Some(stem) => (stem, "ries"),
+        None => (noun, "s"),
+    };
+    format!("{} {stem}{ending}", format_number(number))
 }
 
 /// A number with separated thousands: `1,234,567`.
@@ -63,15 +67,6 @@ pub fn format_elapsed(time: Duration) -> String {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
         seconds => format!("{} h {} min", format_number(seconds / 3_600), seconds % 3_600 / 60),
-    }
-}
-
-/// A moment in UTC, to the second: `2026-01-31 12:00:00`.
-pub fn format_moment(at: At) -> String {
-    let exact = at.to_string();
-    match exact.split_once('T') {
-        Some((day, time)) if exact.ends_with('Z') => format!("{day} {}", time.get(..8).unwrap_or(time)),
-        _ => exact,
     }
 }
 

@@ -31,8 +31,7 @@ impl PreparedAppend {
             let text = record.body.get();
             check_size("a record", text.len(), MAX_BODY_BYTES)?;
             if text.contains('\n') {
-                let (stream, reason) =
-                    (append.stream.clone(), "its body is more than one line, which no export can hold");
+                let (stream, reason) = (append.stream.clone(), "its body has more than one line");
                 return Err(Error::BadRecord { stream, reason });
             }
             Ok((Hash::of(text), blob_refs(text).into_iter().map(|blob| blob.hash).collect()))

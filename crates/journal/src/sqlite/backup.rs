@@ -47,14 +47,14 @@ fn copy_snapshot(db: &Connection, file: &Path) -> Result<()> {
 pub fn restore(home: &Home, file: &Path) -> Result<RestoreReport> {
     let bad = |reason: String| Error::BadFile { path: file.to_owned(), reason };
     if OpenFile::is_open(file) {
-        return Err(bad("it is open in this process".to_owned()));
+        return Err(bad("in use by this process".to_owned()));
     }
     let kind = schema::file_kind(file).map_err(|error| match error {
-        Error::Foreign { reason, .. } => bad(format!("it is not a Longhaul journal ({reason})")),
+        Error::Foreign { reason, .. } => bad(format!("not a longhaul journal: {reason}")),
         other => other,
     })?;
     match kind {
-        FileKind::Missing => return Err(bad("there is no such file".to_owned())),
+        FileKind::Missing => return Err(bad("no such file".to_owned())),
         FileKind::Journal { format } if format > FORMAT => {
             return Err(Error::Newer { path: file.to_owned(), format, known: FORMAT });
         }

@@ -43,7 +43,7 @@ pub(crate) fn load(home: &Home) -> Result<KnownHeads> {
     };
     serde_json::from_slice(&bytes).map_err(|error| Error::Io {
         path,
-        reason: format!("the noted heads can't be read ({error}); remove the file, it is made again"),
+        reason: format!("can't read the file: {error}; remove it, longhaul writes it again"),
     })
 }
 

@@ -181,7 +181,7 @@ fn lost_tails(
     for (stream, end) in ends {
         let last = last(stream)?;
         if last < end {
-            lost.push(Damage::between(stream, last + 1, end, "the tail is lost"));
+            lost.push(Damage::between(stream, last + 1, end, "the end is lost"));
         }
     }
     Ok(lost)
@@ -267,7 +267,7 @@ fn gaps(db: &Connection) -> Sql<Vec<Gap>> {
             gaps.push(gap(seq - 1, prev, "lost to damage"));
         } else if prev != before {
             // Each of the two has the right hash, but they are not of one history.
-            gaps.push(gap(seq, hash, "it does not follow from the record before it"));
+            gaps.push(gap(seq, hash, "does not follow the entry before it"));
         }
         last = PreviousRecord { number, seq, hash, at: Some(at) };
     }
@@ -310,7 +310,7 @@ fn repair_blobs(db: &Connection, names: &BTreeMap<StreamNumber, StreamName>) -> 
     for (blob, row) in missing {
         append::write_blob(db, blob, None)?;
         let (number, seq) = StreamNumber::from_row_id(row);
-        let damage = |stream| Damage::at(stream, seq, format!("the blob {blob} is lost"));
+        let damage = |stream| Damage::at(stream, seq, format!("blob {blob} is lost"));
         lost.extend(names.get(&number).map(damage));
     }
     Ok(lost)

@@ -165,22 +165,20 @@ pub(crate) fn in_snapshot<T>(db: &Connection, act: impl FnOnce(&Connection) -> S
 fn parse_row(row: &Row<'_>, stream: &StreamName) -> Sql<ScannedRow> {
     let (_, seq) = StreamNumber::from_row_id(row.get(0)?);
     let sound = || -> Result<Record, &'static str> {
-        let at = row.get(1).map(At).map_err(|_| "its time can't be read")?;
-        let kind = text(row, 2).ok().flatten().ok_or("its kind can't be read")?.to_owned();
+        let at = row.get(1).map(At).map_err(|_| "unreadable time")?;
+        let kind = text(row, 2).ok().flatten().ok_or("unreadable kind")?.to_owned();
         let key = match row.get_ref(3) {
             Ok(ValueRef::Null) => None,
-            _ => Some(hash(row, 3).map_err(|_| "its key can't be read")?),
+            _ => Some(hash(row, 3).map_err(|_| "unreadable key")?),
         };
-        let prev = hash(row, 4).map_err(|_| "the hash of the record before it can't be read")?;
-        let hash = hash(row, 5).map_err(|_| "its hash can't be read")?;
+        let prev = hash(row, 4).map_err(|_| "unreadable hash of the entry before it")?;
+        let hash = hash(row, 5).map_err(|_| "unreadable hash")?;
         let body = match (row.get_ref(6), text(row, 7)) {
             (Ok(ValueRef::Null), Ok(Some(body))) => {
-                Body::Here(RawValue::from_string(body.to_owned()).map_err(|_| "its body is not JSON")?)
+                Body::Here(RawValue::from_string(body.to_owned()).map_err(|_| "the body is not JSON")?)
             }
-            (Ok(ValueRef::Blob(gone)), Ok(None)) => {
-                Body::Gone(decode_gone(gone).ok_or("the stub of its body can't be read")?)
-            }
-            _ => return Err("its body can't be read"),
+            (Ok(ValueRef::Blob(gone)), Ok(None)) => Body::Gone(decode_gone(gone).ok_or("unreadable stub")?),
+            _ => return Err("unreadable body"),
         };
         Ok(Record { stream: stream.clone(), seq, at, kind, key, body, prev, hash })
     };

@@ -99,7 +99,7 @@ pub(crate) fn file_kind(path: &Path) -> Result<FileKind> {
     let mut header = [0; 100];
     match File::open(path) {
         Ok(mut file) => file.read_exact(&mut header).map_err(|error| match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => foreign("it is too short"),
+            std::io::ErrorKind::UnexpectedEof => foreign("the file is too short"),
             _ => io_error(path, &error),
         })?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(FileKind::Missing),
@@ -107,12 +107,12 @@ pub(crate) fn file_kind(path: &Path) -> Result<FileKind> {
     }
     let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     if &header[..16] != b"SQLite format 3\0" {
-        return Err(foreign("it is not an SQLite database"));
+        return Err(foreign("not an SQLite database"));
     }
     match (number(68), number(60)) {
-        (APPLICATION_ID, 0) => Err(foreign("its format has no number")),
+        (APPLICATION_ID, 0) => Err(foreign("no format number")),
         (APPLICATION_ID, format) => Ok(FileKind::Journal { format }),
-        _ => Err(foreign("it is the database of another program")),
+        _ => Err(foreign("the database of another program")),
     }
 }
 
@@ -153,8 +153,8 @@ pub(crate) fn schema_differences(db: &Connection) -> rusqlite::Result<Vec<String
     let (found, expected) = (tables(db)?, tables(&expected)?);
     let surplus = found.iter().filter(|(name, sql)| expected.get(*name) != Some(sql));
     let missing = expected.keys().filter(|name| !found.contains_key(*name));
-    let surplus = surplus.map(|(name, _)| format!("the {name} is not one that a journal has"));
-    Ok(surplus.chain(missing.map(|name| format!("the {name} is missing"))).collect())
+    let surplus = surplus.map(|(name, _)| format!("unexpected {name}"));
+    Ok(surplus.chain(missing.map(|name| format!("missing {name}"))).collect())
 }
 
 /// Creates an empty journal atomically: a crash leaves either none or a complete one. If two processes do this at the
@@ -181,7 +181,7 @@ pub(crate) fn create_tables(path: &Path, vfs: Option<&str>) -> Result<()> {
 pub(crate) fn migrate(home: &Home, vfs: Option<&str>) -> Result<()> {
     let path = home.journal_file();
     let said = |error| failure(&path, &error);
-    let _alone = home.lock_exclusive("bringing the journal to a newer format")?;
+    let _alone = home.lock_exclusive("upgrading the journal")?;
     let db = connect(&path, vfs)?;
     let format = format_of(&db).map_err(said)?;
     if format >= FORMAT {

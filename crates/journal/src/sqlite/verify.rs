@@ -39,7 +39,7 @@ pub(crate) fn verify_connection(db: &Connection, home: Option<&Home>) -> VerifyR
     let known = home.map(known_heads::load).transpose();
     let snapshot = db.execute_batch("BEGIN");
     if let Err(error) = snapshot.and_then(|()| verification.check_all()) {
-        verification.add_file_damage(format!("it can't be read to the end: {error}"));
+        verification.add_file_damage(format!("can't read it to the end: {error}"));
     }
     match known {
         Ok(Some(known)) => verification.check_known_heads(home, &known),
@@ -96,7 +96,7 @@ impl Verification<'_> {
         let all: u64 = self.db.query_row("SELECT count(*) FROM streams", [], |row| row.get(0))?;
         let unreadable = all.saturating_sub(named.len() as u64);
         if unreadable > 0 {
-            self.add_file_damage(format!("the names of {unreadable} streams can't be read"));
+            self.add_file_damage(format!("unreadable names of {unreadable} streams"));
         }
         self.report.streams = all;
         Ok(named)
@@ -182,7 +182,7 @@ impl Verification<'_> {
             let (number, seq) = StreamNumber::from_row_id(row);
             if !named.contains(&number.0) {
                 self.add_file_damage(format!(
-                    "records from seq {seq} on belong to stream number {}, which has no name",
+                    "entries from {seq} on belong to stream number {}, which has no name",
                     number.0
                 ));
             }
@@ -209,9 +209,7 @@ impl Verification<'_> {
         let uses: u64 = self.db.query_row("SELECT count(*) FROM blob_uses", [], |row| row.get(0))?;
         if uses != self.blob_uses {
             let found = self.blob_uses;
-            self.add_file_damage(format!(
-                "bodies refer to blobs {found} times, the index of that says {uses}"
-            ));
+            self.add_file_damage(format!("entries refer to blobs {found} times, but the index says {uses}"));
         }
         Ok(())
     }
@@ -226,11 +224,11 @@ impl Verification<'_> {
         let user = |row: i64| {
             let (number, seq) = StreamNumber::from_row_id(row);
             let (_, name) = named.iter().find(|(known, _)| *known == number)?;
-            Some(Damage::at(name, seq, "a blob that it refers to does not match its hash"))
+            Some(Damage::at(name, seq, "a blob it refers to does not match its hash"))
         };
         let users: Vec<Damage> = rows.into_iter().filter_map(user).collect();
         if users.is_empty() {
-            self.add_file_damage("a blob that no record refers to does not match its hash");
+            self.add_file_damage("an unused blob does not match its hash");
         }
         self.report.damage.extend(users);
     }
@@ -251,7 +249,7 @@ impl Verification<'_> {
         let (indexed, pins) = (self.indexed_sessions()?, self.pinned_sessions()?);
         let are_pinned = folded.sessions.iter().filter(|(_, session)| session.pinned).map(|(id, _)| id);
         if indexed != folded.sessions || !pins.iter().eq(are_pinned) {
-            self.add_file_damage("the index of session keys is not what the stream names says");
+            self.add_file_damage("the index of session keys does not match the stream names");
         }
         let is_named = |id: SessionId| folded.sessions.contains_key(&id.to_string());
         let sessions: BTreeSet<SessionId> = named.iter().filter_map(|(_, name)| name.session_id()).collect();
@@ -288,12 +286,12 @@ impl Verification<'_> {
             let number = rows::stream_number(self.db, name).ok().flatten();
             let now = number.and_then(|number| rows::head(self.db, number).ok()).unwrap_or(Head::EMPTY);
             if now.seq < head.seq {
-                let reason = format!("the tail is lost: it ended at seq {} when last noted", head.seq);
+                let reason = format!("the end is lost: it ended at entry {} when last seen", head.seq);
                 self.report.damage.push(Damage::between(name, now.seq + 1, head.seq, reason));
             } else if !number
                 .is_some_and(|number| known_heads::has_record(self.db, number, *head).unwrap_or(false))
             {
-                self.report.damage.push(Damage::at(name, head.seq, "it is not the record that was noted"));
+                self.report.damage.push(Damage::at(name, head.seq, "not the entry that was noted"));
             }
         }
         for (name, head) in noted.lost.iter().filter(|(name, _)| still.lost.contains_key(name)) {

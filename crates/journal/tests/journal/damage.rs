@@ -205,9 +205,9 @@ async fn a_damaged_record_is_named_and_the_others_stay_readable() {
         passed_over.push(record.seq);
     }
 
-    let reason = "its content does not match its hash".to_owned();
+    let reason = "content does not match its hash".to_owned();
     assert_eq!(report.damage.len(), 1, "{report:?}");
-    assert_eq!(report.damage[0].to_string(), format!("{stream} seq 21: {reason}"));
+    assert_eq!(report.damage[0].to_string(), format!("{stream} entry 21: {reason}"));
     assert_eq!((before.len(), after.len()), (20, 20));
     assert_eq!(passed_over, (1..=20).chain(22..=41).collect::<Vec<_>>());
     assert_eq!(at, Error::Damaged { stream: stream.clone(), seq: 21, reason });
@@ -227,7 +227,10 @@ async fn a_lost_tail_is_said() {
 
     assert_eq!(report.damage.len(), 1, "{report:?}");
     let said = report.damage[0].to_string();
-    assert_eq!(said, format!("{stream} seq 42 to 43: the tail is lost: it ended at seq 43 when last noted"));
+    assert_eq!(
+        said,
+        format!("{stream} entries 42 to 43: the end is lost: it ended at entry 43 when last seen")
+    );
 }
 
 /// J4.
@@ -374,10 +377,7 @@ async fn tables_that_are_not_ours_are_named_and_triggers_do_nothing() {
     let afterwards = verify_home(&home).unwrap();
 
     let said: Vec<_> = report.damage.iter().map(ToString::to_string).collect();
-    let expected = [
-        "the file: the trigger evil is not one that a journal has",
-        "the file: the index record_keys is missing",
-    ];
+    let expected = ["the file: unexpected trigger evil", "the file: missing index record_keys"];
     assert_eq!(said, expected);
     assert_eq!(afterwards.damage, report.damage, "no record was touched");
 }

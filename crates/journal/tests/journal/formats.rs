@@ -37,7 +37,7 @@ async fn a_newer_format_is_open_for_reading_only() {
     assert_eq!(read.len(), 4);
     assert!(matches!(refused, Error::Newer { format: 99, .. }), "{refused}");
     assert_eq!(journal.read_only(), Some(&refused));
-    assert!(refused.to_string().contains("use a newer longhaul"), "{refused}");
+    assert!(refused.to_string().contains("update longhaul"), "{refused}");
 }
 
 /// Nothing but a journal is opened as one, and nothing is changed in what isn't.

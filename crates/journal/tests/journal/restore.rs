@@ -71,8 +71,8 @@ async fn a_damaged_or_foreign_backup_replaces_nothing() {
     let foreign = restore(&home, &text).unwrap_err();
     let missing = restore(&home, &folder.path().join("nowhere")).unwrap_err();
 
-    assert!(damaged.to_string().contains("seq 21"), "{damaged}");
-    assert!(foreign.to_string().contains("it is not a Longhaul journal"), "{foreign}");
+    assert!(damaged.to_string().contains("entry 21"), "{damaged}");
+    assert!(foreign.to_string().contains("not a longhaul journal"), "{foreign}");
     assert!(matches!(missing, Error::BadFile { .. }), "{missing}");
     assert_eq!(std::fs::read(home.journal_file()).unwrap(), before);
 }

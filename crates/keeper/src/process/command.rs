@@ -39,14 +39,14 @@ pub(crate) struct CommandProcesses {
 pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, String> {
     if spec.target != LOCAL {
         return Err(format!(
-            "its target is {:?}, and this version runs commands on {LOCAL:?} only",
+            "its target is {:?}, but this version only runs commands on {LOCAL:?}",
             spec.target
         ));
     }
     if !spec.work_dir.is_dir() {
-        return Err(format!("the work folder {} is not there", spec.work_dir.printable()));
+        return Err(format!("the work folder {} does not exist", spec.work_dir.printable()));
     }
-    let errors = output.try_clone().map_err(|error| format!("its output can't be kept ({error})"))?;
+    let errors = output.try_clone().map_err(|error| format!("can't save its output: {error}"))?;
     let shell = shell_for(spec.environment.get("PATH").map(String::as_str));
     let name = shell.file_name().unwrap_or(OsStr::new("sh"));
     let keeper = getpid();
@@ -80,7 +80,7 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, St
             siblings.into_iter().for_each(SiblingsPipe::end_namespace);
             return Err(match reason.and_then(FailurePipe::heard) {
                 Some(reason) => sandbox_failed(&reason),
-                None => format!("{} can't be run ({error})", shell.printable()),
+                None => format!("can't run {}: {error}", shell.printable()),
             });
         }
     };
@@ -88,7 +88,7 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, St
         None => Ok(CommandProcesses { command: Pid::from_child(&child), init: None }),
         Some(Ok(siblings)) => Ok(CommandProcesses { command: siblings.command, init: Some(siblings.init) }),
         // The processes end with the keeper.
-        Some(Err(error)) => Err(format!("which processes were started is not known ({error})")),
+        Some(Err(error)) => Err(format!("can't tell which processes were started: {error}")),
     }
 }
 
@@ -101,7 +101,7 @@ struct ChildPipes {
 
 /// The message for a command whose sandbox failed.
 pub(super) fn sandbox_failed(trouble: &str) -> String {
-    format!("it can't be held to its bounds ({trouble})")
+    format!("can't sandbox it: {trouble}")
 }
 
 /// Makes the command start inside its sandbox, or not at all.

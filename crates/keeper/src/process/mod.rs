@@ -117,8 +117,8 @@ fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<RunningCommand>> 
     let spec: Spec = decode(&file, &folder.read(name::SPEC)?.unwrap_or_default())?;
     let signals = Signals::catch().map_err(crate::Error::io("catching signals"))?;
     let listener =
-        UnixListener::bind(name::SOCKET).map_err(crate::Error::io("binding the keeper's socket"))?;
-    listener.set_nonblocking(true).map_err(crate::Error::io("binding the keeper's socket"))?;
+        UnixListener::bind(name::SOCKET).map_err(crate::Error::io("binding the supervisor's socket"))?;
+    listener.set_nonblocking(true).map_err(crate::Error::io("binding the supervisor's socket"))?;
     folder.make_private(name::SOCKET)?;
     let (pump, output) = OutputPump::start(folder, &spec)?;
     let room = folder.reserve(name::STATUS)?;

@@ -94,7 +94,7 @@ impl OutputPump {
     /// Why not all output was stored.
     pub(crate) fn trouble(&self) -> Option<String> {
         match &self.mode {
-            CopyMode::Discard(_, reason) => Some(format!("not all of the output could be stored ({reason})")),
+            CopyMode::Discard(_, reason) => Some(format!("could not save all of the output: {reason}")),
             CopyMode::Splice | CopyMode::ReadWrite(_) => None,
         }
     }

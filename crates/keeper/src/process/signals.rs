@@ -95,7 +95,7 @@ pub(crate) fn become_command(keeper: Pid) -> io::Result<()> {
 /// Makes this process end with its keeper.
 pub(crate) fn die_with(keeper: Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    if getppid() == Some(keeper) { Ok(()) } else { Err(io::Error::other("the keeper has ended")) }
+    if getppid() == Some(keeper) { Ok(()) } else { Err(io::Error::other("the supervisor has ended")) }
 }
 
 /// Closes inherited files. Otherwise a pipe of the runtime's parents would stay open as long as the command runs.

@@ -106,7 +106,7 @@ impl Supervisor {
             self.wait(self.next_deadline());
             if self.signals.asked_to_end() {
                 let runs = matches!(self.phase, Phase::Running | Phase::Draining { .. });
-                self.terminate(TaskStatus::Killed, Some("its keeper was told to end (SIGTERM)"));
+                self.terminate(TaskStatus::Killed, Some("its supervisor was stopped (SIGTERM)"));
                 // A client that can't reach the socket leaves this file before it sends the signal.
                 let is_asked = folder.has(name::ASKED).unwrap_or(false);
                 self.is_unasked |= runs && self.ended_as.is_some() && !is_asked;
@@ -254,7 +254,7 @@ impl Supervisor {
                 Phase::Killing { until: now + KILL_TIMEOUT }
             }
             Phase::Killing { until } if now >= until => {
-                self.message = Some("some of its processes could not be ended".to_owned());
+                self.message = Some("could not kill some of its processes".to_owned());
                 Phase::Ended
             }
             Phase::Killing { .. } => {

@@ -155,7 +155,9 @@ fn a_format_that_is_too_new_is_named() {
     let message = home.tasks.find(id).unwrap_err().to_string();
 
     assert!(
-        message.contains(&format!("{id}/status.json has format 99 and this version knows up to 1")),
+        message.contains(&format!(
+            "{id}/status.json was written by a newer longhaul (format 99, this version knows 1)"
+        )),
         "{message}"
     );
 }
@@ -170,9 +172,7 @@ fn a_damaged_output_is_named_and_nobody_is_told_to_start_again() {
 
     let message = home.tasks.output(task.id()).unwrap().read(0, 10).unwrap_err().to_string();
 
-    assert!(
-        message.contains("output.tail is damaged") && message.contains("look at what the command changed")
-    );
+    assert!(message.contains("output.tail is damaged") && message.contains("check what it changed"));
     assert!(!message.contains("remove"), "{message}");
 }
 

@@ -57,7 +57,7 @@ fn fill_the_disk() {
 
     assert_eq!((status.status, status.exit_code), (TaskStatus::Failed, Some(7)));
     assert_eq!(status.printed, 20_000_000);
-    assert!(status.message.unwrap().starts_with("not all of the output could be stored"));
+    assert!(status.message.unwrap().starts_with("could not save all of the output"));
     // What could not be told later is not even begun.
     let refused = tasks.start(&spec_in(&home, "touch ran")).unwrap_err().to_string();
     assert!(refused.contains("No space"), "{refused}");
@@ -77,7 +77,7 @@ fn a_keeper_survives_a_limit_on_the_size_of_files() {
     let task = home.start("head -c 300000 /dev/zero; kill -XFSZ $$; echo never");
     let status = ended(&task);
 
-    assert!(status.message.unwrap().starts_with("not all of the output could be stored"));
+    assert!(status.message.unwrap().starts_with("could not save all of the output"));
     // The command itself is ended by it, as it would be without a keeper.
     assert_eq!((status.printed, status.signal), (300_000, Some(25)));
 }

@@ -78,7 +78,7 @@ fn a_command_is_ended_also_without_token_socket_or_spec() {
         assert!(!is_alive(command), "{missing}");
         let status = task.status().unwrap().expect(missing);
         assert_eq!(status.status, TaskStatus::Killed);
-        assert_eq!(status.message.as_deref(), Some("its keeper was told to end (SIGTERM)"));
+        assert_eq!(status.message.as_deref(), Some("its supervisor was stopped (SIGTERM)"));
         assert!(!status.unasked, "somebody asked, if not through the socket");
     }
 }

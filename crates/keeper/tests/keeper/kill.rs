@@ -167,7 +167,7 @@ fn a_keeper_that_is_told_to_end_takes_its_command_along_and_says_so() {
     let status = ended(&task);
 
     assert_eq!(status.status, TaskStatus::Killed);
-    assert_eq!(status.message.as_deref(), Some("its keeper was told to end (SIGTERM)"));
+    assert_eq!(status.message.as_deref(), Some("its supervisor was stopped (SIGTERM)"));
     assert!(!is_alive(command));
 }
 

@@ -170,6 +170,6 @@ fn a_disk_that_takes_no_more_does_not_hold_up_the_command() {
 
     assert_eq!(status.exit_code, Some(0));
     assert_eq!(status.printed, 900_000);
-    assert!(status.message.unwrap().starts_with("not all of the output could be stored"));
+    assert!(status.message.unwrap().starts_with("could not save all of the output"));
     assert!(home.folder.join("reached").exists());
 }

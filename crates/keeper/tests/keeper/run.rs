@@ -180,7 +180,7 @@ fn a_work_folder_that_is_gone_is_a_failed_start() {
     let error = home.tasks.start(&spec).unwrap_err();
 
     let Error::NotStarted { reason } = error else { panic!("{error}") };
-    assert_eq!(reason, "the work folder /nonexistent/folder is not there");
+    assert_eq!(reason, "the work folder /nonexistent/folder does not exist");
     let Found::Ended(status) = home.tasks.find(spec.task_id).unwrap() else { panic!("its end is known") };
     assert_eq!(status.never_started(), Some(reason.as_str()));
 }
@@ -210,7 +210,7 @@ fn a_failed_start_that_can_not_be_recorded_says_why_all_the_same() {
 
     let error = home.tasks.start(&spec).unwrap_err();
 
-    assert!(matches!(&error, Error::NotStarted { reason } if reason.contains("is not there")), "{error}");
+    assert!(matches!(&error, Error::NotStarted { reason } if reason.contains("does not exist")), "{error}");
 }
 
 #[test]

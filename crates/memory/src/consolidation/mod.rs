@@ -97,19 +97,17 @@ async fn run_under_lease(
     let mut decided = lease.renew_during(decide(page_set, &pending, model, None, usages)).await??;
     if decided.is_all_refused() {
         // With the reasons, a model can fix most of it. The second answer counts unless it fails.
-        let reasons = format!("nothing of it was taken: {}", decided.refused.join("; "));
+        let reasons = format!("all of it was rejected: {}", decided.refused.join("; "));
         let again = lease.renew_during(decide(page_set, &pending, model, Some(reasons), usages)).await?;
         decided = again.unwrap_or(decided);
     }
     let ConsolidationDecision { question, changes, mut refused } = decided;
     if changes.is_empty() && !refused.is_empty() {
-        refused.push(
-            "no page was changed; the items stay in the extracts, where a search finds them".to_owned(),
-        );
+        refused.push("no page changed; the items stay searchable".to_owned());
     }
     if question.left_out > 0 {
         let left = question.left_out;
-        refused.push(format!("{left} items had no room and were not shown; they stay in the extracts"));
+        refused.push(format!("{left} items did not fit and were not shown; they stay searchable"));
     }
     let (items, positions) = (question.items.len(), pending.positions(question.extracts));
     let sessions: std::collections::BTreeSet<_> =
@@ -228,8 +226,7 @@ async fn append_decision(
             let newest = page_set.newest_change(&change.page);
             let is_as_it_was = newest == decided_upon[&change.page];
             if let (false, Some(newer)) = (is_as_it_was, newest) {
-                let reason =
-                    format!("{}: it was changed meanwhile (by change {newer}), and stays so", change.page);
+                let reason = format!("{}: changed in the meantime by change {newer}", change.page);
                 changed.refused.push(reason);
             }
             is_as_it_was

@@ -150,16 +150,16 @@ impl<'a> EditValidator<'a> {
         taken_out: &mut Vec<String>,
     ) -> Result<Option<PageChange>, String> {
         if let Err(Error::BadName { reason, .. }) = page::check_page_name(&edit.page) {
-            return Err(format!("no page can be called so: {reason}"));
+            return Err(format!("invalid page name: {reason}"));
         }
         let before = self.page_set.page_text(&edit.page);
         if before.is_some() && !self.shown.contains(&edit.page) {
-            return Err("there is such a page, which the model was not shown".to_owned());
+            return Err("the page exists, but the model was not shown it".to_owned());
         }
         let mut sources = Vec::new();
         for number in &edit.items {
             let item = number.checked_sub(1).and_then(|index| self.items.get(index));
-            sources.push(item.ok_or_else(|| format!("there is no item {number}"))?.0);
+            sources.push(item.ok_or_else(|| format!("no item {number}"))?.0);
         }
         if let Some(reason) = size_error(&edit.text) {
             return Err(reason);
@@ -171,15 +171,15 @@ impl<'a> EditValidator<'a> {
         let text = match text {
             Some(text) if page_items(&text).next().is_some() => Some(text),
             Some(_) if before.is_none() => return Ok(None),
-            Some(_) => return Err("nothing would be left of it".to_owned()),
-            None if before.is_none() => return Err("there is no such page to remove".to_owned()),
+            Some(_) => return Err("nothing would be left".to_owned()),
+            None if before.is_none() => return Err("no such page".to_owned()),
             None => None,
         };
         if text.as_deref() == before {
             return Ok(None);
         }
         if before.is_none() && pages >= MAX_PAGES {
-            return Err(format!("there are {MAX_PAGES} pages already"));
+            return Err(format!("the limit of {MAX_PAGES} pages is reached"));
         }
         self.check_losses(
             &edit.page,
@@ -208,7 +208,7 @@ impl<'a> EditValidator<'a> {
         // Page names are in every context. If all items of the page are marked as untrusted, its name is marked there
         // too.
         if before.is_none() && !page::is_untrusted(text) && says_something && self.is_from_untrusted(&words) {
-            return Some("nobody trusted said what its name says".to_owned());
+            return Some("no trusted source supports its name".to_owned());
         }
         size_error(text)
     }
@@ -229,16 +229,13 @@ impl<'a> EditValidator<'a> {
         };
         let mut theirs = page_items(before).filter(|line| by_people.contains(line.words));
         if let Some(PageLine { words: says, .. }) = theirs.find(|line| !stands(line)) {
-            return Err(format!("it leaves out what a person wrote: {says}"));
+            return Err(format!("it drops what the user wrote: {says}"));
         }
         let lost = unnamed_losses(before, after, dropped);
         let all = page_items(before).count();
         if lost.len() * UNNAMED_DIVISOR > all {
             let example = lost.first().copied().unwrap_or_default();
-            return Err(format!(
-                "it leaves out {} of {all} items without naming them: {example}",
-                lost.len()
-            ));
+            return Err(format!("it drops {} of {all} items without naming them: {example}", lost.len()));
         }
         Ok(())
     }
@@ -264,13 +261,13 @@ impl<'a> EditValidator<'a> {
             let reason = if is_known {
                 None
             } else if is_core && taken.is_heading() && !is_core_heading(&taken) {
-                Some("the core page has headings of its own")
+                Some("the core page has fixed headings")
             } else if says_little && !is_from_untrusted {
                 None
             } else if words.share_in(&self.all) < SUPPORT_SHARE {
-                Some("it rests on nothing that there is")
+                Some("nothing supports it")
             } else if is_core && (is_from_untrusted || words.share_in(&self.by_people) < SUPPORT_SHARE) {
-                Some("nobody trusted said it")
+                Some("no trusted source said it")
             } else {
                 None
             };

@@ -90,7 +90,7 @@ fn empty_change(by: ChangedBy, reason: &str) -> PagesChanged {
 fn check_page_fits(page_set: &PageSet, name: &str, text: Option<&str>) -> Result<()> {
     let full = || {
         (text.is_some() && page_set.page_text(name).is_none() && page_set.pages.len() >= MAX_PAGES)
-            .then(|| format!("there are {MAX_PAGES} pages already; remove one first"))
+            .then(|| format!("the limit of {MAX_PAGES} pages is reached; remove one first"))
     };
     match text.and_then(page::size_error).or_else(full) {
         Some(reason) => Err(Error::Unfit { page: name.to_owned(), reason }),

@@ -43,8 +43,8 @@ pub async fn add_note(
         }
         check_page_fits(&page_set, name, Some(&text))?;
         let reason = match speaker {
-            Speaker::User => "a person asked to remember it",
-            Speaker::Assistant | Speaker::Untrusted => "the model asked to remember it",
+            Speaker::User => "the user asked to remember it",
+            Speaker::Assistant | Speaker::Untrusted => "the agent asked to remember it",
         };
         let page = PageChange {
             page: name.to_owned(),
@@ -66,10 +66,10 @@ fn line(text: &str, speaker: Speaker) -> std::result::Result<String, String> {
     let says = PageLine::of(&text).words;
     let characters = says.chars().count();
     if characters == 0 {
-        return Err("there is nothing to remember in it".to_owned());
+        return Err("there is nothing to remember".to_owned());
     }
     if characters > MAX_NOTE_CHARS {
-        return Err(format!("a note has at most {MAX_NOTE_CHARS} characters, and this one has {characters}"));
+        return Err(format!("the note has {characters} characters; the limit is {MAX_NOTE_CHARS}"));
     }
     let mark = if speaker == Speaker::Untrusted { UNTRUSTED_MARK } else { "" };
     Ok(format!("- {mark}{says}"))

@@ -135,7 +135,7 @@ impl ExtractionJob<'_> {
                     Err(reason) => {
                         let is_cut = answer.stop == StopKind::Length;
                         let reason = match is_cut {
-                            true => "it was cut at its greatest length".to_owned(),
+                            true => "it was cut off at its length limit".to_owned(),
                             false => truncate_line(&redact(&reason), MAX_REASON_BYTES),
                         };
                         let budget = prompt.ask.budget;

@@ -107,13 +107,13 @@ impl<'a> ItemJudge<'a> {
     fn kind(&self, value: &Value) -> Result<ExtractedKind, String> {
         let word = value.as_str().ok_or("it has no kind")?;
         let known = serde_json::from_value(Value::from(word.trim().to_lowercase()));
-        known.map_err(|_| format!("there is no kind {:?}", truncate_line(word, MAX_QUOTED_BYTES)))
+        known.map_err(|_| format!("unknown kind {:?}", truncate_line(word, MAX_QUOTED_BYTES)))
     }
 
     fn text(&self, value: &Value) -> Result<String, String> {
         let text = value.as_str().ok_or("it has no text")?;
         if text.len() > MAX_ITEM_BYTES {
-            return Err(format!("its text has {} bytes, and may have {MAX_ITEM_BYTES}", text.len()));
+            return Err(format!("its text has {} bytes; the limit is {MAX_ITEM_BYTES}", text.len()));
         }
         // Redacted before, for secrets with several lines, and after, for secrets that contained invisible
         // characters.
@@ -126,7 +126,7 @@ impl<'a> ItemJudge<'a> {
             Value::Null => return Err("it has no sources".to_owned()),
             Value::Array(values) if values.is_empty() => return Err("it has no sources".to_owned()),
             Value::Array(values) => values,
-            _ => return Err("its sources are no list".to_owned()),
+            _ => return Err("its sources are not a list".to_owned()),
         };
         let number = |value: &Value| value.as_u64().or_else(|| value.as_str()?.trim().parse().ok());
         let source = |value: &Value| match number(value) {
@@ -151,8 +151,8 @@ fn claimed_speaker(value: &Value) -> Result<Speaker, String> {
     match value {
         Value::Null => Ok(Speaker::User),
         Value::String(word) => serde_json::from_value(Value::from(word.trim().to_lowercase()))
-            .map_err(|_| format!("there is no speaker {:?}", truncate_line(word, MAX_QUOTED_BYTES))),
-        _ => Err("its speaker is no word".to_owned()),
+            .map_err(|_| format!("unknown speaker {:?}", truncate_line(word, MAX_QUOTED_BYTES))),
+        _ => Err("its speaker is not a word".to_owned()),
     }
 }
 

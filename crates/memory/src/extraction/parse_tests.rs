@@ -100,13 +100,16 @@ fn an_item_has_its_kind_its_words_its_sources_and_its_speaker() {
 fn what_is_wrong_with_an_item_is_told_and_the_others_are_kept() {
     let good = item("fact", "The server listens on port 8080.", &[1], "user");
     let bad = [
-        (item("poem", "Roses", &[1], "user"), "there is no kind \"poem\""),
+        (item("poem", "Roses", &[1], "user"), "unknown kind \"poem\""),
         (item("fact", " \n\u{200b}", &[1], "user"), "its text is empty"),
-        (item("fact", &"x".repeat(1 << 20), &[1], "user"), "its text has 1048576 bytes, and may have 2000"),
+        (item("fact", &"x".repeat(1 << 20), &[1], "user"), "its text has 1048576 bytes; the limit is 2000"),
         (item("fact", "No sources", &[], "user"), "it has no sources"),
         (item("fact", "Of another part", &[1, 2], "user"), "nothing was said in record 2 of this part"),
-        (item("fact", "By whom", &[1], "the pope"), "there is no speaker \"the pope\""),
-        (json!({"kind": "fact", "text": "A", "sources": "1", "speaker": "user"}), "its sources are no list"),
+        (item("fact", "By whom", &[1], "the pope"), "unknown speaker \"the pope\""),
+        (
+            json!({"kind": "fact", "text": "A", "sources": "1", "speaker": "user"}),
+            "its sources are not a list",
+        ),
         (
             json!({"kind": "fact", "text": "A", "sources": ["one"]}),
             "its sources are not all numbers of records",
@@ -115,7 +118,7 @@ fn what_is_wrong_with_an_item_is_told_and_the_others_are_kept() {
         (json!({"kind": "fact", "text": "A"}), "it has no sources"),
         (json!({"kind": ["fact"], "text": "A", "sources": [1]}), "it has no kind"),
         (json!({"kind": "fact", "text": 5, "sources": [1]}), "it has no text"),
-        (json!({"kind": "fact", "text": "A", "sources": [1], "speaker": 1}), "its speaker is no word"),
+        (json!({"kind": "fact", "text": "A", "sources": [1], "speaker": 1}), "its speaker is not a word"),
         (json!("a string"), "it is not an object"),
         (json!(null), "it is not an object"),
     ];

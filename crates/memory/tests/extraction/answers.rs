@@ -55,7 +55,7 @@ async fn after_two_such_answers_the_span_is_kept_and_so_is_what_they_cost() {
     let Err(error @ Error::Unstructured { .. }) = refused else { panic!("{refused:?}") };
     assert_eq!(
         error.to_string(),
-        "the answer of told/model can't be used: the arguments of write_extracted: no list `items`"
+        "the answer of told/model is not usable: the arguments of write_extracted: no list `items`"
     );
     assert_eq!((model.calls(), usages.len(), stage.ranges().await.len()), (2, 3, 0));
 
@@ -72,7 +72,7 @@ async fn an_answer_that_was_cut_is_told_so() {
 
     stage.extract(&calling(model.clone())).await.unwrap();
 
-    assert!(model.messages()[1].contains("(it was cut at its greatest length)"));
+    assert!(model.messages()[1].contains("(it was cut off at its length limit)"));
 }
 
 /// Y6: what is cut time and again would be paid for time and again.

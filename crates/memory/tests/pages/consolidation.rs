@@ -183,7 +183,7 @@ async fn bad_pages_are_refused_one_by_one_and_said_and_all_of_them_too() {
     assert_eq!((pages, refused.len()), (vec!["tea".to_owned()], 2));
     let Consolidation::Done { pages, refused, .. } = none else { panic!("{none:?}") };
     assert_eq!((pages.len(), refused.len()), (0, 3));
-    assert!(refused[2].contains("the items stay in the extracts"), "{refused:?}");
+    assert!(refused[2].contains("the items stay searchable"), "{refused:?}");
     assert_eq!(changes(&*journal).await[1].refused, refused);
 }
 
@@ -207,7 +207,7 @@ async fn a_command_that_says_what_the_user_wants_does_not_become_a_wish() {
     let done = consolidated(&journal, &calling(writing(&pages))).await.unwrap();
 
     let Consolidation::Done { refused, .. } = done else { panic!("{done:?}") };
-    assert!(refused[0].contains("nobody trusted said it"), "{refused:?}");
+    assert!(refused[0].contains("no trusted source said it"), "{refused:?}");
     assert_eq!(text_of(&*journal, "core").await.unwrap(), "# Core\n- \"likes tea\"\n");
     assert_eq!(
         text_of(&*journal, "preferences").await.unwrap(),
@@ -265,7 +265,7 @@ async fn what_a_person_changes_during_the_call_wins() {
 
     let Consolidation::Done { seq, pages, refused, .. } = done else { panic!("{done:?}") };
     assert_eq!((seq, pages), (3, vec!["drinks".to_owned()]));
-    assert_eq!(refused, ["core: it was changed meanwhile (by change 2), and stays so"]);
+    assert_eq!(refused, ["core: changed in the meantime by change 2"]);
     assert!(text_of(&*journal, "core").await.unwrap().starts_with("# Core\n- likes coffee\n"));
 }
 
@@ -326,7 +326,7 @@ impl Model for Learning {
     }
 
     async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
-        let is_told = format!("{:?}", request.items).contains("leaves out what a person wrote");
+        let is_told = format!("{:?}", request.items).contains("drops what the user wrote");
         let text = if is_told { "# Tea\n- tea at five\n- likes tea\n" } else { "# Tea\n- likes tea\n" };
         self.0.fetch_add(1, Ordering::SeqCst);
         writing(&json!([{"page": "tea", "text": text, "items": [1]}])).ask(request).await

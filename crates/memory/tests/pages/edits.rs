@@ -88,7 +88,7 @@ async fn what_can_not_be_written_is_refused_with_the_reason() {
 
     assert!(matches!(path, Error::BadName { .. }), "{path}");
     assert!(matches!(large, Error::Unfit { .. }), "{large}");
-    assert_eq!(none.to_string(), "there is no page other; there are core");
+    assert_eq!(none.to_string(), "no page other; there are core");
     assert!(matches!(stale, Error::Changed { newer: 2, .. }), "{stale}");
     assert!(matches!(unknown, Error::NoChange { seq: 99 }), "{unknown}");
     assert!(matches!(scope, Error::BadScope { .. }), "{scope}");

@@ -158,7 +158,7 @@ async fn a_file_that_a_person_deleted_comes_back_only_with_that_persons_change()
     bench.edit("core", "- coffee").await;
     let back = bench.mirror().await;
 
-    assert!(left.left[0].contains("was deleted by hand"), "{left:?}");
+    assert!(left.left[0].contains("was deleted, so it is not written again"), "{left:?}");
     assert_eq!((left, missing), (still_left, None));
     assert_eq!(back, written(&["core"]));
 }
@@ -225,7 +225,7 @@ async fn links_are_never_followed() {
     symlink(&outside, bench.file(".mirror.json")).unwrap();
     let notes = bench.try_mirror().await;
 
-    assert!(mirrored.left[0].contains("it is a link"), "{mirrored:?}");
+    assert!(mirrored.left[0].contains("it is a symbolic link"), "{mirrored:?}");
     assert!(matches!(folder, Err(Error::File { .. })), "{folder:?}");
     assert!(matches!(notes, Err(Error::File { .. })), "{notes:?}");
     assert_eq!(fs::read_to_string(&outside).unwrap(), "- theirs");

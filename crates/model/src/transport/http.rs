@@ -165,5 +165,5 @@ fn error_chain(error: &reqwest::Error) -> String {
         cause = current.source();
     }
     causes.dedup();
-    if causes.is_empty() { "no reason was given".to_owned() } else { causes.join(": ") }
+    if causes.is_empty() { "unknown reason".to_owned() } else { causes.join(": ") }
 }

@@ -54,23 +54,23 @@ pub trait ByteStream: Send {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
     /// DNS does not know the name of the host.
-    #[error("the name of the host is not known: {0}")]
+    #[error("unknown host: {0}")]
     NoSuchHost(String),
     /// The network has no route to the host.
-    #[error("the host can't be reached: {0}")]
+    #[error("host unreachable: {0}")]
     Unreachable(String),
     /// No server listens at the address.
-    #[error("the connection was refused")]
+    #[error("connection refused")]
     Refused,
-    #[error("connecting took too long")]
+    #[error("connection timed out")]
     ConnectTimeout,
     /// The host is not the one that it claims to be, or the machine can't verify it.
-    #[error("its certificate was not accepted: {0}")]
+    #[error("invalid certificate: {0}")]
     Certificate(String),
     /// The URL is invalid.
-    #[error("{0} is not an address: it should begin with http:// or https://")]
+    #[error("{0} is not a valid address: it must start with http:// or https://")]
     BadUrl(String),
     /// The connection broke before the end of the response.
-    #[error("the connection broke: {0}")]
+    #[error("connection lost: {0}")]
     Broken(String),
 }

@@ -288,7 +288,7 @@ async fn records_of_streams_without_a_name_are_recognised_by_their_hashes() {
     let known = original.records.into_iter().filter(|((stream, _), _)| *stream != memory);
     assert_eq!(found, known.collect());
     let reasons: Vec<&str> = less.lost.iter().map(|damage| damage.reason.as_str()).collect();
-    assert_eq!(reasons, ["10 records are of a stream whose name is lost"]);
+    assert_eq!(reasons, ["10 entries of a stream whose name is lost"]);
 }
 
 /// J4: a lost tail is said, not invented.
@@ -310,7 +310,7 @@ async fn a_lost_tail_is_reported() {
         stream: Some(stream.clone()),
         seq: Some(from),
         through,
-        reason: "the tail is lost".to_owned(),
+        reason: "the end is lost".to_owned(),
     };
 
     change_file(&home.journal_file(), |bytes| {
@@ -352,7 +352,7 @@ async fn a_lost_blob_is_reported_with_the_record_that_refers_to_it() {
     assert_eq!(found.records, original.records);
     assert_eq!(found.blobs[&lost], Err(Error::NoSuchBlob { hash: lost }));
     let [damage] = salvaged.lost.as_slice() else { panic!("{:?}", salvaged.lost) };
-    assert_eq!((damage.seq, damage.reason.clone()), (Some(48), format!("the blob {lost} is lost")));
+    assert_eq!((damage.seq, damage.reason.clone()), (Some(48), format!("blob {lost} is lost")));
     assert_eq!((salvaged.report.erased, salvaged.report.lost), (1, 1));
 }
 
@@ -567,7 +567,7 @@ async fn a_home_without_a_journal_and_a_file_that_is_none_are_refused() {
     fs::write(&path, vec![b'x'; 100_000]).unwrap();
     let foreign = salvage(&home, &file).unwrap_err();
 
-    let reason = "there is no such file".to_owned();
+    let reason = "no such file".to_owned();
     assert_eq!(missing, Error::BadFile { path: path.clone(), reason });
     let reason = "nothing in it can be recognised as a journal".to_owned();
     assert_eq!(foreign, Error::BadFile { path, reason });

@@ -8,9 +8,10 @@ use longhaul_protocol::At;
 
 pub use self::style::{CONTENT_SECURITY_POLICY, STYLE_SHEET};
 use crate::block::{Block, BlockContent, BlockState, Update};
+use crate::local_time::format_moment;
 use crate::notice::{Verbosity, notice_text};
 use crate::page::turn_totals_text;
-use crate::text::{format_count, format_moment, sanitize};
+use crate::text::{format_count, sanitize};
 
 /// Renders updates as HTML, with a section for each turn.
 #[derive(Debug, Default)]
@@ -57,7 +58,7 @@ impl HtmlRenderer {
                     push_line(html, "aside", &format!("with {}", format_count(*images as u64, "image")));
                 }
             }
-            BlockContent::Reasoning { text } => push_details(html, "what it thought", text),
+            BlockContent::Reasoning { text } => push_details(html, "Reasoning", text),
             BlockContent::Message { text, .. } => {
                 push_text(html, "answer", text);
                 if block.state == BlockState::Interrupted {
@@ -65,7 +66,7 @@ impl HtmlRenderer {
                 }
             }
             BlockContent::Summary { text } => {
-                push_details(html, "what the context begins with from here on", text);
+                push_details(html, "Start of the context from here on", text);
             }
             BlockContent::TurnEnd(end) => {
                 if let Some(error) = &end.error {
@@ -76,10 +77,10 @@ impl HtmlRenderer {
             }
             BlockContent::ErasedRecord { seq, kind, at, reason } => {
                 let since = format_moment(*at);
-                push_line(html, "aside", &format!("[seq {seq}, {kind}: gone since {since}: {reason}]"));
+                push_line(html, "aside", &format!("[entry {seq}, {kind}: erased on {since}: {reason}]"));
             }
             BlockContent::DamagedRecord { seq, reason } => {
-                push_line(html, "aside wrong", &format!("[seq {seq} damaged: {reason}]"));
+                push_line(html, "aside wrong", &format!("[entry {seq} is damaged: {reason}]"));
             }
             _ => return false,
         }

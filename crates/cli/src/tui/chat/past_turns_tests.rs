@@ -98,7 +98,7 @@ async fn what_came_after_the_last_end_of_a_turn_is_left_out() {
 async fn a_long_answer_leaves_no_room_for_earlier_ones_and_a_long_turn_has_no_beginning() {
     let long = "word ".repeat(2_000);
     let answers = past_of([turn(1, "One."), turn(2, &long), turn(3, "Three.")].concat()).await;
-    let note = || SessionRecord::Note(Note { text: "something".into(), running: None, waiting: None });
+    let note = || SessionRecord::Note(Note::new("something"));
     let notes = std::iter::repeat_with(note).take(3_000);
     let mut facts = [turn(1, "One."), turn(2, "")].concat();
     facts.pop();

@@ -130,7 +130,7 @@ impl FailurePipe {
 
     /// The end of the pipe for the child.
     pub(super) fn theirs(&self) -> io::Result<PipeWriter> {
-        let gone = || io::Error::other("nobody says reasons any more");
+        let gone = || io::Error::other("unknown reason");
         self.theirs.as_ref().ok_or_else(gone)?.try_clone()
     }
 

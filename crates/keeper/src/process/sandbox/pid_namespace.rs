@@ -78,12 +78,12 @@ impl SiblingsPipe {
 fn read_pid(said: &mut PipeReader) -> io::Result<Pid> {
     let mut bytes = [0; size_of::<i32>()];
     said.read_exact(&mut bytes)?;
-    Pid::from_raw(i32::from_ne_bytes(bytes)).ok_or_else(|| io::Error::other("a process without a number"))
+    Pid::from_raw(i32::from_ne_bytes(bytes)).ok_or_else(|| io::Error::other("a process without a pid"))
 }
 
 /// Starts the init of the new namespace, and the command. Returns in the command's process. The calling process ends.
 pub(super) fn start_in_namespace(keeper: Pid, tell: &PipeWriter) -> SandboxResult {
-    let keeper = pidfd_open(keeper, PidfdFlags::empty()).map_err(context("looking for the keeper"))?;
+    let keeper = pidfd_open(keeper, PidfdFlags::empty()).map_err(context("looking for the supervisor"))?;
     // Before any process exists that could get these signals.
     set_blocked(libc::SIG_BLOCK);
     let init = clone_sibling().map_err(context("starting the first process of a PID namespace"))?;
@@ -92,7 +92,7 @@ pub(super) fn start_in_namespace(keeper: Pid, tell: &PipeWriter) -> SandboxResul
     }
     // Reported at once: if a later step fails, the keeper must kill the init.
     let mut tell = tell;
-    tell.write_all(&init.to_ne_bytes()).map_err(context("telling the keeper of a process"))?;
+    tell.write_all(&init.to_ne_bytes()).map_err(context("reporting a process to the supervisor"))?;
     let command = clone_sibling().map_err(context("starting a process in a PID namespace"))?;
     if command == 0 {
         set_blocked(libc::SIG_UNBLOCK);
@@ -109,7 +109,7 @@ fn die_with(keeper: &OwnedFd) -> io::Result<()> {
     let mut polled = [PollFd::new(keeper, PollFlags::IN)];
     match poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
         0 => Ok(()),
-        _ => Err(io::Error::other("the keeper has ended")),
+        _ => Err(io::Error::other("the supervisor has ended")),
     }
 }
 

@@ -112,7 +112,7 @@ const fn refuse(with: libc::c_int) -> u32 {
 /// Why seccomp is not available; `None` if it is.
 pub(super) fn missing() -> Option<String> {
     if ARCHITECTURE.is_none() {
-        return Some("nobody has said which calls are refused on this processor".to_owned());
+        return Some("not supported on this processor".to_owned());
     }
     // A null filter: a kernel with seccomp filters answers EFAULT.
     let tried = install(None);

@@ -1,0 +1,144 @@
+//! Every text that a person may read, on one page: the help of each command, and the sentences in the source.
+//!
+//! `cargo nextest run -p longhaul-cli --test messages` writes the page to `$CARGO_TARGET_TMPDIR/messages.md`. Read it
+//! aloud from time to time. The tests hold the rules that a program can check.
+
+#[path = "messages/literals.rs"]
+mod literals;
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use literals::{Literal, string_literals};
+
+/// Crates with texts for people. Texts of the others reach people through these or through errors.
+const CRATES: [&str; 12] = [
+    "cli",
+    "transcript",
+    "agent",
+    "config",
+    "journal",
+    "keeper",
+    "memory",
+    "model",
+    "redact",
+    "salvage",
+    "tools",
+    "context",
+];
+
+/// Words of the implementation. People who use the program know turns, sessions, tasks and messages.
+const INTERNAL_WORDS: [&str; 6] = ["epoch", "epochs", "keeper", "keepers", "doorbell", "inbox"];
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn help_of(words: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_longhaul")).args(words).arg("--help").output();
+    String::from_utf8(output.expect("the program starts").stdout).expect("help is UTF-8")
+}
+
+/// The names of the subcommands in a help page.
+fn subcommands(help: &str) -> Vec<String> {
+    let rows = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let rows = rows.take_while(|line| !line.is_empty());
+    let names = rows.filter(|row| row.starts_with("  ") && !row.starts_with("   "));
+    let names = names.filter_map(|row| row.split_whitespace().next().map(str::to_owned));
+    names.filter(|name| name != "help").collect()
+}
+
+/// The help of the program, of each command and of their subcommands, with the words that lead there.
+fn all_help() -> Vec<(String, String)> {
+    let top = help_of(&[]);
+    let mut pages = vec![("longhaul".to_owned(), top.clone())];
+    for name in subcommands(&top) {
+        let help = help_of(&[&name]);
+        pages.push((format!("longhaul {name}"), help.clone()));
+        for below in subcommands(&help) {
+            pages.push((format!("longhaul {name} {below}"), help_of(&[&name, &below])));
+        }
+    }
+    pages
+}
+
+/// The source files of a crate without its tests.
+fn sources(name: &str) -> Vec<PathBuf> {
+    let mut folders = vec![repository().join("crates").join(name).join("src")];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a source folder can be read") {
+            let path = entry.expect("an entry can be read").path();
+            let is_source = path.extension().is_some_and(|extension| extension == "rs");
+            let is_test = path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("_tests"));
+            match path.is_dir() {
+                true => folders.push(path),
+                false if is_source && !is_test => files.push(path),
+                false => {}
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Whether a literal reads like a sentence for a person.
+fn is_sentence(literal: &Literal) -> bool {
+    let words = literal.text.split_whitespace().filter(|word| word.chars().any(char::is_alphabetic)).count();
+    let is_sql = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "PRAGMA ", "ALTER ", "WITH "]
+        .iter()
+        .any(|start| literal.text.trim_start().starts_with(start));
+    let is_reason = ["expect(", "reason = ", "assert", "unreachable!(", "panic!("]
+        .iter()
+        .any(|call| literal.before.trim_end().ends_with(call) || literal.before.contains(call));
+    words >= 3 && !is_sql && !is_reason
+}
+
+fn sentences() -> Vec<(PathBuf, Vec<Literal>)> {
+    let files = CRATES.iter().flat_map(|name| sources(name));
+    let found = files.map(|file| {
+        let code = std::fs::read_to_string(&file).expect("a source file is UTF-8");
+        let literals = string_literals(&code).into_iter().filter(is_sentence).collect();
+        (file.strip_prefix(repository()).expect("it is in the repository").to_owned(), literals)
+    });
+    found.filter(|(_, literals): &(_, Vec<_>)| !literals.is_empty()).collect()
+}
+
+#[test]
+fn all_messages_are_printed_on_one_page() {
+    let mut page = String::from("# Every message\n\n");
+    for (words, help) in all_help() {
+        let _ = writeln!(page, "## {words}\n\n```\n{help}```\n");
+    }
+    for (file, literals) in sentences() {
+        let _ = writeln!(page, "## {}\n", file.display());
+        for Literal { line, text, .. } in literals {
+            let _ = writeln!(page, "- {line}: {}", text.replace('\n', "⏎"));
+        }
+        page.push('\n');
+    }
+
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("messages.md");
+    std::fs::write(&path, &page).expect("the page can be written");
+
+    println!("{}", path.display());
+    assert!(page.contains("## longhaul sessions list"), "help of subcommands is on the page");
+    assert!(page.contains("## crates/cli/src/"), "sentences of the source are on the page");
+}
+
+#[test]
+fn help_uses_no_words_of_the_implementation() {
+    let mut found = String::new();
+    for (words, help) in all_help() {
+        for line in help.lines() {
+            let lower = line.to_lowercase();
+            let mut spoken = lower.split(|letter: char| !letter.is_alphanumeric());
+            if spoken.any(|word| INTERNAL_WORDS.contains(&word)) {
+                let _ = writeln!(found, "{words}: {}", line.trim());
+            }
+        }
+    }
+
+    assert_eq!(found, "");
+}
