@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::Protocol;
+use crate::endpoint::Timeouts;
 use crate::transport::{HttpRequest, HttpResponse, Transport, is_loopback};
 
 /// A server must describe a model within this time. The first turn waits for it.
@@ -306,7 +307,8 @@ fn with_tag(name: &str) -> String {
 }
 
 fn get(url: String, headers: Vec<(String, String)>) -> HttpRequest {
-    HttpRequest { url, headers, body: None, connect_within: DESCRIBE_TIMEOUT }
+    // The same as for requests to a model, so that they can use this connection. The reply is awaited for a shorter time.
+    HttpRequest { url, headers, body: None, connect_within: Timeouts::HOSTED.connect }
 }
 
 fn post(url: String, mut headers: Vec<(String, String)>, body: &Value) -> HttpRequest {
@@ -316,17 +318,18 @@ fn post(url: String, mut headers: Vec<(String, String)>, body: &Value) -> HttpRe
 
 /// The JSON reply, if it comes in time with status 200. The outer `None` means that the server did not answer.
 async fn fetch(transport: &dyn Transport, outgoing: HttpRequest, timeout: Duration) -> Option<Option<Value>> {
-    let outgoing = HttpRequest { connect_within: timeout, ..outgoing };
     let answer = async {
         let incoming = transport.send(outgoing).await.ok()?;
         // The server is busy or still loading, so a later try may succeed.
         if incoming.status == 429 || incoming.status >= 500 {
             return None;
         }
-        if incoming.status != 200 {
+        let status = incoming.status;
+        // Read also if it is an error: then the connection can be used for the next request.
+        let body = read(incoming).await;
+        if status != 200 {
             return Some(None);
         }
-        let body = read(incoming).await;
         Some(body.and_then(|body| serde_json::from_slice(&body).ok()))
     };
     tokio::time::timeout(timeout, answer).await.ok()?

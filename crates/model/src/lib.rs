@@ -6,7 +6,8 @@
 //!   [`complete`] collects one for callers that need the whole answer.
 //! - **An answer is complete only with its end.** A stream without [`AnswerPart::End`] is a [`FailureClass::Broken`].
 //! - **The same request gives the same bytes**, and each request of a conversation begins with the bytes of the one before.
-//! - **A [`Model`] never retries.** [`RetryState`] decides whether and when its caller should.
+//! - **A [`Model`] never retries.** [`RetryState`] decides whether and when its caller should. Only a request whose
+//!   reasoning effort was refused is sent again at once.
 //! - **A failure says what happened and what to do**, for people in its message and for programs in its [`FailureClass`].
 //!
 //! # Where things are
@@ -24,6 +25,7 @@
 //! | `registry` | from a model name to a model; the default model |
 //! | `provider`, `catalogue`, `table_file` | the provider table; model facts and prices; their TOML files |
 //! | `capabilities`, `discovery` | context window, longest answer, tools and prices of a model; asking servers for them |
+//! | `effort` | how much a model reasons: the forms in which servers take it, and what follows a refusal. Pure |
 //! | `learned_capabilities`, `role_order`, `known_hosts`, `cache_file` | what servers were seen to accept, kept in cache files |
 //! | `scripted` | a model that plays a list of answers, for tests, examples and the demo |
 //!

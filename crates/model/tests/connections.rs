@@ -130,3 +130,38 @@ async fn a_connection_that_was_closed_while_idle_costs_no_failure() {
         while incoming.body.next().await.unwrap().is_some() {}
     }
 }
+
+/// What the server says about a model and the first request to it need one connection, also where it knows nothing.
+#[tokio::test]
+async fn asking_about_a_model_leaves_the_connection_to_the_first_request() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (counted, mut connections) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            counted.send(()).unwrap();
+            tokio::spawn(async move {
+                let mut buffer = [0; 4096];
+                while stream.read(&mut buffer).await.unwrap_or(0) > 0 {
+                    let reply = match buffer.starts_with(b"GET") {
+                        true => b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}",
+                        false => b"HTTP/1.1 418 A Teapot \r\ncontent-length: 2\r\n\r\n{}",
+                    };
+                    stream.write_all(reply).await.unwrap();
+                }
+            });
+        }
+    });
+    let home = tempfile::tempdir().unwrap();
+    let base_url = Some(format!("http://{address}/v1"));
+    let wanted = ModelSpec { name: "m".to_owned(), base_url, ..ModelSpec::default() };
+    let model = Models::at(home.path()).unwrap().open(&wanted).unwrap();
+
+    model.capabilities().await;
+    let refused = model.ask(Request::default()).await.map(drop).unwrap_err();
+
+    assert_eq!(refused.status, Some(418));
+    assert!(connections.recv().await.is_some() && connections.try_recv().is_err(), "one connection");
+}

@@ -1,5 +1,7 @@
 //! `model.effort` against servers: what they refuse is left out at once, and this is remembered.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
+
 use std::sync::Arc;
 
 use longhaul_model::{Effort, ModelSpec, Models, Request};

@@ -35,6 +35,7 @@ pub struct RuntimeBuilder {
     transport: Option<Arc<dyn Transport>>,
     journal: Option<Arc<dyn Journal>>,
     tools: Vec<Arc<dyn Tool>>,
+    asks_model_early: bool,
 }
 
 enum ConfigSource {
@@ -54,7 +55,15 @@ impl RuntimeBuilder {
     }
 
     fn from_source(source: ConfigSource) -> Self {
-        Self { source, work_dir: None, model: None, transport: None, journal: None, tools: Vec::new() }
+        Self {
+            source,
+            work_dir: None,
+            model: None,
+            transport: None,
+            journal: None,
+            tools: Vec::new(),
+            asks_model_early: false,
+        }
     }
 
     /// The work folder of new sessions. By default the current folder. [`crate::Session::begin_in`] sets it for one
@@ -86,6 +95,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Asks the model's server about the model while the runtime opens, for a program that calls the model at once.
+    #[must_use]
+    pub fn ask_model_early(mut self) -> Self {
+        self.asks_model_early = true;
+        self
+    }
+
     /// Tools in addition to the built-in ones. [`Runtime::add_tool`] adds more later.
     #[must_use]
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
@@ -111,6 +127,13 @@ impl RuntimeBuilder {
             Some(model) => ModelChain::single(model),
             None => ModelChain::from_config(&models, &config)?,
         };
+        if self.asks_model_early {
+            let model = model_chain.primary();
+            // The model keeps the answer, and the first turn waits for it if need be.
+            tokio::spawn(async move {
+                model.capabilities().await;
+            });
+        }
         let redactor = redactor_for(&models, &config)?;
         let hidden = hidden_variables(&models, &config);
         let instructions = config.instructions()?;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_agent::{
-    Client, Config, EventSources, Request, RequestOutcome, RetryMode, Runtime, Session, redactor,
+    Client, Config, EventSources, Request, RequestOutcome, RetryMode, Runtime, RuntimeBuilder, Session,
+    redactor,
 };
 use longhaul_journal::Journal;
 use longhaul_protocol::{Outcome, TurnEnded};
@@ -58,6 +59,14 @@ enum StageOutcome {
     Abandoned(Request, u8),
 }
 
+/// Where a session runs.
+enum SessionPlace {
+    /// In another process. Then this one needs neither a model nor a runtime.
+    Elsewhere(Session),
+    /// In this process, with the journal if there is one already.
+    Here(Option<Arc<dyn Journal>>),
+}
+
 /// Which process goes on with what is left open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RunBy {
@@ -98,14 +107,19 @@ impl OneShot<'_> {
 
     async fn see_through(&self, mut request: Request, watch: &mut EventLoop<'_>) -> anyhow::Result<u8> {
         let (mut code, mut runtime) = (exit::DONE, None);
-        let mut session_elsewhere = self.session_elsewhere().await?;
+        let mut place = self.find_session().await?;
         let (session, mut outcome) = loop {
-            let session = match session_elsewhere.take() {
-                Some(session) => session,
-                None => {
+            let session = match std::mem::replace(&mut place, SessionPlace::Here(None)) {
+                SessionPlace::Elsewhere(session) => session,
+                SessionPlace::Here(journal) => {
                     let config = config::with_model(self.globals, RetryMode::OneShot).await?;
+                    let builder = RuntimeBuilder::new(config).ask_model_early();
+                    let builder = match journal {
+                        Some(journal) => builder.journal(journal),
+                        None => builder,
+                    };
                     let opened = tokio::select! {
-                        opened = Runtime::open(config) => opened?,
+                        opened = builder.open() => opened?,
                         number = watch.signals.next() => return Ok(exit::SIGNAL + number),
                     };
                     self.session_here(runtime.insert(opened)).await?
@@ -253,16 +267,20 @@ impl OneShot<'_> {
         }
     }
 
-    /// The session, if another process holds it now. Then this process needs neither a model nor a runtime.
-    async fn session_elsewhere(&self) -> anyhow::Result<Option<Session>> {
-        let Some(journal) = self.globals.open_journal().await? else { return Ok(None) };
+    /// Looks whether another process holds the session now.
+    async fn find_session(&self) -> anyhow::Result<SessionPlace> {
+        let Some(journal) = self.globals.open_journal().await? else { return Ok(SessionPlace::Here(None)) };
+        let journal: Arc<dyn Journal> = Arc::new(journal);
         if journal.session(&self.key).await?.is_none() {
-            return Ok(None);
+            return Ok(SessionPlace::Here(Some(journal)));
         }
-        refuse_trashed(&journal, &self.key).await?;
+        refuse_trashed(&*journal, &self.key).await?;
         let redactor = redactor(&config::load(self.globals)?)?;
-        let session = Client::new(Arc::new(journal), redactor).session(&self.key).await?;
-        Ok(session.other_holder().await?.map(|_| session))
+        let session = Client::new(journal.clone(), redactor).session(&self.key).await?;
+        Ok(match session.other_holder().await? {
+            Some(_) => SessionPlace::Elsewhere(session),
+            None => SessionPlace::Here(Some(journal)),
+        })
     }
 
     /// Says what came of a request, and returns the exit code.

@@ -264,7 +264,7 @@ impl Journal for SqliteJournal {
 
     async fn acquire_lease(&self, stream: &StreamName) -> Result<Lease> {
         let stream = stream.clone();
-        self.queue()?.commit(move |commit| lease::acquire_lease(commit, &stream)).await
+        self.queue()?.commit_lease(move |commit| lease::acquire_lease(commit, &stream)).await
     }
 
     async fn renew_lease(&self, lease: &Lease) -> Result<()> {
@@ -274,7 +274,7 @@ impl Journal for SqliteJournal {
 
     async fn release_lease(&self, lease: &Lease) -> Result<()> {
         let lease = lease.clone();
-        self.queue()?.commit(move |commit| lease::release_lease(commit, &lease)).await
+        self.queue()?.commit_lease(move |commit| lease::release_lease(commit, &lease)).await
     }
 
     async fn holder(&self, stream: &StreamName) -> Result<Option<Holder>> {

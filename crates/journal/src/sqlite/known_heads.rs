@@ -49,21 +49,44 @@ pub(crate) fn load(home: &Home) -> Result<KnownHeads> {
 
 /// Records the current ends of these streams, as the journal itself has them.
 pub(crate) fn update(home: &Home, journal: &Connection, streams: &BTreeSet<StreamName>) -> Result<()> {
-    change(home, |known| {
-        for stream in streams {
-            let head = current_head(journal, stream, known.heads.get(stream));
-            let (head, is_whole) = head.map_err(|error| failure(&home.journal_file(), &error))?;
-            let before = if head == Head::EMPTY {
-                known.heads.remove(stream)
-            } else {
-                known.heads.insert(stream.clone(), head)
-            };
-            if let (Some(before), false) = (before, is_whole) {
-                known.lost.entry(stream.clone()).or_insert(before);
-            }
+    prepare_update(home, journal, streams)?.write()
+}
+
+/// Heads that are about to be written.
+pub(crate) struct HeadsUpdate<'a> {
+    home: &'a Home,
+    known: KnownHeads,
+    /// Other processes wait until this is dropped.
+    _lock: File,
+}
+
+impl HeadsUpdate<'_> {
+    pub(crate) fn write(&self) -> Result<()> {
+        write(self.home, &self.known)
+    }
+}
+
+/// Reads the current ends of these streams.
+pub(crate) fn prepare_update<'a>(
+    home: &'a Home,
+    journal: &Connection,
+    streams: &BTreeSet<StreamName>,
+) -> Result<HeadsUpdate<'a>> {
+    let lock = lock(home)?;
+    let mut known = load(home)?;
+    for stream in streams {
+        let head = current_head(journal, stream, known.heads.get(stream));
+        let (head, is_whole) = head.map_err(|error| failure(&home.journal_file(), &error))?;
+        let before = if head == Head::EMPTY {
+            known.heads.remove(stream)
+        } else {
+            known.heads.insert(stream.clone(), head)
+        };
+        if let (Some(before), false) = (before, is_whole) {
+            known.lost.entry(stream.clone()).or_insert(before);
         }
-        Ok(())
-    })
+    }
+    Ok(HeadsUpdate { home, known, _lock: lock })
 }
 
 /// The current end of a stream, and whether it still has the record that was known as its last.
@@ -94,20 +117,18 @@ pub(crate) fn forget(home: &Home, stream: &StreamName) -> Result<()> {
         // Most removed streams are young and have no entry. A full disk must not prevent their removal.
         return Ok(());
     }
-    change(home, |known| {
-        known.heads.remove(stream);
-        known.lost.remove(stream);
-        Ok(())
-    })
+    let _lock = lock(home)?;
+    let mut known = load(home)?;
+    known.heads.remove(stream);
+    known.lost.remove(stream);
+    write(home, &known)
 }
 
-fn change(home: &Home, act: impl FnOnce(&mut KnownHeads) -> Result<()>) -> Result<()> {
-    // Processes take turns; the lock ends when the handle is closed.
+/// Processes take turns. The lock ends when the handle is closed.
+fn lock(home: &Home) -> Result<File> {
     let folder = File::open(home.folder()).map_err(|error| io_error(home.folder(), &error))?;
     folder.lock().map_err(|error| io_error(home.folder(), &error))?;
-    let mut known = load(home)?;
-    act(&mut known)?;
-    write(home, &known)
+    Ok(folder)
 }
 
 /// Replaces the file.

@@ -92,9 +92,17 @@ where
     }
 }
 
+/// Whether a commit waits until it is on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sync {
+    Now,
+    /// With the next commit that waits. Until then only a crash of the machine loses it, and that ends every process.
+    Later,
+}
+
 enum WriterRequest {
     /// Runs as part of a commit.
-    Commit(Box<dyn Work>),
+    Commit(Box<dyn Work>, Sync),
     /// Runs between two commits, with exclusive use of the connection.
     Exclusive(Box<dyn FnOnce(&mut Writer) + Send>),
     Close,
@@ -110,9 +118,26 @@ impl Queue {
         &self,
         act: impl FnOnce(&mut Commit<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
+        self.send(act, Sync::Now).await
+    }
+
+    /// Like [`Self::commit`] for leases. They tell processes apart and no process outlives the machine, so they are
+    /// synced only with the next append: before any record that relies on them.
+    pub(crate) async fn commit_lease<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Commit<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.send(act, Sync::Later).await
+    }
+
+    async fn send<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Commit<'_>) -> Result<T> + Send + 'static,
+        sync: Sync,
+    ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let job = Job { act: Some(act), outcome: None, reply };
-        self.0.send(WriterRequest::Commit(Box::new(job))).map_err(|_| Error::Closed)?;
+        self.0.send(WriterRequest::Commit(Box::new(job), sync)).map_err(|_| Error::Closed)?;
         answer.await.map_err(|_| Error::Closed)?
     }
 
@@ -199,11 +224,16 @@ impl Writer {
             match order {
                 WriterRequest::Close => break,
                 WriterRequest::Exclusive(act) => act(&mut self),
-                WriterRequest::Commit(first) => {
+                WriterRequest::Commit(first, mut sync) => {
                     let mut batch = vec![first];
                     while batch.len() < MAX_BATCH {
                         match requests.try_recv() {
-                            Ok(WriterRequest::Commit(work)) => batch.push(work),
+                            Ok(WriterRequest::Commit(work, wanted)) => {
+                                batch.push(work);
+                                if wanted == Sync::Now {
+                                    sync = Sync::Now;
+                                }
+                            }
                             Ok(other) => {
                                 next = Some(other);
                                 break;
@@ -211,7 +241,7 @@ impl Writer {
                             Err(_) => break,
                         }
                     }
-                    self.commit(batch);
+                    self.commit(batch, sync);
                     self.checkpoint_if_due();
                 }
             }
@@ -220,12 +250,19 @@ impl Writer {
         self.finish();
     }
 
-    fn commit(&mut self, mut batch: Vec<Box<dyn Work>>) {
+    fn commit(&mut self, mut batch: Vec<Box<dyn Work>>, sync: Sync) {
+        // If this fails, the commit is synced, as usual.
+        let is_deferred = sync == Sync::Later && self.db.execute_batch("PRAGMA synchronous = NORMAL").is_ok();
         let committed = self.transact(&mut batch);
         if !self.db.is_autocommit() {
             // A transaction that failed half-way must not stay open. If the rollback fails, so will the next commit.
             let _ = self.db.execute_batch("ROLLBACK");
         }
+        // No commit with records may come before this.
+        let committed = match is_deferred.then(|| self.db.execute_batch("PRAGMA synchronous = FULL")) {
+            Some(Err(error)) => committed.and(Err(failure(&self.path, &error))),
+            _ => committed,
+        };
         for work in batch {
             work.answer(committed.clone());
         }
@@ -312,9 +349,22 @@ impl Writer {
         }
     }
 
-    fn finish(mut self) {
-        self.checkpoint();
-        self.write_known_heads();
+    /// The last checkpoint, and the heads. Both wait for the disk, so they are written side by side: all heads are
+    /// durable already.
+    fn finish(self) {
+        let heads = match self.touched.is_empty() {
+            true => None,
+            false => known_heads::prepare_update(&self.home, &self.db, &self.touched).ok(),
+        };
+        std::thread::scope(|scope| {
+            let write = || heads.as_ref().map(known_heads::HeadsUpdate::write);
+            let writing = std::thread::Builder::new().name("heads".to_owned()).spawn_scoped(scope, write);
+            self.checkpoint();
+            if writing.is_err() {
+                // A failure does no harm: the next process notes the heads.
+                let _ = write();
+            }
+        });
     }
 }
 

@@ -347,3 +347,37 @@ fn power_cuts() -> usize {
     std::env::var("LONGHAUL_POWER_CUTS")
         .map_or(200, |cuts| cuts.parse().expect("LONGHAUL_POWER_CUTS is a number"))
 }
+
+/// J1: a lease is no promise to anybody after a power cut, so taking and releasing it waits for no sync. The append that
+/// relies on it does, and syncs both.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_waits_for_no_sync_and_the_append_after_it_does() {
+    let folder = fast_folder();
+    let home = Home::create(folder.path()).expect("a new home");
+    let recorder = Recorder::install(Box::new(|_| SQLITE_OK));
+    let options = SqliteOptions { vfs: Some(recorder.vfs.clone()), ..SqliteOptions::default() };
+    let journal = SqliteJournal::open_with(&home, options).await.expect("no damage");
+    let stream = StreamName::session(SessionId::generate());
+    let body = || serde_json::from_str("{}").expect("JSON");
+    let record = || NewRecord { kind: "note".to_owned(), body: body(), key: None };
+    let syncs = || {
+        let is_sync = |event: &&Event| matches!(event, Event::File(name, Change::Synced) if name == LOG);
+        recorder.log().iter().filter(is_sync).count()
+    };
+    journal
+        .append(Append::to(&StreamName::inbox(SessionId::generate())).record(record()))
+        .await
+        .expect("an append");
+
+    let mut counts = vec![syncs()];
+    let lease = journal.acquire_lease(&stream).await.expect("a lease");
+    counts.push(syncs());
+    journal.append(Append::under(&lease).record(record())).await.expect("an append");
+    counts.push(syncs());
+    journal.release_lease(&lease).await.expect("a release");
+    counts.push(syncs());
+
+    assert_eq!((counts[1], counts[3]), (counts[0], counts[2]), "{counts:?}");
+    assert!(counts[2] > counts[1], "{counts:?}");
+    journal.close().await;
+}
