@@ -3,6 +3,7 @@
 pub(crate) mod event_loop;
 mod memory;
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,6 +105,7 @@ impl OneShot<'_> {
                 Some(session) => session,
                 None => {
                     let config = config::with_model(self.globals, RetryMode::OneShot).await?;
+                    self.name_instructions(&request, &config, watch.printer);
                     let opened = tokio::select! {
                         opened = Runtime::open(config) => opened?,
                         number = watch.signals.next() => return Ok(exit::SIGNAL + number),
@@ -250,6 +252,16 @@ impl OneShot<'_> {
     fn name_session(&self, request: &Request, printer: &mut EventPrinter) {
         if matches!(request, Request::Send(_)) {
             printer.note(format!("session {}", self.key));
+        }
+    }
+
+    /// Says at a terminal which files with instructions are read for a new session.
+    fn name_instructions(&self, request: &Request, config: &Config, printer: &mut EventPrinter) {
+        if matches!(request, Request::Send(_))
+            && std::io::stderr().is_terminal()
+            && let Some(line) = config::instructions_line(config, &config.work_dir)
+        {
+            printer.note(line);
         }
     }
 

@@ -22,7 +22,15 @@ fn status() -> StatusReport {
     status.id = Some("01JDFJM0000000000000000001".parse::<SessionId>().unwrap());
     status.state = State { turn_count: 3, ..State::default() };
     let (memory_scope, memory_is_on) = ("agent-longhaul".to_owned(), true);
-    StatusReport { status, model: "custom/m".to_owned(), report, tasks: vec![], memory_scope, memory_is_on }
+    StatusReport {
+        status,
+        model: "custom/m".to_owned(),
+        report,
+        tasks: vec![],
+        memory_scope,
+        memory_is_on,
+        instructions: vec![],
+    }
 }
 
 /// The cost of one call with this price, if it has one, and of calls without a price.
