@@ -1,8 +1,8 @@
 //! The config of a command, from files, environment and flags.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use longhaul_agent::{Config, RetryMode};
+use longhaul_agent::{Config, RetryMode, instruction_files};
 use longhaul_journal::Journal as _;
 use longhaul_model::Models;
 use longhaul_protocol::PrintablePath;
@@ -28,6 +28,12 @@ pub(crate) fn load(globals: &GlobalArgs) -> anyhow::Result<Config> {
     let config = Config::load(home, &sources)?;
     config.warnings.iter().for_each(note);
     Ok(config)
+}
+
+/// The line that names the files whose instructions a session in this folder is told, if there are any.
+pub(crate) fn instructions_line(config: &Config, work_dir: &Path) -> Option<String> {
+    let files = instruction_files(config, work_dir);
+    (!files.is_empty()).then(|| format!("instructions: {}", files.join(", ")))
 }
 
 /// Asks the user at the terminal before a session works in their home folder. False if the answer is no.

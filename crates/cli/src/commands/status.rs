@@ -1,8 +1,11 @@
 //! `longhaul status` and `/status`: the present state of a session.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use longhaul_agent::{Client, Config, ContextReport, Redactor, Session, SessionStatus, context_report};
+use longhaul_agent::{
+    Client, Config, ContextReport, Redactor, Session, SessionStatus, context_report, instruction_files,
+};
 use longhaul_journal::Journal;
 use longhaul_memory::{MemoryCalls, consolidation_calls};
 use longhaul_model::ContextWindow;
@@ -36,6 +39,8 @@ pub(crate) struct StatusReport {
     pub(crate) memory_is_on: bool,
     /// The model calls for the pages of the memory scope.
     pub(crate) page_calls: MemoryCalls,
+    /// The files with instructions that the next turn is told.
+    pub(crate) instructions: Vec<String>,
 }
 
 pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow::Result<u8> {
@@ -84,6 +89,7 @@ impl StatusReport {
             memory_scope,
             memory_is_on: config.settings.memory.extract_at_tokens > 0,
             model: report.model.clone(),
+            instructions: instruction_files(config, &work_dir(&status, config)),
             status,
             report,
             tasks,
@@ -133,6 +139,9 @@ impl StatusReport {
         }
         if let Some(folder) = state.created.as_ref().and_then(|created| created.work_dir.as_deref()) {
             lines.push(named("work folder", truncate(folder, 300)));
+        }
+        if !self.instructions.is_empty() {
+            lines.push(named("instructions", truncate(&self.instructions.join(", "), 600)));
         }
         if let Some(holder) = &self.status.run_by {
             lines.push(named("run by", holder.to_string()));
@@ -232,6 +241,7 @@ impl StatusReport {
             "interrupted": state.interrupted_answer,
             "waiting": self.status.waiting,
             "work_dir": state.created.as_ref().and_then(|created| created.work_dir.as_deref()),
+            "instructions": self.instructions,
             "run_by": self.status.run_by.as_ref().map(|holder| json!({"host": holder.host, "pid": holder.pid})),
             "rate_limits": state.rate_limits,
             "questions": self.status.questions.iter().map(question).collect::<Vec<_>>(),
@@ -244,6 +254,12 @@ impl StatusReport {
 fn memory_calls(calls: &MemoryCalls) -> String {
     let cost = calls.cost.map(|cost| format!(", {}", format_money(cost)));
     format!("{}{}", format_count(calls.calls, "model call"), cost.unwrap_or_default())
+}
+
+/// The folder that a session works in.
+fn work_dir(status: &SessionStatus, config: &Config) -> PathBuf {
+    let folder = status.state.created.as_ref().and_then(|created| created.work_dir.as_ref());
+    folder.map_or_else(|| config.work_dir.clone(), PathBuf::from)
 }
 
 fn question(open: &Question) -> Value {

@@ -3,6 +3,7 @@
 pub(crate) mod event_loop;
 mod memory;
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -113,6 +114,7 @@ impl OneShot<'_> {
                 SessionPlace::Elsewhere(session) => session,
                 SessionPlace::Here(journal) => {
                     let config = config::with_model(self.globals, RetryMode::OneShot).await?;
+                    self.name_instructions(&request, &config, watch.printer);
                     let builder = RuntimeBuilder::new(config).ask_model_early();
                     let builder = match journal {
                         Some(journal) => builder.journal(journal),
@@ -264,6 +266,16 @@ impl OneShot<'_> {
     fn name_session(&self, request: &Request, printer: &mut EventPrinter) {
         if matches!(request, Request::Send(_)) {
             printer.note(format!("session {}", self.key));
+        }
+    }
+
+    /// Says at a terminal which files with instructions are read for a new session.
+    fn name_instructions(&self, request: &Request, config: &Config, printer: &mut EventPrinter) {
+        if matches!(request, Request::Send(_))
+            && std::io::stderr().is_terminal()
+            && let Some(line) = config::instructions_line(config, &config.work_dir)
+        {
+            printer.note(line);
         }
     }
 

@@ -31,6 +31,7 @@ fn status() -> StatusReport {
         memory_scope,
         memory_is_on,
         page_calls: MemoryCalls::default(),
+        instructions: vec![],
     }
 }
 

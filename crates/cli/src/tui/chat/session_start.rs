@@ -1,5 +1,7 @@
 //! Opening a session in the chat: what is said of it, what is shown of its open turn, and whether that turn goes on.
 
+use std::path::PathBuf;
+
 use longhaul_agent::session::State;
 use longhaul_agent::{Request, Watched};
 use longhaul_journal::import_mark;
@@ -17,7 +19,7 @@ use crate::folder_session::{free_key, interrupted_sessions, key_of};
 use crate::output::{format_count, truncate};
 use crate::session_lookup::refuse_trashed;
 use crate::tui::ScreenUpdate;
-use crate::{event_text, exit, panics, suggested_command};
+use crate::{config, event_text, exit, panics, suggested_command};
 
 /// How many records of a long turn are shown again at most.
 const MAX_REPLAYED_RECORDS: u64 = 1_000;
@@ -75,6 +77,11 @@ impl Chat<'_> {
         };
         let (model, _) = self.runtime.model().await;
         self.printer.note(format!("session {} ({so_far}), with {model}", self.session.key()));
+        let folder = state.created.and_then(|created| created.work_dir).map(PathBuf::from);
+        let folder = folder.unwrap_or_else(|| self.config.work_dir.clone());
+        if let Some(line) = config::instructions_line(&self.config, &folder) {
+            self.printer.note(line);
+        }
         if let Some(id) = self.session.id()
             && let Some(imported) = event_text::imported(&import_mark(&*self.runtime.journal(), id).await?)
         {
