@@ -66,6 +66,8 @@ pub use summary::{
     parse_rendered_summary, parse_summary, render_summary, user_messages,
 };
 pub use system_prompt::{SystemPromptParts, system_prompt};
-pub use task_notes::{is_task_notification, running_tasks_note, task_notification, waiting_for_input_note};
+pub use task_notes::{
+    is_task_notification, running_tasks_note, task_notification, user_command_message, waiting_for_input_note,
+};
 pub use token_estimate::{TokenCalibration, estimate, estimate_bytes, estimate_items, estimate_text};
 pub use truncate::{LINE_BREAKS, count_fitting_lines, max_bytes_for, neutralise_marks};

@@ -210,6 +210,9 @@ fn order_text(order: &OrderKind) -> Option<String> {
         OrderKind::Retry => "· somebody asked to try again".to_owned(),
         OrderKind::Continue => "· somebody asked to go on with the answer".to_owned(),
         OrderKind::Kill { task } => format!("· somebody ended task {}", short_id(*task)),
+        OrderKind::AddContext { text } => {
+            format!("· somebody ran a command and showed it to the model\n{text}")
+        }
         OrderKind::Compact { .. } | OrderKind::Answer { .. } | OrderKind::Unknown => return None,
     })
 }
