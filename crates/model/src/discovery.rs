@@ -95,6 +95,17 @@ pub async fn find_local_servers(transport: &dyn Transport, ports: &[(&str, u16)]
     join_all(asked.collect()).await.into_iter().flatten().collect()
 }
 
+/// The models that a server lists. Empty if it does not answer soon.
+pub(crate) async fn list_models(transport: &dyn Transport, server: &ServerQuery<'_>) -> Vec<String> {
+    let (reached, may_change) = (AtomicBool::new(false), AtomicBool::new(false));
+    let query = ModelQuery { transport, server, model: "", reached, may_change };
+    let request = get(query.models_url("/models"), query.headers());
+    let answer = fetch(transport, request, LOCAL_PROBE_TIMEOUT).await.flatten();
+    let entries = answer.as_ref().and_then(|answer| answer.get("data")?.as_array());
+    let ids = entries.into_iter().flatten().filter_map(|entry| entry.get("id")?.as_str());
+    ids.map(str::to_owned).collect()
+}
+
 #[derive(Clone, Copy)]
 enum QueryMethod {
     LlamaCpp,
