@@ -125,7 +125,7 @@ impl Chat<'_> {
                 biased;
                 number = signals.next() => Err(number),
                 event = lines.next() => match event {
-                    LineEvent::Escape => {
+                    LineEvent::Escape | LineEvent::GoBack => {
                         self.printer.note(RESUME_HELP);
                         continue;
                     }
