@@ -22,6 +22,9 @@ const USUAL: usize = 100;
 const STREAMED: Duration = Duration::from_secs(20);
 const IDLE: Duration = Duration::from_secs(10);
 const STARTS: usize = 15;
+/// Files of the repository in which a path is typed, and the folders that they are in.
+const FILES: usize = 100_000;
+const MODULES: usize = 500;
 const MEGABYTE: usize = 1_000_000;
 
 /// What the model says again and again: what people see of models.
@@ -33,11 +36,15 @@ is small enough for one step.\n\n";
 
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
+    if std::env::args().any(|argument| argument == "files") {
+        return files(&folder.path().join("files"));
+    }
     start_to_prompt(&folder.path().join("start"));
     keys(&folder.path().join("keys"));
     streaming(&folder.path().join("stream"));
     idle(&folder.path().join("idle"));
     memory(&folder.path().join("memory"));
+    files(&folder.path().join("files"));
 }
 
 fn figure(name: &str, value: &str, against: f64, target: f64) {
@@ -240,6 +247,47 @@ fn typed(terminal: &mut Terminal) -> Vec<Duration> {
     terminal.keys("\x15");
     terminal.wait_for_row(">");
     times
+}
+
+/// From a key of a path after `@` to the moment when the list shows its best match, in a repository of 100,000 files.
+fn files(folder: &Path) {
+    let command = scripted(folder, "Done.");
+    for module in 0..MODULES {
+        let path = folder.join(format!("work/crates/part_{module:03}/src"));
+        std::fs::create_dir_all(&path).expect("a folder");
+        for file in 0..FILES / MODULES {
+            std::fs::write(path.join(format!("file_{module:03}_{file:03}.rs")), "").expect("a file");
+        }
+    }
+    let needle = folder.join("work/crates/part_250/src/needle_in_haystack.rs");
+    std::fs::write(needle, "").expect("a file");
+    let mut terminal = Terminal::start(command);
+    terminal.wait_for_row(">");
+    let began = Instant::now();
+    terminal.keys("@needle");
+    terminal.wait_for_row("> crates/part_250/src/needle_in_haystack.rs");
+    println!("{:<56} {:>9.2} ms", format!("{FILES} files are indexed"), milliseconds(began.elapsed()));
+    terminal.keys("\x15");
+    terminal.wait_for_row(">");
+    let mut times = Vec::new();
+    for _ in 0..20 {
+        let mut line = String::from("> ");
+        for key in "@crhaystack".chars() {
+            line.push(key);
+            terminal.watch_for(BETWEEN_KEYS);
+            let began = Instant::now();
+            terminal.keys(&key.to_string());
+            terminal.wait_for_row(&line);
+            times.push(began.elapsed());
+        }
+        terminal.wait_for_row("> crates/part_250/src/needle_in_haystack.rs");
+        terminal.keys("\x15");
+        terminal.wait_for_row(">");
+    }
+    let (middle, late) = middle_and_late(times);
+    println!("{:<56} {:>9.2} ms", format!("a key after @ in {FILES} files, median"), milliseconds(middle));
+    let late = milliseconds(late);
+    figure("the same, p99, ms", &format!("{late:.2} ms"), late, 30.0);
 }
 
 /// What the program takes of a core while a model speaks as models do.

@@ -13,6 +13,8 @@ mod sessions;
 mod terminal;
 mod tmux;
 mod trash;
+mod typing;
+mod user_command;
 
 use std::time::{Duration, Instant};
 

@@ -83,6 +83,8 @@ fn an_interrupt_ends_the_turn_and_at_the_prompt_it_leaves() {
         terminal.wait_to_see("the turn is cancelled");
         wait_for_prompt(&mut terminal);
         terminal.keys("\x03");
+        terminal.wait_to_see("Ctrl-C again to leave");
+        terminal.keys("\x03");
         let status = terminal.wait();
 
         assert_eq!(status.code(), Some(0));

@@ -91,6 +91,7 @@ pub use secrets::redactor;
 pub use turn::fallback::model_facts;
 pub use turn::retry::RetryMode;
 
+pub use longhaul_context::user_command_message;
 pub use longhaul_redact::{Redactor, StreamRedactor};
 // Re-exports for embedding programs.
 pub use longhaul_journal as journal;

@@ -3,8 +3,12 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::tui::editor;
+
 /// The number of the signal that Ctrl-C sends.
 pub(crate) const SIGINT: u8 = 2;
+/// The number of the signal that Ctrl-\ sends.
+const SIGQUIT: u8 = 3;
 /// The number of the signal that comes when the terminal is gone.
 const SIGHUP: u8 = 1;
 
@@ -29,12 +33,18 @@ impl ExitSignals {
     /// Waits for a signal and returns its number. Of several at once, SIGHUP comes last: after it another one would count as the
     /// second signal, which ends the process at once.
     pub(crate) async fn next(&mut self) -> u8 {
-        tokio::select! {
-            biased;
-            _ = self.terminate.recv() => 15,
-            _ = self.interrupt.recv() => SIGINT,
-            _ = self.quit.recv() => 3,
-            _ = self.hang_up.recv() => SIGHUP,
+        loop {
+            let number = tokio::select! {
+                biased;
+                _ = self.terminate.recv() => 15,
+                _ = self.interrupt.recv() => SIGINT,
+                _ = self.quit.recv() => SIGQUIT,
+                _ = self.hang_up.recv() => SIGHUP,
+            };
+            // Keys in the editor, whose terminal sends them to this process, too.
+            if !(matches!(number, SIGINT | SIGQUIT) && editor::is_running()) {
+                return number;
+            }
         }
     }
 

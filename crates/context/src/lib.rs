@@ -69,6 +69,8 @@ pub use system_prompt::{
     DEFAULT_PROMPT_TEXT, InstructionAuthor, InstructionText, SystemPromptParts, environment_note,
     system_prompt,
 };
-pub use task_notes::{is_task_notification, running_tasks_note, task_notification, waiting_for_input_note};
+pub use task_notes::{
+    is_task_notification, running_tasks_note, task_notification, user_command_message, waiting_for_input_note,
+};
 pub use token_estimate::{TokenCalibration, estimate, estimate_bytes, estimate_items, estimate_text};
 pub use truncate::{LINE_BREAKS, count_fitting_lines, max_bytes_for, neutralise_marks};

@@ -12,6 +12,8 @@ const MAX_COMMAND_CHARS: usize = 1_000;
 
 const OPENING_TAG: &str = "<task-notification>\n";
 const CLOSING_TAG: &str = "</task-notification>";
+const USER_COMMAND_OPENING: &str = "<user-command>\n";
+const USER_COMMAND_CLOSING: &str = "</user-command>";
 
 /// The notification of the end of a task.
 pub fn task_notification(task: &TaskStarted, end: &TaskEnded) -> String {
@@ -30,10 +32,20 @@ pub fn task_notification(task: &TaskStarted, end: &TaskEnded) -> String {
     text + CLOSING_TAG
 }
 
-/// Whether a message is a notification. It has the role of a user but contains the output of a program, so code that
-/// looks for the user's words skips it.
+/// Whether a message is a notification or a command that the user ran. It has the role of a user but contains the output
+/// of a program, so code that looks for the user's words skips it.
 pub fn is_task_notification(text: &str) -> bool {
-    text.starts_with(OPENING_TAG) && text.ends_with(CLOSING_TAG)
+    let is_in = |opening: &str, closing: &str| text.starts_with(opening) && text.ends_with(closing);
+    is_in(OPENING_TAG, CLOSING_TAG) || is_in(USER_COMMAND_OPENING, USER_COMMAND_CLOSING)
+}
+
+/// A command that the user ran in a shell of their own, with its output: data for the model, not a request.
+pub fn user_command_message(command: &str, ended: &str, output: &str) -> String {
+    let (command, output) = (escape_xml(command), escape_xml(output));
+    format!(
+        "{USER_COMMAND_OPENING}<command>{command}</command>\n<ended>{ended}</ended>\n\
+         <output untrusted=\"true\">{output}</output>\n{USER_COMMAND_CLOSING}"
+    )
 }
 
 /// The note that lists the running tasks.

@@ -54,6 +54,7 @@ mod block_assembler;
 mod cache_file;
 mod capabilities;
 mod catalogue;
+mod choices;
 mod classify;
 mod codec;
 mod completion;
@@ -81,6 +82,7 @@ pub use answer_stream::{AnswerPart, AnswerStream, Model, RateLimits, StopKind, S
 pub use block_assembler::{BlockAssembler, BlockProgress};
 pub use capabilities::{Capabilities, ContextWindow, Prices, WindowSource};
 pub use catalogue::{Catalogue, CatalogueEntry};
+pub use choices::ModelChoice;
 pub use codec::{Protocol, Quirks, RoleOrder};
 pub use completion::{Completion, WholeAnswer, complete};
 pub use discovery::{

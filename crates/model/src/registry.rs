@@ -75,6 +75,10 @@ impl Models {
         &self.providers
     }
 
+    pub(crate) fn transport(&self) -> &dyn Transport {
+        &*self.transport
+    }
+
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }

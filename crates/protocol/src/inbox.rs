@@ -70,6 +70,10 @@ pub enum OrderKind {
         /// `yes`, `no`, or words.
         answer: String,
     },
+    /// Show the model this text with the next request, without starting a turn: what a program printed for the user.
+    AddContext {
+        text: String,
+    },
     /// An order of a newer version. The session takes and ignores it, so that it does not block the inbox.
     #[serde(other)]
     Unknown,

@@ -214,6 +214,9 @@ fn order_text(order: &OrderKind) -> Option<String> {
         OrderKind::Retry => "· the user asked to retry".to_owned(),
         OrderKind::Continue => "· the user asked to continue the answer".to_owned(),
         OrderKind::Kill { task } => format!("· the user killed task {}", short_id(*task)),
+        OrderKind::AddContext { text } => {
+            format!("· the user ran a command and showed it to the model\n{text}")
+        }
         OrderKind::Compact { .. } | OrderKind::Answer { .. } | OrderKind::Unknown => return None,
     })
 }

@@ -358,6 +358,18 @@ impl Session {
         Ok(())
     }
 
+    /// Adds a text to the context without starting a turn: the model sees it with the next request. When this returns, the
+    /// text is on disk, and the worker takes it at once. It counts as data (P8), never as the user's words.
+    pub async fn add_context(&self, text: impl Into<String>) -> Result<()> {
+        let id = self.named().await?;
+        self.order(OrderKind::AddContext { text: text.into() }).await?;
+        if let Link::Local(local) = &self.link {
+            let _ = local.wake().await;
+            local.ring(id).await;
+        }
+        Ok(())
+    }
+
     /// Cancels the running turn and waits until its end is recorded. `None` if no turn was running.
     pub async fn cancel(&self) -> Result<Option<TurnEnded>> {
         match self.cancel_within(CANCEL_GRACE).await? {

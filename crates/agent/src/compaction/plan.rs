@@ -199,7 +199,8 @@ pub(crate) fn incoming_tokens(state: &State, space: &ContextLimits) -> u64 {
     let inputs: u64 = joining.iter().map(|input| input_tokens(input)).sum();
     let goes_on =
         state.interrupted_answer.as_ref().filter(|_| state.turn_request == Some(TurnRequest::Continue));
-    let inputs = inputs + goes_on.map_or(0, |text| estimate_text(text));
+    let added: u64 = state.added_context.iter().map(|added| estimate_text(&added.text)).sum();
+    let inputs = inputs + added + goes_on.map_or(0, |text| estimate_text(text));
     let told = state.tasks.announcements().into_iter().map(|fact| match fact {
         SessionRecord::Notification(told) => estimate_text(&told.text),
         SessionRecord::Note(note) => estimate_text(&note.text),

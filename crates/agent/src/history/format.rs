@@ -1,6 +1,6 @@
 use longhaul_protocol::{
-    At, Block, Item, Order, OrderKind, Outcome, Role, SessionRecord, SystemMessage, TaskEnded, ToolFinished,
-    TurnEnded, with_picture_note,
+    At, Block, Item, Order, OrderKind, OrderTaken, Outcome, Role, SessionRecord, SystemMessage, TaskEnded,
+    ToolFinished, TurnEnded, with_picture_note,
 };
 
 use super::reader::BlockStatus;
@@ -30,6 +30,10 @@ impl RecordView {
             SessionRecord::Note(note) => ("note".to_owned(), note.text),
             SessionRecord::Question(question) => ("question to a person".to_owned(), question.text),
             SessionRecord::Answered(answered) => ("answer of a person".to_owned(), answered.answer),
+            SessionRecord::OrderTaken(OrderTaken {
+                order: Order { kind: OrderKind::AddContext { text }, .. },
+                ..
+            }) => ("shown to the model by the user".to_owned(), text),
             SessionRecord::OrderTaken(taken) => {
                 (format!("order: {}", order_view(&taken.order)?), String::new())
             }
@@ -117,7 +121,7 @@ fn order_view(order: &Order) -> Option<&'static str> {
         OrderKind::Compact { .. } => "make the context smaller",
         OrderKind::Kill { .. } => "end a task",
         // The record of the answer shows it.
-        OrderKind::Answer { .. } | OrderKind::Unknown => return None,
+        OrderKind::Answer { .. } | OrderKind::AddContext { .. } | OrderKind::Unknown => return None,
     })
 }
 

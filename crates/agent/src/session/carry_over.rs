@@ -46,6 +46,7 @@ pub(crate) fn carry_over<'a>(
     Carried {
         turn: state.turn.as_ref().map(carry_turn),
         waiting: state.pending_inputs.clone(),
+        added: state.added_context.clone(),
         again: state.turn_request.map(|again| match again {
             TurnRequest::Retry => RETRY.to_owned(),
             TurnRequest::Continue => CONTINUE.to_owned(),
@@ -119,6 +120,7 @@ pub(crate) fn new_epoch_state(state: &State, began: Seq, epoch: EpochStarted) ->
         answer_count: carried.answers,
         request_turn: carried.asked_in,
         pending_inputs: carried.waiting,
+        added_context: carried.added,
         turn: carried.turn.map(restore_turn),
         todo: epoch.todo,
         known_files: Arc::new(carried.seen.into_iter().map(|seen| (seen.path, seen.hash)).collect()),

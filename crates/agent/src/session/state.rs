@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use longhaul_context::{TokenCalibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
-    At, AttemptId, BlobRef, Block, CallId, DecodeError, Effect, Environment, Hash, Item, JoinMode, Outcome,
-    PendingInput, Pin, Place, Question, QuestionId, Record, Role, Seq, Summary, Todo, ToolStarted,
+    AddedContext, At, AttemptId, BlobRef, Block, CallId, DecodeError, Effect, Environment, Hash, Item,
+    JoinMode, Outcome, PendingInput, Pin, Place, Question, QuestionId, Record, Role, Seq, Summary, Todo,
+    ToolStarted,
 };
 
 use crate::compaction::plan::Compaction;
@@ -49,6 +50,8 @@ pub struct State {
     pub answer_count: u64,
     /// Inputs that were taken from the inbox and that the model has not seen yet.
     pub pending_inputs: Vec<PendingInput>,
+    /// Texts for the model that were added while the turn is open. They enter the context with its next step or its end.
+    pub added_context: Vec<AddedContext>,
     /// The open turn.
     pub turn: Option<Turn>,
     /// The todo list.

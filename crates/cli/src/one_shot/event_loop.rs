@@ -105,7 +105,9 @@ impl<'a> EventLoop<'a> {
                 },
                 typed = self.typed.next_line(), if asks => match typed {
                     LineEvent::Line(line) => self.answer(&line, &pending, &mut view).await,
-                    LineEvent::End | LineEvent::Interrupt | LineEvent::Escape => return Ok(StageEnd::Asked(view.asked)),
+                    LineEvent::End | LineEvent::Interrupt | LineEvent::Escape | LineEvent::GoBack => {
+                        return Ok(StageEnd::Asked(view.asked));
+                    }
                     LineEvent::Lost => return Ok(StageEnd::Suspended(1)),
                 },
             }

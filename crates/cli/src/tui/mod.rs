@@ -8,14 +8,20 @@
 //! | `view` | all of it together, and what keys do. Pure |
 //! | `viewport`, `sgr` | from frames to bytes |
 //! | `screen` | the thread that shows and reads |
+//! | `editor`, `notifier` | the user's editor with the typed text; a signal to a user who looks elsewhere |
+//! | `key_table`, `repeated_key` | all keys, for `/help`; keys that act when they are pressed twice |
 //! | `picker` | choosing one of a list, by typing a part of it; also where no conversation is open yet |
 //! | `chat` | the conversation loop, on this screen or line by line; the slash commands |
 //! | `terminal` | the terminal as it was before |
 
 pub(crate) mod chat;
 mod detail_view;
+pub(crate) mod editor;
 mod input;
+mod key_table;
+mod notifier;
 mod picker;
+mod repeated_key;
 mod screen;
 mod sgr;
 mod status_line;
@@ -26,6 +32,8 @@ mod view;
 mod viewport;
 
 pub(crate) use input::{CompletionSources, History, InputField};
+pub(crate) use key_table::key_help;
+pub(crate) use notifier::Notifier;
 pub(crate) use picker::PickerItem;
 pub(crate) use picker::standalone::{PickOutcome, pick};
 pub(crate) use screen::{Screen, ScreenHandle, release_terminal};

@@ -7,13 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossterm::event::{Event, KeyEventKind};
+use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers};
 use longhaul_agent::Watched;
 use longhaul_protocol::EventKind;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::{mpsc, oneshot};
 
+use super::editor::edit_text;
+use super::notifier::Notifier;
 use super::sgr::Colours;
 use super::view::{ScreenUpdate, View, ViewRequest};
 use super::viewport::{Viewport, plausible_size};
@@ -32,15 +34,17 @@ const MAX_BATCH: usize = 64;
 /// Bytes of deltas that are merged into one update.
 const MAX_DELTA_BYTES: usize = 512;
 
-/// Bracketed paste: pasted text must not act as keys.
-const ENTER: &str = "\x1b[?2004h";
-const LEAVE: &str = "\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[0m";
+/// Bracketed paste: pasted text must not act as keys. Focus: a user who looks elsewhere is told when a turn ends.
+const ENTER: &str = "\x1b[?2004h\x1b[?1004h";
+const LEAVE: &str = "\x1b[?2026l\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[0m";
 const ENTER_DETAILS: &str = "\x1b[?1049h\x1b[H\x1b[J";
 const LEAVE_DETAILS: &str = "\x1b[?1049l";
 
 /// Whether the screen owns the terminal, and whether it shows the alternate screen.
 static OWNS_TERMINAL: AtomicBool = AtomicBool::new(false);
 static SHOWS_DETAILS: AtomicBool = AtomicBool::new(false);
+/// The screen ends, and with it an editor that has the terminal.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
 /// Held while writing to the terminal: the restoring sequences must not end up inside a frame.
 static WRITE_LOCK: Mutex<()> = Mutex::new(());
 
@@ -53,6 +57,8 @@ enum ScreenInput {
     Update(ScreenUpdate),
     Delta(PendingDelta),
     Event(Event),
+    /// A key that may open the editor, which then reads the terminal. The sender reads on when this is dropped.
+    EditKey(Event, Sender<()>),
     Lost,
     /// Restore the terminal and confirm.
     End(oneshot::Sender<()>),
@@ -98,6 +104,7 @@ impl ScreenHandle {
     /// Ends the screen and waits until the terminal is restored.
     pub(crate) async fn end(&self) {
         let (mark, reached) = oneshot::channel();
+        IS_ENDING.store(true, Ordering::SeqCst);
         let _ = self.sender.send(ScreenInput::End(mark));
         let _ = reached.await;
     }
@@ -138,7 +145,7 @@ pub(crate) struct Screen {
 
 impl Screen {
     /// Takes the terminal and starts the threads.
-    pub(crate) fn start(make_view: impl FnOnce((u16, u16)) -> View) -> io::Result<Self> {
+    pub(crate) fn start(notifier: Notifier, make_view: impl FnOnce((u16, u16)) -> View) -> io::Result<Self> {
         let size = plausible_size(crossterm::terminal::size().unwrap_or((0, 0)));
         let view = make_view(size);
         crossterm::terminal::enable_raw_mode()?;
@@ -149,7 +156,7 @@ impl Screen {
         watch_for_hangup(sender.clone());
         let viewport = Viewport::new(io::stdout(), size, Colours::from_environment());
         let _: JoinHandle<()> = std::thread::spawn(move || {
-            ScreenThread { viewport, details: None, view, line_sender }.run(&inputs);
+            ScreenThread { viewport, details: None, view, line_sender, notifier }.run(&inputs);
         });
         Ok(Self { handle: ScreenHandle::new(sender), lines })
     }
@@ -186,16 +193,27 @@ pub(crate) fn release_terminal() {
 fn read_keys(sender: Sender<ScreenInput>) {
     std::thread::spawn(move || {
         loop {
+            let (handled, until_handled) = channel();
             let input = match crossterm::event::read() {
+                Ok(event) if is_edit_key(&event) => ScreenInput::EditKey(event, handled),
                 Ok(event) => ScreenInput::Event(event),
                 Err(_) => ScreenInput::Lost,
             };
             let is_lost = matches!(input, ScreenInput::Lost);
+            let opens_editor = matches!(input, ScreenInput::EditKey(..));
             if sender.send(input).is_err() || is_lost {
                 return;
             }
+            if opens_editor {
+                // Until the sender is dropped.
+                let _ = until_handled.recv();
+            }
         }
     });
+}
+
+fn is_edit_key(event: &Event) -> bool {
+    matches!(event, Event::Key(key) if key.code == KeyCode::Char('g') && key.modifiers == KeyModifiers::CONTROL)
 }
 
 /// Reports a terminal that hangs up: reading keys does not notice it.
@@ -229,6 +247,7 @@ struct ScreenThread<W> {
     details: Option<Viewport<io::Stdout>>,
     view: View,
     line_sender: mpsc::UnboundedSender<LineEvent>,
+    notifier: Notifier,
 }
 
 impl<W: Write> ScreenThread<W> {
@@ -284,7 +303,10 @@ impl<W: Write> ScreenThread<W> {
 
     fn handle_input(&mut self, input: ScreenInput) -> io::Result<Option<Redraw>> {
         match input {
-            ScreenInput::Update(update) => self.view.update(update, Instant::now()),
+            ScreenInput::Update(update) => {
+                self.notify_of(&update)?;
+                self.view.update(update, Instant::now());
+            }
             ScreenInput::Delta(pending) => {
                 // Once taken, nothing is appended to it.
                 let delta = lock(&pending).take();
@@ -295,6 +317,7 @@ impl<W: Write> ScreenThread<W> {
                     ViewRequest::Nothing => {}
                     ViewRequest::Line(line) => drop(self.line_sender.send(line)),
                     ViewRequest::Stop => self.stop()?,
+                    ViewRequest::Edit => self.edit()?,
                     ViewRequest::Redraw => self.viewport.invalidate(),
                 }
                 return Ok(Some(Redraw::Now));
@@ -310,7 +333,14 @@ impl<W: Write> ScreenThread<W> {
                 }
                 self.view.resize(self.viewport.size());
             }
+            ScreenInput::Event(Event::FocusGained) => self.notifier.set_focused(true),
+            ScreenInput::Event(Event::FocusLost) => self.notifier.set_focused(false),
             ScreenInput::Event(_) => {}
+            ScreenInput::EditKey(event, handled) => {
+                let redraw = self.handle_input(ScreenInput::Event(event));
+                drop(handled);
+                return redraw;
+            }
             ScreenInput::Lost => {
                 self.view.close_picker();
                 self.report_lost();
@@ -374,16 +404,40 @@ impl<W: Write> ScreenThread<W> {
         self.viewport.write(LEAVE)
     }
 
+    /// Tells a user who looks elsewhere of an event.
+    fn notify_of(&mut self, update: &ScreenUpdate) -> io::Result<()> {
+        let ScreenUpdate::Watched(Watched::Event(event)) = update else { return Ok(()) };
+        let Some(signal) = self.notifier.signal_for(&event.kind, Instant::now()) else { return Ok(()) };
+        let _output = lock_output();
+        if OWNS_TERMINAL.load(Ordering::SeqCst) { self.viewport.write(signal) } else { Ok(()) }
+    }
+
     /// Ctrl-Z: gives the terminal back and stops the process until it is continued.
     fn stop(&mut self) -> io::Result<()> {
-        {
-            let _output = lock_output();
-            self.viewport.clear()?;
-            self.viewport.write(LEAVE)?;
-        }
-        let _ = crossterm::terminal::disable_raw_mode();
+        self.lend_terminal()?;
         let _ = kill_process(getpid(), Signal::TSTP);
         std::thread::sleep(STOP_DELAY);
+        self.retake_terminal()
+    }
+
+    /// Ctrl-G: the typed text in the user's editor.
+    fn edit(&mut self) -> io::Result<()> {
+        self.lend_terminal()?;
+        let edited = edit_text(&self.view.typed_text(), &IS_ENDING);
+        self.view.take_edited(edited);
+        self.retake_terminal()
+    }
+
+    /// Leaves the terminal to another program, with its own modes.
+    fn lend_terminal(&mut self) -> io::Result<()> {
+        let _output = lock_output();
+        self.viewport.clear()?;
+        self.viewport.write(LEAVE)?;
+        let _ = crossterm::terminal::disable_raw_mode();
+        Ok(())
+    }
+
+    fn retake_terminal(&mut self) -> io::Result<()> {
         if !OWNS_TERMINAL.load(Ordering::SeqCst) {
             return Ok(());
         }

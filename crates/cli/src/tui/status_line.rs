@@ -30,7 +30,13 @@ pub(crate) enum SaveState {
 impl StatusFacts {
     pub(crate) fn update(&mut self, kind: &EventKind) {
         match kind {
-            EventKind::ModelChanged { to, .. } => self.model.clone_from(to),
+            EventKind::ModelChanged { to, .. } => {
+                // The window of the other model is not known here.
+                if self.model != *to {
+                    self.window = None;
+                }
+                self.model.clone_from(to);
+            }
             EventKind::Usage { input, output, cost, .. } => {
                 if let Some(input) = input {
                     self.used = Some(input + output.unwrap_or(0));

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use super::detail_view::{DetailOutcome, DetailView};
 use super::input::{InputField, KeyOutcome};
 use super::picker::{Picker, PickerItem, PickerOutcome};
+use super::repeated_key::{FirstPress, RepeatedKey};
 use super::status_line::{SaveState, StatusFacts};
 use super::styled_text::{to_line, to_lines, to_rows};
 use super::transcript::Transcript;
@@ -20,7 +21,7 @@ use crate::output::{sanitize, truncate};
 use crate::questions::{OpenQuestion, yes_or_no};
 use crate::short_id::short;
 use crate::tui::chat::slash::{SlashInput, parse_line};
-use crate::tui::chat::{LineEvent, PastTurns};
+use crate::tui::chat::{LineEvent, PastTurns, UserCommand};
 
 /// Rows of each kind; the rest is counted in one more row.
 const MAX_PILL_ROWS: usize = 3;
@@ -31,11 +32,13 @@ const MIN_LIVE_ROWS: usize = 6;
 /// With more rows than this, empty rows separate the parts.
 const MIN_SPACED_ROWS: usize = 8;
 
-/// Whether a turn runs.
+/// What runs just now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Activity {
     Idle,
     Turn,
+    /// A command of the user's.
+    Command,
 }
 
 /// A running task, with the last line of its output.
@@ -62,7 +65,16 @@ pub(crate) enum ScreenUpdate {
     /// The end of the conversation that is opened.
     Past(PastTurns),
     StatusFacts(StatusFacts),
+    /// The model of the next request, with the tokens of its context window.
+    Model {
+        name: String,
+        window: Option<u64>,
+    },
     Activity(Activity),
+    /// A text for the input field.
+    Input(String),
+    /// The chat ends: the next Ctrl-C ends it at once.
+    Leaving,
     Pills(Vec<TaskPill>),
     /// The open questions.
     Questions(Vec<OpenQuestion>),
@@ -87,6 +99,8 @@ pub(crate) enum ViewRequest {
     Line(LineEvent),
     /// Stop the process, as Ctrl-Z does.
     Stop,
+    /// Open the user's editor with the typed text.
+    Edit,
     Redraw,
 }
 
@@ -109,6 +123,8 @@ pub(crate) struct View {
     transcript: Transcript,
     input: InputField,
     facts: StatusFacts,
+    /// The model that a turn begins with, with the tokens of its context window.
+    chosen_model: (String, Option<u64>),
     activity: Activity,
     pills: Vec<TaskPill>,
     questions: Vec<OpenQuestion>,
@@ -118,6 +134,8 @@ pub(crate) struct View {
     asked: Option<String>,
     picker: Option<OpenPicker>,
     details: Option<DetailView>,
+    first_press: FirstPress,
+    is_leaving: bool,
 }
 
 impl View {
@@ -127,6 +145,7 @@ impl View {
             transcript,
             input,
             facts: StatusFacts::default(),
+            chosen_model: <(String, Option<u64>)>::default(),
             activity: Activity::Idle,
             pills: Vec::new(),
             questions: Vec::new(),
@@ -134,6 +153,8 @@ impl View {
             asked: None,
             picker: None,
             details: None,
+            first_press: FirstPress::default(),
+            is_leaving: false,
         }
     }
 
@@ -144,7 +165,11 @@ impl View {
 
     /// Whether the view changes with time alone.
     pub(crate) fn is_animated(&self) -> bool {
-        self.details.is_none() && (self.transcript.blocks.is_active() || self.activity == Activity::Turn)
+        self.details.is_none()
+            && (self.transcript.blocks.is_active()
+                || self.activity == Activity::Turn
+                || self.first_press.is_pending(Instant::now())
+                || self.input.awaits_files())
     }
 
     /// Whether the detail view is open.
@@ -159,6 +184,9 @@ impl View {
     pub(crate) fn show_event(&mut self, watched: &Watched, now: Instant) {
         if let Watched::Event(event) = watched {
             self.facts.update(&event.kind);
+            if self.facts.model == self.chosen_model.0 {
+                self.facts.window = self.chosen_model.1;
+            }
             self.handle_event(&event.kind);
         }
         self.transcript.show_event(watched, now);
@@ -216,8 +244,17 @@ impl View {
             ScreenUpdate::Entered(text) => self.transcript.renderer.push_input(&text),
             ScreenUpdate::Unsent => drop(self.queued.pop()),
             ScreenUpdate::Past(past) => self.transcript.show_past(past),
-            ScreenUpdate::StatusFacts(facts) => self.facts = facts,
+            ScreenUpdate::StatusFacts(facts) => {
+                self.chosen_model = (facts.model.clone(), facts.window);
+                self.facts = facts;
+            }
+            ScreenUpdate::Model { name, window } => {
+                (self.facts.model, self.facts.window) = (name.clone(), window);
+                self.chosen_model = (name, window);
+            }
             ScreenUpdate::Activity(activity) => self.activity = activity,
+            ScreenUpdate::Input(text) => self.input.recall_text(&text),
+            ScreenUpdate::Leaving => self.is_leaving = true,
             ScreenUpdate::Pills(pills) => self.pills = pills,
             ScreenUpdate::Questions(open) => {
                 self.transcript.blocks.set_open_questions(open.len());
@@ -260,7 +297,21 @@ impl View {
         self.input.keep_in_history();
     }
 
+    /// The typed text, for the editor.
+    pub(crate) fn typed_text(&self) -> String {
+        self.input.expanded()
+    }
+
+    /// Takes the text back from the editor, or says why there is none.
+    pub(crate) fn take_edited(&mut self, edited: Result<String, String>) {
+        match edited {
+            Ok(text) => self.input.set(&text),
+            Err(error) => self.transcript.renderer.push_program_note(&error),
+        }
+    }
+
     pub(crate) fn press(&mut self, key: KeyEvent) -> ViewRequest {
+        let first_press = std::mem::take(&mut self.first_press);
         if let Some(details) = &mut self.details {
             if details.press(key, self.size) == DetailOutcome::Closed {
                 self.details = None;
@@ -285,7 +336,7 @@ impl View {
         }
         match self.input.press(key) {
             // Esc ends the turn, and a half typed input stays.
-            KeyOutcome::Edited if key.code == KeyCode::Esc && self.activity == Activity::Turn => {
+            KeyOutcome::Edited if key.code == KeyCode::Esc && self.activity != Activity::Idle => {
                 ViewRequest::Line(LineEvent::Escape)
             }
             KeyOutcome::Edited => ViewRequest::Nothing,
@@ -294,10 +345,24 @@ impl View {
                 self.echo(&text);
                 ViewRequest::Line(LineEvent::Line(text))
             }
-            KeyOutcome::Escape => ViewRequest::Line(LineEvent::Escape),
-            KeyOutcome::Interrupt => ViewRequest::Line(LineEvent::Interrupt),
+            KeyOutcome::Escape => self.press_twice(RepeatedKey::Escape, first_press),
+            KeyOutcome::Interrupt => self.press_twice(RepeatedKey::Interrupt, first_press),
             KeyOutcome::End => ViewRequest::Line(LineEvent::End),
             KeyOutcome::Other(key) => self.handle_view_key(key),
+        }
+    }
+
+    /// Ctrl-C or Esc with nothing typed. At the prompt only the second press leaves or goes back.
+    fn press_twice(&mut self, key: RepeatedKey, first_press: FirstPress) -> ViewRequest {
+        let is_at_prompt = self.activity == Activity::Idle && self.asked.is_none() && !self.is_leaving;
+        self.first_press = first_press;
+        let is_second = is_at_prompt && self.first_press.press(key, Instant::now());
+        match (key, is_second) {
+            (RepeatedKey::Interrupt, false) if is_at_prompt => ViewRequest::Nothing,
+            (RepeatedKey::Interrupt, _) => ViewRequest::Line(LineEvent::Interrupt),
+            (RepeatedKey::Escape, true) => ViewRequest::Line(LineEvent::GoBack),
+            // A turn may run that the view does not know of.
+            (RepeatedKey::Escape, false) => ViewRequest::Line(LineEvent::Escape),
         }
     }
 
@@ -311,6 +376,9 @@ impl View {
     /// Puts an input into the transcript at once, or into the queue if it joins a turn.
     fn echo(&mut self, text: &str) {
         let is_answer = !self.questions.is_empty() && yes_or_no(text).is_some();
+        if UserCommand::parse(text).is_some() {
+            return self.transcript.renderer.push_input(text);
+        }
         match parse_line(text) {
             SlashInput::Say(said) if self.activity == Activity::Turn && !is_answer => {
                 self.queued.push(QueuedInput { text: said, is_taken: false });
@@ -341,6 +409,7 @@ impl View {
                     ReasoningDisplay::Folded => "thoughts are folded from here on; Ctrl-O opens one",
                 });
             }
+            KeyCode::Char('g') if with_control => return ViewRequest::Edit,
             KeyCode::Char('l') if with_control => return ViewRequest::Redraw,
             KeyCode::Char('z') if with_control => return ViewRequest::Stop,
             _ => {}
@@ -353,6 +422,7 @@ impl View {
         if let Some(details) = &mut self.details {
             return details.frame(self.size);
         }
+        self.input.refresh_completion();
         let above = self.transcript.take();
         let (width, height) = self.size;
         // One row of the transcript stays visible.
@@ -386,10 +456,13 @@ impl View {
         let hint = match (self.activity, self.input.is_empty()) {
             _ if self.asked.is_some() => "Enter answers, Ctrl-C leaves it open",
             (Activity::Turn, _) => "Esc ends the turn",
+            (Activity::Command, _) => "Esc ends the command",
             (Activity::Idle, true) => "/help",
             (Activity::Idle, false) => "",
         };
-        let status = truncate_line(&self.facts.line(self.pills.len(), hint, width), width);
+        let facts = || self.facts.line(self.pills.len(), hint, width);
+        let status = self.first_press.hint(Instant::now()).map_or_else(facts, StyledLine::dim);
+        let status = truncate_line(&status, width);
         let (column, row) = shown.cursor;
         let mut lines = if room > MIN_SPACED_ROWS { vec![Line::default()] } else { vec![] };
         lines.extend(question);

@@ -23,7 +23,10 @@ struct Seen {
 
 impl Seen {
     fn new(size: (u16, u16)) -> Self {
-        let folder = std::env::temp_dir();
+        Self::in_folder(size, std::env::temp_dir())
+    }
+
+    fn in_folder(size: (u16, u16), folder: std::path::PathBuf) -> Self {
         let sources = CompletionSources { commands: &COMMANDS, work_dir: folder };
         let typing = InputField::new(History::none(), sources);
         let mut view = View::new(size, Transcript::new(size.0, Verbosity::Normal), typing);
@@ -276,6 +279,7 @@ fn no_size_is_too_small() {
 #[test]
 fn keys_end_a_turn_and_the_conversation() {
     let mut seen = Seen::new((80, 10));
+    seen.update(ScreenUpdate::Activity(Activity::Turn));
 
     let pressed = [
         seen.view.press(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)),
@@ -284,6 +288,111 @@ fn keys_end_a_turn_and_the_conversation() {
     ];
 
     assert_eq!(pressed, [LineEvent::Escape, LineEvent::Interrupt, LineEvent::End].map(ViewRequest::Line));
+}
+
+/// A folder with these files.
+fn folder(files: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for file in files {
+        let path = folder.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "").unwrap();
+    }
+    folder
+}
+
+#[test]
+fn files_are_listed_below_what_is_typed_the_best_match_first() {
+    let folder = folder(&["src/tui/view.rs", "src/tui/view_tests.rs", "docs/overview.md", "target/view"]);
+    std::fs::write(folder.path().join(".gitignore"), "target\n").unwrap();
+    let mut seen = Seen::in_folder((60, 10), folder.path().to_owned());
+
+    seen.types("look at @view");
+    // The view is animated as long as the folder is walked.
+    while seen.view.is_animated() {
+        seen.screen();
+    }
+
+    insta::assert_snapshot!(seen.screen());
+}
+
+#[test]
+fn a_search_in_the_history_shows_what_it_found_and_its_keys() {
+    let mut seen = Seen::new((60, 10));
+    seen.types("cargo test --workspace\n");
+    seen.see(EventKind::TurnEnded {
+        outcome: Outcome::Completed,
+        limit: None,
+        text: String::new(),
+        error: None,
+        code: None,
+    });
+    seen.types("half");
+
+    seen.control('r');
+    seen.types("test");
+
+    insta::assert_snapshot!(seen.screen());
+}
+
+/// S1
+#[test]
+fn at_the_prompt_only_a_second_ctrl_c_leaves() {
+    let mut seen = Seen::new((80, 10));
+
+    assert_eq!(seen.control('c'), ViewRequest::Nothing);
+    assert!(seen.screen().contains("Ctrl-C again to leave"), "{}", seen.screen());
+    seen.types("x");
+    assert_eq!(seen.control('c'), ViewRequest::Nothing, "it clears what is typed");
+    assert_eq!(seen.control('c'), ViewRequest::Nothing, "another key was between them");
+    assert_eq!(seen.control('c'), ViewRequest::Line(LineEvent::Interrupt));
+    assert_eq!(seen.control('d'), ViewRequest::Line(LineEvent::End));
+
+    seen.update(ScreenUpdate::Leaving);
+    assert_eq!(seen.control('c'), ViewRequest::Line(LineEvent::Interrupt), "it is already on its way out");
+}
+
+#[test]
+fn at_the_prompt_a_second_esc_goes_back_to_an_earlier_message() {
+    let mut seen = Seen::new((80, 10));
+    let esc = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
+
+    assert_eq!(seen.view.press(esc), ViewRequest::Line(LineEvent::Escape));
+    assert!(seen.screen().contains("Esc again to go back to an earlier message"), "{}", seen.screen());
+    assert_eq!(seen.view.press(esc), ViewRequest::Line(LineEvent::GoBack));
+    seen.update(ScreenUpdate::Input("what I said".to_owned()));
+
+    assert!(seen.screen().contains("> what I said"), "{}", seen.screen());
+}
+
+/// A half typed text is not lost to one from elsewhere.
+#[test]
+fn a_text_that_is_put_into_the_field_leaves_the_typed_one_in_the_history() {
+    let mut seen = Seen::new((80, 10));
+    seen.types("half");
+
+    seen.update(ScreenUpdate::Input("whole".to_owned()));
+    seen.view.press(KeyEvent::new(KeyCode::Up, KeyModifiers::NONE));
+
+    assert!(seen.screen().contains("> half"), "{}", seen.screen());
+}
+
+#[test]
+fn the_last_row_names_the_model_that_is_asked_and_never_the_window_of_another() {
+    let mut seen = Seen::new((80, 10));
+    let model = |name: &str, window| ScreenUpdate::Model { name: name.to_owned(), window };
+    let changed = |from: &str, to: &str| EventKind::ModelChanged {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        reason: String::new(),
+    };
+    seen.update(model("big/one", Some(68_000)));
+    assert!(seen.screen().contains("big/one · 50% of 68k"), "{}", seen.screen());
+
+    seen.see(changed("big/one", "small/one"));
+    assert!(seen.screen().contains("small/one · 34k tokens"), "{}", seen.screen());
+    seen.see(changed("small/one", "big/one"));
+    assert!(seen.screen().contains("big/one · 50% of 68k"), "{}", seen.screen());
 }
 
 /// S1: whoever waits for a choice is told that nobody will make it.

@@ -178,6 +178,7 @@ fn words_of_person(record: &Record) -> Option<String> {
         SessionRecord::OrderTaken(taken) => match taken.order.kind {
             OrderKind::Compact { focus } => focus,
             OrderKind::Answer { answer, .. } => Some(answer),
+            OrderKind::AddContext { text } => Some(text),
             _ => None,
         },
         SessionRecord::CompactStart(start) => start.focus,

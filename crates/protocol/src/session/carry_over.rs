@@ -16,6 +16,9 @@ pub struct Carried {
     /// Inputs that were taken but not yet sent to the model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<PendingInput>,
+    /// Texts of `add_context` orders that were taken while the turn was open.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<AddedContext>,
     /// A requested turn without an input: `retry` or `continue`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
@@ -103,6 +106,14 @@ pub struct PendingInput {
     /// The `seq` of its record `input_taken`.
     #[serde(default)]
     pub taken: Seq,
+}
+
+/// A text that waits for the next step of the open turn, or for its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddedContext {
+    /// The `seq` of its record `order_taken`.
+    pub taken: Seq,
+    pub text: String,
 }
 
 /// The whole output of a call whose result is truncated in the context.

@@ -27,7 +27,7 @@ use crate::{AttemptId, BlobRef, Image, InputId, Item, JoinMode, Order, Seq, Sess
 
 pub use calls::{Effect, FileSeen, FileWrite, ToolFinished, ToolStarted};
 pub use carry_over::{
-    Carried, CarriedCounting, CarriedOutput, CarriedTask, OpenTurn, PendingInput, TaskStall,
+    AddedContext, Carried, CarriedCounting, CarriedOutput, CarriedTask, OpenTurn, PendingInput, TaskStall,
 };
 pub use compaction::{
     CompactDone, CompactFailed, CompactStart, CompactedBy, FIRST_REQUEST_MARK, FIRST_REQUEST_PIN, Kept,

@@ -45,6 +45,8 @@ pub struct Settings {
     pub sessions: SessionSettings,
     /// What a turn may cost.
     pub limits: LimitSettings,
+    /// How the terminal behaves.
+    pub terminal: TerminalSettings,
     /// Where everything is kept.
     pub journal: JournalSettings,
     /// How the server is reached.
@@ -182,6 +184,29 @@ impl Default for ServerSettings {
     fn default() -> Self {
         Self { listen: "127.0.0.1:7171".to_owned(), token_env: Some("LONGHAUL_TOKEN".to_owned()) }
     }
+}
+
+/// How the terminal behaves.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TerminalSettings {
+    /// How the end of a turn and a question are announced while the terminal is not in focus.
+    pub notify: Notify,
+}
+
+/// How a user who looks elsewhere is told that something happened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Notify {
+    /// By a notification where the terminal is known to show them, else by the bell.
+    #[default]
+    Auto,
+    /// By the bell.
+    Bell,
+    /// By a notification of the terminal (OSC 9).
+    Osc9,
+    /// Not at all.
+    Off,
 }
 
 /// An empty text means "none", so that a key can be reset without removing its line.

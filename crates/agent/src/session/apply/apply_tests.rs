@@ -1,4 +1,5 @@
 use longhaul_protocol::{Body, Effect, FileSeen, Gone, Hash, SessionRecord, TurnEnded};
+use longhaul_protocol::{Order, OrderId};
 
 use super::*;
 use crate::session::fixtures::*;
@@ -31,6 +32,45 @@ fn an_input_that_comes_between_a_call_and_its_result_is_seen_after_both() {
     ]);
 
     assert_eq!(texts(&state), ["hello", "call look", "call look", "result a", "result b", "hello"]);
+}
+
+fn adds(text: &str) -> SessionRecord {
+    let order = Order { id: OrderId::generate(), kind: OrderKind::AddContext { text: text.to_owned() } };
+    SessionRecord::OrderTaken(OrderTaken { inbox_through: 1, order })
+}
+
+/// P8, T5: what a program printed for the user stands after the results of a step, is nobody's words, and begins no turn.
+#[test]
+fn added_context_comes_between_steps_and_begins_no_turn() {
+    let before = [
+        input(JoinMode::Join),
+        turn(),
+        step(1),
+        attempt(),
+        asks(1, "look"),
+        answered(1),
+        adds("printed"),
+        finishes(1, "look", "a"),
+    ];
+
+    assert_eq!(texts(&after(&before)), ["hello", "call look", "result a"]);
+    let state = after(&[&before[..], &[step(2)]].concat());
+    assert_eq!(texts(&state), ["hello", "call look", "result a", "printed"]);
+    assert_eq!(state.places[3].said, None);
+
+    let state = after(&[adds("printed")]);
+    assert_eq!(texts(&state), ["printed"]);
+    assert!(!crate::session::Work::of_taken(&state, crate::config::Wake::Always).is_due());
+}
+
+/// An epoch that begins within a turn takes along what was added meanwhile.
+#[test]
+fn added_context_outlives_a_compaction_within_the_turn() {
+    let state = after(&[input(JoinMode::Join), turn(), step(1), adds("printed")]);
+
+    let carried = crate::session::carry_over::carry_over(&state, [], 0);
+
+    assert_eq!(carried.added, [AddedContext { taken: state.head, text: "printed".to_owned() }]);
 }
 
 #[test]

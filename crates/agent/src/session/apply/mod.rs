@@ -7,9 +7,9 @@ mod import;
 use std::sync::Arc;
 
 use longhaul_protocol::{
-    Answered, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode, OrderKind,
-    OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord, StepStarted, TaskStarted,
-    ToolFinished, TurnStarted, Usage,
+    AddedContext, Answered, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode,
+    OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord, StepStarted,
+    TaskStarted, ToolFinished, TurnStarted, Usage,
 };
 
 use self::epoch::{
@@ -210,6 +210,7 @@ fn fold_turn_end(state: &mut State, outcome: Option<Outcome>, inbox_through: Opt
         }
         push_item(state, place, Arc::new(Item::Note { text: CANCELLED.to_owned() }));
     }
+    settle_added_context(state);
     // A new turn gets new attempts. Otherwise a session could never recover from a turn without an answer.
     state.compaction.count_since_answer = 0;
     (state.compaction.failed_since_answer, state.compaction.cannot_fit) = (false, false);
@@ -264,10 +265,27 @@ fn fold_order(state: &mut State, taken: &OrderTaken) {
             state.turn_request = Some(TurnRequest::Continue);
         }
         (OrderKind::Kill { task }, _) => state.tasks.request_kill(*task),
+        (OrderKind::AddContext { text }, _) => add_context(state, text.clone()),
         (OrderKind::Compact { focus }, _) if has_news => {
             state.compaction.requested = Some(CompactionRequest { focus: focus.clone() });
         }
         _ => {}
+    }
+}
+
+/// P8: adds what a program printed for the user. It is data, not the user's words, so nothing says that the user said it. Within a turn it
+/// must not come between a call and its result, so it waits.
+fn add_context(state: &mut State, text: String) {
+    state.added_context.push(AddedContext { taken: state.head, text });
+    if state.turn.is_none() {
+        settle_added_context(state);
+    }
+}
+
+/// Moves the texts that were added during a turn to the end of the context.
+fn settle_added_context(state: &mut State) {
+    for AddedContext { text, .. } in std::mem::take(&mut state.added_context) {
+        push_announcement(state, Item::Text { role: Role::User, text });
     }
 }
 
@@ -296,6 +314,7 @@ fn fold_answered(state: &mut State, answered: Answered) {
 /// Begins a step. Joining inputs enter with it: after the results of the previous step, at the end of the context.
 fn fold_step(state: &mut State, started: &StepStarted) {
     let step = started.step;
+    settle_added_context(state);
     for input in state.pending_inputs.iter_mut().filter(|input| started.later.contains(&input.id)) {
         input.mode = JoinMode::After;
     }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::args::ChatOptions;
-use crate::tui::{Screen, View};
+use crate::tui::{Notifier, Screen, View};
 
 /// A line, or a key that means something without one.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(crate) enum LineEvent {
     Interrupt,
     /// Esc, which ends a turn.
     Escape,
+    /// Esc twice at the prompt: back to an earlier message.
+    GoBack,
     /// The terminal is gone.
     Lost,
 }
@@ -31,7 +33,11 @@ pub(crate) enum LineSource {
 
 impl LineSource {
     /// The screen, if standard input and output are a terminal and the user did not ask for `--plain`.
-    pub(crate) fn new(options: &ChatOptions, make_view: impl FnOnce((u16, u16)) -> View) -> Self {
+    pub(crate) fn new(
+        options: &ChatOptions,
+        notifier: Notifier,
+        make_view: impl FnOnce((u16, u16)) -> View,
+    ) -> Self {
         if !std::io::stdin().is_terminal() {
             return Self::Piped(read_pipe());
         }
@@ -40,7 +46,8 @@ impl LineSource {
             return Self::Plain(TerminalLines::default());
         }
         // Without raw mode a terminal still gives lines.
-        Screen::start(make_view).map_or_else(|_| Self::Plain(TerminalLines::default()), Self::Screen)
+        Screen::start(notifier, make_view)
+            .map_or_else(|_| Self::Plain(TerminalLines::default()), Self::Screen)
     }
 
     /// Whether a person types the lines.
@@ -64,7 +71,7 @@ impl LineSource {
                 match screen.next().await {
                     LineEvent::Interrupt => return,
                     LineEvent::Lost => break,
-                    LineEvent::Line(_) | LineEvent::End | LineEvent::Escape => {}
+                    LineEvent::Line(_) | LineEvent::End | LineEvent::Escape | LineEvent::GoBack => {}
                 }
             }
         }

@@ -9,11 +9,14 @@
 //! | `session_start` | opening a session: its open turn, and whether it should go on |
 //! | `attachments` | the files that a line names with `@`, and images by their path |
 //! | `questions` | open questions and their answers |
+//! | `user_command` | `!command`: commands of the user's |
+//! | `go_back` | back to an earlier message, in a fork |
 //! | `background` | work that the user does not wait for |
 //! | `past_turns` | the end of a conversation that is opened again |
 
 mod attachments;
 mod background;
+mod go_back;
 mod line_source;
 mod past_turns;
 mod questions;
@@ -21,7 +24,9 @@ mod session_start;
 pub(crate) mod slash;
 mod status_feed;
 mod turn;
+mod user_command;
 
+use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,6 +44,7 @@ pub(crate) use past_turns::PastTurns;
 use questions::OpenQuestions;
 use slash::tasks::note_running_tasks;
 use status_feed::StatusFeed;
+pub(crate) use user_command::UserCommand;
 
 use crate::args::{ChatOptions, GlobalArgs};
 use crate::commands::compact::focus_of;
@@ -51,7 +57,9 @@ use crate::output::note;
 use crate::session_lookup::{key_or_new, refuse_trashed};
 use crate::signals::{ExitSignals, SIGINT};
 use crate::tui::chat::slash::{COMMANDS, CommandContext, SlashAction, SlashInput, TurnPhase, parse_line};
-use crate::tui::{Activity, CompletionSources, History, InputField, ScreenUpdate, Transcript, View};
+use crate::tui::{
+    Activity, CompletionSources, History, InputField, Notifier, ScreenUpdate, Transcript, View,
+};
 use crate::{config, exit, panics, suggested_command};
 
 const PROMPT: &str = "> ";
@@ -76,6 +84,8 @@ struct Chat<'a> {
     mark: ChatMark,
     status_feed: Option<StatusFeed>,
     questions: OpenQuestions,
+    /// Lines that were entered while something else ran, and that are handled next.
+    deferred: VecDeque<String>,
     /// A suspending signal that came outside of the prompt.
     suspended: Option<u8>,
     /// The exit code of a script: that of the last turn that did not complete.
@@ -91,6 +101,8 @@ enum ChatStep {
     Leave,
     /// Ends the chat and leaves the turn open.
     LeaveOpen,
+    /// Goes back to an earlier message.
+    GoBack,
     /// A signal with this number suspends the chat.
     Suspend(u8),
 }
@@ -124,7 +136,8 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
     let registry = TaskRegistry::new(runtime.journal(), &home)?;
     let config = with_canonical_home(globals, config)?;
     panics::register_runtime(&runtime, suggested_command::resume(globals, &key));
-    let lines = LineSource::new(options, |size| {
+    let notifier = Notifier::new(config.settings.terminal.notify);
+    let lines = LineSource::new(options, notifier, |size| {
         let history = History::load(&home.join("history"), runtime.redactor().clone());
         let sources = CompletionSources { commands: &COMMANDS, work_dir: config.work_dir.clone() };
         let transcript = Transcript::new(size.0, Verbosity::from_count(globals.verbose));
@@ -145,6 +158,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
         events: session.events(event_sources(&lines)),
         registry,
         questions: OpenQuestions::default(),
+        deferred: VecDeque::new(),
         suspended: None,
         lines,
         runtime,
@@ -168,6 +182,7 @@ impl Chat<'_> {
         while next == ChatStep::Line {
             next = match self.next_line().await? {
                 Ok(line) => self.handle_line(&line).await?,
+                Err(ChatStep::GoBack) => self.go_back().await?,
                 Err(next) => next,
             };
         }
@@ -176,6 +191,9 @@ impl Chat<'_> {
 
     /// Waits for the next line, and shows events until it comes. The inner error says why there is no line.
     async fn next_line(&mut self) -> anyhow::Result<Result<String, ChatStep>> {
+        if let Some(line) = self.deferred.pop_front() {
+            return Ok(Ok(line));
+        }
         self.printer.tell(ScreenUpdate::Activity(Activity::Idle));
         let line = loop {
             if let Some(number) = self.suspended.take() {
@@ -244,6 +262,11 @@ impl Chat<'_> {
 
     /// Handles a line that the user enters between turns.
     async fn handle_line(&mut self, line: &str) -> anyhow::Result<ChatStep> {
+        if self.lines.is_interactive()
+            && let Some(command) = UserCommand::parse(line)
+        {
+            return self.run_user_command(command).await;
+        }
         let entry = parse_line(line);
         if let SlashInput::Command(..) = entry {
             self.session.touch();
@@ -390,6 +413,7 @@ impl Chat<'_> {
 
     /// Ends the chat: every way out goes through here.
     async fn leave(mut self, next: anyhow::Result<ChatStep>) -> anyhow::Result<u8> {
+        self.printer.tell(ScreenUpdate::Leaving);
         // A screen shows what is said until the end, and gives the terminal back itself.
         if !matches!(self.lines, LineSource::Screen(_)) {
             self.terminal.restore();
@@ -426,7 +450,7 @@ impl Chat<'_> {
         }
         let is_stored = self.session.id().is_some();
         let (code, last, failed) = match next {
-            Ok(ChatStep::Line | ChatStep::Leave) => {
+            Ok(ChatStep::Line | ChatStep::GoBack | ChatStep::Leave) => {
                 (self.exit_code, format!("saved; to go on: {}", self.reopen_command()), None)
             }
             Ok(ChatStep::LeaveOpen) => {
@@ -497,6 +521,7 @@ async fn print_last_note(text: String) {
 fn line_or_step(event: LineEvent) -> Result<String, ChatStep> {
     match event {
         LineEvent::Line(line) => Ok(line),
+        LineEvent::GoBack => Err(ChatStep::GoBack),
         LineEvent::End | LineEvent::Interrupt | LineEvent::Escape => Err(ChatStep::Leave),
         // A lost terminal counts as SIGHUP, which comes with it.
         LineEvent::Lost => Err(ChatStep::Suspend(1)),

@@ -8,6 +8,7 @@ use longhaul_protocol::{EventKind, JoinMode, OrderKind, Outcome, TurnEnded};
 use tokio::time::Instant;
 
 use super::line_source::{LineEvent, LineSource};
+use super::user_command::UserCommand;
 use super::{Chat, ChatStep, slash};
 use crate::commands::compact::nothing_to_compact;
 use crate::event_printer::EventPrinter;
@@ -182,6 +183,8 @@ impl Chat<'_> {
                         turn_input.is_cancelled = true;
                         pending.cancel();
                     }
+                    // It came before the turn began.
+                    LineEvent::GoBack => {}
                     LineEvent::Lost => return Ok(Err(ChatStep::Suspend(1))),
                 },
                 () = sleep_until(tick), if tick.is_some() => {
@@ -237,6 +240,11 @@ impl Chat<'_> {
         pending: &mut PendingRequest,
         turn_input: &mut TurnInput,
     ) -> anyhow::Result<()> {
+        if self.lines.is_interactive() && UserCommand::parse(line).is_some() {
+            self.printer.note("the command runs when the turn has ended");
+            self.deferred.push_back(line.to_owned());
+            return Ok(());
+        }
         let entry = parse_line(line);
         if let SlashInput::Command(..) = entry {
             self.session.touch();

@@ -1,12 +1,16 @@
 //! Completion of slash commands, and of files after `@`.
+//!
+//! After `@`, a folder that is typed with its slash lists its entries. Anything else matches fuzzily all paths of the work folder.
 
 use std::path::PathBuf;
 
 use ratatui::text::Line;
 
 use super::chips::is_mark;
+use super::file_index::{FileIndex, MAX_MATCHES};
 use super::files;
 use super::files::{FileEntry, FileKind};
+use super::fuzzy::score;
 use super::graphemes::list as render_list;
 use crate::tui::chat::slash::SlashCommand;
 
@@ -28,6 +32,18 @@ struct Candidate {
     /// Replaces the completed part.
     text: String,
     after: After,
+    enter: EnterAction,
+}
+
+/// What Enter does while the list is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EnterAction {
+    /// Accepts the highlighted entry.
+    Complete,
+    /// Accepts it and sends the line: a command that takes no arguments.
+    Run,
+    /// Sends the line as it is: the entry is typed in full.
+    Send,
 }
 
 /// What happens after a completion is accepted.
@@ -44,7 +60,6 @@ pub(super) struct Completion {
     from: usize,
     candidates: Vec<Candidate>,
     selected: usize,
-    /// Enter accepts only a row that the user has selected.
     selected_by_user: bool,
 }
 
@@ -59,8 +74,30 @@ impl Completion {
         self.selected = (self.selected + 1) % self.candidates.len();
     }
 
-    pub(super) fn was_selected_by_user(&self) -> bool {
-        self.selected_by_user
+    /// What Enter does. `typed` is the completed part as it stands before the cursor.
+    pub(super) fn enter_action(&self, typed: &str) -> EnterAction {
+        let candidate = &self.candidates[self.selected];
+        let is_typed = |candidate: &Candidate| candidate.text.trim_end() == typed;
+        let is_whole = match self.selected_by_user {
+            true => is_typed(candidate),
+            false => self.candidates.iter().any(is_typed),
+        };
+        if is_whole { EnterAction::Send } else { candidate.enter }
+    }
+
+    pub(super) fn from(&self) -> usize {
+        self.from
+    }
+
+    /// Selects the entry that was selected in an earlier list of the same part, if the user had chosen it.
+    pub(super) fn keep_selection(&mut self, earlier: &Self) {
+        if !earlier.selected_by_user || earlier.from != self.from {
+            return;
+        }
+        let wanted = &earlier.candidates[earlier.selected].text;
+        if let Some(index) = self.candidates.iter().position(|candidate| candidate.text == *wanted) {
+            (self.selected, self.selected_by_user) = (index, true);
+        }
     }
 
     /// The start of the completed part, its replacement, and what comes next.
@@ -76,29 +113,44 @@ impl Completion {
     }
 }
 
-/// Finds completions. Keeps the entries of a folder while the list is open.
+/// Finds completions. Keeps the entries of a folder while the list is open, and the index of all files.
 pub(super) struct Completer {
     sources: CompletionSources,
     cached: Option<(String, Vec<FileEntry>)>,
+    index: FileIndex,
+    /// The index of the last list of files.
+    searched: Option<u64>,
 }
 
 impl Completer {
     pub(super) fn new(sources: CompletionSources) -> Self {
-        Self { sources, cached: None }
+        let index = FileIndex::new(sources.work_dir.clone());
+        Self { sources, cached: None, index, searched: None }
+    }
+
+    /// Whether the list of files may still change without a key.
+    pub(super) fn awaits_files(&self) -> bool {
+        self.searched.is_some() && (self.index.is_walking() || self.has_new_files())
+    }
+
+    /// Whether the index has changed since the last list of files.
+    pub(super) fn has_new_files(&self) -> bool {
+        self.searched.is_some_and(|searched| searched != self.index.generation())
     }
 
     /// Forgets the entries when the list is closed.
     pub(super) fn forget(&mut self) {
-        self.cached = None;
+        (self.cached, self.searched) = (None, None);
     }
 
     /// The completions of the text before the cursor.
     pub(super) fn find(&mut self, text: &str, cursor: usize) -> Option<Completion> {
-        let (from, candidates) = match command_part(text, cursor) {
-            Some(part) => (0, self.commands(part)),
-            None => {
-                let path = path_part(text, cursor)?;
-                (path.from, self.files(&path))
+        let (from, candidates) = match (command_part(text, cursor), path_part(text, cursor)) {
+            (Some(part), _) => (0, self.commands(part)),
+            (None, Some(path)) => (path.from, self.files(&path)),
+            (None, None) => {
+                self.forget();
+                return None;
             }
         };
         let is_empty = candidates.is_empty();
@@ -113,16 +165,52 @@ impl Completer {
                 true => (name.to_owned(), name.to_owned()),
                 false => (format!("{name} {}", row.arguments), format!("{name} ")),
             };
-            Some(Candidate { label, detail: row.help.to_owned(), text, after: After::Close })
+            let enter = if row.arguments.is_empty() { EnterAction::Run } else { EnterAction::Complete };
+            Some(Candidate { label, detail: row.help.to_owned(), text, after: After::Close, enter })
         };
         self.sources.commands.iter().filter_map(row).collect()
     }
 
     fn files(&mut self, path: &PathPart) -> Vec<Candidate> {
-        let (folder, name) = path
-            .text
-            .rsplit_once('/')
-            .map_or(("", path.text), |(_, name)| (&path.text[..path.text.len() - name.len()], name));
+        if self.searched.is_none() {
+            self.index.refresh();
+        }
+        // Before the search: what comes meanwhile is searched again.
+        self.searched = Some(self.index.generation());
+        let pattern = path.text.to_ascii_lowercase();
+        let listed = self.folder_entries(path.text);
+        if path.text.is_empty() || path.text.ends_with('/') {
+            return listed
+                .into_iter()
+                .map(|(path_of, kind)| candidate(&path_of, kind, path.quotes))
+                .collect();
+        }
+        // The index may not be there yet, or not have this folder.
+        let listed = listed.into_iter().map(|(path, kind)| match kind {
+            FileKind::Folder => format!("{path}/"),
+            FileKind::File => path,
+        });
+        let mut found: Vec<(i32, String)> =
+            listed.filter_map(|path| Some((score(&path, &pattern)?, path))).collect();
+        if !pattern.starts_with("./") {
+            found.extend(self.index.search(&pattern));
+        }
+        found.sort_by(|(score, path), (other_score, other)| {
+            (other_score, path.len(), path).cmp(&(score, other.len(), other))
+        });
+        found.dedup_by(|(_, path), (_, before)| path == before);
+        found.truncate(MAX_MATCHES);
+        let kind = |path: &str| if path.ends_with('/') { FileKind::Folder } else { FileKind::File };
+        let candidates = found
+            .iter()
+            .map(|(_, found)| candidate(found.strip_suffix('/').unwrap_or(found), kind(found), path.quotes));
+        candidates.collect()
+    }
+
+    /// The entries of the typed folder whose names begin as typed.
+    fn folder_entries(&mut self, typed: &str) -> Vec<(String, FileKind)> {
+        let name = typed.rsplit_once('/').map_or(typed, |(_, name)| name);
+        let folder = &typed[..typed.len() - name.len()];
         if self.cached.as_ref().is_none_or(|(cached, _)| cached != folder) {
             self.cached = Some((folder.to_owned(), files::list(&self.sources.work_dir, folder)));
         }
@@ -132,20 +220,19 @@ impl Completer {
             entry.name.to_lowercase().starts_with(&wanted)
                 && (wanted.starts_with('.') || !entry.name.starts_with('.'))
         };
-        entries.iter().filter(fits).map(|entry| candidate(folder, entry, path.quotes)).collect()
+        entries.iter().filter(fits).map(|entry| (format!("{folder}{}", entry.name), entry.kind)).collect()
     }
 }
 
 /// The completion to a file or a folder, in quotes if the path has white space. The quotes of a folder stay open, since the path goes on.
-fn candidate(folder: &str, entry: &FileEntry, quotes: Quotes) -> Candidate {
-    let path = format!("{folder}{}", entry.name);
+fn candidate(path: &str, kind: FileKind, quotes: Quotes) -> Candidate {
     let is_quoted = quotes == Quotes::Open || path.contains(char::is_whitespace);
     let quote = if is_quoted { "\"" } else { "" };
-    let (label, text, after) = match entry.kind {
-        FileKind::File => (entry.name.clone(), format!("@{quote}{path}{quote} "), After::Close),
-        FileKind::Folder => (format!("{}/", entry.name), format!("@{quote}{path}/"), After::Continue),
+    let (label, text, after) = match kind {
+        FileKind::File => (path.to_owned(), format!("@{quote}{path}{quote} "), After::Close),
+        FileKind::Folder => (format!("{path}/"), format!("@{quote}{path}/"), After::Continue),
     };
-    Candidate { label, detail: String::new(), text, after }
+    Candidate { label, detail: String::new(), text, after, enter: EnterAction::Complete }
 }
 
 /// The slash command being typed, which must be the whole text.

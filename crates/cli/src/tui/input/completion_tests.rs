@@ -13,6 +13,10 @@ fn completer(work_dir: &Path) -> Completer {
 /// What is offered for a text with the cursor at its end, as it would be put there.
 fn offered(completer: &mut Completer, text: &str) -> Vec<String> {
     completer.forget();
+    completer.index.refresh();
+    while completer.index.is_walking() {
+        std::thread::yield_now();
+    }
     let found = completer.find(text, text.len());
     found.into_iter().flat_map(|found| found.candidates).map(|candidate| candidate.text).collect()
 }
@@ -42,14 +46,18 @@ fn a_slash_offers_the_commands_of_the_table() {
 }
 
 #[test]
-fn an_at_sign_offers_files_and_folders_one_level_at_a_time() {
+fn an_at_sign_offers_the_entries_of_a_folder_and_all_paths_that_match() {
     let folder = folder(&["src/main.rs", "src/parts/one.rs", "Readme.md", ".env"]);
     let mut completer = completer(folder.path());
 
     assert_eq!(offered(&mut completer, "@"), ["@Readme.md ", "@src/"]);
-    assert_eq!(offered(&mut completer, "look at @re"), ["@Readme.md "]);
+    assert_eq!(offered(&mut completer, "look at @rea"), ["@Readme.md "]);
+    assert_eq!(offered(&mut completer, "look at @one"), ["@src/parts/one.rs "]);
+    assert_eq!(offered(&mut completer, "@spo"), ["@src/parts/one.rs "]);
+    assert_eq!(offered(&mut completer, "@src/m"), ["@src/main.rs "]);
     assert_eq!(offered(&mut completer, "look\nat\n@src/"), ["@src/main.rs ", "@src/parts/"]);
-    assert_eq!(offered(&mut completer, "@."), ["@.env "]);
+    assert_eq!(offered(&mut completer, "@.e"), ["@.env "]);
+    assert_eq!(offered(&mut completer, "@env"), Vec::<String>::new(), "it is hidden");
     assert_eq!(offered(&mut completer, "me@src"), Vec::<String>::new());
     assert_eq!(offered(&mut completer, "@src/none"), Vec::<String>::new());
 }
@@ -69,7 +77,7 @@ fn a_path_with_spaces_is_put_in_quotes() {
     let folder = folder(&["my notes/to do.md", "plain.md"]);
     let mut completer = completer(folder.path());
 
-    assert_eq!(offered(&mut completer, "@my"), ["@\"my notes/"]);
+    assert_eq!(offered(&mut completer, "@my"), ["@\"my notes/", "@\"my notes/to do.md\" "]);
     assert_eq!(offered(&mut completer, "see @\"my notes/to d"), ["@\"my notes/to do.md\" "]);
     assert_eq!(offered(&mut completer, "see @\"my notes/to do.md\" "), Vec::<String>::new());
 }
@@ -95,5 +103,6 @@ fn a_huge_folder_is_looked_at_in_part() {
     let folder = folder(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut completer = completer(folder.path());
 
-    assert_eq!(offered(&mut completer, "@file").len(), files::MAX_DIR_ENTRIES);
+    assert_eq!(offered(&mut completer, "@").len(), files::MAX_DIR_ENTRIES);
+    assert_eq!(offered(&mut completer, "@file").len(), MAX_MATCHES);
 }

@@ -116,7 +116,8 @@ proptest! {
                 Err(_) => {}
             }
         }
-        typing.type_all(".");
+        // Enter would take an entry of an open list.
+        typing.type_all(".").keys(&[key(KeyCode::Esc)]);
 
         let entered = typing.press(key(KeyCode::Enter));
         prop_assert_eq!(entered, KeyOutcome::Entered(format!("{expected}.")));

@@ -302,13 +302,77 @@ fn a_folder_that_is_accepted_shows_what_is_in_it() {
 }
 
 #[test]
-fn enter_takes_what_is_typed_unless_a_row_was_chosen() {
+fn enter_takes_the_highlighted_entry_of_an_open_list() {
+    let mut typing = typing();
+    let enter = key(KeyCode::Enter);
+    let entered = |text: &str| KeyOutcome::Entered(text.to_owned());
+
+    assert_eq!(typing.type_all("/sta").press(enter), entered("/status"), "it takes no arguments");
+    assert_eq!(typing.type_all("/co").keys(&[key(KeyCode::Down), enter]).with_cursor(), "/compact |");
+    assert_eq!(typing.press(enter), entered("/compact"));
+    assert_eq!(typing.type_all("/tasks").press(enter), entered("/tasks"), "it is typed in full");
+    assert_eq!(typing.type_all("/nothing").press(enter), entered("/nothing"));
+    assert_eq!(typing.type_all("see @src/main").keys(&[enter]).with_cursor(), "see @src/main.rs |");
+    assert_eq!(typing.press(enter), entered("see @src/main.rs"));
+    assert_eq!(typing.type_all("@src/main.rs").press(enter), entered("@src/main.rs"), "it is typed in full");
+}
+
+/// Types these texts one after the other, and then searches.
+fn searching(earlier: &[&str], typed: &str) -> InputField {
+    let mut typing = typing();
+    earlier.iter().for_each(|text| typing.enter_text(text));
+    typing.type_all(typed).keys(&[key(KeyCode::Left), control('r')]);
+    typing
+}
+
+#[test]
+fn ctrl_r_searches_the_history_and_goes_further_back() {
+    let mut typing = searching(&["cargo test", "ls", "cargo check", "cargo check", "done"], "draft");
+
+    assert_eq!(typing.type_all("CARGO").text(), "cargo check");
+    assert_eq!(typing.list(), ["history search: CARGO_  ·  Enter takes it · Ctrl-R older · …"]);
+    assert_eq!(typing.keys(&[control('r')]).text(), "cargo test", "not the same text again");
+    assert_eq!(typing.keys(&[control('r')]).text(), "cargo test");
+    assert_eq!(typing.list()[0].split_once('_').unwrap().0, "no match for CARGO");
+    typing.keys(&[key(KeyCode::Enter)]);
+
+    assert_eq!(typing.with_cursor(), "cargo test|");
+    assert!(typing.list().is_empty());
+    assert_eq!(typing.press(key(KeyCode::Enter)), KeyOutcome::Entered("cargo test".to_owned()));
+}
+
+#[test]
+fn a_search_that_is_left_leaves_the_text_as_it_was() {
+    for leave in [key(KeyCode::Esc), control('c')] {
+        let mut typing = searching(&["cargo test", "ls"], "half a thought");
+
+        assert_eq!(typing.type_all("car").text(), "cargo test");
+        typing.keys(&[key(KeyCode::Backspace), leave]);
+
+        assert_eq!(typing.with_cursor(), "half a though|t");
+    }
+}
+
+#[test]
+fn another_key_takes_what_the_search_found_and_does_what_it_always_does() {
+    let mut typing = searching(&["cargo test", "ls"], "");
+
+    typing.type_all("test").keys(&[control('a')]).type_all("x");
+    assert_eq!(typing.with_cursor(), "x|cargo test");
+    typing.keys(&[key(KeyCode::Down), key(KeyCode::Down)]);
+
+    assert_eq!(typing.text(), "", "down leads back to the new input");
+}
+
+#[test]
+fn a_command_of_the_users_is_typed_and_never_hidden_in_a_paste() {
     let mut typing = typing();
 
-    assert_eq!(typing.type_all("/co").press(key(KeyCode::Enter)), KeyOutcome::Entered("/co".to_owned()));
-    typing.type_all("/sta").keys(&[key(KeyCode::Down), key(KeyCode::Enter)]);
+    typing.enter_text("!ls");
+    typing.paste(&format!("!{}", "rm -rf x\n".repeat(30)));
+    let KeyOutcome::Entered(text) = typing.press(key(KeyCode::Enter)) else { panic!("nothing was entered") };
 
-    assert_eq!(typing.press(key(KeyCode::Enter)), KeyOutcome::Entered("/status".to_owned()));
+    assert!(text.starts_with("\n!rm"), "{text}");
 }
 
 #[test]

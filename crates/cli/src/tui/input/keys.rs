@@ -19,6 +19,8 @@ pub(super) enum KeyAction {
     Up,
     Down,
     PreviousCompletion,
+    /// Search the history, or go on to an older match.
+    SearchHistory,
     Kill(Kill),
     Yank,
     Interrupt,
@@ -120,6 +122,7 @@ fn with_control(character: char) -> KeyAction {
         'm' => KeyAction::Enter,
         'n' => KeyAction::Down,
         'p' => KeyAction::Up,
+        'r' => KeyAction::SearchHistory,
         'u' => KeyAction::Kill(Kill::LineStart),
         'w' => KeyAction::Kill(Kill::WordBefore(WordRule::Spaced)),
         'y' => KeyAction::Yank,

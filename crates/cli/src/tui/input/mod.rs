@@ -6,14 +6,18 @@
 //! | `text` | the text, its cursor, words, and the kill buffer |
 //! | `chips` | long pastes, shown as one label |
 //! | `graphemes`, `layout` | grapheme clusters, and the text wrapped into rows |
-//! | `history` | earlier inputs, in a file |
+//! | `history`, `history_search` | earlier inputs, in a file; Ctrl-R |
 //! | `completion`, `files` | completion of slash commands and of files after `@` |
+//! | `file_index`, `fuzzy` | all files of the work folder, and how well one matches |
 
 mod chips;
 mod completion;
+mod file_index;
 mod files;
+mod fuzzy;
 mod graphemes;
 mod history;
+mod history_search;
 mod keys;
 mod layout;
 mod text;
@@ -24,16 +28,20 @@ use crossterm::event::KeyEvent;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
+use self::chips::is_mark;
 pub(crate) use self::completion::CompletionSources;
-use self::completion::{After, Completer, Completion, ROWS};
+use self::completion::{After, Completer, Completion, EnterAction, ROWS};
 pub(in crate::tui) use self::graphemes::{cut, list};
 pub(crate) use self::history::History;
+use self::history_search::HistorySearch;
 use self::keys::{KeyAction, Kill, Motion, key_action};
 use self::layout::{InputFrame, Layout};
-use self::text::{InputFull, InputText, KillSide, WordRule};
+use self::text::{InputFull, InputText, KillSide, MAX_INPUT_BYTES, WordRule};
 
 /// The message when the input is full.
 const INPUT_FULL: &str = "This would be more than 8 MiB: put it into a file and name that with @.";
+/// Where the text of before a history search is kept, among the edited history entries.
+const BEFORE_SEARCH: usize = usize::MAX;
 /// Columns of the text before it is first rendered.
 const DEFAULT_COLUMNS: usize = 77;
 
@@ -80,6 +88,7 @@ pub(crate) struct InputField {
     history_index: usize,
     completer: Completer,
     completion: Option<Completion>,
+    search: Option<HistorySearch>,
     message: Option<&'static str>,
     last_key: LastKey,
     /// Columns of the text when it was last rendered: up and down move by rendered rows.
@@ -94,6 +103,7 @@ impl InputField {
             history,
             completer: Completer::new(sources),
             completion: None,
+            search: None,
             message: None,
             last_key: LastKey::Other,
             columns: Cell::new(DEFAULT_COLUMNS),
@@ -110,11 +120,45 @@ impl InputField {
         self.text.content()
     }
 
-    #[cfg(test)]
+    /// The text with its chips expanded.
+    pub(crate) fn expanded(&self) -> String {
+        self.text.expanded()
+    }
+
+    /// Replaces the text. One that is too long is refused with a message, and the present one stays.
     pub(crate) fn set(&mut self, text: &str) {
+        if text.len() > MAX_INPUT_BYTES {
+            self.message = Some(INPUT_FULL);
+            return;
+        }
         self.reset();
         let set = self.text.set(text);
         self.report_full(set);
+    }
+
+    /// Replaces the text with one from elsewhere. The present one stays in the history of this run.
+    pub(crate) fn recall_text(&mut self, text: &str) {
+        if !self.is_empty() {
+            self.discard();
+        }
+        self.set(text);
+    }
+
+    /// Whether the list of files may still change without a key.
+    pub(crate) fn awaits_files(&self) -> bool {
+        self.search.is_none() && self.completer.awaits_files()
+    }
+
+    /// Lists the files that were found since the last key.
+    pub(crate) fn refresh_completion(&mut self) {
+        if self.search.is_some() || !self.completer.has_new_files() {
+            return;
+        }
+        let earlier = self.completion.take();
+        self.completion = self.completer.find(self.text.content(), self.text.cursor());
+        if let (Some(completion), Some(earlier)) = (&mut self.completion, &earlier) {
+            completion.keep_selection(earlier);
+        }
     }
 
     /// Puts a half typed text into the history when the chat ends.
@@ -127,6 +171,7 @@ impl InputField {
 
     /// Inserts pasted text, all of it or nothing.
     pub(crate) fn paste(&mut self, text: &str) {
+        self.accept_search();
         self.message = None;
         self.last_key = LastKey::Other;
         let pasted = self.text.paste(text);
@@ -141,6 +186,9 @@ impl InputField {
         }
         self.message = None;
         let last = std::mem::replace(&mut self.last_key, LastKey::Other);
+        if self.search.is_some() && self.press_in_search(key_action) {
+            return KeyOutcome::Edited;
+        }
         match key_action {
             KeyAction::Type(character) => self.insert_with(|text| text.type_character(character)),
             KeyAction::NewLine => self.insert_with(|text| text.type_character('\n')),
@@ -156,7 +204,9 @@ impl InputField {
             KeyAction::Move(motion) => self.move_by(motion),
             KeyAction::Up => self.up(last),
             KeyAction::Down => self.down(last),
+            KeyAction::PreviousCompletion if self.completion.is_none() => return KeyOutcome::Other(key),
             KeyAction::PreviousCompletion => self.completion.iter_mut().for_each(Completion::up),
+            KeyAction::SearchHistory => self.start_search(),
             KeyAction::Complete if self.completion.is_some() => self.accept_completion(),
             KeyAction::Complete => self.complete(),
             KeyAction::Enter => return self.enter(),
@@ -180,8 +230,10 @@ impl InputField {
         }
         let (lines, cursor) = frame.lines(Layout::new(&self.text, frame.columns).visible_rows(height));
         let dim = Style::new().add_modifier(Modifier::DIM);
+        let search = self.search.as_ref().map(HistorySearch::line);
+        let notes = search.iter().map(String::as_str).chain(self.message);
         let mut completions: Vec<Line<'static>> =
-            self.message.iter().map(|message| Line::styled(cut(message, width), dim)).collect();
+            notes.map(|note| Line::styled(cut(note, width), dim)).collect();
         if let Some(completion) = &self.completion {
             completions.extend(completion.lines(width, ROWS - completions.len()));
         }
@@ -291,9 +343,15 @@ impl InputField {
     }
 
     fn enter(&mut self) -> KeyOutcome {
-        if self.completion.as_ref().is_some_and(Completion::was_selected_by_user) {
-            self.accept_completion();
-            return KeyOutcome::Edited;
+        if let Some(completion) = &self.completion {
+            match completion.enter_action(&self.text.content()[completion.from()..self.text.cursor()]) {
+                EnterAction::Send => {}
+                EnterAction::Run => self.accept_completion(),
+                EnterAction::Complete => {
+                    self.accept_completion();
+                    return KeyOutcome::Edited;
+                }
+            }
         }
         if self.text.content()[..self.text.cursor()].ends_with('\\') {
             self.insert_with(|text| {
@@ -304,12 +362,74 @@ impl InputField {
         }
         let mut entered = self.text.expanded();
         entered.truncate(entered.trim_end().len());
+        // A command of the user's is typed, never hidden in a chip.
+        if entered.starts_with('!') && self.text.content().starts_with(is_mark) {
+            entered.insert(0, '\n');
+        }
         if entered.is_empty() {
             return KeyOutcome::Edited;
         }
         self.history.add(&entered);
         self.reset();
         KeyOutcome::Entered(entered)
+    }
+
+    fn start_search(&mut self) {
+        self.close_completion();
+        self.text.save_edit(BEFORE_SEARCH);
+        self.search = Some(HistorySearch::new(self.text.cursor()));
+    }
+
+    /// A key during a history search. False if it ends the search and then does what it always does.
+    fn press_in_search(&mut self, key_action: KeyAction) -> bool {
+        let (Some(search), history) = (&mut self.search, &self.history) else { return false };
+        match key_action {
+            KeyAction::Type(character) => search.push(character, history),
+            KeyAction::DeleteBefore => search.pop(history),
+            KeyAction::SearchHistory => search.find_older(history),
+            KeyAction::Escape | KeyAction::Interrupt => {
+                self.cancel_search();
+                return true;
+            }
+            KeyAction::Enter => {
+                self.accept_search();
+                return true;
+            }
+            _ => {
+                self.accept_search();
+                return false;
+            }
+        }
+        let shown = match self.search.as_ref().and_then(HistorySearch::found) {
+            Some(found) => self.text.set(self.history.get(found).unwrap_or_default()),
+            None => {
+                self.text.restore_edit(BEFORE_SEARCH);
+                Ok(())
+            }
+        };
+        self.report_full(shown);
+        true
+    }
+
+    /// Ends the search and keeps the entry that it shows. Down leads back to the text of before.
+    fn accept_search(&mut self) {
+        let Some(search) = self.search.take() else { return };
+        let Some(found) = search.found() else { return self.restore_before_search(&search) };
+        if self.history_index == self.history.len() {
+            self.text.move_edit(BEFORE_SEARCH, self.history_index);
+        }
+        self.history_index = found;
+    }
+
+    fn cancel_search(&mut self) {
+        if let Some(search) = self.search.take() {
+            self.restore_before_search(&search);
+        }
+    }
+
+    fn restore_before_search(&mut self, search: &HistorySearch) {
+        self.text.restore_edit(BEFORE_SEARCH);
+        self.text.move_to(search.cursor_before);
     }
 
     /// Ctrl-C: clears the field. The text stays in the history of this run.
@@ -334,9 +454,6 @@ impl InputField {
     /// Updates the completion for the present text.
     fn complete(&mut self) {
         self.completion = self.completer.find(self.text.content(), self.text.cursor());
-        if self.completion.is_none() {
-            self.completer.forget();
-        }
     }
 
     fn close_completion(&mut self) {

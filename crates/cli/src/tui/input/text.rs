@@ -124,6 +124,13 @@ impl InputText {
         true
     }
 
+    /// Keeps an edited text under another history index.
+    pub(super) fn move_edit(&mut self, from: usize, to: usize) {
+        if let Some(content) = self.edits.remove(&from) {
+            self.edits.insert(to, content);
+        }
+    }
+
     pub(super) fn forget_edits(&mut self) {
         self.edits.clear();
     }

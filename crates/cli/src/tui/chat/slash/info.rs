@@ -1,15 +1,14 @@
-//! Slash commands that do the same during and between turns. `/help`, `/status`, `/context`, `/model` and `/doctor` are here, the
+//! Slash commands that do the same during and between turns. `/help`, `/status`, `/context` and `/doctor` are here, the
 //! others in modules of their own.
 
 use longhaul_agent::last_compaction;
 use longhaul_protocol::OrderKind;
 
-use super::{CommandContext, SlashAction, TurnPhase, help, memory, session, tasks};
+use super::{CommandContext, SlashAction, TurnPhase, help, memory, model, session, tasks};
 use crate::commands::compact::focus_of;
 use crate::commands::context::ContextUsage;
 use crate::commands::doctor;
 use crate::commands::status::StatusReport;
-use crate::output::{format_number, truncate};
 
 /// Runs a command that does the same during and between turns, and notes its error.
 pub(crate) async fn run(
@@ -40,20 +39,7 @@ async fn try_run(
             context.printer.page(&usage.lines().join("\n"));
         }
         SlashAction::Compact => order_compaction(context, arguments).await?,
-        SlashAction::Model if arguments.is_empty() => {
-            let (name, facts) = context.runtime.model().await;
-            let window = facts.window.map(|window| {
-                format!(": {} tokens of context, {}", format_number(window.tokens), window.source)
-            });
-            context.printer.note(format!("{name}{}", window.unwrap_or_default()));
-        }
-        SlashAction::Model => match context.runtime.use_model(arguments) {
-            Ok(()) => {
-                let name = truncate(arguments, 100);
-                context.printer.note(format!("{name} answers from the next request on"));
-            }
-            Err(error) => context.printer.note(error),
-        },
+        SlashAction::Model => model::run(context, arguments, phase).await?,
         SlashAction::Save => session::save(context).await?,
         SlashAction::Doctor => show_doctor(context).await?,
         SlashAction::Tasks => tasks::run(context, arguments, phase).await?,

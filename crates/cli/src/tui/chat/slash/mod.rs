@@ -3,12 +3,14 @@
 
 pub(crate) mod info;
 pub(crate) mod memory;
+mod model;
 pub(crate) mod session;
 pub(crate) mod tasks;
 
 use std::fmt::Write;
 
 use longhaul_agent::{Config, Runtime, Session};
+use tokio::sync::oneshot;
 
 use super::background::BackgroundWork;
 use crate::args::GlobalArgs;
@@ -16,7 +18,7 @@ use crate::commands::tasks::registry::TaskRegistry;
 use crate::event_printer::EventPrinter;
 use crate::nearest::nearest;
 use crate::signals::ExitSignals;
-use crate::tui::ScreenHandle;
+use crate::tui::{PickerItem, ScreenHandle, ScreenUpdate, key_help};
 
 /// Jaro-Winkler similarity below which a command is no suggestion.
 const MIN_SIMILARITY: f64 = 0.75;
@@ -41,6 +43,23 @@ pub(crate) struct CommandContext<'a> {
     /// A command that a signal ends leaves the signal here, if it suspends the chat.
     pub(super) suspended: &'a mut Option<u8>,
     pub(super) screen: Option<ScreenHandle>,
+}
+
+impl CommandContext<'_> {
+    /// Lets the user pick one of a list, and returns its index. `None` without a screen, or if the user picks none.
+    pub(super) async fn pick(&mut self, title: String, choices: Vec<PickerItem>) -> Option<usize> {
+        let screen = self.screen.as_ref()?;
+        let (answer, chosen) = oneshot::channel();
+        screen.send(ScreenUpdate::Pick { title, choices, answer });
+        tokio::select! {
+            biased;
+            number = self.signals.next() => {
+                *self.suspended = Some(number);
+                None
+            }
+            chosen = chosen => chosen.ok().flatten(),
+        }
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -92,7 +111,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/help",
         aliases: &["/?"],
         arguments: "",
-        help: "Show this list.",
+        help: "Show the commands and the keys.",
         one_shot: "",
         when: Availability::Always,
         action: SlashAction::Help,
@@ -155,7 +174,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/model",
         aliases: &[],
         arguments: "[NAME]",
-        help: "Ask another model from the next request on; without NAME, show the one in use.",
+        help: "Ask another model from the next request on; without NAME, pick one from a list.",
         one_shot: "",
         when: Availability::Always,
         action: SlashAction::Model,
@@ -314,7 +333,9 @@ pub(crate) fn help() -> String {
         let _ = writeln!(help, "  {usage:<16}{gap} {}", row.help);
     }
     help.push_str("  //TEXT           Send TEXT with one slash before it.\n");
-    help.push_str("While a turn runs, what you type joins it; Ctrl-C ends it. At the prompt, Ctrl-C leaves.");
+    help.push_str("Keys:\n");
+    help.push_str(&key_help());
+    help.truncate(help.trim_end().len());
     help
 }
 

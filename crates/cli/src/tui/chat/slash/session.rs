@@ -6,7 +6,6 @@ use anyhow::anyhow;
 use longhaul_agent::housekeeping::PruneMode;
 use longhaul_journal::{pin_session, trash_session, unpin_session};
 use longhaul_protocol::PrintablePath;
-use tokio::sync::oneshot;
 
 use super::info::session_status;
 use super::{CommandContext, TurnPhase};
@@ -20,7 +19,7 @@ use crate::commands::sessions::rename::rename_to;
 use crate::output_file::destination;
 use crate::session_lookup::find_session;
 use crate::suggested_command;
-use crate::tui::{PickerItem, ScreenUpdate};
+use crate::tui::PickerItem;
 
 const USAGE: &str = "/session [list [WORDS]|resume [KEY]|fork [SEQ]|rename KEY|pin|unpin|delete|export FILE|prune [--dry-run]]";
 const FORK_USAGE: &str = "a session is forked at a record: /fork SEQ, as longhaul sessions show numbers them";
@@ -140,11 +139,11 @@ async fn resume_session(context: &mut CommandContext<'_>, key: &str) -> anyhow::
 /// Lets the user pick a session from a list.
 async fn pick_session(context: &mut CommandContext<'_>) -> anyhow::Result<Option<String>> {
     let listed = list(&*context.runtime.journal(), "", SessionFilter::Usual).await?;
-    let Some(screen) = &context.screen else {
+    if context.screen.is_none() {
         context.printer.page(&table(&listed, now()).join("\n"));
         context.printer.note("which one? /session resume KEY");
         return Ok(None);
-    };
+    }
     let item = |listed: &SessionSummary| {
         let entry = listed.entry();
         let used = entry.last_at.map(|at| ago(now(), at)).unwrap_or_default();
@@ -155,19 +154,8 @@ async fn pick_session(context: &mut CommandContext<'_>) -> anyhow::Result<Option
         }
     };
     let (title, choices) = ("Go on with which session?".to_owned(), listed.iter().map(item).collect());
-    let (answer, chosen) = oneshot::channel();
-    screen.send(ScreenUpdate::Pick { title, choices, answer });
-    tokio::select! {
-        biased;
-        number = context.signals.next() => {
-            *context.suspended = Some(number);
-            Ok(None)
-        }
-        chosen = chosen => {
-            let chosen = chosen.ok().flatten().and_then(|index| listed.get(index));
-            Ok(chosen.map(|chosen| chosen.entry().key.clone()))
-        }
-    }
+    let chosen = context.pick(title, choices).await.and_then(|index| listed.get(index));
+    Ok(chosen.map(|chosen| chosen.entry().key.clone()))
 }
 
 /// `/fork [SEQ]`: the conversation goes on in the copy.

@@ -1,0 +1,75 @@
+//! `/model`.
+
+use longhaul_model::{ModelChoice, Models, Protocol, ServerQuery};
+
+use super::{CommandContext, TurnPhase};
+use crate::output::{format_number, truncate};
+use crate::tui::{PickerItem, ScreenUpdate};
+
+/// `/model [NAME]`; without a name, one is picked from a list. While a turn runs, the model in use is shown instead.
+pub(super) async fn run(
+    context: &mut CommandContext<'_>,
+    name: &str,
+    phase: TurnPhase,
+) -> anyhow::Result<()> {
+    if !name.is_empty() {
+        use_model(context, name).await;
+    } else if context.screen.is_some() && phase == TurnPhase::BetweenTurns {
+        if let Some(name) = pick_model(context).await? {
+            use_model(context, &name).await;
+        }
+    } else {
+        let (name, facts) = context.runtime.model().await;
+        let window = facts
+            .window
+            .map(|window| format!(": {} tokens of context, {}", format_number(window.tokens), window.source));
+        context.printer.note(format!("{name}{}", window.unwrap_or_default()));
+    }
+    Ok(())
+}
+
+async fn use_model(context: &mut CommandContext<'_>, name: &str) {
+    if let Err(error) = context.runtime.use_model(name) {
+        return context.printer.note(error);
+    }
+    context.printer.note(format!("{} answers from the next request on", truncate(name, 100)));
+    let (name, facts) = context.runtime.model().await;
+    let window = facts.window.map(|window| window.tokens);
+    context.printer.tell(ScreenUpdate::Model { name, window });
+}
+
+/// Lets the user pick a model. The one in use comes first and is marked.
+async fn pick_model(context: &mut CommandContext<'_>) -> anyhow::Result<Option<String>> {
+    let (current, _) = context.runtime.model().await;
+    let mut choices = model_choices(context).await?;
+    choices.retain(|choice| choice.name != current);
+    let source = "in use".to_owned();
+    choices.insert(0, ModelChoice { name: current.clone(), source });
+    let item = |choice: &ModelChoice| PickerItem {
+        key: String::new(),
+        line: choice.name.clone(),
+        detail: choice.source.clone(),
+    };
+    let items = choices.iter().map(item).collect();
+    let title = "Which model? /model NAME takes any other.".to_owned();
+    let picked = context.pick(title, items).await.map(|index| choices.swap_remove(index).name);
+    Ok(picked.filter(|picked| *picked != current))
+}
+
+/// The models that can be used now: also those of the server in the config.
+async fn model_choices(context: &CommandContext<'_>) -> anyhow::Result<Vec<ModelChoice>> {
+    let models = Models::at(&context.config.home)?;
+    let settings = &context.config.settings.model;
+    let named = settings.name.split_once('/').map(|(provider, _)| provider);
+    let provider = named.and_then(|provider| models.providers().get(provider));
+    // Only the key that the config names for this address: a flag may have named another provider than the address belongs to.
+    let key = settings.api_key_env.as_ref().and_then(|variable| std::env::var(variable).ok());
+    let usual = provider.map_or(Protocol::OpenaiChat, |provider| provider.protocol);
+    let server = settings.base_url.as_deref().map(|base_url| ServerQuery {
+        provider: provider.map_or("custom", |provider| provider.name.as_str()),
+        protocol: settings.protocol.unwrap_or(usual),
+        base_url,
+        key: key.as_deref().filter(|key| !key.trim().is_empty()),
+    });
+    Ok(models.choices(server.as_ref()).await)
+}
