@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::rfc3339;
 use crate::{
-    At, AttemptId, CallId, CompactedBy, Effect, InputId, Limit, Outcome, QuestionId, Role, Seq,
-    SessionRecord, TaskId, TaskStatus, TextContent, ToolFinished, ToolStarted, TurnEnded,
+    At, AttemptId, CallId, CommandReport, CompactedBy, Effect, InputId, Limit, Outcome, QuestionId, Role,
+    Seq, SessionRecord, TaskId, TaskStatus, TextContent, ToolFinished, ToolStarted, TurnEnded,
 };
 
 /// What a watcher sees. `--json` prints one object on each line, and server-sent events have the same objects.
@@ -65,6 +65,9 @@ pub enum EventKind {
         name: String,
         is_error: bool,
         content: String,
+        /// Of a command or a task.
+        #[serde(flatten)]
+        report: Box<CommandReport>,
     },
     ModelChanged {
         from: String,
@@ -180,8 +183,8 @@ impl EventKind {
             SessionRecord::ToolStarted(ToolStarted { call, name, arguments, effect, .. }) => {
                 Self::ToolStarted { call_id: call, name, arguments, effect }
             }
-            SessionRecord::ToolFinished(ToolFinished { call, name, is_error, content, .. }) => {
-                Self::ToolFinished { call_id: call, name, is_error, content }
+            SessionRecord::ToolFinished(ToolFinished { call, name, is_error, content, report, .. }) => {
+                Self::ToolFinished { call_id: call, name, is_error, content, report: Box::new(report) }
             }
             SessionRecord::TaskStarted(task) => {
                 Self::TaskStarted { task_id: task.task_id, description: task.description }

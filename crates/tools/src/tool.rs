@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_protocol::{
-    CallId, Effect, FileSeen, FileWrite, Hash, SessionId, TaskEnded, TaskId, TaskNews, TaskStarted, Todo,
-    ToolStarted,
+    CallId, CommandReport, Effect, FileChange, FileSeen, FileWrite, Hash, SessionId, TaskEnded, TaskId,
+    TaskNews, TaskStarted, Todo, ToolStarted,
 };
 use serde_json::Value;
 use tokio::sync::watch;
@@ -123,6 +123,8 @@ impl Default for OutputLimit {
 pub struct PreparedCall {
     /// The file that it will write.
     pub write: Option<FileWrite>,
+    /// All files that it will change, in this order, if it may change several or remove one.
+    pub writes: Vec<FileChange>,
     /// The folder of tasks that keeps its command.
     pub kept_in: Option<String>,
     /// Its own time limit, in place of the general one.
@@ -144,6 +146,7 @@ impl PreparedCall {
     {
         Self {
             write: None,
+            writes: Vec::new(),
             kept_in: None,
             takes_up_to: None,
             caution: None,
@@ -160,6 +163,12 @@ impl PreparedCall {
     #[must_use]
     pub fn writing(self, write: FileWrite) -> Self {
         Self { write: Some(write), ..self }
+    }
+
+    /// Sets the files that the call changes.
+    #[must_use]
+    pub fn changing(self, writes: Vec<FileChange>) -> Self {
+        Self { writes, ..self }
     }
 
     /// Sets the time limit.
@@ -199,6 +208,8 @@ pub struct ToolOutcome {
     pub task: Option<TaskStarted>,
     /// What the model now knows of a task.
     pub news: Option<TaskNews>,
+    /// How the command or the task is doing. The head of `content` says the same.
+    pub report: CommandReport,
 }
 
 impl ToolOutcome {

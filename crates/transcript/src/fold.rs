@@ -123,7 +123,7 @@ impl Transcript {
                 let call = Call { call, name, arguments, effect: Some(*effect), result: None };
                 self.start(BlockContent::Call(call), origin);
             }
-            EventKind::ToolFinished { call_id: id, name, is_error, content } => {
+            EventKind::ToolFinished { call_id: id, name, is_error, content, .. } => {
                 let state = if *is_error { BlockState::Failed } else { BlockState::Finished };
                 let result = Some(CallResult { content: content.clone(), is_error: *is_error });
                 let (name, arguments) = (name.clone(), String::new());

@@ -30,7 +30,13 @@ fn call_started(id: u128) -> EventKind {
 
 fn call_finished(id: u128, is_error: bool) -> EventKind {
     let (name, content) = ("exec".to_owned(), "done".to_owned());
-    EventKind::ToolFinished { call_id: CallId::from_bits(id), name, is_error, content }
+    EventKind::ToolFinished {
+        call_id: CallId::from_bits(id),
+        name,
+        is_error,
+        content,
+        report: Box::default(),
+    }
 }
 
 fn turn_ended(outcome: Outcome) -> EventKind {

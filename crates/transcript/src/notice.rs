@@ -1,6 +1,6 @@
 //! Notices: what people want to know beside the answer, one line each. Every surface uses the same words.
 
-use longhaul_protocol::{CompactedBy, OrderKind, Outcome, TaskId, TaskStatus};
+use longhaul_protocol::{CommandReport, CompactedBy, OrderKind, Outcome, TaskId, TaskStatus};
 
 use crate::block::{Block, BlockContent, BlockState, Call, CallResult, CompactionOutcome, Retry, Update};
 use crate::text::{format_count, format_duration, format_number, outcome_text, sanitize, short_id, truncate};
@@ -116,10 +116,10 @@ pub(crate) fn call_text(call: &Call) -> String {
 
 /// How a command ended, unless it completed or goes on in the background: its task tells the rest.
 pub(crate) fn command_failure_text(content: &str) -> Option<String> {
-    let result: serde_json::Value = serde_json::from_str(content).ok()?;
+    let (report, _) = CommandReport::parse(content)?;
     let is_ok = |status: &str| matches!(status, "completed" | "background_started" | "auto_backgrounded");
-    let status = result["status"].as_str().filter(|status| !is_ok(status))?;
-    let code = result["exit_code"].as_i64().map(|code| format!(", exit code {code}")).unwrap_or_default();
+    let status = report.status.filter(|status| !is_ok(status))?;
+    let code = report.exit_code.map(|code| format!(", exit code {code}")).unwrap_or_default();
     Some(format!("exec {status}{code}"))
 }
 

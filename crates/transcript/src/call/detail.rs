@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::outcome::read_report;
 use super::summary::{file_language, is_edit, list_edits, plain_value, text_field};
 use super::{outcome_line, parse_arguments};
 use crate::block::Call;
@@ -67,7 +68,7 @@ impl CallDetail {
             Some(result) => (result.content.as_str(), result.is_error),
             None => (super::outcome::RUNNING, false),
         };
-        let report = serde_json::from_str::<Value>(content).ok().filter(Value::is_object);
+        let report = read_report(&call.name, content);
         match report {
             Some(report) if !is_error => {
                 if let Some(output) = text_field(&report, "output") {

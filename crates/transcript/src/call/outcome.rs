@@ -1,5 +1,6 @@
 //! How a call ended, in a few words.
 
+use longhaul_protocol::{CommandReport, current_tool_name};
 use serde_json::Value;
 
 use super::summary::{task_name, text_field};
@@ -33,24 +34,31 @@ impl CallOutcome {
 }
 
 fn success(name: &str, content: &str) -> CallOutcome {
-    let report = || serde_json::from_str::<Value>(content).ok().filter(Value::is_object);
+    let report = || read_report(name, content);
     let lines = || content.lines().filter(|line| !is_note(line));
     let note = match name {
         "exec" => return report().as_ref().map_or_else(ok, command_outcome),
         "task_output" | "task_wait" | "task_kill" => return report().as_ref().map_or_else(ok, task_outcome),
+        "task_list" => return ok(),
         "search_text" => {
             format_count(lines().filter(|line| is_match(line)).count() as u64, "match").replace("chs", "ches")
         }
-        "find_files" => format_count(lines().count() as u64, "file"),
+        "find_files" | "patch" => format_count(lines().count() as u64, "file"),
         "list_files" => format_count(lines().count() as u64, "entry").replace("entrys", "entries"),
         "write_file" if content.ends_with("(new)") => "new".to_owned(),
-        "write_file" | "edit_file" | "todo" | "memory_note" => return ok(),
+        "write_file" | "edit_file" | "move_file" | "delete_file" | "todo" | "memory_note" => return ok(),
         _ => match lines().count() {
             0 => return ok(),
             lines => format_count(lines as u64, "line"),
         },
     };
     CallOutcome { notes: vec![note], ..ok() }
+}
+
+/// The fields and the output of a command's or a task's result, also of earlier versions.
+pub(super) fn read_report(name: &str, content: &str) -> Option<Value> {
+    let has_report = matches!(current_tool_name(name), "exec" | "task_output" | "task_kill");
+    has_report.then(|| CommandReport::parse_to_json(content)).flatten()
 }
 
 fn ok() -> CallOutcome {
