@@ -113,7 +113,7 @@ async fn measure(folder: &Path, size: usize) {
     }
     let [times, after, plain] = [times, after, plain].map(median);
     println!(
-        "{size:>7} items, {sessions:>4} sessions: indexing {:>8.1} ms, memory_search {:>7.1} ms, after one more record {:>7.1} ms, words in one session {:>6.2} ms",
+        "{size:>7} items, {sessions:>4} sessions: indexing {:>8.1} ms, recall in memory {:>7.1} ms, after one more record {:>7.1} ms, words in one session {:>6.2} ms",
         milliseconds(first.saturating_sub(times)),
         milliseconds(times),
         milliseconds(after),
@@ -131,7 +131,7 @@ async fn ask(journal: &SqliteJournal, places: &RecallScope, round: usize) -> Dur
     time
 }
 
-/// What `history_search` does: words as they are, in one session.
+/// What `recall` does in this session: words as they are, in one session.
 async fn look_in_one(journal: &SqliteJournal, id: SessionId, round: usize) -> Duration {
     let (words, streams) = (QUESTIONS[round % QUESTIONS.len()].to_owned(), vec![StreamName::session(id)]);
     let search = SearchQuery { words, matching: MatchMode::Any, streams, limit: 20 };

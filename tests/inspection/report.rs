@@ -58,7 +58,15 @@ fn turn(number: u64) -> Vec<SessionRecord> {
         SessionRecord::Block(Block { attempt, index: 0, item }),
         ended(attempt, 1, None),
         SessionRecord::Usage(usage),
-        SessionRecord::ToolStarted(ToolStarted { call, name, arguments, effect, write: None, kept_in: None }),
+        SessionRecord::ToolStarted(ToolStarted {
+            call,
+            name,
+            arguments,
+            effect,
+            write: None,
+            writes: vec![],
+            kept_in: None,
+        }),
         SessionRecord::TurnEnded(TurnEnded {
             turn: number,
             outcome: Outcome::Completed,

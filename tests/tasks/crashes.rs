@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use longhaul_protocol::{SessionRecord, TaskEnded, TaskId, TaskStatus};
+use longhaul_protocol::{CommandReport, SessionRecord, TaskEnded, TaskId, TaskStatus};
 use longhaul_testkit::SeededRandom;
 use longhaul_testkit::wire::{ReceivedRequest, ScriptedAnswer};
 use serde_json::{Value, json};
@@ -152,7 +152,7 @@ impl Kept {
                     }
                     SessionRecord::Notification(told) => kept.notified.push(told.task_id),
                     SessionRecord::ToolFinished(finished) => {
-                        let content = serde_json::from_str(&finished.content).unwrap_or(Value::Null);
+                        let content = CommandReport::parse_to_json(&finished.content).unwrap_or(Value::Null);
                         kept.results.push((finished.is_error, content));
                     }
                     _ => {}

@@ -1,6 +1,7 @@
 //! A model server that plays along, and what it was asked.
 
 use longhaul_model::Protocol;
+use longhaul_protocol::CommandReport;
 use longhaul_testkit::wire::{ModelServer, ReceivedRequest, Reply, Script, ScriptedAnswer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -144,6 +145,5 @@ pub(crate) fn notifications(seen: &ReceivedRequest) -> Vec<String> {
 
 /// The results of `exec` and the task tools in a request, the last one last.
 pub(crate) fn results(seen: &ReceivedRequest) -> Vec<Value> {
-    let texts = told(seen).into_iter().filter(|text| text.starts_with('{'));
-    texts.map(|text| serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))).collect()
+    told(seen).iter().filter_map(|text| CommandReport::parse_to_json(text)).collect()
 }

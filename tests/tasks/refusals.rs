@@ -71,10 +71,10 @@ fn a_task_that_is_not_this_sessions_says_which_there_are() {
     let none = || vec!["there is no task", "this session has none"];
     let calls = [
         ("task_output", json!({"task_id": others}), none()),
-        ("task_wait", json!({"task_id": others, "seconds": 1}), none()),
+        ("task_output", json!({"task_id": others, "wait": 1}), none()),
         ("task_kill", json!({"task_id": others}), none()),
         ("task_kill", json!({"task_id": "the build"}), vec!["the build", "this session has none"]),
-        ("task_output", json!({}), vec!["`task_id`", "missing"]),
+        ("task_kill", json!({}), vec!["`task_id`", "missing"]),
     ];
     let stage = owner.then_saying(answers(&calls));
 

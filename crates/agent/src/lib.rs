@@ -68,6 +68,7 @@ mod history;
 pub mod housekeeping;
 mod memory;
 mod prompt;
+mod recall;
 mod replay;
 mod runtime;
 mod secrets;

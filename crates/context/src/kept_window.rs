@@ -267,7 +267,7 @@ pub fn stub_text(tool: &str, bytes: usize, place_of: Place) -> String {
     let tool = truncate_end(&tool, MAX_NAME_BYTES);
     format!(
         "{STUB_PREFIX}{tool}, {bytes} bytes, was taken out of the context; \
-         history_read with from {seq} and to {seq} shows it]"
+         recall_read with ref \"#{seq}\" shows it]"
     )
 }
 

@@ -163,7 +163,7 @@ fn a_stub_says_what_it_was_and_how_to_read_it() {
     let line = stub_text("read_file", 12_034, place);
 
     let expected = "[stub: the output of read_file, 12,034 bytes, was taken out of the context; \
-                    history_read with from 57 and to 57 shows it]";
+                    recall_read with ref \"#57\" shows it]";
     assert_eq!(line, expected);
     assert!(is_stub(&line));
     assert!(is_stub(&stub_text(&"naïve\n".repeat(100), usize::MAX, Place { seq: u64::MAX, ..place })));

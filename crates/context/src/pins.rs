@@ -116,7 +116,7 @@ fn truncate_request(text: &str, seq: u64, most: u64) -> String {
     let room = max_bytes_for(most);
     let marker = |missing: usize| {
         format!(
-            "\n[… {} bytes are left out here; history_read with from {seq} and to {seq} shows them …]\n",
+            "\n[… {} bytes are left out here; recall_read with ref \"#{seq}\" shows them …]\n",
             with_commas(missing)
         )
     };

@@ -31,7 +31,7 @@ fn a_long_request_says_where_the_rest_of_it_is() {
 
     let short = truncate_request(&text, 57, 60);
 
-    let marker = "bytes are left out here; history_read with from 57 and to 57 shows them …]\n";
+    let marker = "bytes are left out here; recall_read with ref \"#57\" shows them …]\n";
     assert!(short.starts_with("Begin here.") && short.ends_with("End here."), "{short}");
     assert!(short.contains(marker) && tokens(&short) <= 60, "{short}");
 }

@@ -168,8 +168,8 @@ impl UtteranceReader {
     }
 }
 
-/// How the memory tools mark untrusted text: on a page, and in a record.
-const UNTRUSTED_MARKS: [&str; 2] = ["[untrusted]", "nobody vouches for"];
+/// How the recall tools mark untrusted text: on a page, in a record of memory, and in records of a session.
+const UNTRUSTED_MARKS: [&str; 4] = ["[untrusted]", "nobody vouches for", "Z result of ", "Z news of task "];
 
 /// The words of each untrusted entry that a memory tool repeated. The repetition does not make them trusted.
 pub fn untrusted_recalls(record: &Record) -> Vec<Vocabulary> {

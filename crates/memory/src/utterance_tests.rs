@@ -141,7 +141,7 @@ fn what_repeats_or_keeps_the_books_is_not_heard() {
         SessionRecord::SystemMessage(message),
         SessionRecord::Note(Note::new("tasks run")),
         SessionRecord::Warning(Warning::new("w", "a warning")),
-        finished("history_search", "what was said before"),
+        finished("recall", "what was said before"),
         finished("memory_read", "# Core"),
         block(attempt, 0, calls("memory_note", r#"{"text": "noted"}"#)),
         ended(attempt, 1),

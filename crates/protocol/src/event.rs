@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::rfc3339;
 use crate::{
-    At, AttemptId, CallId, CompactedBy, Effect, InputId, Limit, Outcome, QuestionId, Role, Seq,
-    SessionRecord, TaskId, TaskStatus, TextContent, ToolFinished, ToolStarted, TurnEnded,
+    At, AttemptId, CallId, CommandReport, CompactedBy, Effect, InputId, Limit, Outcome, QuestionId, Role,
+    Seq, SessionRecord, TaskId, TaskStatus, TextContent, ToolFinished, ToolStarted, TurnEnded,
 };
 
 /// What a watcher sees. `--json` prints one object on each line, and server-sent events have the same objects.
@@ -69,6 +69,9 @@ pub enum EventKind {
         diff: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lines: Option<u64>,
+        /// Of a command or a task.
+        #[serde(flatten)]
+        report: Box<CommandReport>,
     },
     ModelChanged {
         from: String,
@@ -185,8 +188,18 @@ impl EventKind {
                 Self::ToolStarted { call_id: call, name, arguments, effect }
             }
             SessionRecord::ToolFinished(ToolFinished {
-                call, name, is_error, content, diff, lines, ..
-            }) => Self::ToolFinished { call_id: call, name, is_error, content, diff, lines },
+                call,
+                name,
+                is_error,
+                content,
+                diff,
+                lines,
+                report,
+                ..
+            }) => {
+                let report = Box::new(report);
+                Self::ToolFinished { call_id: call, name, is_error, content, diff, lines, report }
+            }
             SessionRecord::TaskStarted(task) => {
                 Self::TaskStarted { task_id: task.task_id, description: task.description }
             }

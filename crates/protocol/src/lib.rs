@@ -20,6 +20,7 @@
 //! | `record` | one durable fact, and the macro that ties each kind to the type of its body |
 //! | `blob` | references to blobs in a body |
 //! | `session`, `inbox`, `names`, `memory` | the kinds of record in each family of streams |
+//! | `command_report` | how a command or a task is doing: the head of a result, for the model and for programs |
 //! | `event` | what watchers see |
 //! | `json_path` | paths in JSON, also those that are not UTF-8 |
 //! | `printable` | paths and names from outside, escaped for display |
@@ -39,6 +40,7 @@
 //! ```
 
 mod blob;
+mod command_report;
 mod event;
 mod hash;
 mod id;
@@ -56,6 +58,7 @@ mod tool;
 mod words;
 
 pub use blob::{BlobRef, blob_refs};
+pub use command_report::CommandReport;
 pub use event::{Event, EventKind};
 pub use hash::Hash;
 pub use id::{AttemptId, CallId, InputId, OrderId, ParseError, QuestionId, SessionId, TaskId};
@@ -75,6 +78,7 @@ pub use session::*;
 pub use stream::StreamName;
 pub use time::At;
 pub use tool::{
-    HISTORY_READ, HISTORY_SEARCH, MEMORY_NOTE, MEMORY_READ, MEMORY_SEARCH, ToolSchema, is_recall_tool,
+    MEMORY_NOTE, RECALL, RECALL_READ, ToolSchema, current_tool_name, former_tool_names, is_recall_tool,
+    renamed_tool,
 };
 pub use words::{WordRun, is_hangul, is_unspaced, is_wordlike, word_runs};

@@ -19,9 +19,10 @@
 //! | `arguments`, `schema` | parsing the arguments that the model wrote; their JSON Schema |
 //! | `files` | read_file, write_file, edit_file |
 //! | `search` | list_files, find_files, search_text |
+//! | `renamed` | calls of tools that have another name now |
 //! | `todo` | the todo list |
 //! | `exec` | commands, each under a keeper of its own: timeout, background, task limit |
-//! | `tasks` | task_list, task_output, task_wait, task_kill; the end of a task, for its record |
+//! | `tasks` | task_output, task_kill; the end of a task, for its record |
 //! | `output` | what a command printed: plain text, truncation, redaction, the report for the model |
 //! | `approval` | approval rules: which calls run, which ask the user, which are denied |
 //! | `shell` | a parser of command lines, and the analysis of what they would run |
@@ -77,6 +78,7 @@ mod function_tool;
 mod git;
 mod output;
 mod reference;
+mod renamed;
 mod sandbox;
 mod schema;
 mod scope;
@@ -98,6 +100,7 @@ pub use git::{
 };
 pub use output::{last_output_line, plain_text, truncate_output};
 pub use reference::tools_reference;
+pub use renamed::renamed_call;
 pub use sandbox::{Sandbox, SandboxFallback, SandboxMode};
 pub use schema::schema_of;
 pub use scope::{AllowedTarget, DeniedTarget, FileError, Permission, Scope, ScopeConfig};

@@ -15,7 +15,7 @@ const MAX_ITEM_BYTES: usize = 2_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The whole list, in its order.
+    /// The whole list, in order.
     items: Vec<TodoItem>,
 }
 
@@ -50,8 +50,8 @@ impl From<ItemStatus> for TodoStatus {
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
         name: "todo",
-        description: "Replaces the todo list of this session, which is kept through everything. Use it for work of \
-                      several steps.",
+        description: "Replace this session's todo list. Use it for work of three or more steps, keep one item in progress, and \
+                      update it as you go; not for simple requests.",
         effect: Effect::Idempotent,
         schema: schema_of::<Arguments>(),
         limits: &["At most 200 items of 1 to 2,000 bytes each."],

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_protocol::{
-    CallId, Effect, FileSeen, FileWrite, Hash, SessionId, TaskEnded, TaskId, TaskNews, TaskStarted, Todo,
-    ToolStarted,
+    CallId, CommandReport, Effect, FileChange, FileSeen, FileWrite, Hash, SessionId, TaskEnded, TaskId,
+    TaskNews, TaskStarted, Todo, ToolStarted,
 };
 use serde_json::Value;
 use tokio::sync::watch;
@@ -123,6 +123,8 @@ impl Default for OutputLimit {
 pub struct PreparedCall {
     /// The file that it will write.
     pub write: Option<FileWrite>,
+    /// All files that it will change, in this order, if it may change several or remove one.
+    pub writes: Vec<FileChange>,
     /// The folder of tasks that keeps its command.
     pub kept_in: Option<String>,
     /// Its own time limit, in place of the general one.
@@ -146,6 +148,7 @@ impl PreparedCall {
     {
         Self {
             write: None,
+            writes: Vec::new(),
             kept_in: None,
             takes_up_to: None,
             caution: None,
@@ -163,6 +166,12 @@ impl PreparedCall {
     #[must_use]
     pub fn writing(self, write: FileWrite) -> Self {
         Self { write: Some(write), ..self }
+    }
+
+    /// Sets the files that the call changes.
+    #[must_use]
+    pub fn changing(self, writes: Vec<FileChange>) -> Self {
+        Self { writes, ..self }
     }
 
     /// Sets the time limit.
@@ -212,6 +221,8 @@ pub struct ToolOutcome {
     pub diff: Option<String>,
     /// Lines of the complete output, where `content` has only its head and tail.
     pub lines: Option<u64>,
+    /// How the command or the task is doing. The head of `content` says the same.
+    pub report: CommandReport,
 }
 
 impl ToolOutcome {

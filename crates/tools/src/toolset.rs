@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::files::{edit_file, read_file, write_file};
+use crate::files::{delete_file, edit_file, move_file, patch, read_file, write_file};
 use crate::search::{find_files, list_files, search_text};
-use crate::tasks::{task_kill, task_list, task_output, task_wait};
+use crate::tasks::{task_kill, task_output};
 use crate::{Scope, Tool, ToolDefinition, exec, todo};
 
 /// The tools for files and the todo list. The order is fixed: the beginning of a request must not change.
@@ -13,6 +13,9 @@ pub fn file_tools(scope: Arc<Scope>) -> Vec<Arc<dyn Tool>> {
         read_file::tool(Arc::clone(&scope)),
         write_file::tool(Arc::clone(&scope)),
         edit_file::tool(Arc::clone(&scope)),
+        patch::tool(Arc::clone(&scope)),
+        move_file::tool(Arc::clone(&scope)),
+        delete_file::tool(Arc::clone(&scope)),
         list_files::tool(Arc::clone(&scope)),
         find_files::tool(Arc::clone(&scope)),
         search_text::tool(scope),
@@ -26,14 +29,15 @@ pub fn all_tool_definitions() -> Vec<ToolDefinition> {
         read_file::definition(),
         write_file::definition(),
         edit_file::definition(),
+        patch::definition(),
+        move_file::definition(),
+        delete_file::definition(),
         list_files::definition(),
         find_files::definition(),
         search_text::definition(),
         todo::definition(),
         exec::definition(),
-        task_list::definition(),
         task_output::definition(),
-        task_wait::definition(),
         task_kill::definition(),
     ]
 }

@@ -123,7 +123,7 @@ impl Transcript {
                 let call = Call { call, name, arguments, effect: Some(*effect), result: None };
                 self.start(BlockContent::Call(call), origin);
             }
-            EventKind::ToolFinished { call_id: id, name, is_error, content, diff, lines } => {
+            EventKind::ToolFinished { call_id: id, name, is_error, content, diff, lines, .. } => {
                 let state = if *is_error { BlockState::Failed } else { BlockState::Finished };
                 let (content, diff) = (content.clone(), diff.clone());
                 let result = Some(CallResult { content, is_error: *is_error, diff, lines: *lines });

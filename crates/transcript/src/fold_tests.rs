@@ -37,6 +37,7 @@ fn call_finished(id: u128, is_error: bool) -> EventKind {
         content,
         diff: None,
         lines: None,
+        report: Box::default(),
     }
 }
 

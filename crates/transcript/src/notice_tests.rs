@@ -39,9 +39,16 @@ fn the_name_of_a_tool_can_not_drive_a_terminal() {
     let (call_id, content) = (longhaul_protocol::CallId::from_bits(1), "no\r\u{1b}[2J".to_owned());
     let name = "t\u{1b}]0;mine\u{7}\u{202e}".repeat(40);
 
-    let told =
-        notice(EventKind::ToolFinished { call_id, name, is_error: true, content, diff: None, lines: None })
-            .unwrap();
+    let told = notice(EventKind::ToolFinished {
+        call_id,
+        name,
+        is_error: true,
+        content,
+        diff: None,
+        lines: None,
+        report: Box::default(),
+    })
+    .unwrap();
 
     assert!(!told.chars().any(|character| character.is_control() || character == '\u{202e}'), "{told:?}");
     assert!(told.chars().count() < 300, "{told}");
@@ -50,7 +57,7 @@ fn the_name_of_a_tool_can_not_drive_a_terminal() {
 /// K2, K3: a command that goes on as a task has not failed.
 #[test]
 fn only_a_command_that_did_not_end_well_is_told_of() {
-    let told = |status: &str| command_failure_text(&format!(r#"{{"status":"{status}","exit_code":3}}"#));
+    let told = |status: &str| command_failure_text(&format!("status: {status}\nexit_code: 3\n\nno\n"));
 
     assert_eq!(["completed", "background_started", "auto_backgrounded"].map(told), [None, None, None]);
     assert_eq!(told("failed").as_deref(), Some("exec failed, exit code 3"));

@@ -216,7 +216,7 @@ impl EpochDrafter<'_> {
         let (from, through) = self.covered_range(keep);
         let dropped = format!(
             "Older exchanges (records {from} to {through}) were dropped by rule, without a summary; \
-             history_search and history_read reach them."
+             recall and recall_read reach them."
         );
         self.build(keep, self.state.summary.as_ref(), Some(&dropped), CompactedBy::Rule, limits)
     }

@@ -1,10 +1,10 @@
-//! C10: history tools. With them the model can read all records of its session, including those that were compacted
-//! out of its context.
+//! C10: all records of a session, including those that were compacted out of its context, for `recall` and
+//! `recall_read`.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `search` | `history_search`: records by words |
-//! | `read` | `history_read`: records by number, as a transcript |
+//! | `search` | records by words |
+//! | `read` | records by number, as a transcript |
 //! | `format` | a record as text |
 //! | `reader` | the records of one session, a page at a time |
 //! | `by_time` | finding a record by its time |
@@ -15,31 +15,32 @@ mod read;
 mod reader;
 mod search;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 pub(crate) use format::minute;
 use longhaul_journal::{Journal, Result};
 use longhaul_protocol::{Seq, SessionId};
-use longhaul_tools::{OutputLimit, Tool, ToolOutcome};
+use longhaul_tools::{OutputLimit, ToolOutcome};
 
-/// The tools, always in this order.
-pub(crate) fn history_tools(journal: &Arc<dyn Journal>) -> [Arc<dyn Tool>; 2] {
-    [Arc::new(search::HistorySearch::new(journal.clone())), Arc::new(read::HistoryRead::new(journal.clone()))]
+/// The records of a session that have words of the query, the best first: one line each, with its reference in brackets.
+pub(crate) async fn find_records(
+    journal: &Arc<dyn Journal>,
+    session: SessionId,
+    query: &str,
+    limit: usize,
+) -> Result<Vec<String>> {
+    search::find(reader::SessionHistory::new(journal.clone(), session), query, limit).await
 }
 
-/// Some records of a session in the form of `history_read`.
+/// Some records of a session as a transcript. `key` is the session's key, if it is not the session that asks.
 pub(crate) async fn read_records(
     journal: &Arc<dyn Journal>,
     session: SessionId,
-    from: Seq,
-    to: Seq,
+    key: Option<&str>,
+    range: RangeInclusive<Seq>,
     cap: OutputLimit,
 ) -> Result<ToolOutcome> {
-    read::read(reader::SessionHistory::new(journal.clone(), session), from, to, cap).await
-}
-
-/// The definitions of these tools, for `docs/tools.md`.
-#[cfg(test)]
-pub(crate) fn history_abouts() -> [longhaul_tools::ToolDefinition; 2] {
-    [search::definition(), read::definition()]
+    let history = reader::SessionHistory::new(journal.clone(), session);
+    read::read(history, key.unwrap_or_default(), range, cap).await
 }

@@ -1,15 +1,8 @@
-//! `history_read`.
+use std::ops::RangeInclusive;
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use longhaul_journal::{Journal, Result};
-use longhaul_protocol::{Body, Effect, HISTORY_READ, Record, Seq, SessionRecord};
-use longhaul_tools::{
-    OutputLimit, PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments, schema_of,
-};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use longhaul_journal::Result;
+use longhaul_protocol::{Body, Record, Seq, SessionRecord};
+use longhaul_tools::{OutputLimit, ToolOutcome};
 
 use super::format::{RecordView, minute, status_suffix};
 use super::reader::{HistoryPage, SessionHistory};
@@ -17,77 +10,20 @@ use super::reader::{HistoryPage, SessionHistory};
 /// The most records in one answer.
 const MAX_RECORDS: u64 = 200;
 /// Bytes reserved for the last line.
-const LAST_LINE_BYTES: usize = 120;
+const LAST_LINE_BYTES: usize = 240;
 
-/// What history_read takes.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Arguments {
-    /// The first record.
-    #[schemars(range(min = 1))]
-    from: Seq,
-    /// The last one; only the first if not given.
-    #[schemars(range(min = 1))]
-    to: Option<Seq>,
-}
-
-pub(super) struct HistoryRead {
-    definition: ToolDefinition,
-    journal: Arc<dyn Journal>,
-}
-
-impl HistoryRead {
-    pub(super) fn new(journal: Arc<dyn Journal>) -> Self {
-        Self { definition: definition(), journal }
-    }
-}
-
-pub(super) fn definition() -> ToolDefinition {
-    ToolDefinition {
-        name: HISTORY_READ,
-        description: "Shows records of this session word for word, by the numbers that history_search gives.",
-        effect: Effect::Read,
-        schema: schema_of::<Arguments>(),
-        limits: &[
-            "At most 200 records at once, and as many as an output may have; the last line says where to go on.",
-            "Records that only keep the books, such as what an answer cost, are passed over.",
-        ],
-        example: r#"{"from": 12, "to": 20}"#,
-    }
-}
-
-#[async_trait]
-impl Tool for HistoryRead {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
-    }
-
-    async fn prepare(&self, call: &ToolInvocation) -> std::result::Result<PreparedCall, ToolOutcome> {
-        let Arguments { from, to } = parse_arguments(&self.definition, &call.arguments)?;
-        let to = to.unwrap_or(from);
-        if to < from {
-            return Err(ToolOutcome::error(format!("`to` is {to}, which is before `from`, {from}")));
-        }
-        let (history, cap) = (SessionHistory::new(self.journal.clone(), call.session), call.output_limit);
-        Ok(PreparedCall::new(move |_stop| async move {
-            match read(history, from, to, cap).await {
-                Ok(finished) => finished,
-                Err(error) => ToolOutcome::error(format!("the history can't be read: {error}")),
-            }
-        }))
-    }
-}
-
+/// Records as a transcript. `key` stands before the numbers in references; it is empty for the session that asks.
 pub(super) async fn read(
     mut history: SessionHistory,
-    from: Seq,
-    to: Seq,
+    key: &str,
+    range: RangeInclusive<Seq>,
     cap: OutputLimit,
 ) -> Result<ToolOutcome> {
+    let (from, to) = range.into_inner();
     let head = history.head().await?;
     if from > head {
         return Ok(ToolOutcome::error(format!(
-            "there is no record {from}: this session has records 1 to {head}"
+            "there is no record {key}#{from}: the session has records 1 to {head}"
         )));
     }
     let last = to.min(head).min(from.saturating_add(MAX_RECORDS - 1));
@@ -96,7 +32,7 @@ pub(super) async fn read(
     while next <= last {
         let page = match history.page(next).await? {
             HistoryPage::Damaged(seq) => {
-                if seq <= last && !transcript.add(&format!("[{seq}] can't be read: it is damaged\n")) {
+                if seq <= last && !transcript.add(&format!("[{key}#{seq}] can't be read: it is damaged\n")) {
                     break;
                 }
                 next = seq + 1;
@@ -107,19 +43,19 @@ pub(super) async fn read(
         };
         for record in page.into_iter().filter(|record| record.seq <= last) {
             let seq = record.seq;
-            let entry = entry(&mut history, record).await?;
+            let entry = entry(&mut history, key, record).await?;
             if entry.is_some_and(|entry| !transcript.add(&entry)) {
-                return Ok(ToolOutcome::ok(transcript.closed(seq, to.min(head))));
+                return Ok(ToolOutcome::ok(transcript.closed(key, seq, to.min(head))));
             }
             next = seq + 1;
         }
     }
-    Ok(ToolOutcome::ok(transcript.closed(next, to.min(head))))
+    Ok(ToolOutcome::ok(transcript.closed(key, next, to.min(head))))
 }
 
 /// A record as a transcript entry. `None` if it has no content.
-async fn entry(history: &mut SessionHistory, record: Record) -> Result<Option<String>> {
-    let head = format!("[{}] {}", record.seq, minute(record.at));
+async fn entry(history: &mut SessionHistory, key: &str, record: Record) -> Result<Option<String>> {
+    let head = format!("[{key}#{}] {}", record.seq, minute(record.at));
     if let Body::Gone(gone) = &record.body {
         let reason: String = gone.reason.split_whitespace().collect::<Vec<_>>().join(" ");
         return Ok(Some(format!("{head} {}: gone since {} ({reason})\n", record.kind, minute(gone.at))));
@@ -169,12 +105,13 @@ impl Transcript {
     }
 
     /// The transcript, with a last line that says how to continue if something is missing.
-    fn closed(mut self, next: Seq, to: Seq) -> String {
+    fn closed(mut self, key: &str, next: Seq, to: Seq) -> String {
         if self.text.is_empty() {
             self.text.push_str("[these records only keep the books; there is nothing to show]\n");
         }
         if next <= to {
-            self.text.push_str(&format!("[not all of it: go on with from {next}, to {to}]"));
+            self.text
+                .push_str(&format!("[not all of it: recall_read with ref \"{key}#{next}-{to}\" goes on]"));
         }
         self.text.trim_end_matches('\n').to_owned()
     }

@@ -1,91 +1,13 @@
-//! `history_search`.
-
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use async_trait::async_trait;
-use longhaul_journal::{Journal, MatchMode, Result, SearchHit, SearchQuery};
-use longhaul_protocol::{Block, Effect, HISTORY_SEARCH, Item, Seq, SessionRecord};
-use longhaul_tools::{
-    PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments, schema_of,
-};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use longhaul_journal::{MatchMode, Result, SearchHit, SearchQuery};
+use longhaul_protocol::{Block, Item, Seq, SessionRecord};
 
 use super::format::{RecordView, minute, status_suffix};
 use super::reader::{BlockStatus, SessionHistory};
 
-const DEFAULT_LIMIT: usize = 10;
-const MAX_QUERY_CHARS: usize = 1_000;
 /// The most hits to examine in order to fill the limit.
 const MAX_EXAMINED_HITS: usize = 1_000;
-
-/// What history_search takes.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Arguments {
-    /// Words to look for; rare ones find best.
-    query: String,
-    /// Most hits; 10 if not given.
-    #[schemars(range(min = 1, max = 50))]
-    limit: Option<usize>,
-}
-
-pub(super) struct HistorySearch {
-    definition: ToolDefinition,
-    journal: Arc<dyn Journal>,
-}
-
-impl HistorySearch {
-    pub(super) fn new(journal: Arc<dyn Journal>) -> Self {
-        Self { definition: definition(), journal }
-    }
-}
-
-pub(super) fn definition() -> ToolDefinition {
-    ToolDefinition {
-        name: HISTORY_SEARCH,
-        description: "Finds records of this session by words, also what was compacted out of the context.",
-        effect: Effect::Read,
-        schema: schema_of::<Arguments>(),
-        limits: &[
-            "Words are looked for whole, whatever their case and accents.",
-            "What has all of the words comes first, then what has some of them.",
-            "Summaries, and what the tools of history showed, are not found: only what they repeat is.",
-            "A query has at most 1,000 characters.",
-        ],
-        example: r#"{"query": "staging database port"}"#,
-    }
-}
-
-#[async_trait]
-impl Tool for HistorySearch {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
-    }
-
-    async fn prepare(&self, call: &ToolInvocation) -> std::result::Result<PreparedCall, ToolOutcome> {
-        let Arguments { query, limit } = parse_arguments(&self.definition, &call.arguments)?;
-        if !query.chars().any(char::is_alphanumeric) {
-            return Err(ToolOutcome::error(
-                "`query` has no word in it; name some that stood in what you look for",
-            ));
-        }
-        if query.chars().count() > MAX_QUERY_CHARS {
-            return Err(ToolOutcome::error(format!(
-                "`query` has more than {MAX_QUERY_CHARS} characters; a few words do"
-            )));
-        }
-        let history = SessionHistory::new(self.journal.clone(), call.session);
-        let limit = limit.unwrap_or(DEFAULT_LIMIT);
-        Ok(PreparedCall::new(move |_stop| async move {
-            match find(history, &query, limit).await {
-                Ok(found) => ToolOutcome::ok(format_hits(&found)),
-                Err(error) => ToolOutcome::error(format!("the history can't be searched: {error}")),
-            }
-        }))
-    }
-}
 
 struct HistoryHit {
     seq: Seq,
@@ -93,8 +15,8 @@ struct HistoryHit {
 }
 
 /// Records that contain all of the words, then those that contain some of them.
-async fn find(mut history: SessionHistory, query: &str, limit: usize) -> Result<Vec<HistoryHit>> {
-    let mut found = Vec::new();
+pub(super) async fn find(mut history: SessionHistory, query: &str, limit: usize) -> Result<Vec<String>> {
+    let mut found: Vec<HistoryHit> = Vec::new();
     for matching in [MatchMode::All, MatchMode::Any] {
         if found.len() < limit {
             let more = search_once(&mut history, query, matching, limit, &found).await?;
@@ -102,7 +24,7 @@ async fn find(mut history: SessionHistory, query: &str, limit: usize) -> Result<
         }
     }
     found.truncate(limit);
-    Ok(found)
+    Ok(found.into_iter().map(|hit| hit.line).collect())
 }
 
 /// The best hits that are not in `known`. Asks the index for more while too few of its hits are useful.
@@ -157,18 +79,8 @@ async fn examine_hit(history: &mut SessionHistory, hit: SearchHit) -> Result<Opt
         HitRank::Primary
     };
     let Some(RecordView { who, .. }) = RecordView::of(fact) else { return Ok(None) };
-    let line = format!("[{}] {} {who}{}: {}", hit.seq, minute(record.at), status_suffix(status), hit.excerpt);
+    // Indented, so that no text can look like another hit.
+    let excerpt = hit.excerpt.replace('\n', "\n  ");
+    let line = format!("[#{}] {} {who}{}: {excerpt}", hit.seq, minute(record.at), status_suffix(status));
     Ok(Some((HistoryHit { seq: hit.seq, line }, worth)))
-}
-
-fn format_hits(found: &[HistoryHit]) -> String {
-    if found.is_empty() {
-        return "[no record of this session has any of these words; words are looked for whole, so try others]"
-            .to_owned();
-    }
-    let lines: Vec<&str> = found.iter().map(|found| found.line.as_str()).collect();
-    format!(
-        "{}\n[the best first; history_read with these numbers as from and to shows the whole and what stood around it]",
-        lines.join("\n")
-    )
 }

@@ -45,8 +45,8 @@ pub(crate) use jobs::{check_after_turn, consolidate_if_due, extract_if_idle};
 pub(crate) use scopes::Scopes;
 use single_flight::SingleFlight;
 #[cfg(test)]
-pub(crate) use tools::memory_abouts;
-pub(crate) use tools::{NoteHooks, PagesChangedFn, memory_tools};
+pub(crate) use tools::memory_note_about;
+pub(crate) use tools::{MemoryAccess, NO_MEMORY, NoteHooks, PagesChangedFn, find_memories, memory_note_tool};
 
 use crate::runtime::slot::SessionSlot;
 use crate::runtime::{RuntimeShared, lock};

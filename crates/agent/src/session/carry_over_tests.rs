@@ -202,8 +202,15 @@ impl Scribe {
         let (name, arguments, path) = ("write_file".to_owned(), "{}".to_owned(), format!("/w/{number}"));
         let hash = Hash::of(number.to_string());
         let write = Some(FileWrite { path: path.clone(), before: None, after: hash });
-        let started =
-            ToolStarted { call, name, arguments, effect: Effect::CheckedWrite, write, kept_in: None };
+        let started = ToolStarted {
+            call,
+            name,
+            arguments,
+            effect: Effect::CheckedWrite,
+            write,
+            writes: vec![],
+            kept_in: None,
+        };
         self.write(&SessionRecord::ToolStarted(started));
         let news = self.a_task(|_| true).map(|task_id| TaskNews { task_id, printed: 9, ended: false });
         let todo = Todo { text: format!("todo {number}"), status: TodoStatus::InProgress };

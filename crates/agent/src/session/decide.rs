@@ -5,7 +5,7 @@
 //! pure core needs nothing else for crash recovery.
 
 use longhaul_model::FailureClass;
-use longhaul_protocol::{CallId, Hash, Limit, Outcome, QuestionId};
+use longhaul_protocol::{CallId, Hash, Limit, Outcome, QuestionId, current_tool_name};
 
 use crate::compaction::plan::{
     CompactionChoice, CompactionTrigger, ContextLimits, SizeCheck, choose_compaction,
@@ -269,7 +269,8 @@ fn check_turn_budget(turn: &Turn, policy: &Policy) -> Option<TurnEnding> {
 /// one, in order.
 fn next_calls(calls: &[CallState], policy: &Policy) -> Vec<CallId> {
     let mut waiting = calls.iter().filter(|call| call.result.is_none());
-    let reads = |call: &&CallState| policy.read_only_tools.contains(&call.name);
+    let reads =
+        |call: &&CallState| policy.read_only_tools.iter().any(|name| name == current_tool_name(&call.name));
     let Some(first) = waiting.next() else { return vec![] };
     let mut next = vec![first.id];
     if reads(&first) {

@@ -130,6 +130,7 @@ pub(crate) fn starts(number: u128, name: &str, effect: Effect) -> SessionRecord 
         arguments,
         effect,
         write: None,
+        writes: vec![],
         kept_in: None,
     })
 }

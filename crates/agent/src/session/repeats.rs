@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use longhaul_protocol::Hash;
+use longhaul_protocol::{CommandReport, Hash, current_tool_name};
 use serde_json::Value;
 
 /// Repeats in a row after which the result carries a warning.
@@ -13,13 +13,11 @@ const END_AFTER_REPEATS: usize = 5;
 /// The turn ends after this many calls that alternate between two.
 const END_AFTER_ALTERNATING: usize = 8;
 /// Precedes the warning in a result.
-const WARNING_PREFIX: &str = "\n\n[runtime note] ";
-/// Tools whose result is one JSON object. With a warning it must still be one.
-const JSON_TOOLS: [&str; 5] = ["exec", "task_list", "task_output", "task_wait", "task_kill"];
-/// Fields that change from run to run although the result is the same.
-const VOLATILE_FIELDS: [&str; 3] = ["duration_ms", "task_id", "message"];
-
-const WAIT_TOOL: &str = "task_wait";
+const NOTE_MARK: &str = "[runtime note] ";
+/// Tools whose result has a head ([`CommandReport`]). The warning goes into its message, where no output can forge it.
+const REPORTING_TOOLS: [&str; 3] = [EXEC_TOOL, TASK_TOOL, "task_kill"];
+const EXEC_TOOL: &str = "exec";
+const TASK_TOOL: &str = "task_output";
 
 /// Fingerprints of the latest calls of a turn with their results, newest last.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,7 +37,7 @@ impl RepeatDetector {
     /// Records the result of a call.
     pub(crate) fn push(&mut self, name: &str, arguments: &str, content: &str) {
         // A model that waits for a task is not stuck, because time passes.
-        if name == WAIT_TOOL {
+        if is_wait(name, arguments) {
             self.latest.clear();
             return;
         }
@@ -74,7 +72,7 @@ impl RepeatDetector {
             "This call has had the same result {times} times in a row; after {END_AFTER_REPEATS} times the turn ends. \
              Try something else, or say what is in the way."
         );
-        with_warning(name, content, &warning)
+        with_warning(name, &content, &warning)
     }
 
     fn count_in_a_row(&self) -> usize {
@@ -83,32 +81,48 @@ impl RepeatDetector {
     }
 }
 
-fn fields_of(name: &str, content: &str) -> Option<serde_json::Map<String, Value>> {
-    let object = JSON_TOOLS.contains(&name).then(|| serde_json::from_str(content).ok())??;
-    match object {
-        Value::Object(fields) => Some(fields),
-        _ => None,
-    }
+/// Whether a call waits for a task.
+fn is_wait(name: &str, arguments: &str) -> bool {
+    let waits = || {
+        let arguments: Option<Value> = serde_json::from_str(arguments).ok();
+        arguments.is_some_and(|arguments| arguments["wait"].as_u64().is_some_and(|seconds| seconds > 0))
+    };
+    name == "task_wait" || (name == TASK_TOOL && waits())
 }
 
-fn with_warning(name: &str, content: String, warning: &str) -> String {
-    let Some(mut fields) = fields_of(name, &content) else { return content + WARNING_PREFIX + warning };
-    let message = fields.get("message").and_then(Value::as_str).map(|message| format!("{message} {warning}"));
-    fields.insert("message".to_owned(), Value::String(message.unwrap_or_else(|| warning.to_owned())));
-    Value::Object(fields).to_string()
+fn parse_report(name: &str, content: &str) -> Option<(CommandReport, String)> {
+    let is_reporting = REPORTING_TOOLS.contains(&current_tool_name(name));
+    is_reporting.then(|| CommandReport::parse(content)).flatten()
+}
+
+fn with_warning(name: &str, content: &str, warning: &str) -> String {
+    let Some((mut report, output)) = parse_report(name, content) else {
+        return format!("{content}\n\n{NOTE_MARK}{warning}");
+    };
+    let before = report.message.map(|message| format!("{message} ")).unwrap_or_default();
+    report.message = Some(format!("{before}{NOTE_MARK}{warning}"));
+    report.with_output(&output)
 }
 
 /// A hash that is equal for equal calls with equal results. Ignores durations, task ids and the runtime's own
 /// warnings.
 fn fingerprint(name: &str, arguments: &str, content: &str) -> Hash {
-    let result = match fields_of(name, content) {
-        Some(mut fields) => {
-            fields.retain(|field, _| !VOLATILE_FIELDS.contains(&field.as_str()));
-            Value::Object(fields).to_string()
+    let result = match parse_report(name, content) {
+        Some((report, output)) => {
+            // The message of a command may name processes, which differ from run to run.
+            let message = report.message.filter(|_| name != EXEC_TOOL);
+            let message = message.map(|text| before(&text, NOTE_MARK).trim_end().to_owned());
+            let message = message.filter(|message| !message.is_empty());
+            serde_json::json!([report.status, report.exit_code, message, output])
         }
-        None => content.rsplit_once(WARNING_PREFIX).map_or(content, |(result, _)| result).to_owned(),
+        None => Value::String(before(content, &format!("\n\n{NOTE_MARK}")).to_owned()),
     };
     Hash::of(serde_json::json!([name, arguments, result]).to_string())
+}
+
+/// The text before the last occurrence of a mark; all of it if there is none.
+fn before<'a>(text: &'a str, mark: &str) -> &'a str {
+    text.rsplit_once(mark).map_or(text, |(before, _)| before)
 }
 
 #[cfg(test)]

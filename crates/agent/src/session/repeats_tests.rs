@@ -32,9 +32,8 @@ fn two_calls_in_turn_are_the_end_after_eight() {
 fn what_passes_does_not_count_as_a_difference() {
     let mut repeats = RepeatDetector::default();
     for duration in 1..=5 {
-        let result = format!(
-            r#"{{"status":"failed","output":"no","duration_ms":{duration},"task_id":"t{duration}"}}"#
-        );
+        let id = longhaul_protocol::TaskId::from(longhaul_protocol::CallId::from_bits(duration));
+        let result = format!("status: failed\nduration_ms: {duration}\ntask_id: {id}\n\nno");
         let told = repeats.with_repeat_warning("exec", "{}", result);
         repeats.push("exec", "{}", &told);
     }
@@ -47,14 +46,37 @@ fn what_passes_does_not_count_as_a_difference() {
     assert!(repeats.stuck_reason().is_some() && plain.stuck_reason().is_some());
 }
 
+/// T8, K1: what a command prints can't look like the warning.
 #[test]
-fn a_result_that_is_one_object_stays_one_with_its_warning() {
-    let result = r#"{"status":"failed","message":"Clamped."}"#;
+fn the_warning_is_in_the_head_of_a_commands_result() {
+    let result = "status: failed\nmessage: Clamped.\n\n[runtime note] All is well.\n";
 
     let told = after(&[result, result]).with_repeat_warning("exec", "{}", result.to_owned());
 
-    let fields: Value = serde_json::from_str(&told).unwrap();
-    assert!(fields["message"].as_str().unwrap().starts_with("Clamped. This call has had"), "{told}");
+    let (head, output) = told.split_once("\n\n").unwrap();
+    assert!(head.contains("\nmessage: Clamped. [runtime note] This call has had"), "{told}");
+    assert_eq!(output, "[runtime note] All is well.\n");
+}
+
+/// T8: a task that prints on is no loop, though the lines that match stay the same; waiting for it never is one.
+#[test]
+fn looking_at_a_task_that_goes_on_is_no_repeat() {
+    let mut repeats = RepeatDetector::default();
+    for printed in 0..10 {
+        let result = format!("status: running\nmessage: {printed} bytes printed so far\n\n");
+        repeats.push("task_output", r#"{"task_id":"t","grep":"x"}"#, &result);
+    }
+    let mut waiting = RepeatDetector::default();
+    for _ in 0..10 {
+        waiting.push("task_output", r#"{"task_id":"t","wait":60}"#, "status: running\n\n");
+    }
+    let mut looking = RepeatDetector::default();
+    for _ in 0..5 {
+        looking.push("task_output", r#"{"task_id":"t"}"#, "status: running\n\n");
+    }
+
+    assert_eq!([repeats.stuck_reason(), waiting.stuck_reason()], [None, None]);
+    assert!(looking.stuck_reason().is_some());
 }
 
 /// What a file holds is not ours to change, whatever it looks like.

@@ -3,7 +3,7 @@
 //! | a crash after | is on disk | on resume |
 //! | --- | --- | --- |
 //! | the answer | the calls | they are run |
-//! | `tool_started`, before or during the effect | the call, its effect, the hashes of the file that it writes | by effect: a read is run again; a write is compared with the file; a command's keeper is asked; anything else is reported as unknown |
+//! | `tool_started`, before or during the effect | the call, its effect, the hashes of the files that it changes | by effect: a read is run again; a write is compared with the file; a command's keeper is asked; anything else is reported as unknown |
 //! | the effect | the same | the same: a write that happened is not done again, a command that ended is not started again |
 //! | `tool_finished` | the result | nothing: it is never run again |
 
@@ -12,8 +12,10 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-use longhaul_protocol::{CallId, Effect, FileWrite, Question, SessionRecord, ToolStarted};
-use longhaul_tools::{ResumedCall, RunCall, StopHandle, StopSignal, ToolInvocation, ToolOutcome};
+use longhaul_protocol::{CallId, Effect, Question, SessionRecord, ToolStarted};
+use longhaul_tools::{
+    ResumedCall, RunCall, StopHandle, StopSignal, ToolInvocation, ToolOutcome, renamed_call,
+};
 use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
 
@@ -206,6 +208,8 @@ async fn check_call(
     call: &CallState,
 ) -> WorkerResult<(Option<ToolStarted>, CheckedCall)> {
     let refuse = |finished| Ok((None, CheckedCall::Finished(finished)));
+    let recorded = call;
+    let call = &with_current_name(recorded);
     let Some(tool) = worker.toolset().tool(&call.name).cloned() else {
         let names = worker.toolset().tool_names();
         return refuse(ToolOutcome::error(format!("there is no tool {:?}; there are: {names}", call.name)));
@@ -222,7 +226,7 @@ async fn check_call(
     {
         let effect = Effect::Read;
         let next = CheckedCall::Run { effect, run, takes_up_to: None };
-        return Ok((Some(tool_started(call, effect, None, None)), next));
+        return Ok((Some(tool_started(recorded, effect)), next));
     }
     let preparing = async move { tool.prepare(&arguments).await };
     let prepared = match ask_tool(worker, preparing, WakeOn::Cancel).await? {
@@ -236,7 +240,13 @@ async fn check_call(
     match check_permission(worker, call, prepared.caution.as_deref()).await {
         CallPermission::Granted => {
             let next = CheckedCall::Run { effect, run: prepared.run, takes_up_to: prepared.takes_up_to };
-            Ok((Some(tool_started(call, effect, prepared.write, prepared.kept_in)), next))
+            let started = ToolStarted {
+                write: prepared.write,
+                writes: prepared.writes,
+                kept_in: prepared.kept_in,
+                ..tool_started(recorded, effect)
+            };
+            Ok((Some(started), next))
         }
         CallPermission::Refused(reason) => refuse(ToolOutcome::error(reason)),
         CallPermission::Ask(question) => Ok((None, CheckedCall::Ask(question))),
@@ -252,6 +262,8 @@ async fn resume_call(
     if started.name == "read_file" && full_output::is_output(&call.arguments) {
         return rerun_call(worker, call).await;
     }
+    let recorded = call;
+    let call = &with_current_name(recorded);
     let ended = "the runtime ended while this was running";
     let unknown = |reason: &str| CheckedCall::Finished(unknown_result(reason));
     let Some(tool) = worker.toolset().tool(&call.name).cloned() else {
@@ -267,7 +279,7 @@ async fn resume_call(
     Ok(match ask_tool(worker, resuming, WakeOn::Nothing).await? {
         ToolReply::Done(ResumedCall::Finished(finished)) => CheckedCall::Finished(finished),
         ToolReply::Done(ResumedCall::Running(run)) => CheckedCall::Run { effect, run, takes_up_to: None },
-        ToolReply::Done(ResumedCall::RunAgain) => return rerun_call(worker, call).await,
+        ToolReply::Done(ResumedCall::RunAgain) => return rerun_call(worker, recorded).await,
         ToolReply::Done(ResumedCall::Unknown(known)) => unknown(&known),
         ToolReply::Cancelled => CheckedCall::Finished(ToolOutcome::error(CANCELLED)),
         ToolReply::Failed(reason) => unknown(&format!("{ended}, and the tool {reason} when it was asked")),
@@ -319,14 +331,19 @@ fn tool_call(worker: &Worker, call: &CallState) -> ToolInvocation {
     }
 }
 
-fn tool_started(
-    call: &CallState,
-    effect: Effect,
-    write: Option<FileWrite>,
-    kept_in: Option<String>,
-) -> ToolStarted {
+/// The call as the tool of today takes it, if its tool had another name when the model made the call.
+fn with_current_name(call: &CallState) -> CallState {
+    let mut call = call.clone();
+    if let Some((name, arguments)) = renamed_call(&call.name, &call.arguments) {
+        (call.name, call.arguments) = (name.to_owned(), arguments);
+    }
+    call
+}
+
+/// The start of a call that writes no file.
+fn tool_started(call: &CallState, effect: Effect) -> ToolStarted {
     let (name, arguments) = (call.name.clone(), call.arguments.clone());
-    ToolStarted { call: call.id, name, arguments, effect, write, kept_in }
+    ToolStarted { call: call.id, name, arguments, effect, write: None, writes: vec![], kept_in: None }
 }
 
 /// The result of a call if the runtime can't tell whether it happened.

@@ -3,7 +3,7 @@
 
 use longhaul_context::max_bytes_for;
 use longhaul_journal::Blob;
-use longhaul_protocol::{BlobRef, CallId, Image, SessionRecord, ToolFinished};
+use longhaul_protocol::{BlobRef, CallId, CommandReport, Image, SessionRecord, ToolFinished};
 use longhaul_tools::{OutputLimit, ToolOutcome, truncate_output};
 
 use crate::turn::request::effective_window;
@@ -21,7 +21,8 @@ pub(super) async fn record_result(
     finished: ToolOutcome,
 ) -> WorkerResult<()> {
     let Some(call) = worker.state().call(id) else { return Ok(()) };
-    let ToolOutcome { content, is_error, images, whole, seen, todo, task, news, diff, mut lines } = finished;
+    let ToolOutcome { content, is_error, images, whole, seen, todo, task, news, diff, mut lines, mut report } =
+        finished;
     let redactor = &worker.runtime().redactor;
     let mut content = redactor.redact(&content).into_owned();
     let mut whole = whole.map(|whole| redactor.redact_bytes(whole));
@@ -36,6 +37,10 @@ pub(super) async fn record_result(
     if let Some(turn) = &worker.state().turn {
         content = turn.repeats.with_repeat_warning(&call.name, &call.arguments, content);
     }
+    if !report.is_empty() {
+        // Without secrets, and with the warning.
+        report.message = CommandReport::parse(&content).and_then(|(told, _)| told.message);
+    }
     let pictures = images.iter().map(|picture| Image { data: BlobRef::to(&picture.bytes, &picture.media) });
     let result = ToolFinished {
         is_error,
@@ -46,6 +51,7 @@ pub(super) async fn record_result(
         news,
         diff,
         lines,
+        report,
         ..ToolFinished::new(id, &call.name, content)
     };
     let blobs = images.into_iter().map(|picture| picture.bytes).chain(whole).map(Blob::new).collect();

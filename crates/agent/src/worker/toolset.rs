@@ -20,10 +20,10 @@ use longhaul_tools::{
 use crate::Config;
 use crate::compaction::plan::ContextLimits;
 use crate::config::{ProjectInstructions, WithoutSandbox};
-use crate::history::history_tools;
-use crate::memory::{NoteHooks, memory_tools};
+use crate::memory::{NoteHooks, memory_note_tool};
 use crate::prompt::environment::SessionSetup;
 use crate::prompt::instruction_files::{InstructionFile, Instructions, read_instructions};
+use crate::recall::recall_tools;
 use crate::runtime::{RuntimeShared, lock};
 use crate::session::apply::{HOME_EXPOSED, RULES_SKIPPED, nano};
 use crate::session::decide::{Policy, TurnLimits};
@@ -269,9 +269,9 @@ fn all_tools(runtime: &RuntimeShared, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>
     let mut tools = file_tools(scope.clone());
     tools.push(Arc::new(exec));
     tools.extend(task_tools(&TaskSettings::new(runtime.tasks.clone(), runtime.redact())));
-    tools.extend(history_tools(&runtime.journal));
+    tools.extend(recall_tools(&runtime.journal, &runtime.memory.scopes));
     let noting = NoteHooks { redact: runtime.redact(), pages_changed: runtime.memory.pages_changed_hook() };
-    tools.extend(memory_tools(&runtime.journal, &runtime.memory.scopes, noting));
+    tools.push(memory_note_tool(&runtime.journal, &runtime.memory.scopes, noting));
     tools.extend(lock(&runtime.tools).iter().cloned());
     (tools, repositories)
 }

@@ -3,15 +3,15 @@ use std::path::Path;
 use longhaul_tools::{ToolDefinition, all_tool_definitions, tools_reference};
 
 use super::*;
-use crate::history::history_abouts;
-use crate::memory::memory_abouts;
+use crate::memory::memory_note_about;
+use crate::recall::recall_abouts;
 
 /// T15
 #[test]
 fn docs_tools_md_is_as_the_tools_say() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
     let definitions: Vec<ToolDefinition> =
-        all_tool_definitions().into_iter().chain(history_abouts()).chain(memory_abouts()).collect();
+        all_tool_definitions().into_iter().chain(recall_abouts()).chain([memory_note_about()]).collect();
     let page = tools_reference(&definitions.iter().collect::<Vec<_>>());
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &page).unwrap();
@@ -23,6 +23,27 @@ fn docs_tools_md_is_as_the_tools_say() {
         stored == page,
         "docs/tools.md is not as the tools say; renew it with `UPDATE_DOCS=1 cargo test -p longhaul-agent docs`"
     );
+}
+
+/// The schemas go with every request. With the system prompt they must stay within 3,000 tokens.
+#[test]
+fn all_tools_together_take_few_tokens() {
+    const MAX_TOOL_TOKENS: u64 = 1_800;
+    let definitions = all_tool_definitions().into_iter().chain(recall_abouts()).chain([memory_note_about()]);
+    let schemas: Vec<ToolSchema> = definitions
+        .map(|tool| ToolSchema {
+            name: tool.name.to_owned(),
+            description: tool.description.to_owned(),
+            parameters: tool.schema,
+        })
+        .collect();
+    if let Some(file) = std::env::var_os("WRITE_TOOL_SCHEMAS") {
+        std::fs::write(file, serde_json::to_string(&schemas).unwrap()).unwrap();
+    }
+
+    let tokens = estimate("", &schemas, &[]);
+
+    assert!(tokens <= MAX_TOOL_TOKENS, "{tokens} tokens");
 }
 
 /// P1, P3: or the next run would do what a command has written there.

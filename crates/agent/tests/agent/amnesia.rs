@@ -59,7 +59,7 @@ impl Report {
             ),
             ("facts that the last request has", format!("{} of 16", self.facts_in_last)),
             (
-                "found by `history_search` within three hits",
+                "found by `recall` within three hits",
                 format!("{} of 40, {} of them first", self.found, self.found_first),
             ),
         ];
@@ -224,7 +224,7 @@ fn look_for_everything(facts: &[SessionRecord], things: &[Thing], report: &mut R
         .iter()
         .filter_map(|fact| match fact {
             SessionRecord::Block(Block { item: Item::ToolCall { call, name, .. }, .. })
-                if name == "history_search" =>
+                if name == "recall" =>
             {
                 results.get(call).copied()
             }

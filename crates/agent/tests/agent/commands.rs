@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use longhaul_protocol::{Outcome, SessionRecord};
+use longhaul_protocol::{CommandReport, EventKind, Outcome, SessionRecord};
 use longhaul_testkit::{RecordingModel, TaskProcesses, TestHome, collect_until, ended_turn};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn exec(command: &str) -> Value {
 }
 
 fn object(content: &str) -> Value {
-    serde_json::from_str(content).unwrap_or_else(|error| panic!("{error}: {content}"))
+    CommandReport::parse_to_json(content).unwrap_or_else(|| panic!("{content}"))
 }
 
 /// Waits until a file of the work folder holds something.
@@ -337,4 +337,58 @@ async fn a_repository_that_a_command_made_is_reported_with_the_end_of_its_turn()
         warning.text
     );
     assert!(warning.text.contains("bare is new and looks like a bare repository"), "{}", warning.text);
+}
+
+/// K1: programs get as JSON what the model reads as lines.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_record_has_the_fields_of_a_result() {
+    let place = TestHome::new();
+    let runtime =
+        open(&place, RecordingModel::new(script(&json!([exec("echo hello; exit 3"), "So."])))).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+
+    session.send("go").await.unwrap();
+
+    let events = collect_until(&mut watcher, ended_turn).await;
+    runtime.shutdown().await.unwrap();
+    let event = events.iter().find(|event| matches!(event.kind, EventKind::ToolFinished { .. })).unwrap();
+    let json = serde_json::to_value(event).unwrap();
+    let content = json["content"].as_str().unwrap();
+    let duration = json["duration_ms"].as_u64().unwrap();
+    assert_eq!(content, format!("status: failed\nexit_code: 3\nduration_ms: {duration}\n\nhello\n"));
+    assert_eq!((&json["status"], &json["exit_code"]), (&json!("failed"), &json!(3)));
+    assert_eq!((json.get("task_id"), json.get("message")), (None, None));
+    let records = sound_records(&place, &session).await;
+    let finished = records.iter().find_map(|record| match SessionRecord::decode(record).unwrap() {
+        SessionRecord::ToolFinished(finished) => Some(finished),
+        _ => None,
+    });
+    assert_eq!(CommandReport::parse(content).unwrap().0, finished.unwrap().report);
+}
+
+/// A model may repeat a name that it reads in its context, and a call may be open while the program is upgraded.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_with_the_former_name_of_a_tool_still_runs() {
+    let place = TestHome::new();
+    let call = |name: &str, arguments: Value| json!({"calls": [{"name": name, "arguments": arguments}]});
+    let answers = json!([
+        call("task_list", json!({})),
+        call("history_search", json!({"query": "osprey"})),
+        call("history_read", json!({"from": 1, "to": 9})),
+        "So.",
+    ]);
+    let runtime = open(&place, RecordingModel::new(script(&answers))).await;
+    let session = runtime.session("a").await.unwrap();
+
+    session.send("The osprey is back.").await.unwrap();
+
+    runtime.shutdown().await.unwrap();
+    let results = results(&sound_records(&place, &session).await);
+    let names: Vec<&str> = results.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(names, ["task_list", "history_search", "history_read"], "records keep what the model called");
+    assert!(results.iter().all(|(_, is_error, _)| !is_error), "{results:?}");
+    assert!(results[0].2.contains("this session has no tasks"), "{results:?}");
+    assert!(results[1].2.contains("user: The osprey is back."), "{results:?}");
+    assert!(results[2].2.contains("  The osprey is back."), "{results:?}");
 }

@@ -258,7 +258,7 @@ async fn a_shortened_first_request_says_where_it_can_be_read() {
 
     let last = texts(&model.requests().pop().unwrap());
     let pin = last.iter().find(|text| text.starts_with("[First request")).unwrap();
-    let seq = pin.split("history_read with from ").nth(1).unwrap().split(' ').next().unwrap();
+    let seq = pin.split("recall_read with ref \"#").nth(1).unwrap().split('"').next().unwrap();
     let records = sound_records(&place, &session).await;
     let record = records.iter().find(|record| record.seq.to_string() == seq).unwrap();
     assert_eq!(record.kind, "input_taken");

@@ -78,7 +78,7 @@ async fn old_tool_output_becomes_stubs_and_can_still_be_read() {
     let is_first = |record: &&Record| matches!(SessionRecord::decode(record).unwrap(), SessionRecord::ToolFinished(end) if end.content.contains("begin of 0.txt"));
     let first = records.iter().find(is_first).unwrap().seq;
     runtime.shutdown().await.unwrap();
-    let read = json!({"calls": [{"name": "history_read", "arguments": {"from": first, "to": first}}]});
+    let read = json!({"calls": [{"name": "recall_read", "arguments": {"ref": format!("#{first}")}}]});
     let steps = [steps, vec![read, json!("Four.")]].concat();
     let model = Staged::new(&json!(steps), vec![]).shared();
     let runtime = open(config(before), model.clone()).await;
@@ -94,7 +94,7 @@ async fn old_tool_output_becomes_stubs_and_can_still_be_read() {
     for (index, content) in shown.iter().enumerate() {
         assert_eq!(content.starts_with("[stub: the output of read_file"), index < 4, "{index}: {content}");
     }
-    assert!(shown[0].contains(&format!("from {first} and to {first}")), "{}", shown[0]);
+    assert!(shown[0].contains(&format!("recall_read with ref \"#{first}\" shows it")), "{}", shown[0]);
     assert!(shown[6].contains("begin of 0.txt") && shown[6].len() > 1_000, "the whole of it: {}", shown[6]);
     let records = sound_records(&place, &session).await;
     assert_eq!(epochs(&records), [EpochReason::Created, EpochReason::Stubbed]);

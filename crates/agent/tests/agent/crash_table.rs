@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use longhaul_agent::RuntimeBuilder;
 use longhaul_journal::Journal;
-use longhaul_protocol::{Effect, Input, InputId, JoinMode, Outcome, Record, SessionRecord};
+use longhaul_protocol::{CommandReport, Effect, Input, InputId, JoinMode, Outcome, Record, SessionRecord};
 use longhaul_testkit::broken_rules;
 use longhaul_testkit::{
     Crash, CrashMoment, FaultyJournal, RecordingModel, TestHome, collect_until, ended_turn, records_of,
@@ -162,8 +162,8 @@ fn final_text(records: &[Record]) -> String {
 
 /// Results without what differs from run to run.
 fn results(records: &[Record]) -> Vec<(String, Value)> {
-    let result = |(name, _, content): (String, bool, String)| match serde_json::from_str(&content) {
-        Ok(Value::Object(mut fields)) => {
+    let result = |(name, _, content): (String, bool, String)| match CommandReport::parse_to_json(&content) {
+        Some(Value::Object(mut fields)) => {
             fields.remove("duration_ms");
             (name, Value::Object(fields))
         }

@@ -56,14 +56,14 @@ async fn every_retry_is_announced_and_the_fifth_request_may_still_succeed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_fails_for_good_says_what_it_was_and_how_often_it_was_tried() {
     let table = [
-        (503, "overloaded", 5, "overloaded", "5 requests were made"),
-        (500, "server_error", 3, "server_error", "exactly the same 3 times"),
-        (401, "invalid_api_key", 1, "bad_key", "so it is"),
-        (404, "model_not_found", 1, "not_found", "knows no model \"m\""),
-        (429, "insufficient_quota", 1, "quota", "add credit"),
-        // The second leaves less room for the answer.
-        (400, "context_length_exceeded", 2, "context_too_long", "larger context window"),
-        (400, "invalid_request_error", 1, "invalid_request", "so it is"),
+        (503, "overloaded", 5..=5, "overloaded", "5 requests were made"),
+        (500, "server_error", 3..=3, "server_error", "exactly the same 3 times"),
+        (401, "invalid_api_key", 1..=1, "bad_key", "so it is"),
+        (404, "model_not_found", 1..=1, "not_found", "knows no model \"m\""),
+        (429, "insufficient_quota", 1..=1, "quota", "add credit"),
+        // Each one after the first leaves less room for the answer; how many there are depends on the size of the prompt.
+        (400, "context_length_exceeded", 2..=3, "context_too_long", "larger context window"),
+        (400, "invalid_request_error", 1..=1, "invalid_request", "so it is"),
     ];
 
     for (status, kind, requests, code, words) in table {
@@ -77,7 +77,7 @@ async fn a_call_that_fails_for_good_says_what_it_was_and_how_often_it_was_tried(
         let told = ended.error.unwrap();
         assert_eq!((ended.outcome, ended.code.as_deref()), (Outcome::Failed, Some(code)), "{told}");
         let asked = wire.requests().into_iter().filter(|request| request.method == "POST");
-        assert_eq!(asked.count(), requests, "{status} {kind}");
+        assert!(requests.contains(&asked.count()), "{status} {kind}");
         assert!(told.contains(words), "{told}");
         runtime.shutdown().await.unwrap();
     }

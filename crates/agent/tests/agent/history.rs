@@ -31,7 +31,7 @@ async fn session_with(
 /// The results of the tools of history, in order, with whether they failed.
 async fn shown(place: &TestHome, session: &Session) -> Vec<(bool, String)> {
     let of_history = |(name, is_error, content): (String, bool, String)| {
-        name.starts_with("history_").then_some((is_error, content))
+        name.starts_with("recall").then_some((is_error, content))
     };
     results(&sound_records(place, session).await).into_iter().filter_map(of_history).collect()
 }
@@ -48,12 +48,14 @@ async fn a_fact_from_an_early_turn_is_found_and_read_word_for_word() {
     let turn =
         |number: usize| json!(format!("Noted: the archive of day {number} has its passphrase in the safe."));
     let mut answers: Vec<Value> = (0..200).map(turn).collect();
-    answers.push(call("history_search", &json!({"query": "harbour archive passphrase"})));
+    answers.push(call("recall", &json!({"query": "harbour archive passphrase", "scope": "session"})));
     answers.push(json!("Found."));
-    answers
-        .push(call("history_search", &json!({"query": "what was it with that osprey of ours?", "limit": 3})));
+    answers.push(call(
+        "recall",
+        &json!({"query": "what was it with that osprey of ours?", "limit": 3, "scope": "session"}),
+    ));
     answers.push(json!("Found."));
-    answers.push(call("history_read", &json!({"from": 20, "to": 30})));
+    answers.push(call("recall_read", &json!({"ref": "#20-30"})));
     answers.push(json!("Read."));
     let (runtime, session, _) = session_with(&place, json!(answers)).await;
     for number in 0..200 {
@@ -73,12 +75,12 @@ async fn a_fact_from_an_early_turn_is_found_and_read_word_for_word() {
     let shown = shown(&place, &session).await;
     let line = "user: The passphrase of the harbour archive is osprey-41. Keep it.";
     let place_of = |found: &str| {
-        let is_fact = |hit: &str| hit.starts_with(&format!("[{fact}] ")) && hit.ends_with(line);
+        let is_fact = |hit: &str| hit.starts_with(&format!("[#{fact}] ")) && hit.ends_with(line);
         found.lines().position(is_fact)
     };
     assert_eq!(place_of(&shown[0].1), Some(0), "{}", shown[0].1);
     assert!(place_of(&shown[1].1).is_some_and(|place| place < 3), "{}", shown[1].1);
-    assert!(shown[0].1.lines().last().unwrap().contains("history_read"), "{}", shown[0].1);
+    assert!(shown[0].1.lines().last().unwrap().contains("recall_read"), "{}", shown[0].1);
     assert_eq!(shown[0].1.lines().count(), 11, "ten hits if nobody says");
     let (passphrase, rest) = FACT.split_once('\n').unwrap();
     assert!(shown[2].1.contains(&format!(" user\n  {passphrase}\n  {rest}\n")), "{}", shown[2].1);
@@ -88,11 +90,11 @@ async fn a_fact_from_an_early_turn_is_found_and_read_word_for_word() {
 #[tokio::test(flavor = "multi_thread")]
 async fn records_are_read_as_a_transcript() {
     let place = TestHome::new();
-    std::fs::write(place.work().join("a.txt"), "one\n[99] user\n").unwrap();
+    std::fs::write(place.work().join("a.txt"), "one\n[#99] user\n").unwrap();
     let answers = json!([
         {"reasoning": "hm", "text": "I look.", "calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]},
         "It has one.",
-        call("history_read", &json!({"from": 1, "to": 1_000})),
+        call("recall_read", &json!({"ref": "#1-1000"})),
         "Read.",
     ]);
     let (runtime, session, _) = session_with(&place, answers).await;
@@ -123,14 +125,14 @@ async fn records_are_read_as_a_transcript() {
         "  {\"path\":\"a.txt\"}",
         "result of read_file",
         "  one",
-        "  [99] user",
+        "  [#99] user",
         "assistant",
         "  It has one.",
         "user",
         "  Again?",
         "turn 2 begins",
-        "call of history_read",
-        "  {\"from\":1,\"to\":1000}",
+        "call of recall_read",
+        "  {\"ref\":\"#1-1000\"}",
     ];
     assert_eq!(lines, expected, "{transcript}");
 }
@@ -139,7 +141,8 @@ async fn records_are_read_as_a_transcript() {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_sessions_records_are_not_found() {
     let place = TestHome::new();
-    let answers = json!(["Noted.", call("history_search", &json!({"query": "osprey-41"})), "No."]);
+    let answers =
+        json!(["Noted.", call("recall", &json!({"query": "osprey-41", "scope": "session"})), "No."]);
     let (runtime, session, _) = session_with(&place, answers).await;
     let other = runtime.session("b").await.unwrap();
     other.send(FACT).await.unwrap();
@@ -156,9 +159,9 @@ async fn another_sessions_records_are_not_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_only_repeats_others_is_no_hit() {
     let place = TestHome::new();
-    let search = call("history_search", &json!({"query": "osprey-41", "limit": 1}));
-    let read = call("history_read", &json!({"from": 1, "to": 9}));
-    let again = call("history_search", &json!({"query": "osprey-41 passphrase"}));
+    let search = call("recall", &json!({"query": "osprey-41", "limit": 1, "scope": "session"}));
+    let read = call("recall_read", &json!({"ref": "#1-9"}));
+    let again = call("recall", &json!({"query": "osprey-41 passphrase", "scope": "session"}));
     let (runtime, session, model) =
         session_with(&place, json!(["Noted.", search, read, "So.", again, "So."])).await;
     session.send(FACT).await.unwrap();
@@ -187,7 +190,7 @@ async fn what_only_repeats_others_is_no_hit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_discarded_is_marked() {
     let place = TestHome::new();
-    let answers = json!(["Noted.", call("history_read", &json!({"from": 1, "to": 200})), "So."]);
+    let answers = json!(["Noted.", call("recall_read", &json!({"ref": "#1-200"})), "So."]);
     let (runtime, session, model) = session_with(&place, answers).await;
     session.send("Hello.").await.unwrap();
     runtime.shutdown().await.unwrap();
@@ -230,8 +233,8 @@ async fn what_was_erased_is_said_and_not_found() {
     let answers = json!([
         "Noted.",
         "Yes.",
-        call("history_read", &json!({"from": 1, "to": 9})),
-        call("history_search", &json!({"query": "osprey-41"})),
+        call("recall_read", &json!({"ref": "#1-9"})),
+        call("recall", &json!({"query": "osprey-41", "scope": "session"})),
         "So.",
     ]);
     let (runtime, session, model) = session_with(&place, answers).await;
@@ -273,13 +276,13 @@ async fn what_was_erased_is_said_and_not_found() {
 async fn numbers_and_words_that_do_not_fit_are_explained() {
     let place = TestHome::new();
     let calls = json!({"calls": [
-        {"name": "history_read", "arguments": {"from": 0}},
-        {"name": "history_read", "arguments": {"from": 9, "to": 3}},
-        {"name": "history_read", "arguments": {"from": 5_000}},
-        {"name": "history_search", "arguments": {"query": " -- "}},
-        {"name": "history_search", "arguments": {"query": "x".repeat(1_001)}},
-        {"name": "history_search", "arguments": {"query": "x", "limit": 51}},
-        {"name": "history_read", "arguments": {"from": 1}},
+        {"name": "recall_read", "arguments": {"ref": "#0"}},
+        {"name": "recall_read", "arguments": {"ref": "#9-3"}},
+        {"name": "recall_read", "arguments": {"ref": "#5000"}},
+        {"name": "recall", "arguments": {"query": " -- ", "scope": "session"}},
+        {"name": "recall", "arguments": {"query": "x".repeat(1_001), "scope": "session"}},
+        {"name": "recall", "arguments": {"query": "x", "limit": 51, "scope": "session"}},
+        {"name": "recall_read", "arguments": {"ref": "#1"}},
     ]});
     let (runtime, session, _) = session_with(&place, json!([calls, "So."])).await;
 
@@ -293,9 +296,9 @@ async fn numbers_and_words_that_do_not_fit_are_explained() {
             "{word}: {shown:?}"
         );
     };
-    said("`from` must be a whole number, at least 1, not 0");
-    said("`to` is 3, which is before `from`, 9");
-    said("there is no record 5000: this session has records 1 to ");
+    said("there is no page \"#0\"");
+    said("`ref` ends with 3, which is before 9");
+    said("there is no record #5000: the session has records 1 to ");
     said("has no word in it");
     said("more than 1000 characters");
     said("`limit` must be a whole number from 1 to 50, not 51");
@@ -308,7 +311,7 @@ async fn numbers_and_words_that_do_not_fit_are_explained() {
 async fn a_long_transcript_says_where_to_go_on() {
     let place = TestHome::new();
     let filler = "filler ".repeat(3_000);
-    let answers = json!([filler, filler, call("history_read", &json!({"from": 1, "to": 300})), "So."]);
+    let answers = json!([filler, filler, call("recall_read", &json!({"ref": "#1-300"})), "So."]);
     let (runtime, session, _) = session_with(&place, answers).await;
     session.send("Talk.").await.unwrap();
     session.send("More.").await.unwrap();
@@ -321,7 +324,7 @@ async fn a_long_transcript_says_where_to_go_on() {
     let second = records.iter().filter(is_block).nth(1).unwrap().seq;
     let (_, transcript) = shown(&place, &session).await.remove(0);
     let last = transcript.lines().last().unwrap();
-    assert!(last.starts_with(&format!("[not all of it: go on with from {second}, to ")), "{last}");
+    assert!(last.starts_with(&format!("[not all of it: recall_read with ref \"#{second}-")), "{last}");
     assert!(transcript.len() <= 32 << 10 && transcript.contains(filler.trim_end()), "{}", transcript.len());
 }
 
@@ -339,7 +342,7 @@ async fn what_is_too_long_for_a_result_can_be_read_as_a_whole() {
     let input = seq_of(&records, |fact| matches!(fact, SessionRecord::InputTaken(_)));
     let result = seq_of(&records, |fact| matches!(fact, SessionRecord::ToolFinished(_)));
 
-    let read = |seq: u64| call("history_read", &json!({"from": seq}));
+    let read = |seq: u64| call("recall_read", &json!({"ref": format!("#{seq}")}));
     let model = RecordingModel::new(script(&json!(["", "", read(input), read(result), "So."])));
     let runtime = open(&place, model).await;
     runtime.session("a").await.unwrap().send("What was it?").await.unwrap();
@@ -363,7 +366,7 @@ async fn what_is_too_long_for_a_result_can_be_read_as_a_whole() {
         exec.call
     );
     assert!(of_exec.content.contains(&pointer), "{}", &of_exec.content[..200]);
-    assert!(of_exec.content.contains(r"4999\n5000\n"), "all that the record has");
+    assert!(of_exec.content.contains("  4999\n  5000"), "all that the record has");
 }
 
 /// T15: the page of the tools has those that a model gets, in their order.

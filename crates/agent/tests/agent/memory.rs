@@ -538,7 +538,7 @@ async fn what_was_told_is_found_after_a_compaction_and_a_restart_from_another_se
     told.compact().await.unwrap().unwrap();
     first.shutdown().await.unwrap();
 
-    let asking = call("memory_search", &json!({"query": "Which port does staging have?"}));
+    let asking = call("recall", &json!({"query": "Which port does staging have?", "scope": "memory"}));
     let model = RecordingModel::new(script(&json!([asking, "5433."])));
     let second = remembering(&place, model.clone()).await;
     let session = second.session("asks").await.unwrap();

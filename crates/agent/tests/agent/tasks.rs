@@ -6,7 +6,9 @@ use std::time::Duration;
 use longhaul_agent::config::Wake;
 use longhaul_agent::{Config, Runtime, Session};
 use longhaul_model::Model;
-use longhaul_protocol::{Event, EventKind, Item, Outcome, Role, SessionRecord, TaskId, TaskStatus};
+use longhaul_protocol::{
+    CommandReport, Event, EventKind, Item, Outcome, Role, SessionRecord, TaskId, TaskStatus,
+};
 use longhaul_testkit::{RecordingModel, TaskProcesses, TestHome, collect_until, ended_turn};
 use serde_json::{Value, json};
 
@@ -77,7 +79,7 @@ async fn the_end_of_a_task_is_in_the_next_request_of_the_turn() {
 
     assert_eq!(ended.text, "All done.");
     let requests = model.requests();
-    let started: Value = serde_json::from_str(&heard(&requests[1].items)[1]).unwrap();
+    let started = CommandReport::parse_to_json(&heard(&requests[1].items)[1]).unwrap();
     assert_eq!(started["status"], "background_started");
     let id = started["task_id"].as_str().unwrap();
     assert!(told(&requests[1].items)[0].starts_with("Currently running background tasks:\n- task_"));
@@ -343,7 +345,7 @@ async fn a_command_that_takes_too_long_goes_on_as_a_task() {
     collect_until(&mut watcher, ended_turn).await;
 
     let requests = model.requests();
-    let flipped: Value = serde_json::from_str(heard(&requests[1].items).last().unwrap()).unwrap();
+    let flipped = CommandReport::parse_to_json(heard(&requests[1].items).last().unwrap()).unwrap();
     assert_eq!((&flipped["status"], &flipped["output"]), (&json!("auto_backgrounded"), &json!("before\n")));
     assert!(flipped["message"].as_str().unwrap().contains("no work was lost"), "{flipped}");
     let last = told(&requests[2].items).pop().unwrap();

@@ -105,7 +105,15 @@ fn call(id: CallId, name: &str, arguments: &str) -> EventKind {
 
 fn ended(id: CallId, name: &str, content: &str) -> EventKind {
     let (name, content) = (name.to_owned(), content.to_owned());
-    EventKind::ToolFinished { call_id: id, name, is_error: false, content, diff: None, lines: None }
+    EventKind::ToolFinished {
+        call_id: id,
+        name,
+        is_error: false,
+        content,
+        diff: None,
+        lines: None,
+        report: Box::default(),
+    }
 }
 
 const ANSWER: &str = "The parser is in `src/parse.rs`. Two things are wrong:\n\n1. It **never** checks the end.\n2. Numbers may overflow.\n\n```rust\nfn parse(text: &str) -> Option<u64> {\n    text.parse().ok() // no error\n}\n```\n";

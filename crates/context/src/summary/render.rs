@@ -12,8 +12,8 @@ use crate::truncate::{largest_passing, max_bytes_for, neutralise_marks, one_line
 const SUMMARY_MARK: &str = longhaul_protocol::SUMMARY_MARK;
 /// The introduction, and a shorter one if there is little room.
 const INTRODUCTION: &str = "Earlier parts of this conversation were taken out of the context, and this stands in their place; \
-                            history_search and history_read reach all of it, word for word.";
-const SHORT_INTRODUCTION: &str = "history_search and history_read reach all that was before.";
+                            recall and recall_read reach all of it, word for word.";
+const SHORT_INTRODUCTION: &str = "recall and recall_read reach all that was before.";
 const TRUNCATED_MARK: &str = longhaul_protocol::SHORTENED_MARK;
 /// Entries are not truncated below this as long as older entries can be dropped instead.
 const MIN_ENTRY_BYTES: usize = 120;

@@ -49,7 +49,7 @@ struct Outcome {
 }
 
 const WAYS: [&str; 5] = [
-    "`memory_search`",
+    "`recall`",
     "the same, where only the best record of an entry counts",
     "BM25 over single records",
     "substring, all words",
@@ -130,7 +130,7 @@ fn table(world: &World, outcomes: &[Outcome]) -> String {
         let (at_5, at_10) = (among(&all, way, 5), among(&all, way, 10));
         table.push_str(&format!("| {name} | {at_5} % | {at_10} % |\n"));
     }
-    table.push_str("\n| how it was told | questions | `memory_search` @5 | @10 | BM25 @5 | @10 |\n");
+    table.push_str("\n| how it was told | questions | `recall` @5 | @10 | BM25 @5 | @10 |\n");
     table.push_str("| --- | --- | --- | --- | --- | --- |\n");
     let mut by_told: BTreeMap<Told, Vec<&Outcome>> = BTreeMap::new();
     outcomes.iter().for_each(|outcome| by_told.entry(outcome.told).or_default().push(outcome));

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Todo;
-use crate::{BlobRef, CallId, Hash, Image, TaskNews};
+use crate::{BlobRef, CallId, CommandReport, Hash, Image, TaskNews};
 
 /// The side effect of a tool, which decides how to recover a call that a crash interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub struct ToolStarted {
     /// The file that it writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write: Option<FileWrite>,
+    /// All files that it changes, if it may change several or remove one. They are changed in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<FileChange>,
     /// The tasks folder that contains the command's own folder. If it is gone, the runtime can't find out whether the
     /// command ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,6 +49,19 @@ pub struct FileWrite {
     pub before: Option<Hash>,
     /// The hash of its bytes after.
     pub after: Hash,
+}
+
+/// The hashes of a file before and after a change that may also create or remove it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// Its canonical path.
+    pub path: String,
+    /// The hash of its bytes before; absent if there was no such file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Hash>,
+    /// The hash of its bytes after; absent if the change removes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Hash>,
 }
 
 /// The content of a file that the model has seen. The model may write the file only while this is its current
@@ -86,6 +102,9 @@ pub struct ToolFinished {
     /// Lines of the whole output, if `content` has only its head and tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<u64>,
+    /// How the command or the task is doing. The head of `content` says the same.
+    #[serde(flatten)]
+    pub report: CommandReport,
 }
 
 impl ToolFinished {
@@ -104,6 +123,7 @@ impl ToolFinished {
             news: None,
             diff: None,
             lines: None,
+            report: CommandReport::default(),
         }
     }
 }

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::record::record_kinds;
 use crate::{AttemptId, BlobRef, Image, InputId, Item, JoinMode, Order, Seq, SessionId};
 
-pub use calls::{Effect, FileSeen, FileWrite, ToolFinished, ToolStarted};
+pub use calls::{Effect, FileChange, FileSeen, FileWrite, ToolFinished, ToolStarted};
 pub use carry_over::{
     AddedContext, Carried, CarriedCounting, CarriedOutput, CarriedTask, OpenTurn, PendingInput, TaskStall,
 };

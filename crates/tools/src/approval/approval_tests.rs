@@ -540,3 +540,15 @@ fn a_rule_that_could_never_hold_is_an_error_that_names_it() {
 mod bash_tests;
 #[path = "doc_tests.rs"]
 mod doc_tests;
+
+/// P4: a rule of an earlier version goes on to hold when its tool has another name.
+#[test]
+fn a_rule_with_a_former_name_holds_for_the_tool_of_today() {
+    let rules = vec![rule("task_wait", "", Ask), rule("history_*", "", Deny), rule("memory_read", "", Auto)];
+    let approvals = ApprovalPolicy::new(Auto, rules).unwrap();
+
+    let judged =
+        ["task_output", "recall", "recall_read", "task_kill"].map(|tool| approvals.judge(tool, "{}").action);
+
+    assert_eq!(judged, [Ask, Deny, Deny, Auto]);
+}

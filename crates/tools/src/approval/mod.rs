@@ -8,6 +8,7 @@ mod command_forms;
 mod glob_pattern;
 mod option_pattern;
 
+use longhaul_protocol::former_tool_names;
 use serde::Deserialize;
 
 use crate::shell::{ShellCommand, ShellScript};
@@ -117,8 +118,12 @@ impl ApprovalPolicy {
 
     /// Judges a call of a tool. `arguments` are JSON.
     pub fn judge(&self, tool: &str, arguments: &str) -> ApprovalVerdict {
-        let rules: Vec<&CompiledRule> =
-            self.rules.iter().filter(|rule| rule.tool.matches(&CommandText::plain_text(tool))).collect();
+        // A rule with a name that the tool had before applies as well.
+        let is_about = |rule: &&CompiledRule| {
+            let matches = |name: &str| rule.tool.matches(&CommandText::plain_text(name));
+            matches(tool) || former_tool_names(tool).any(matches)
+        };
+        let rules: Vec<&CompiledRule> = self.rules.iter().filter(is_about).collect();
         let by_tool = self.judge_tool(tool, &rules);
         if tool != EXEC_TOOL {
             return by_tool;

@@ -44,18 +44,17 @@ const TOKEN_VARIABLE: &str = "LONGHAUL_TOKEN";
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The command, for bash. Its standard input is closed.
     command: String,
-    /// What it is for.
+    /// What it is for, in a few words.
     description: Option<String>,
-    /// Seconds until it goes on in the background as a task, 1 to 600. Default: 30.
+    /// Seconds until it goes on as a background task, 1 to 600. Default: 30.
     timeout: Option<u64>,
-    /// Seconds until it is ended. Default: no limit.
+    /// Seconds until it is killed. Default: none.
     #[schemars(range(min = 1))]
     max_runtime: Option<u64>,
-    /// Return at once; it runs as a task.
+    /// Start it as a task and return at once: for servers and long builds.
     run_in_background: Option<bool>,
-    /// The folder to run it in, from the work folder on.
+    /// Default: the work folder.
     work_dir: Option<String>,
 }
 
@@ -126,8 +125,8 @@ fn without_secrets(
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
         name: "exec",
-        description: "Runs a command with bash in the work folder and returns its output and exit code, as JSON, when it ends. \
-                      One that takes long goes on as a task, with nothing lost; you are told when it ends.",
+        description: "Run a bash command; stdin is closed. For files and searches, prefer the tools for them. A command that takes \
+                      longer than `timeout` goes on as a background task; you are told when it ends.",
         effect: Effect::Command,
         schema: schema_of::<Arguments>(),
         limits: &[
@@ -138,7 +137,7 @@ pub(crate) fn definition() -> ToolDefinition {
             "`timeout` is at most 600; more is taken as 600. What is the default, and how many tasks of a session may run at \
              once, is set under `[exec]`.",
             "What a command started in the background by itself (`server &`) goes on, if its output goes to a file. In the sandbox, \
-             task_list shows it and task_kill ends it.",
+             task_output without a `task_id` lists it and task_kill ends it.",
         ],
         example: r#"{"command": "cargo test --quiet", "description": "run the tests", "max_runtime": 600}"#,
     }

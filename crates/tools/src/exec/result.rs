@@ -1,11 +1,11 @@
 //! The result of a command for the model.
 
 use longhaul_keeper::Status;
-use longhaul_protocol::{TaskNews, TaskStatus};
+use longhaul_protocol::{CommandReport, TaskNews, TaskStatus};
 
 use super::command_run::CommandRun;
 use crate::ToolOutcome;
-use crate::output::{CommandReport, FullOutput};
+use crate::output::{FullOutput, fit_report, report_outcome, report_status, set_message};
 use crate::output::{OutputReader, OutputText, count_lines};
 
 pub(crate) const UNKNOWN: &str = "the command may or may not have started: its keeper died in that moment. Look at what it \
@@ -14,8 +14,8 @@ pub(crate) const EXPIRED: &str =
     "the command has run and ended; how it ended and its raw output were kept 24 hours, and are gone";
 pub(crate) const LOST: &str =
     "the process that kept this command died, and the command with it; how far it came is not known";
-const STARTED: &str = "it runs in the background, and you are told when it ends; task_output reads what it prints, task_wait \
-                       waits for it, task_kill ends it";
+const STARTED: &str = "it runs in the background, and you are told when it ends; task_output reads what it prints or, with `wait`, \
+                       waits for it; task_kill ends it";
 
 /// How a command ended.
 #[derive(Debug)]
@@ -52,14 +52,14 @@ fn ended(run: &CommandRun, status: &Status) -> ToolOutcome {
     let report = CommandReport {
         exit_code: status.exit_code,
         duration_ms: Some(status.duration_ms),
-        ..CommandReport::new(status.status)
+        ..report_status(status.status)
     };
     let said = [how, status.message.clone()].into_iter().flatten().collect();
     with_output(run, report, said, status.status)
 }
 
 fn lost(run: &CommandRun, why: &str) -> ToolOutcome {
-    with_output(run, CommandReport::new(TaskStatus::Lost), vec![why.to_owned()], TaskStatus::Lost)
+    with_output(run, report_status(TaskStatus::Lost), vec![why.to_owned()], TaskStatus::Lost)
 }
 
 /// The message for a command that exceeded `max_runtime`.
@@ -69,22 +69,25 @@ pub(crate) fn out_of_time(seconds: u64) -> String {
 
 /// K3: the result of a command that runs in the background from the start.
 pub(super) fn started(run: &CommandRun) -> ToolOutcome {
-    let mut report =
-        CommandReport { status: "background_started", task_id: Some(run.id()), ..CommandReport::default() };
-    report.set_message([STARTED.to_owned()].into_iter().chain(run.notes.clone()));
-    ToolOutcome::ok(report.to_json())
+    let mut report = task_report(run, "background_started");
+    set_message(&mut report, [STARTED.to_owned()].into_iter().chain(run.notes.clone()));
+    report_outcome(report, "")
 }
 
 /// K2: the result of a command that goes on as a task. Blocks: it reads the output.
 pub(super) fn goes_on(run: &CommandRun) -> ToolOutcome {
-    let report =
-        CommandReport { status: "auto_backgrounded", task_id: Some(run.id()), ..CommandReport::default() };
+    let report = task_report(run, "auto_backgrounded");
     let said = format!(
         "it still runs after {} s and goes on in the background as a task; no work was lost. You are told when it ends; \
-         task_output reads on, task_wait waits for it, task_kill ends it",
+         task_output reads on or, with `wait`, waits for it; task_kill ends it",
         run.timeout.as_secs_f64()
     );
     with_output(run, report, vec![said], TaskStatus::Running)
+}
+
+/// The report of a command that is a task now.
+fn task_report(run: &CommandRun, status: &str) -> CommandReport {
+    CommandReport { status: Some(status.to_owned()), task_id: Some(run.id()), ..CommandReport::default() }
 }
 
 /// Adds the output and the message to a report.
@@ -105,9 +108,9 @@ fn with_output(
         said.push(format!("its output can't be read: {error}"));
         (OutputText::default(), None, 0)
     });
-    report.set_message(said.into_iter().chain(run.notes.clone()));
+    set_message(&mut report, said.into_iter().chain(run.notes.clone()));
     let news = TaskNews { task_id: run.id(), printed: end, ended: false };
-    let fitting = report.fit_within(run.output_limit, &text, FullOutput::OfCall(run.call));
+    let fitting = fit_report(report, run.output_limit, &text, FullOutput::OfCall(run.call));
     ToolOutcome {
         news: (status == TaskStatus::Running).then_some(news),
         lines: lines.filter(|_| fitting.whole.is_some()),

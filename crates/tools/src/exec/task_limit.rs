@@ -31,7 +31,7 @@ impl TaskSlots {
         }
         let names: Vec<String> = running_tasks.iter().map(|(id, what)| format!("{id} ({what})")).collect();
         Err(ToolOutcome::error(format!(
-            "exec was not run: {} tasks run, and at most {} may: {}. Wait for one with task_wait, or end one with task_kill",
+            "exec was not run: {} tasks run, and at most {} may: {}. Wait for one with task_output and `wait`, or end one with task_kill",
             running_tasks.len(),
             self.settings.max_tasks,
             names.join(", ")

@@ -25,6 +25,17 @@ pub(super) fn replace(
     content: &[u8],
     call: CallId,
 ) -> Result<(), FileError> {
+    replace_like(place, before, content, None, call)
+}
+
+/// Like [`replace`]; a new file gets the mode, owner and attributes of the file `like`.
+pub(super) fn replace_like(
+    place: &ScopedPath,
+    before: Option<Hash>,
+    content: &[u8],
+    like: Option<&OpenFile>,
+    call: CallId,
+) -> Result<(), FileError> {
     let (folder, name, new_folders) = place.create_parent()?;
     temporary_file::remove_leftovers(place, &folder);
     let old = match before {
@@ -36,10 +47,10 @@ pub(super) fn replace(
     }
     let failed = |error| FileError::system("write", place.shown(), error);
     // The mode is set before there is any content.
-    let mode = Mode::from_raw_mode(if old.is_some() { 0o600 } else { 0o666 });
+    let mode = Mode::from_raw_mode(if old.is_some() || like.is_some() { 0o600 } else { 0o666 });
     let mut temporary = TemporaryFile::create(&folder, call, mode).map_err(failed)?;
     temporary.fill(content).map_err(failed)?;
-    if let Some((old, _)) = &old {
+    if let Some(old) = old.as_ref().map(|(old, _)| old).or(like) {
         let kept = temporary.copy_metadata_from(&old.file, &old.status);
         kept.map_err(|error| FileError::system("keep owner and mode of", place.shown(), error))?;
     }
@@ -59,12 +70,12 @@ pub(super) fn replace(
     folder.sync().map_err(|error| failed(error.into()))
 }
 
-fn changed_meanwhile(place: &ScopedPath) -> FileError {
+pub(super) fn changed_meanwhile(place: &ScopedPath) -> FileError {
     FileError::Changed { path: place.shown().to_owned(), what: CHANGED_MEANWHILE.to_owned() }
 }
 
 /// Opens the file to replace, which must be writable and unchanged.
-fn open_unchanged(
+pub(super) fn open_unchanged(
     place: &ScopedPath,
     folder: &ScopedFolder,
     name: &OsStr,

@@ -19,9 +19,8 @@ const SIZE_LIMIT: SizeLimit = SizeLimit { bytes: MAX_WRITTEN_BYTES as u64, doing
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file.
     path: String,
-    /// The replacements, made in this order: all of them, or none if one does not fit.
+    /// Made in this order, all or none.
     #[schemars(length(min = 1))]
     edits: Vec<Edit>,
 }
@@ -29,8 +28,7 @@ struct Arguments {
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
         name: "edit_file",
-        description: "Replaces texts in a file. Each `old` must be exactly as in the file and occur once: give enough of \
-                      what is around it. Fails if the file changed since it was read.",
+        description: "Replace exact pieces of text in a file that you have read. Fails if the file changed since.",
         effect: Effect::CheckedWrite,
         schema: schema_of::<Arguments>(),
         limits: &[

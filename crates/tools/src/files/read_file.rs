@@ -27,12 +27,12 @@ const NOTES_RESERVE: OutputLimit = OutputLimit { lines: 3, bytes: 256 };
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file; or `output:` and a call id, for the whole of an output that was cut.
+    /// A file, or `output:CALL_ID` as a cut output names it.
     path: String,
-    /// The first line to read, from 1. Default: 1.
+    /// First line. Default: 1.
     #[schemars(range(min = 1))]
     offset: Option<u64>,
-    /// How many lines to read. Default: 2000.
+    /// Most lines. Default: 2000.
     #[schemars(range(min = 1))]
     limit: Option<u64>,
 }
@@ -40,8 +40,7 @@ struct Arguments {
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
         name: "read_file",
-        description: "Reads a text file, as it is, or looks at a picture. A long file is read in parts: the note at \
-                      the end says with which offset to go on.",
+        description: "Read a text file or look at an image. The last line of a partial read says how to go on.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
         limits: &[

@@ -12,11 +12,10 @@ const MAX_COUNTED_OCCURRENCES: usize = 100;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Edit {
-    /// The text to replace, exactly as it is in the file, with its white space. It must occur once, unless `all`.
+    /// Exactly as in the file, white space too, and with enough around it to occur once.
     pub(super) old: String,
-    /// What to put in its place.
     pub(super) new: String,
-    /// Replace it wherever it occurs. Default: false.
+    /// Replace every occurrence.
     pub(super) all: Option<bool>,
 }
 

@@ -17,17 +17,17 @@ const SIZE_LIMIT: SizeLimit = SizeLimit { bytes: MAX_REPLACED_BYTES, doing: "wri
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file. Missing folders are made.
+    /// Missing folders are made.
     path: String,
-    /// All that the file will hold.
+    /// The whole new content.
     content: String,
 }
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
         name: "write_file",
-        description: "Writes a whole file, new or in place of an old one. To change a part use edit_file. Fails if \
-                      the file changed since it was read.",
+        description: "Create a file, or replace all of one. To change parts, use edit_file. Fails if the file changed since you \
+                      read it.",
         effect: Effect::CheckedWrite,
         schema: schema_of::<Arguments>(),
         limits: &[

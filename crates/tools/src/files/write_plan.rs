@@ -30,9 +30,10 @@ pub(super) struct SizeLimit {
 /// A file before a write.
 pub(super) struct FileBeforeWrite {
     pub(super) path: ScopedPath,
-    key: String,
+    /// Its canonical path, for the record.
+    pub(super) key: String,
     pub(super) before: Option<Hash>,
-    caution: Option<String>,
+    pub(super) caution: Option<String>,
 }
 
 impl FileBeforeWrite {
@@ -166,7 +167,7 @@ pub(super) fn resume(
 
 /// Finishes an interrupted exchange: the file that came out is removed if it is the old one, and kept under its own
 /// name otherwise. Then all of it is made durable.
-fn finish_interrupted_write(
+pub(super) fn finish_interrupted_write(
     place: &ScopedPath,
     write: &FileWrite,
     call: CallId,
@@ -187,13 +188,13 @@ fn finish_interrupted_write(
 }
 
 /// What has the name of a call's temporary file.
-enum Leftover {
+pub(super) enum Leftover {
     Nothing,
     /// A file, with its hash if it can be read.
     File(Option<Hash>),
 }
 
-fn left_by(folder: &ScopedFolder, call: CallId) -> Leftover {
+pub(super) fn left_by(folder: &ScopedFolder, call: CallId) -> Leftover {
     let name = temporary_file::name(call);
     match (folder.open(&name), folder.status(&name)) {
         (Ok((mut file, _)), _) => Leftover::File(hash_of(&mut file).ok()),
@@ -203,7 +204,7 @@ fn left_by(folder: &ScopedFolder, call: CallId) -> Leftover {
 }
 
 /// The hash of the file; `None` if there is no file. A file that is too large is not read.
-fn hash_at(place: &ScopedPath, largest: SizeLimit) -> Result<Option<Hash>, FileError> {
+pub(super) fn hash_at(place: &ScopedPath, largest: SizeLimit) -> Result<Option<Hash>, FileError> {
     match place.open() {
         Ok(open) if open.bytes() > largest.bytes => Err(FileError::TooLarge {
             path: place.shown().to_owned(),

@@ -6,7 +6,7 @@
 //! | `truncate` | truncation of an output that is too long: its head and its tail |
 //! | `reader`, `cut_edges` | reading a task's output without secrets, also where it is cut |
 //! | `line_count` | how many lines a command has printed |
-//! | `report` | the JSON object in which the model reads of a command or a task |
+//! | `report` | what the model reads of a command or a task: a head, and as much of the output as fits |
 
 mod cut_edges;
 mod line_count;
@@ -19,6 +19,8 @@ pub(crate) use line_count::count_lines;
 pub use plain_text::plain_text;
 pub use reader::last_output_line;
 pub(crate) use reader::{LINE_SETTLE_TIME, MAX_KEPT_OUTPUT_BYTES, OutputReader, OutputText, unix_millis_now};
-pub(crate) use report::{CommandReport, FullOutput, json_string_len};
+pub(crate) use report::{
+    FullOutput, fit_report, report_outcome, report_status, room_for_output, set_message,
+};
 pub use truncate::truncate_output;
 pub(crate) use truncate::{TruncatedPart, truncate_middle};

@@ -1,5 +1,4 @@
 use proptest::prelude::*;
-use serde_json::Value;
 
 use super::*;
 use crate::output::reader::OutputGap;
@@ -13,7 +12,7 @@ fn completed() -> CommandReport {
         exit_code: Some(0),
         duration_ms: Some(1234),
         message: Some("`timeout` was taken as 600, not \"7000\"".to_owned()),
-        ..CommandReport::new(TaskStatus::Completed)
+        ..report_status(TaskStatus::Completed)
     }
 }
 
@@ -22,14 +21,17 @@ fn printed(text: &str) -> OutputText {
 }
 
 fn shown(output_limit: OutputLimit, text: &str) -> ToolOutcome {
-    completed().fit_within(output_limit, &printed(text), FullOutput::OfCall(call()))
+    fit_report(completed(), output_limit, &printed(text), FullOutput::OfCall(call()))
 }
 
-/// K1, C8: an escaped character takes up to six bytes, and what is cut afterwards is no JSON any more.
+fn output_of(finished: &ToolOutcome) -> String {
+    CommandReport::parse(&finished.content).unwrap().1
+}
+
+/// K1, C8: nothing is escaped, so what was printed takes its own room and no more.
 #[test]
-fn what_grows_when_it_is_escaped_stays_within_the_cap() {
-    for piece in ["\"", "\\", "\n", "\t", "\u{1}", "\u{7f}", "é", "日", "\"a\"\n", "{\"name\": \"x\\y\"}\n"]
-    {
+fn what_was_printed_stays_as_it_is_within_the_cap() {
+    for piece in ["\"", "\\", "\n", "\t", "\u{7f}", "é", "日", "\"a\"\n", "{\"name\": \"x\\y\"}\n"] {
         for bytes in [500, 1000, 4096, 32 << 10] {
             let text = piece.repeat(60_000 / piece.len());
 
@@ -37,21 +39,21 @@ fn what_grows_when_it_is_escaped_stays_within_the_cap() {
 
             let length = finished.content.len();
             assert!(length <= bytes && length > bytes / 2, "{piece:?}: {length} of {bytes}");
-            let fields: Value = serde_json::from_str(&finished.content).unwrap();
-            assert!(fields["output"].as_str().unwrap().contains("read_file with the path"), "{fields}");
+            let output = output_of(&finished);
+            assert!(output.starts_with(piece) && output.contains("read_file with the path"), "{output}");
             assert_eq!(finished.whole, Some(text.into_bytes()));
         }
     }
 }
 
-/// K1, C8
+/// C8: the head counts, too, so the result as a whole is within the limit.
 #[test]
-fn what_fits_only_as_it_was_printed_is_cut() {
-    let text = "\"a\"\n".repeat(1000);
+fn the_lines_of_the_head_count() {
+    let text = "a\n".repeat(100);
 
-    let finished = shown(OutputLimit { lines: 2000, bytes: text.len() + 500 }, &text);
+    let finished = shown(OutputLimit { lines: 100, bytes: 10_000 }, &text);
 
-    assert!(finished.content.len() <= text.len() + 500);
+    assert!(finished.content.lines().count() <= 100, "{}", finished.content);
     assert_eq!(finished.whole, Some(text.into_bytes()));
 }
 
@@ -62,14 +64,14 @@ fn where_the_keeper_dropped_something_only_bytes_are_counted() {
     let text = format!("{}{gap}{}", "head\n".repeat(100), "tail\n".repeat(100));
     let gaps = vec![OutputGap { line: 500..500 + gap.len(), bytes: 5000 }];
 
-    let finished = completed().fit_within(
-        OutputLimit { lines: 21, bytes: 10_000 },
+    let finished = fit_report(
+        completed(),
+        OutputLimit { lines: 26, bytes: 10_000 },
         &OutputText { text, gaps },
         FullOutput::OfCall(call()),
     );
 
-    let fields: Value = serde_json::from_str(&finished.content).unwrap();
-    let output = fields["output"].as_str().unwrap();
+    let output = output_of(&finished);
     assert!(output.starts_with("head\n") && output.ends_with("tail\n"), "{output}");
     assert!(output.contains("[… 5900 bytes are missing here"), "{output}");
 }
@@ -81,34 +83,33 @@ fn what_was_dropped_elsewhere_is_not_counted_twice() {
     let text = format!("{gap}{}", "tail\n".repeat(100));
     let gaps = vec![OutputGap { line: 0..gap.len(), bytes: 5000 }];
 
-    let finished = completed().fit_within(
-        OutputLimit { lines: 21, bytes: 10_000 },
+    let finished = fit_report(
+        completed(),
+        OutputLimit { lines: 26, bytes: 10_000 },
         &OutputText { text, gaps },
         FullOutput::OfCall(call()),
     );
 
-    let fields: Value = serde_json::from_str(&finished.content).unwrap();
-    let output = fields["output"].as_str().unwrap();
+    let output = output_of(&finished);
     assert!(output.starts_with(gap) && output.contains("[… 405 bytes are missing here"), "{output}");
 }
 
-/// K1, C8: fields are left out before the object is broken.
+/// K1, C8: fields are left out before the head is broken.
 #[test]
 fn under_a_cap_that_is_too_small_the_most_important_fields_stay() {
     let shown = |bytes| shown(OutputLimit { lines: 10, bytes }, &"x".repeat(1000)).content;
 
-    assert_eq!(shown(69), r#"{"status":"completed","output":"","exit_code":0,"duration_ms":1234}"#);
-    assert_eq!(shown(50), r#"{"status":"completed","output":"","exit_code":0}"#);
-    assert_eq!(shown(40), r#"{"status":"completed","exit_code":0}"#);
-    assert_eq!(shown(0), r#"{"status":"completed"}"#);
+    assert_eq!(shown(32), "status: completed\nexit_code: 0\n\n");
+    assert_eq!(shown(19), "status: completed\n\n");
+    assert_eq!(shown(0), "status: completed\n\n");
 }
 
 proptest! {
     /// K1, C8: whatever was printed and whatever the cap is.
     #[test]
-    fn a_result_is_always_one_object_within_the_cap(
-        pieces in prop::collection::vec(("[a-zé日\"\\\\\n\t\u{1}]{0,20}", 1_usize..50), 0..20),
-        lines in 1_usize..200,
+    fn a_result_always_has_its_head_and_is_within_the_cap(
+        pieces in prop::collection::vec(("[a-zé日\"\\\\\n\t:]{0,20}", 1_usize..50), 0..20),
+        lines in 10_usize..200,
         bytes in 40_usize..5000,
     ) {
         let text: String = pieces.iter().map(|(piece, times)| piece.repeat(*times)).collect();
@@ -116,10 +117,10 @@ proptest! {
         let finished = shown(OutputLimit { lines, bytes }, &text);
 
         prop_assert!(finished.content.len() <= bytes, "{} of {bytes}", finished.content.len());
-        let fields: Value = serde_json::from_str(&finished.content).unwrap();
-        let output = fields["output"].as_str().unwrap_or_default();
-        prop_assert!(output.lines().count() <= lines);
-        prop_assert_eq!(finished.whole.is_some(), output != text || fields["message"].is_null());
+        prop_assert!(finished.content.lines().count() <= lines);
+        let (report, output) = CommandReport::parse(&finished.content).unwrap();
+        prop_assert_eq!(&report, &finished.report);
+        prop_assert_eq!(finished.whole.is_some(), output != text || report.message != completed().message);
         prop_assert!(finished.whole.is_none_or(|whole| whole == text.as_bytes()));
     }
 }

@@ -205,6 +205,17 @@ impl Scope {
         Ok(ScopedPath { only_folder, ..self.place(&canonical, written, permission)? })
     }
 
+    /// Refuses a path that ends with a link: what the link leads to would be removed or moved, not the link.
+    pub(crate) fn refuse_link(&self, path: &str) -> Result<(), FileError> {
+        let given = canonical_path::expand(&self.work_dir, path);
+        match given.symlink_metadata() {
+            Ok(status) if status.is_symlink() => {
+                Err(FileError::IsLink { path: display_name(path.as_bytes()) })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Checks a canonical path. If it goes through a link by now, opening it fails.
     pub(crate) fn at(&self, canonical: &Path, permission: Permission) -> Result<ScopedPath, FileError> {
         self.check_work_dir()?;

@@ -22,7 +22,7 @@ const MAX_FOUND_FILES: usize = 500;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// For paths below `path`, such as `*.rs` (a name at any depth), `src/**/*.rs` or `{a,b}*.toml`.
+    /// Such as `*.rs` (at any depth), `src/**/*.rs`, `{a,b}*.toml`.
     #[schemars(length(max = 1000))]
     pattern: String,
     /// Default: the work folder.
@@ -32,7 +32,7 @@ struct Arguments {
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
         name: "find_files",
-        description: "Finds files by their path with a pattern, sorted by path.",
+        description: "Find files by name or path. To look inside files, use search_text.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
         limits: &[

@@ -24,7 +24,7 @@ const MAX_ENTRIES: usize = 1_000;
 struct Arguments {
     /// Default: the work folder.
     path: Option<String>,
-    /// How far down: 1 is what is in the folder itself, 2 what is in the folders in it too. Default: 1.
+    /// Levels of folders. Default: 1.
     #[schemars(range(min = 1, max = 10))]
     depth: Option<u8>,
 }
@@ -32,8 +32,7 @@ struct Arguments {
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
         name: "list_files",
-        description: "Lists what is in a folder: folders with a / at the end, files with their size in bytes, links with \
-                      where they lead.",
+        description: "List a folder: folders end with /, files have their size in bytes.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
         limits: &[

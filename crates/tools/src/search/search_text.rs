@@ -29,15 +29,15 @@ const MAX_LINE_BYTES: usize = 8 << 20;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// A regular expression, matched line by line. `(?i)` ignores case.
+    /// Regular expression for single lines; `(?i)` ignores case.
     #[schemars(length(max = 1000))]
     pattern: String,
-    /// A file, or a folder with all in it. Default: the work folder.
+    /// File or folder. Default: the work folder.
     path: Option<String>,
-    /// Only files whose path below `path` fits this, such as `*.rs` or `src/**/*.toml`.
+    /// Only files such as `*.rs` or `src/**/*.toml`.
     #[schemars(length(max = 1000))]
     glob: Option<String>,
-    /// Lines around each match. Default: 0.
+    /// Lines around each match.
     #[schemars(range(min = 0, max = 20))]
     context: Option<u8>,
 }
@@ -45,8 +45,7 @@ struct Arguments {
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
         name: "search_text",
-        description: "Searches files for a regular expression. Each match is shown as path:line:text, lines around it as \
-                      path-line-text, sorted by path.",
+        description: "Search the text of files; prefer it to grep in exec. Matches are shown as path:line:text.",
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
         limits: &[

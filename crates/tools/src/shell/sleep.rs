@@ -19,7 +19,7 @@ impl fmt::Display for LongSleep {
         write!(
             formatter,
             "`{}` would wait for {LONG_SLEEP_SECONDS} seconds or more, during which nothing else can be done. To let something take its time, \
-             start it with `run_in_background` and wait for it with `task_wait`, which returns as soon as it ends. To wait until \
+             start it with `run_in_background` and wait for it with `task_output` and `wait`, which returns as soon as it ends. To wait until \
              something is so, check for it in a loop with short sleeps: `until test -e ready; do sleep 0.5; done`",
             self.command
         )

@@ -132,7 +132,7 @@ fn it_says_which_sleep_and_what_to_do_instead() {
     let text = long_sleep("make; timeout 60 sleep \"30\"").unwrap().to_string();
 
     assert!(text.starts_with("`sleep 30` would wait for 2 seconds or more"), "{text}");
-    for advice in ["`run_in_background`", "`task_wait`", "`until "] {
+    for advice in ["`run_in_background`", "`task_output` and `wait`", "`until "] {
         assert!(text.contains(advice), "{text}");
     }
 }

@@ -3,14 +3,15 @@
 //! A session has only the tasks that its records name. The keeper knows the state of a task; where its files are gone,
 //! the recorded end counts.
 
+mod output_read;
 mod output_search;
 mod prompt;
 mod state;
 mod task_end;
 pub(crate) mod task_kill;
-pub(crate) mod task_list;
+mod task_list;
 pub(crate) mod task_output;
-pub(crate) mod task_wait;
+mod task_wait;
 
 use std::fmt;
 use std::sync::Arc;
@@ -52,12 +53,7 @@ impl fmt::Debug for TaskSettings {
 
 /// The task tools. The order is fixed: the beginning of a request must not change.
 pub fn task_tools(settings: &TaskSettings) -> Vec<Arc<dyn Tool>> {
-    vec![
-        task_list::tool(settings.clone()),
-        task_output::tool(settings.clone()),
-        task_wait::tool(settings.clone()),
-        task_kill::tool(settings.clone()),
-    ]
+    vec![task_output::tool(settings.clone()), task_kill::tool(settings.clone())]
 }
 
 /// Finds a task of this session. Another session's task is an error.

@@ -8,7 +8,6 @@ use grep_regex::RegexMatcher;
 use longhaul_keeper::{Output, Result};
 
 use crate::blocking::CancelFlag;
-use crate::output::json_string_len;
 use crate::output::{OutputReader, OutputText};
 use crate::{OutputLimit, display};
 
@@ -19,8 +18,9 @@ const LINE_OVERLAP_BYTES: usize = 4096;
 /// Bytes of a line to show, and of those in front of the match.
 const MAX_LINE_BYTES: usize = 500;
 const CONTEXT_BEFORE_MATCH: usize = 100;
-/// Bytes for the other fields of the result.
-const OTHER_FIELDS_BYTES: usize = 1024;
+/// Bytes and lines for the head of the result.
+const HEAD_BYTES: usize = 1024;
+const HEAD_LINES: usize = 6;
 
 pub(super) struct OutputSearch<'a> {
     pub(super) printed: &'a OutputReader<'a>,
@@ -35,7 +35,14 @@ pub(super) struct OutputMatches {
     pub(super) text: OutputText,
     pub(super) lines: u64,
     pub(super) next: u64,
-    pub(super) said: Option<String>,
+    pub(super) has_more: HasMore,
+}
+
+/// Whether more lines match than fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HasMore {
+    Yes,
+    No,
 }
 
 /// The lines so far, and the current line.
@@ -43,7 +50,6 @@ pub(super) struct OutputMatches {
 struct CollectedLines {
     text: String,
     lines: u64,
-    /// As JSON.
     bytes: usize,
     line: String,
     /// A part of the current line has matched already.
@@ -82,13 +88,12 @@ impl OutputSearch<'_> {
                 break;
             }
             if let Some(lines) = self.search(&text, &mut collected) {
-                let said = "more lines match than fit; go on with this `grep` from `next_offset`".to_owned();
                 return Ok(match self.after_lines(at..next, &text, lines)? {
-                    Some(place) => SearchAttempt::Complete(collected.found(place, Some(said))),
+                    Some(place) => SearchAttempt::Complete(collected.found(place, HasMore::Yes)),
                     None if lines_begin > offset => {
-                        SearchAttempt::Complete(collected.found(lines_begin, Some(said)))
+                        SearchAttempt::Complete(collected.found(lines_begin, HasMore::Yes))
                     }
-                    None => SearchAttempt::Uncounted(collected.found(next, Some(said))),
+                    None => SearchAttempt::Uncounted(collected.found(next, HasMore::Yes)),
                 });
             }
             at = next;
@@ -100,8 +105,7 @@ impl OutputSearch<'_> {
         if !collected.is_shown {
             self.take(&line, &mut collected);
         }
-        let said = (collected.lines == 0).then(|| "no line matches".to_owned());
-        Ok(SearchAttempt::Complete(collected.found(at.max(offset.min(end)), said)))
+        Ok(SearchAttempt::Complete(collected.found(at.max(offset.min(end)), HasMore::No)))
     }
 
     /// Searches a block. If there is no more room, returns how many of its lines fitted.
@@ -137,11 +141,12 @@ impl OutputSearch<'_> {
     fn take(&self, line: &str, collected: &mut CollectedLines) -> bool {
         let Some(at) = self.matches(line) else { return true };
         let excerpt = excerpt(line, at);
-        let bytes = json_string_len(&excerpt) + 2;
-        let room =
-            self.output_limit.bytes.saturating_sub(OTHER_FIELDS_BYTES).max(self.output_limit.bytes / 4);
+        let bytes = excerpt.len() + 1;
+        let room = self.output_limit.bytes.saturating_sub(HEAD_BYTES).max(self.output_limit.bytes / 4);
         let lines = usize::try_from(collected.lines).unwrap_or(usize::MAX);
-        if collected.lines > 0 && (collected.bytes + bytes > room || lines >= self.output_limit.lines) {
+        if collected.lines > 0
+            && (collected.bytes + bytes > room || lines + HEAD_LINES >= self.output_limit.lines)
+        {
             return false;
         }
         collected.text.push_str(&excerpt);
@@ -177,12 +182,12 @@ impl OutputSearch<'_> {
 }
 
 impl CollectedLines {
-    fn found(self, next: u64, said: Option<String>) -> OutputMatches {
+    fn found(self, next: u64, has_more: HasMore) -> OutputMatches {
         OutputMatches {
             text: OutputText { text: self.text, gaps: Vec::new() },
             lines: self.lines,
             next,
-            said,
+            has_more,
         }
     }
 }

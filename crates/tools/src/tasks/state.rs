@@ -1,11 +1,10 @@
 //! The state of a task.
 
 use longhaul_keeper::{Error, Found, Result, Status, Task, Tasks};
-use longhaul_protocol::{TaskId, TaskStatus};
+use longhaul_protocol::{CommandReport, TaskId, TaskStatus};
 
 use crate::exec::result::{EXPIRED, LOST, UNKNOWN, out_of_time};
-use crate::output::CommandReport;
-use crate::output::unix_millis_now;
+use crate::output::{report_status, unix_millis_now};
 use crate::{SessionTask, ToolOutcome};
 
 const FOLDER_GONE: &str = "the folder of this task is gone, so it is not known how it ended";
@@ -37,7 +36,7 @@ impl TaskState {
             exit_code: self.exit_code,
             duration_ms: self.duration_ms,
             task_id: Some(id),
-            ..CommandReport::new(self.status)
+            ..report_status(self.status)
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::state::{TaskState, load_task_state};
 use super::{TaskSettings, find_task};
 use crate::blocking::run_to_completion;
-use crate::output::OutputReader;
+use crate::output::{OutputReader, report_outcome, set_message};
 use crate::{
     OutputLimit, PreparedCall, SessionTask, Tool, ToolDefinition, ToolInvocation, ToolOutcome, function_tool,
     schema_of,
@@ -20,14 +20,13 @@ use crate::{
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The task.
     task_id: String,
 }
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
         name: "task_kill",
-        description: "Ends a task and everything that it started or left running.",
+        description: "Kill a background task with all its processes.",
         effect: Effect::Idempotent,
         schema: schema_of::<Arguments>(),
         limits: &["It is asked to end, and forced after 2 s. The result comes when it is over."],
@@ -113,18 +112,14 @@ fn over(
     let id = task.started.task_id;
     let told = task.told.map_or(0, |told| told.printed);
     let mut report = state.report(id);
-    report.set_message([said].into_iter().chain(state.message.clone()));
+    set_message(&mut report, [said].into_iter().chain(state.message.clone()));
     let read = settings.tasks.output(id).and_then(|output| {
         let end = output.printed()?;
         Ok((OutputReader::new(&output, &settings.redact).read_tail(end)?, end))
     });
-    if let Ok((tail, end)) = &read {
-        (report.output, report.printed) = (Some(tail.clone()), Some(*end));
-    }
-    if report.to_json().len() > output_limit.bytes {
-        report.output = None;
-    }
-    let printed = read.map_or(told, |(_, end)| end);
+    let (tail, printed) = read.unwrap_or_else(|_| (String::new(), told));
+    let fits = report.with_output(&tail).len() <= output_limit.bytes;
+    let finished = report_outcome(report, if fits { &tail } else { "" });
     let news = TaskNews { task_id: id, printed, ended: true };
-    ToolOutcome { news: Some(news), ..ToolOutcome::ok(report.to_json()) }
+    ToolOutcome { news: Some(news), ..finished }
 }

@@ -1,129 +1,88 @@
-//! `task_list`.
-
-use std::sync::Arc;
+//! The list of a session's tasks, for `task_output` without a `task_id`.
 
 use longhaul_keeper::LeftBehind;
-use longhaul_protocol::{Effect, TaskId};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use longhaul_protocol::CommandReport;
 
 use super::TaskSettings;
 use super::state::load_task_state;
-use crate::{
-    OutputLimit, PreparedCall, SessionTask, Tool, ToolDefinition, ToolInvocation, ToolOutcome, display,
-    function_tool, schema_of,
-};
+use crate::output::report_outcome;
+use crate::{OutputLimit, SessionTask, ToolInvocation, ToolOutcome, display};
 
 /// Bytes of a command or a description to show.
 const MAX_TEXT_BYTES: usize = 200;
+const WAITS_FOR_INPUT: &str = "it seems to wait for input, which nobody can give it";
 
-/// What task_list takes.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Arguments {}
-
-#[derive(Serialize)]
-struct TaskRow {
-    task_id: TaskId,
-    status: &'static str,
-    description: String,
-    command: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    started_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exit_code: Option<i32>,
-    /// Only of an ended task: while it runs, the value would change each time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    printed: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
-}
-
-#[derive(Serialize)]
-struct TaskTable {
-    tasks: Vec<TaskRow>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
-}
-
-pub(crate) fn definition() -> ToolDefinition {
-    ToolDefinition {
-        name: "task_list",
-        description: "Lists this session's tasks, the oldest first.",
-        effect: Effect::Read,
-        schema: schema_of::<Arguments>(),
-        limits: &[
-            "All that run, and the newest of those that have ended.",
-            "In the sandbox, a command that left processes running (`server &`) is listed as long as they run; task_kill ends them.",
-        ],
-        example: "{}",
-    }
-}
-
-pub(super) fn tool(settings: TaskSettings) -> Arc<dyn Tool> {
-    function_tool(definition(), settings, prepare)
-}
-
-fn prepare(
-    settings: &TaskSettings,
-    _: Arguments,
+/// Lists the tasks of a call's session, the oldest first. What it returns blocks: it reads files.
+pub(super) fn list_tasks(
+    settings: TaskSettings,
     call: &ToolInvocation,
-) -> Result<PreparedCall, ToolOutcome> {
-    let (settings, known, output_limit) = (settings.clone(), call.tasks.clone(), call.output_limit);
-    let session = call.session;
-    Ok(PreparedCall::cancellable(move |_| {
+) -> impl FnOnce() -> ToolOutcome + Send + 'static {
+    let (known, output_limit, session) = (call.tasks.clone(), call.output_limit, call.session);
+    move || {
         let mut left = settings.tasks.all_left_behind();
         left.retain(|left| left.session == Some(session));
         let is_known = |id| known.iter().any(|task| task.started.task_id == id);
         let others = left.iter().filter(|left| !is_known(left.started.task_id));
         let others: Vec<SessionTask> = others.map(|left| left.started.clone().into()).collect();
-        let rows = known.iter().chain(&others).map(|task| row(&settings, task, &left)).collect();
-        ToolOutcome::ok(within(output_limit, TaskTable { tasks: rows, message: None }))
-    }))
+        let entries = known.iter().chain(&others).map(|task| entry(&settings, task, &left)).collect();
+        within(output_limit, entries)
+    }
 }
 
-fn row(settings: &TaskSettings, known: &SessionTask, left: &[LeftBehind]) -> TaskRow {
+/// A task: its id and state, and what it is below that.
+fn entry(settings: &TaskSettings, known: &SessionTask, left: &[LeftBehind]) -> String {
     let started = &known.started;
-    let short = |text: &str| display::truncate_with_ellipsis(&(settings.redact)(text), MAX_TEXT_BYTES);
-    let printed = settings.tasks.output(started.task_id).and_then(|output| output.printed()).ok();
-    let row = TaskRow {
-        task_id: started.task_id,
-        status: "unknown",
-        description: short(&started.description),
-        command: short(&started.command),
-        started_at: started.started_at.map(|at| at.to_string()),
-        exit_code: None,
-        duration_ms: None,
-        printed,
-        message: None,
+    let short = |text: &str| {
+        let line: Vec<&str> = text.split_whitespace().collect();
+        display::truncate_with_ellipsis(&(settings.redact)(&line.join(" ")), MAX_TEXT_BYTES)
     };
     let left = left.iter().find(|left| left.started.task_id == started.task_id).map(ToString::to_string);
-    match load_task_state(&settings.tasks, known) {
-        Ok(state) => TaskRow {
-            status: state.status.word(),
-            exit_code: state.exit_code,
-            duration_ms: state.duration_ms.filter(|_| state.has_ended()),
-            message: left.or(state.message).or_else(|| {
-                known.is_waiting.then(|| "it seems to wait for input, which nobody can give it".to_owned())
-            }),
-            ..row
-        },
-        Err(trouble) => TaskRow { message: Some(trouble.content), ..row },
+    let (mut facts, message) = match load_task_state(&settings.tasks, known) {
+        Ok(state) => {
+            let mut facts = vec![state.status.word().to_owned()];
+            facts.extend(state.exit_code.map(|code| format!("exit_code {code}")));
+            // Only of an ended task: while it runs, the value would change each time.
+            let duration = state.duration_ms.filter(|_| state.has_ended());
+            facts.extend(duration.map(|duration| format!("duration_ms {duration}")));
+            let waits = || known.is_waiting.then(|| WAITS_FOR_INPUT.to_owned());
+            (facts, left.or(state.message).or_else(waits))
+        }
+        Err(trouble) => (vec!["unknown".to_owned()], Some(trouble.content)),
+    };
+    facts.extend(started.started_at.map(|at| format!("started {at}")));
+    let printed = settings.tasks.output(started.task_id).and_then(|output| output.printed()).ok();
+    facts.extend(printed.map(|bytes| format!("{bytes} bytes printed")));
+    let mut lines = vec![format!("{}: {}", started.task_id, facts.join(", "))];
+    let (description, command) = (short(&started.description), short(&started.command));
+    if description != command {
+        lines.push(format!("  {description}"));
     }
+    lines.push(format!("  $ {command}"));
+    lines.extend(message.map(|message| format!("  {}", short(&message))));
+    lines.join("\n") + "\n"
 }
 
-/// Encodes the table within `output_limit`. If there are too many tasks, the oldest are left out.
-fn within(output_limit: OutputLimit, mut list: TaskTable) -> String {
-    let encode =
-        |list: &TaskTable| serde_json::to_string(list).expect("it has string keys and no fallible parts");
-    let (mut content, mut left_out) = (encode(&list), 0);
-    while content.len() > output_limit.bytes && !list.tasks.is_empty() {
-        list.tasks.remove(0);
+/// The list within `output_limit`. If there are too many tasks, the oldest are left out.
+fn within(output_limit: OutputLimit, mut entries: Vec<String>) -> ToolOutcome {
+    let mut left_out = 0;
+    loop {
+        let count = match entries.len() {
+            0 => "this session has no tasks".to_owned(),
+            1 => "1 task".to_owned(),
+            count => format!("{count} tasks, the oldest first"),
+        };
+        let message = match left_out {
+            0 => count,
+            left_out => format!("{count}; {left_out} older tasks are not shown"),
+        };
+        let report = CommandReport { message: Some(message), ..CommandReport::default() };
+        let finished = report_outcome(report, &entries.concat());
+        let fits = finished.content.len() <= output_limit.bytes
+            && finished.content.lines().count() <= output_limit.lines;
+        if fits || entries.is_empty() {
+            return finished;
+        }
+        entries.remove(0);
         left_out += 1;
-        list.message = Some(format!("{left_out} older tasks are not shown"));
-        content = encode(&list);
     }
-    content
 }

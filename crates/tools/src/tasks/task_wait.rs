@@ -1,94 +1,35 @@
-//! K11: `task_wait`, which returns when there is news.
+//! K11: waiting for a task, which returns when there is news.
 //!
 //! The keeper announces output and closes its connection at the end, so there is no polling. News is counted from what
 //! the model was told last; each result says how far that is now.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_keeper::{Following, Task};
-use longhaul_protocol::{Effect, TaskNews, TaskStatus};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use longhaul_protocol::{TaskNews, TaskStatus};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::time::Instant;
 
+use super::TaskSettings;
+use super::output_read::{OutputRead, position};
 use super::state::{TaskState, load_task_state};
-use super::{TaskSettings, find_task};
-use crate::blocking::{WaitOutcome, run_before, run_to_completion};
+use crate::blocking::{CancelFlag, WaitOutcome, run_before, run_to_completion};
 use crate::exec::KEEPER_RETRY_DELAY;
-use crate::output::FullOutput;
+use crate::output::{FullOutput, fit_report};
 use crate::output::{LINE_SETTLE_TIME, MAX_KEPT_OUTPUT_BYTES, OutputReader, OutputText, unix_millis_now};
-use crate::{
-    OutputLimit, PreparedCall, SessionTask, StopSignal, Tool, ToolDefinition, ToolInvocation, ToolOutcome,
-    function_tool, schema_of,
-};
+use crate::{SessionTask, StopSignal, ToolOutcome};
 
-const DEFAULT_WAIT_SECONDS: u64 = 60;
-const MAX_WAIT_SECONDS: u64 = 600;
-/// Time for the call besides the wait itself.
-const CALL_MARGIN: Duration = Duration::from_secs(30);
 /// After the first new output, the wait goes on for this fraction of the quiet time, to collect more.
 const QUIET_FRACTION: u32 = 10;
 const STOPPED: &str = "stopped before there was news; the task goes on";
 
-/// What task_wait takes.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Arguments {
-    /// The task.
-    task_id: String,
-    /// How long at most, 1 to 600. Default: 60.
-    #[schemars(range(min = 1))]
-    seconds: Option<u64>,
-}
-
-pub(crate) fn definition() -> ToolDefinition {
-    ToolDefinition {
-        name: "task_wait",
-        description: "Waits until a task ends or prints something new after silence.",
-        effect: Effect::Read,
-        schema: schema_of::<Arguments>(),
-        limits: &[
-            "`seconds` is at most 600; more is taken as 600.",
-            "New output is told when the task is quiet for 2 s, or came after 2 s of silence. One that prints all the time is \
-             waited for until the time is over.",
-        ],
-        example: r#"{"task_id": "task_01jq4z5v8k2m9x7w3r6t1y0b4n", "seconds": 120}"#,
-    }
-}
-
-pub(super) fn tool(settings: TaskSettings) -> Arc<dyn Tool> {
-    function_tool(definition(), settings, prepare)
-}
-
-#[allow(clippy::needless_pass_by_value, reason = "a function tool hands its arguments over")]
-fn prepare(
-    settings: &TaskSettings,
-    arguments: Arguments,
-    call: &ToolInvocation,
-) -> Result<PreparedCall, ToolOutcome> {
-    let seconds = arguments.seconds.unwrap_or(DEFAULT_WAIT_SECONDS);
-    let clamped = seconds > MAX_WAIT_SECONDS;
-    let waiter = TaskWaiter {
-        settings: settings.clone(),
-        task: find_task(call, &arguments.task_id)?,
-        output_limit: call.output_limit,
-        seconds: seconds.min(MAX_WAIT_SECONDS),
-        note: clamped.then(|| format!("`seconds` was taken as {MAX_WAIT_SECONDS}, not {seconds}")),
-    };
-    let most = Duration::from_secs(waiter.seconds) + CALL_MARGIN;
-    Ok(PreparedCall::new(move |stop| waiter.run(stop)).taking_up_to(most))
-}
-
+/// Waits for news of a task.
 #[derive(Clone)]
-struct TaskWaiter {
-    settings: TaskSettings,
-    task: SessionTask,
-    output_limit: OutputLimit,
-    seconds: u64,
-    note: Option<String>,
+pub(super) struct TaskWaiter {
+    /// What to read then. Without an offset or an expression, the output that the model does not know yet.
+    pub(super) read: OutputRead,
+    pub(super) seconds: u64,
 }
 
 /// Why the wait for output ended.
@@ -100,7 +41,20 @@ enum WaitEvent {
 }
 
 impl TaskWaiter {
-    async fn run(self, mut stop: StopSignal) -> ToolOutcome {
+    fn settings(&self) -> &TaskSettings {
+        &self.read.settings
+    }
+
+    fn task(&self) -> &SessionTask {
+        &self.read.task
+    }
+
+    /// Whether the call says which part of the output to read.
+    fn has_own_place(&self) -> bool {
+        self.read.offset.is_some() || self.read.matcher.is_some()
+    }
+
+    pub(super) async fn run(self, mut stop: StopSignal) -> ToolOutcome {
         let due = Instant::now() + Duration::from_secs(self.seconds);
         loop {
             let mut state = match self.look().await {
@@ -144,11 +98,11 @@ impl TaskWaiter {
     async fn look(&self) -> Result<TaskState, ToolOutcome> {
         let waiting = self.clone();
         let state =
-            run_to_completion(move || load_task_state(&waiting.settings.tasks, &waiting.task)).await?;
-        if state.has_ended() && self.task.told.is_some_and(|told| told.ended) {
-            let (id, how) = (self.task.started.task_id, state.status.word());
+            run_to_completion(move || load_task_state(&waiting.settings().tasks, waiting.task())).await?;
+        if state.has_ended() && !self.has_own_place() && self.task().told.is_some_and(|told| told.ended) {
+            let (id, how) = (self.task().started.task_id, state.status.word());
             return Err(ToolOutcome::error(format!(
-                "there is nothing to wait for: {id} has ended ({how}), and you were told; task_output reads what it printed"
+                "there is nothing to wait for: {id} has ended ({how}), and you were told; leave `wait` out to read what it printed"
             )));
         }
         Ok(state)
@@ -175,10 +129,10 @@ impl TaskWaiter {
         due: Instant,
         stop: &mut StopSignal,
     ) -> WaitEvent {
-        let quiet = self.settings.quiet;
+        let quiet = self.settings().quiet;
         let settles_in = quiet.max(LINE_SETTLE_TIME);
         // Bytes that the model knows, or that can't be shown without what comes next.
-        let mut known = self.task.told.map_or(0, |told| told.printed);
+        let mut known = self.task().told.map_or(0, |told| told.printed);
         let mut printed = following.printed();
         let mut last = self.last_printed().await;
         let mut news_at = None;
@@ -212,7 +166,7 @@ impl TaskWaiter {
 
     /// Whether there is more to read than the model was told.
     async fn can_tell(&self) -> bool {
-        let (settings, id) = (self.settings.clone(), self.task.started.task_id);
+        let (settings, id) = (self.settings().clone(), self.task().started.task_id);
         let settled = run_to_completion(move || {
             let output = settings.tasks.output(id);
             let settled = output.and_then(|output| {
@@ -220,19 +174,19 @@ impl TaskWaiter {
             });
             settled.map_err(|error| ToolOutcome::error(error.to_string()))
         });
-        let told = self.task.told.map_or(0, |told| told.printed);
+        let told = self.task().told.map_or(0, |told| told.printed);
         settled.await.is_ok_and(|settled| settled > told)
     }
 
     /// When the task printed last; long ago if it never did.
     async fn last_printed(&self) -> Instant {
-        let (tasks, id) = (self.settings.tasks.clone(), self.task.started.task_id);
+        let (tasks, id) = (self.settings().tasks.clone(), self.task().started.task_id);
         let printed_at = run_to_completion(move || {
             Ok(tasks.output(id).and_then(|output| output.printed_at()).ok().flatten())
         });
         let since = match printed_at.await {
             Ok(Some(at)) => Duration::from_millis(u64::try_from(unix_millis_now() - at.0).unwrap_or(0)),
-            _ => self.settings.quiet,
+            _ => self.settings().quiet,
         };
         let now = Instant::now();
         now.checked_sub(since).unwrap_or(now)
@@ -247,18 +201,22 @@ impl TaskWaiter {
     }
 
     fn build_report(&self, state: &TaskState, how: Option<&'static str>) -> ToolOutcome {
-        let id = self.task.started.task_id;
-        let told = self.task.told.map_or(0, |told| told.printed);
-        let read = self.settings.tasks.output(id).and_then(|output| {
-            let printed = OutputReader::new(&output, &self.settings.redact);
+        if self.has_own_place() {
+            let mut read = self.read.clone();
+            read.notes.extend(how.map(str::to_owned));
+            return read.run(&CancelFlag::default());
+        }
+        let id = self.task().started.task_id;
+        let told = self.task().told.map_or(0, |told| told.printed);
+        let read = self.settings().tasks.output(id).and_then(|output| {
+            let printed = OutputReader::new(&output, &self.settings().redact);
             let end = printed.readable_end(state.status)?.max(told);
             Ok((printed.read_head_and_tail(told..end, MAX_KEPT_OUTPUT_BYTES)?, end, output.printed()?))
         });
-        let mut report = state.report(id);
         let mut said: Vec<String> = how.map(str::to_owned).into_iter().chain(state.message.clone()).collect();
         let (text, end) = match read {
             Ok((text, end, printed)) => {
-                (report.next_offset, report.printed) = (Some(end), Some(printed));
+                said.extend(position(end, printed, state));
                 (text, end)
             }
             Err(error) => {
@@ -266,8 +224,10 @@ impl TaskWaiter {
                 (OutputText::default(), told)
             }
         };
-        report.set_message(said.into_iter().chain(self.note.clone()));
+        let mut report = state.report(id);
+        self.read.set_message(&mut report, said);
         let news = TaskNews { task_id: id, printed: end, ended: state.has_ended() };
-        ToolOutcome { news: Some(news), ..report.fit_within(self.output_limit, &text, FullOutput::OfTask) }
+        let finished = fit_report(report, self.read.output_limit, &text, FullOutput::OfTask);
+        ToolOutcome { news: Some(news), ..finished }
     }
 }

@@ -4,6 +4,8 @@
 
 mod arguments;
 mod boundaries;
+mod change_crashes;
+mod changes;
 mod crashes;
 mod edit_file;
 mod mounts;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhaul_keeper::{Enforcement, Launcher, Network, ProcessNamespace, Tasks};
-use longhaul_protocol::{CallId, SessionId};
+use longhaul_protocol::{CallId, CommandReport, SessionId};
 use longhaul_tools::{
     AllowedTarget, DeniedTarget, ExecSettings, ExecTool, OutputLimit, Permission, RepositoryTracker, Sandbox,
     SandboxMode, Scope, ScopeConfig, StopSignal, Tool, ToolInvocation, ToolOutcome,
@@ -218,7 +218,7 @@ impl Workplace {
         let finished = finished.map_err(|refused: ToolOutcome| refused.content)?;
         match finished.is_error {
             true => Err(finished.content),
-            false => Ok(serde_json::from_str(&finished.content).unwrap()),
+            false => Ok(CommandReport::parse_to_json(&finished.content).unwrap()),
         }
     }
 

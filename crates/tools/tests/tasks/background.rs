@@ -26,7 +26,7 @@ async fn a_command_in_the_background_returns_at_once_and_is_a_task() {
         (text(&fields, "status"), text(&fields, "task_id")),
         ("background_started", id.to_string().as_str())
     );
-    assert!(text(&fields, "message").contains("task_wait"), "{fields}");
+    assert!(text(&fields, "message").contains("with `wait`"), "{fields}");
     let task = finished.task.unwrap();
     assert_eq!((&task.command, task.target.as_str()), (&command, "local"));
     assert_eq!(task.description, command.lines().next().unwrap());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use longhaul_tools::OutputLimit;
 use serde_json::json;
 
-use crate::workplace::{SECRET, Workplace, fields, text};
+use crate::workplace::{SECRET, Workplace, fields, next_offset, text};
 
 /// K10
 #[tokio::test]
@@ -20,14 +20,14 @@ async fn only_lines_that_match_are_shown() {
     let bad = place.make("task_output", json!({"task_id": id, "grep": "a("})).await;
 
     assert_eq!(
-        (&fields(&found)["output"], &fields(&found)["matches"]),
-        (&json!("ERROR one\nerror two\n"), &json!(2))
+        (&fields(&found)["output"], &fields(&found)["message"]),
+        (&json!("ERROR one\nerror two\n"), &json!("2 lines match"))
     );
     assert_eq!(
         (&fields(&none)["output"], &fields(&none)["message"]),
         (&json!(""), &json!("no line matches"))
     );
-    assert_eq!(fields(&later)["matches"], json!(0), "they are before it");
+    assert_eq!(fields(&later)["message"], "no line matches", "they are before it");
     assert!(bad.is_error && bad.content.contains("`a(` in `grep` can't be understood"), "{}", bad.content);
 }
 
@@ -45,9 +45,9 @@ async fn more_lines_than_fit_are_gone_on_with() {
         let fields = fields(&found);
         all.push_str(text(&fields, "output"));
         calls += 1;
-        match fields["next_offset"].as_u64().unwrap() {
-            next if next == fields["printed"] => break,
-            next => offset = next,
+        match next_offset(&fields) {
+            None => break,
+            Some(next) => offset = next,
         }
     }
 
@@ -72,9 +72,9 @@ async fn no_line_is_skipped_where_lines_can_not_be_counted() {
         let found = place.make("task_output", json!({"task_id": id, "grep": "7$", "offset": offset})).await;
         let fields = fields(&found);
         all.extend(text(&fields, "output").lines().map(|line| line.parse::<u64>().unwrap()));
-        match fields["next_offset"].as_u64().unwrap() {
-            next if next == fields["printed"] => break,
-            next => {
+        match next_offset(&fields) {
+            None => break,
+            Some(next) => {
                 assert!(next > offset, "it goes on");
                 offset = next;
             }
@@ -100,7 +100,7 @@ async fn a_line_without_an_end_is_searched_piece_by_piece() {
     let lines: Vec<&str> = text(&fields_found, "output").lines().collect();
     assert_eq!((lines.len(), lines[1]), (2, "last"));
     assert!(lines[0].contains("xneedley") && lines[0].len() <= 510, "{}", lines[0]);
-    assert_eq!(fields(&none)["matches"], json!(0));
+    assert_eq!(fields(&none)["message"], "no line matches");
     assert_eq!(text(&fields(&part), "output"), "xxxxxxxxxxneedleyyyyyyyyyy");
 }
 
@@ -113,6 +113,6 @@ async fn a_secret_can_not_be_found() {
     let found = place.make("task_output", json!({"task_id": id, "grep": "sk-0"})).await;
     let shown = place.make("task_output", json!({"task_id": id, "grep": "key"})).await;
 
-    assert_eq!(fields(&found)["matches"], json!(0));
+    assert_eq!(fields(&found)["message"], "no line matches");
     assert_eq!(text(&fields(&shown), "output"), "the key is [redacted].\n");
 }

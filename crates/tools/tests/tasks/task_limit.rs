@@ -13,9 +13,13 @@ async fn one_task_more_than_may_run_is_an_error_that_names_those_that_do() {
     let refused = place.make("exec", json!({"command": "touch ran", "run_in_background": true})).await;
 
     assert!(refused.is_error, "{}", refused.content);
-    for expected in
-        [&format!("{one} (sleep 600 # one)"), &two.to_string(), "at most 2", "task_wait", "task_kill"]
-    {
+    for expected in [
+        &format!("{one} (sleep 600 # one)"),
+        &two.to_string(),
+        "at most 2",
+        "task_output and `wait`",
+        "task_kill",
+    ] {
         assert!(refused.content.contains(expected), "{expected}: {}", refused.content);
     }
     assert!(!place.work.join("ran").exists());

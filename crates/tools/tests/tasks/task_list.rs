@@ -1,4 +1,4 @@
-//! `task_list`, and which tasks there are for a session.
+//! `task_output` without a `task_id`, and which tasks there are for a session.
 
 use longhaul_protocol::{CallId, SessionId, TaskId};
 use longhaul_tools::{OutputLimit, ToolInvocation};
@@ -10,43 +10,42 @@ use crate::workplace::{SECRET, Workplace, fields, text};
 #[tokio::test]
 async fn the_list_says_of_each_task_how_it_is() {
     let place = Workplace::new();
-    let none = place.make("task_list", json!({})).await;
+    let none = place.make("task_output", json!({})).await;
     let failed = place.finish("echo oops; exit 3").await;
     let runs = place.start(&format!("echo {SECRET}; sleep 600")).await;
     place.until_printed(runs, 20).await;
 
-    let listed = place.make("task_list", json!({})).await;
+    let listed = place.make("task_output", json!({})).await;
 
-    assert_eq!(none.content, r#"{"tasks":[]}"#);
+    assert_eq!(none.content, "message: this session has no tasks\n\n");
     let fields = fields(&listed);
-    let rows = fields["tasks"].as_array().unwrap();
-    assert_eq!(rows.len(), 2);
-    assert_eq!(
-        (text(&rows[0], "task_id"), text(&rows[0], "status")),
-        (failed.to_string().as_str(), "failed")
-    );
-    assert_eq!((&rows[0]["exit_code"], &rows[0]["printed"]), (&json!(3), &json!(5)));
-    assert!(rows[0]["duration_ms"].is_u64() && rows[0]["started_at"].is_string());
-    assert_eq!((text(&rows[1], "task_id"), text(&rows[1], "status")), (runs.to_string().as_str(), "running"));
-    assert_eq!(text(&rows[1], "command"), "echo [redacted]; sleep 600");
-    assert_eq!(rows[1].get("duration_ms"), None, "what differs each time would hide that nothing changes");
+    assert_eq!(text(&fields, "message"), "2 tasks, the oldest first");
+    let lines: Vec<&str> = text(&fields, "output").lines().collect();
+    assert_eq!(lines.len(), 4, "{lines:#?}");
+    assert!(lines[0].starts_with(&format!("{failed}: failed, exit_code 3, duration_ms ")), "{}", lines[0]);
+    assert!(lines[0].contains(", started 20") && lines[0].ends_with(", 5 bytes printed"), "{}", lines[0]);
+    assert_eq!(lines[1], "  $ echo oops; exit 3");
+    assert!(lines[2].starts_with(&format!("{runs}: running, started ")), "{}", lines[2]);
+    assert!(!lines[2].contains("duration_ms"), "what differs each time would hide that nothing changes");
+    assert_eq!(lines[3], "  $ echo [redacted]; sleep 600");
 }
 
 /// C8
 #[tokio::test]
 async fn a_list_that_is_too_long_leaves_out_the_oldest() {
     let mut place = Workplace::new();
-    place.output_limit = OutputLimit { lines: 100, bytes: 900 };
+    place.output_limit = OutputLimit { lines: 100, bytes: 500 };
     let mut ids = Vec::new();
     for _ in 0..6 {
         ids.push(place.finish("true").await);
     }
 
-    let listed = place.make("task_list", json!({})).await;
+    let listed = place.make("task_output", json!({})).await;
 
-    assert!(listed.content.len() <= 900, "{}", listed.content);
+    assert!(listed.content.len() <= 500, "{}", listed.content);
     let fields = fields(&listed);
-    assert_eq!(text(fields["tasks"].as_array().unwrap().last().unwrap(), "task_id"), ids[5].to_string());
+    let last = text(&fields, "output").lines().rfind(|line| line.starts_with("task_")).unwrap();
+    assert!(last.starts_with(&ids[5].to_string()), "{fields}");
     assert!(text(&fields, "message").contains("older tasks are not shown"), "{fields}");
 }
 
@@ -58,7 +57,7 @@ async fn a_task_of_another_session_is_none() {
     let theirs = other.start("sleep 600").await;
     let never = TaskId::from(CallId::generate());
 
-    for tool in ["task_output", "task_wait", "task_kill"] {
+    for tool in ["task_output", "task_kill"] {
         for id in [theirs, never] {
             let refused = place.make(tool, json!({"task_id": id})).await;
             assert!(refused.is_error);
@@ -92,17 +91,20 @@ async fn what_a_command_left_running_is_listed_and_killed() {
     let place = Workplace::new();
     place.make("exec", json!({"command": "sleep 600 > /dev/null 2>&1 & echo started"})).await;
 
-    let listed = place.make("task_list", json!({})).await.content;
-    let list: Value = serde_json::from_str(&listed).unwrap();
-    let id = list["tasks"][0]["task_id"].as_str().unwrap();
+    let listed = place.make("task_output", json!({})).await.content;
+    let id =
+        listed.lines().find_map(|line| line.starts_with("task_").then(|| line.split(':').next())).flatten();
+    let id = id.unwrap();
     let foreign = ToolInvocation { session: SessionId::generate(), ..place.call(&json!({"task_id": id})) };
     let refused = place.make_call("task_kill", &foreign).await;
     let killed = place.make("task_kill", json!({"task_id": id})).await;
-    let after = place.make("task_list", json!({})).await.content;
+    let after = place.make("task_output", json!({})).await.content;
 
-    assert_eq!(list["tasks"][0]["status"], "completed", "{listed}");
-    assert_eq!(list["tasks"][0]["message"], "left 1 process running", "{listed}");
+    assert!(
+        listed.contains(": completed, exit_code 0") && listed.contains("\n  left 1 process running\n"),
+        "{listed}"
+    );
     assert!(refused.is_error, "{}", refused.content);
     assert!(!killed.is_error && killed.content.contains("is over now"), "{}", killed.content);
-    assert_eq!(after, "{\"tasks\":[]}");
+    assert_eq!(after, "message: this session has no tasks\n\n");
 }

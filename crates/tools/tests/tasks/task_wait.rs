@@ -1,4 +1,4 @@
-//! K11: `task_wait`; K8: `task_kill`.
+//! K11: `task_output` with `wait`; K8: `task_kill`.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use crate::workplace::{LONG_QUIET, NEVER_QUIET, SECRET, Workplace, fields, in_ti
 async fn waiting_returns_at_the_end_of_a_task_and_never_again() {
     let place = Workplace::quiet_after(NEVER_QUIET);
     let id = place.start(&format!("{}; echo done; exit 3", wait_for("go"))).await;
-    let call = place.call(&json!({"task_id": id}));
-    let (_stopper, result) = place.begin("task_wait", &call).await;
+    let call = place.call(&json!({"task_id": id, "wait": 60}));
+    let (_stopper, result) = place.begin("task_output", &call).await;
     place.put("go");
 
     let finished = in_time(result).await.unwrap();
     place.remember(&finished);
-    let again = place.make("task_wait", json!({"task_id": id})).await;
+    let again = place.make("task_output", json!({"task_id": id, "wait": 60})).await;
 
     assert_eq!(finished.news, Some(TaskNews { task_id: id, printed: 5, ended: true }));
     let fields = fields(&finished);
@@ -39,12 +39,12 @@ async fn waiting_returns_on_new_output_after_silence_and_not_twice_for_the_same(
     let id = place.start(&format!("echo one; {}; echo two; {}", wait_for("go"), wait_for("end"))).await;
     place.until_printed(id, 4).await;
 
-    let first = place.make("task_wait", json!({"task_id": id, "seconds": 600})).await;
+    let first = place.make("task_output", json!({"task_id": id, "wait": 600})).await;
     let since = Instant::now();
-    let nothing = place.make("task_wait", json!({"task_id": id, "seconds": 1})).await;
+    let nothing = place.make("task_output", json!({"task_id": id, "wait": 1})).await;
     let waited = since.elapsed();
-    let call = place.call(&json!({"task_id": id, "seconds": 600}));
-    let (_stopper, result) = place.begin("task_wait", &call).await;
+    let call = place.call(&json!({"task_id": id, "wait": 600}));
+    let (_stopper, result) = place.begin("task_output", &call).await;
     place.put("go");
     let second = in_time(result).await.unwrap();
 
@@ -76,16 +76,17 @@ async fn what_is_not_whole_yet_is_no_news_until_it_is() {
         place.until_printed(id, 1).await;
         place.age(id, "output.head", Duration::from_millis(1500));
         if !first.is_empty() {
-            let news = fields(&place.make("task_wait", json!({"task_id": id, "seconds": 600})).await);
-            assert_eq!((text(&news, "output"), text(&news, "message")), (first, "it goes on"), "{what}");
+            let news = fields(&place.make("task_output", json!({"task_id": id, "wait": 600})).await);
+            assert_eq!(text(&news, "output"), first, "{what}");
+            assert!(text(&news, "message").starts_with("it goes on; "), "{what}: {news}");
         }
         for _ in 0..2 {
-            let nothing = fields(&place.make("task_wait", json!({"task_id": id, "seconds": 1})).await);
+            let nothing = fields(&place.make("task_output", json!({"task_id": id, "wait": 1})).await);
             assert_eq!(text(&nothing, "output"), "", "{what}");
             assert!(text(&nothing, "message").starts_with("the time is over"), "{what}: {nothing}");
         }
         place.put(&go);
-        let later = place.make("task_wait", json!({"task_id": id, "seconds": 600})).await;
+        let later = place.make("task_output", json!({"task_id": id, "wait": 600})).await;
 
         assert_eq!(text(&fields(&later), "output"), rest, "{what}");
     }
@@ -100,7 +101,7 @@ async fn a_task_that_prints_all_the_time_is_waited_for_until_the_time_is_over() 
     place.until_printed(id, 4).await;
     let since = Instant::now();
 
-    let finished = place.make("task_wait", json!({"task_id": id, "seconds": 12})).await;
+    let finished = place.make("task_output", json!({"task_id": id, "wait": 12})).await;
 
     assert!(since.elapsed() >= Duration::from_secs(12), "{:?}", since.elapsed());
     let fields = fields(&finished);
@@ -117,7 +118,7 @@ async fn what_was_shown_when_a_command_went_on_is_not_told_again() {
     let id = went_on.task.as_ref().unwrap().task_id;
     place.put("go");
 
-    let finished = place.make("task_wait", json!({"task_id": id})).await;
+    let finished = place.make("task_output", json!({"task_id": id, "wait": 60})).await;
 
     let (shown, told) = (fields(&went_on), fields(&finished));
     assert_eq!(format!("{}{}", text(&shown, "output"), text(&told, "output")), "one\ntwo\n");
@@ -130,8 +131,8 @@ async fn waiting_stops_at_once_and_the_task_goes_on() {
     let place = Workplace::new();
     let id = place.start("touch begun; sleep 600").await;
     place.until_there("begun").await;
-    let call = place.call(&json!({"task_id": id, "seconds": 600}));
-    let (stopper, result) = place.begin("task_wait", &call).await;
+    let call = place.call(&json!({"task_id": id, "wait": 600}));
+    let (stopper, result) = place.begin("task_output", &call).await;
 
     stopper.stop();
     let finished = in_time(result).await.unwrap();
@@ -147,8 +148,8 @@ async fn a_task_whose_keeper_dies_meanwhile_is_lost() {
     let id = place.start("echo begun; sleep 600").await;
     place.until_printed(id, 6).await;
     place.make("task_output", json!({"task_id": id})).await;
-    let call = place.call(&json!({"task_id": id, "seconds": 600}));
-    let (_stopper, result) = place.begin("task_wait", &call).await;
+    let call = place.call(&json!({"task_id": id, "wait": 600}));
+    let (_stopper, result) = place.begin("task_output", &call).await;
     let pid = fs::read_to_string(place.folder.join(format!("{id}/lock"))).unwrap();
     let pid = pid.split(['{', ',', '}']).find_map(|field| field.strip_prefix("\"pid\":")).unwrap().to_owned();
     assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
@@ -167,14 +168,14 @@ async fn a_wait_that_is_too_long_is_clamped_and_said() {
     let place = Workplace::new();
     let id = place.finish("true").await;
 
-    let call = place.call(&json!({"task_id": id, "seconds": 700}));
-    let most = place.tool("task_wait").prepare(&call).await.unwrap().takes_up_to;
-    let finished = place.make_call("task_wait", &call).await;
-    let none = place.make("task_wait", json!({"task_id": id, "seconds": 0})).await;
+    let call = place.call(&json!({"task_id": id, "wait": 700}));
+    let most = place.tool("task_output").prepare(&call).await.unwrap().takes_up_to;
+    let finished = place.make_call("task_output", &call).await;
+    let none = place.make("task_output", json!({"task_id": id, "wait": 0})).await;
 
     assert!(most > Some(Duration::from_secs(600)));
-    assert_eq!(fields(&finished)["message"], "`seconds` was taken as 600, not 700");
-    assert!(none.is_error && none.content.contains("at least 1"), "{}", none.content);
+    assert_eq!(fields(&finished)["message"], "`wait` was taken as 600, not 700");
+    assert_eq!(fields(&none)["status"], "completed", "without a wait it is read at once");
 }
 
 /// K11: silence is what the tools' settings say.
@@ -187,10 +188,11 @@ async fn output_is_gathered_until_the_task_is_quiet() {
     let since = Instant::now();
     place.put("go");
 
-    let finished = place.make("task_wait", json!({"task_id": id, "seconds": 600})).await;
+    let finished = place.make("task_output", json!({"task_id": id, "wait": 600})).await;
 
     let fields = fields(&finished);
-    assert_eq!((text(&fields, "output"), text(&fields, "message")), ("1\n2\n3\n4\n5\n", "it goes on"));
+    assert_eq!(text(&fields, "output"), "1\n2\n3\n4\n5\n");
+    assert!(text(&fields, "message").starts_with("it goes on; "), "{fields}");
     assert!(since.elapsed() >= LONG_QUIET, "{:?}", since.elapsed());
 }
 
@@ -221,4 +223,30 @@ async fn killing_ends_a_task_and_all_that_it_started_and_confirms() {
     assert!(text(&fields_killed, "output").lines().count() <= 20);
     assert!(text(&fields(&again), "message").contains("it had ended before (killed)"), "{}", again.content);
     assert!(!is_running());
+}
+
+/// K11: the part of the output that a call names is read when there is news.
+#[tokio::test]
+async fn a_wait_can_name_what_to_read_then() {
+    let place = Workplace::quiet_after(NEVER_QUIET);
+    let id = place.start(&format!("echo one; {}; echo two; echo three", wait_for("go"))).await;
+    let call = place.call(&json!({"task_id": id, "wait": 60, "grep": "^t"}));
+    let (_stopper, result) = place.begin("task_output", &call).await;
+    place.put("go");
+
+    let finished = in_time(result).await.unwrap();
+    place.remember(&finished);
+    let again = place.make("task_output", json!({"task_id": id, "wait": 60, "offset": 4})).await;
+
+    assert_eq!(text(&fields(&finished), "output"), "two\nthree\n");
+    assert_eq!(text(&fields(&again), "output"), "two\nthree\n");
+}
+
+#[tokio::test]
+async fn a_wait_for_no_task_is_refused() {
+    let place = Workplace::new();
+
+    let refused = place.make("task_output", json!({"wait": 5})).await;
+
+    assert!(refused.is_error && refused.content.contains("need a `task_id`"), "{}", refused.content);
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use longhaul_keeper::{Launcher, Tasks};
-use longhaul_protocol::{CallId, Effect, SessionId, TaskEnded, TaskId, ToolStarted};
+use longhaul_protocol::{CallId, CommandReport, Effect, SessionId, TaskEnded, TaskId, ToolStarted};
 use longhaul_tools::{
     ExecSettings, ExecTool, OutputLimit, Redact, ResumedCall, RunCall, Sandbox, SandboxMode, Scope,
     ScopeConfig, SessionTask, StopHandle, StopSignal, TaskSettings, Tool, ToolInvocation, ToolOutcome,
@@ -189,6 +189,7 @@ impl Workplace {
             arguments: call.arguments.clone(),
             effect: Effect::Command,
             write: None,
+            writes: vec![],
             kept_in: None,
         };
         self.tool("exec").resume(call, &started).await
@@ -269,7 +270,13 @@ pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
 
 pub(crate) fn fields(finished: &ToolOutcome) -> Value {
     assert!(!finished.is_error, "{}", finished.content);
-    serde_json::from_str(&finished.content).unwrap()
+    CommandReport::parse_to_json(&finished.content).unwrap_or_else(|| panic!("{}", finished.content))
+}
+
+/// The offset from which the message says to read on.
+pub(crate) fn next_offset(fields: &Value) -> Option<u64> {
+    let message = fields["message"].as_str()?;
+    message.split("`offset` ").nth(1)?.split(' ').next()?.parse().ok()
 }
 
 pub(crate) fn text<'a>(fields: &'a Value, name: &str) -> &'a str {

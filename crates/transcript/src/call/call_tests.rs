@@ -55,6 +55,14 @@ fn a_call_is_told_in_one_line() {
         line("todo", r#"{"items":[{"text":"a","status":"done"},{"text":"b"}]}"#),
         "todo  2 items, 1 done"
     );
+    assert_eq!(line("task_output", "{}"), "task_output");
+    assert_eq!(line("recall", r#"{"query":"the port"}"#), "recall  the port");
+    assert_eq!(line("recall_read", r##"{"ref":"#3-9"}"##), "recall_read  #3-9");
+    let patch = r#"{"patch":"*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: b\n*** End Patch"}"#;
+    assert_eq!(line("patch", patch), "patch  a, b");
+    assert_eq!(line("delete_file", r#"{"path":"a"}"#), "delete_file  a");
+    assert_eq!(line("move_file", r#"{"from":"a","to":"b"}"#), "move_file  a → b");
+    // Calls of earlier versions.
     assert_eq!(line("task_list", "{}"), "task_list");
     assert_eq!(line("history_read", r#"{"from":3,"to":9}"#), "history_read  3 to 9");
 }
@@ -84,17 +92,18 @@ fn very_large_arguments_are_not_read_while_a_call_runs() {
 #[test]
 fn a_command_that_ended_says_how() {
     let fine =
-        call("exec", r#"{"command":"ls"}"#, r#"{"status":"completed","output":"a\nb\n","exit_code":0}"#);
-    let failed = call(
-        "exec",
-        r#"{"command":"cargo test"}"#,
-        r#"{"status":"failed","output":"x\nerror: no\n\n","exit_code":101}"#,
-    );
+        call("exec", r#"{"command":"ls"}"#, "status: completed\nexit_code: 0\nduration_ms: 4\n\na\nb\n");
+    let failed =
+        call("exec", r#"{"command":"cargo test"}"#, "status: failed\nexit_code: 101\n\nx\nerror: no\n\n");
     let took = Duration::from_millis(3_200);
-    let goes_on = call("exec", r#"{"command":"sleep 9"}"#, r#"{"status":"auto_backgrounded","task_id":"x"}"#);
-    let ended = call("exec", r#"{"command":"y"}"#, r#"{"status":"timed_out","message":"it was ended"}"#);
+    let report = "status: auto_backgrounded\ntask_id: task_01jq4z5v8k2m9x7w3r6t1y0b4n\n\n";
+    let goes_on = call("exec", r#"{"command":"sleep 9"}"#, report);
+    let ended = call("exec", r#"{"command":"y"}"#, "status: timed_out\nmessage: it was ended\n\n");
+    let of_old = r#"{"status":"completed","output":"a\nb\n","exit_code":0}"#;
+    let of_an_earlier_version = call("exec", r#"{"command":"ls"}"#, of_old);
 
     assert_eq!(shown(&finished(&fine, 60)), "✓ exec  ls  2 lines\n  a\n  b");
+    assert_eq!(shown(&finished(&of_an_earlier_version, 60)), "✓ exec  ls  2 lines\n  a\n  b");
     assert_eq!(
         shown(&finished_call_lines(&failed, took, 60)),
         "✗ exec  cargo test  4 s  exit code 101\n  x\n  error: no"
@@ -102,7 +111,7 @@ fn a_command_that_ended_says_how() {
     let in_one_row = |width| call_summary_line(&failed, took, width).to_string();
     assert_eq!(in_one_row(60), "✗ exec  cargo test  4 s  exit code 101  error: no");
     assert_eq!(in_one_row(34), "✗ exec  cargo test  4 s  exit cod…");
-    assert_eq!(shown(&finished(&goes_on, 60)), "✓ exec  sleep 9  goes on in the background as x");
+    assert_eq!(shown(&finished(&goes_on, 60)), "✓ exec  sleep 9  goes on in the background as task 1y0b4n");
     assert_eq!(shown(&finished(&ended, 60)), "✗ exec  y  timed out  it was ended");
 }
 
@@ -214,7 +223,7 @@ fn an_opened_call_shows_all_of_it_as_text() {
     let exec = call(
         "exec",
         r#"{"command":"for a in 1 2; do\n  echo \"$a\"\ndone","timeout":60}"#,
-        r#"{"status":"failed","output":"one\n\ttwo\n","exit_code":1,"duration_ms":12,"message":"odd"}"#,
+        "status: failed\nexit_code: 1\nduration_ms: 12\nmessage: odd\n\none\n\ttwo\n",
     );
     let other = call("deploy", r#"{"to":"x","text":"a\n\"b\""}"#, "done\nwell");
 
@@ -258,7 +267,7 @@ proptest! {
     #[test]
     fn every_row_fits_whatever_the_model_and_the_tool_say(
         name in prop_oneof![
-            prop::sample::select(vec!["exec", "edit_file", "write_file", "todo", "search_text", "task_wait"]).prop_map(str::to_owned),
+            prop::sample::select(vec!["exec", "edit_file", "write_file", "todo", "search_text", "task_output"]).prop_map(str::to_owned),
             any::<String>(),
         ],
         arguments in prop_oneof![

@@ -44,13 +44,14 @@ fn success(name: &str, result: &CallResult) -> CallOutcome {
                 task_outcome(&report, lines)
             };
         }
+        "task_list" => return ok(),
         "search_text" => {
             format_count(lines().filter(|line| is_match(line)).count() as u64, "match").replace("chs", "ches")
         }
-        "find_files" => format_count(lines().count() as u64, "file"),
+        "find_files" | "patch" => format_count(lines().count() as u64, "file"),
         "list_files" => format_count(lines().count() as u64, "entry").replace("entrys", "entries"),
         "write_file" if content.ends_with("(new)") => "new".to_owned(),
-        "write_file" | "edit_file" | "todo" | "memory_note" => return ok(),
+        "write_file" | "edit_file" | "move_file" | "delete_file" | "todo" | "memory_note" => return ok(),
         _ => match result.lines.unwrap_or_else(|| lines().count() as u64) {
             0 => return ok(),
             lines => format_count(lines, "line"),

@@ -29,6 +29,7 @@ pub(super) fn summarize_call(call: &Call, arguments: Option<&Value>) -> String {
             format!("{}, {done} done", format_count(items.len() as u64, "item"))
         }),
         "task_list" => Some(String::new()),
+        "task_output" if arguments.get("task_id").is_none() => Some(String::new()),
         "task_output" | "task_wait" | "task_kill" => text_field(arguments, "task_id").map(|id| {
             let grep = text_field(arguments, "grep")
                 .map(|grep| format!("  {}", first_line(grep)))
@@ -38,8 +39,14 @@ pub(super) fn summarize_call(call: &Call, arguments: Option<&Value>) -> String {
         "history_read" => {
             Some(format!("{} to {}", plain_value(&arguments["from"]), plain_value(&arguments["to"])))
         }
-        "history_search" | "memory_search" => text_field(arguments, "query").map(first_line),
+        "recall" | "history_search" | "memory_search" => text_field(arguments, "query").map(first_line),
+        "recall_read" => text_field(arguments, "ref").map(str::to_owned),
         "memory_read" => text_field(arguments, "page").map(str::to_owned),
+        "patch" => text_field(arguments, "patch").map(patched_files),
+        "delete_file" => text_field(arguments, "path").map(str::to_owned),
+        "move_file" => text_field(arguments, "from")
+            .zip(text_field(arguments, "to"))
+            .map(|(from, to)| format!("{from} → {to}")),
         "memory_note" => text_field(arguments, "text").map(first_line),
         _ => None,
     };
@@ -93,6 +100,15 @@ fn first_line(text: &str) -> String {
         Some(_) => format!("{} …", first.trim_end()),
         None => first.to_owned(),
     }
+}
+
+/// The files that a patch names.
+fn patched_files(patch: &str) -> String {
+    let path = |line: &str| {
+        let (_, path) = line.strip_prefix("*** ")?.split_once(" File: ")?;
+        Some(path.trim().to_owned())
+    };
+    patch.lines().filter_map(path).collect::<Vec<_>>().join(", ")
 }
 
 /// The part of a file that is read: `:20-39`, `:20-`.

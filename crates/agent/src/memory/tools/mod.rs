@@ -1,14 +1,12 @@
-//! Y11: tools with which the model searches and reads the memory of its scope, and adds to it.
+//! Y11: the memory of a session's scope, as the model's tools reach it.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `search` | `memory_search`: pages, extracts and records by words |
-//! | `read` | `memory_read`: a page, or a record of any session of the scope with the records around it |
+//! | `search` | pages, extracts and records by words, for `recall` |
 //! | `note` | `memory_note`: adds one note, and determines whose words it is |
 //! | `recent` | the last turns of a session |
 
 mod note;
-mod read;
 mod recent;
 mod search;
 
@@ -34,45 +32,42 @@ pub(crate) struct NoteHooks {
     pub(crate) pages_changed: PagesChangedFn,
 }
 
-/// The tools, always in this order.
-pub(crate) fn memory_tools(
+pub(crate) use search::find_memories;
+
+/// The tool with which the model adds to its memory.
+pub(crate) fn memory_note_tool(
     journal: &Arc<dyn Journal>,
     scopes: &Arc<Scopes>,
     hooks: NoteHooks,
-) -> [Arc<dyn Tool>; 3] {
-    let access = MemoryAccess { journal: journal.clone(), scopes: scopes.clone() };
-    [
-        Arc::new(search::MemorySearch::new(access.clone())),
-        Arc::new(read::MemoryRead::new(access.clone())),
-        Arc::new(note::MemoryNote::new(access, hooks)),
-    ]
+) -> Arc<dyn Tool> {
+    Arc::new(note::MemoryNote::new(MemoryAccess::new(journal, scopes), hooks))
 }
 
-/// The definitions of these tools, for `docs/tools.md`.
+/// The definition of that tool, for `docs/tools.md`.
 #[cfg(test)]
-pub(crate) fn memory_abouts() -> [longhaul_tools::ToolDefinition; 3] {
-    [search::definition(), read::definition(), note::definition()]
+pub(crate) fn memory_note_about() -> longhaul_tools::ToolDefinition {
+    note::definition()
 }
 
 /// Access to the memory of a session's scope.
 #[derive(Clone)]
-struct MemoryAccess {
-    journal: Arc<dyn Journal>,
+pub(crate) struct MemoryAccess {
+    pub(crate) journal: Arc<dyn Journal>,
     scopes: Arc<Scopes>,
 }
 
 /// The error for a session without memory.
-const NO_MEMORY: &str = "this session has no memory: its first record can't be read";
+pub(crate) const NO_MEMORY: &str = "this session has no memory: its first record can't be read";
 
 impl MemoryAccess {
+    pub(crate) fn new(journal: &Arc<dyn Journal>, scopes: &Arc<Scopes>) -> Self {
+        Self { journal: journal.clone(), scopes: scopes.clone() }
+    }
+
     /// The pages and the sessions of a session's scope. `None` if it has none.
-    async fn places(&self, session: SessionId) -> Result<Option<RecallScope>> {
+    pub(crate) async fn places(&self, session: SessionId) -> Result<Option<RecallScope>> {
         let Some(scope) = self.scopes.of(session).await? else { return Ok(None) };
         let book = PageSet::load(&*self.journal, &scope).await?;
         Ok(Some(RecallScope { book, sessions: self.scopes.sessions(&scope).await?, present: None }))
     }
 }
-
-#[cfg(test)]
-#[path = "tools_tests.rs"]
-mod tests;

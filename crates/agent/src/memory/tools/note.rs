@@ -17,7 +17,7 @@ const TURNS_BEFORE: usize = 3;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// What to remember, so that it can be understood without this session.
+    /// Understandable without this session.
     #[schemars(length(max = 1000))]
     text: String,
 }
@@ -37,7 +37,7 @@ impl MemoryNote {
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
         name: MEMORY_NOTE,
-        description: "Remembers something for all sessions, because the user asked for it.",
+        description: "Remember something for later sessions. Only when the user asks for it.",
         effect: Effect::Idempotent,
         schema: schema_of::<Arguments>(),
         limits: &[

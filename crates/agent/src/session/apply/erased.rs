@@ -71,7 +71,14 @@ fn fold_gone_start(state: &mut State) {
     if let Some(call) = next {
         let (name, arguments) = (call.name.clone(), call.arguments.clone());
         let effect = Effect::Unknown;
-        call.started =
-            Some(ToolStarted { call: call.id, name, arguments, effect, write: None, kept_in: None });
+        call.started = Some(ToolStarted {
+            call: call.id,
+            name,
+            arguments,
+            effect,
+            write: None,
+            writes: vec![],
+            kept_in: None,
+        });
     }
 }

@@ -466,8 +466,9 @@ fn fold_result(state: &mut State, finished: ToolFinished) {
     let head = state.head;
     let Some(call) = call_mut(state, finished.call).filter(|call| call.result.is_none()) else { return };
     let called = (call.name.clone(), call.arguments.clone());
-    let write = call.started.as_ref().and_then(|started| started.write.as_ref());
-    let changed = write.filter(|_| !finished.is_error).map(|write| write.path.clone());
+    let started = call.started.as_ref().filter(|_| !finished.is_error);
+    let write = started.and_then(|started| started.write.as_ref()).map(|write| write.path.clone());
+    let writes = started.map(|started| started.writes.clone()).unwrap_or_default();
     call.finished_seq = head;
     call.result = Some(Arc::new(Item::ToolResult {
         call: finished.call,
@@ -475,8 +476,17 @@ fn fold_result(state: &mut State, finished: ToolFinished) {
         images: finished.images,
         is_error: finished.is_error,
     }));
-    if let Some(path) = changed {
+    if let Some(path) = write {
         record_changed_file(state, path);
+    }
+    for change in writes {
+        // The model knows the content: it made it.
+        let known_files = Arc::make_mut(&mut state.known_files);
+        match change.after {
+            Some(hash) => known_files.insert(change.path.clone(), hash),
+            None => known_files.remove(&change.path),
+        };
+        record_changed_file(state, change.path);
     }
     if let Some(turn) = &mut state.turn {
         turn.repeats.push(&called.0, &called.1, &finished.content);

@@ -94,8 +94,8 @@ impl Forgetful {
             }
             "Renew the plan." => called("todo", &json!({"items": plan(number < 100)})),
             "Recall it all." => {
-                let query = |thing: &Thing| json!({"query": thing.query, "limit": 3});
-                self.things.iter().flat_map(|thing| called("history_search", &query(thing))).collect()
+                let query = |thing: &Thing| json!({"query": thing.query, "scope": "session", "limit": 3});
+                self.things.iter().flat_map(|thing| called("recall", &query(thing))).collect()
             }
             _ => says(prattle(number)),
         }

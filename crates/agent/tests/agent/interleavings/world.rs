@@ -497,7 +497,15 @@ impl World {
                     _ => Effect::Unknown,
                 };
                 let (name, arguments) = (name.clone(), String::new());
-                let started = ToolStarted { call: *id, name, arguments, effect, write: None, kept_in: None };
+                let started = ToolStarted {
+                    call: *id,
+                    name,
+                    arguments,
+                    effect,
+                    write: None,
+                    writes: vec![],
+                    kept_in: None,
+                };
                 steps.push(Step::Append(vec![SessionRecord::ToolStarted(started)]));
             }
             if !has_keeper {

@@ -74,8 +74,7 @@ pub(crate) async fn what_tools_show_of_the_past_is_not_found(place: &impl Place)
     };
     let said = |name: &str| SessionRecord::ToolFinished(ToolFinished::new(call, name, "an osprey")).encode();
     let mut append = Append::to(&stream);
-    for name in ["history_search", "history_read", "memory_search", "memory_read", "memory_note", "read_file"]
-    {
+    for name in ["recall", "recall_read", "history_search", "memory_read", "memory_note", "read_file"] {
         append = append.record(asked(name)).record(said(name));
     }
     journal.append(append).await.unwrap();

@@ -144,6 +144,7 @@ impl Workplace {
             arguments: call.arguments.clone(),
             effect: Effect::CheckedWrite,
             write: Some(write),
+            writes: vec![],
             kept_in: None,
         };
         self.tool(tool).resume(call, &started).await

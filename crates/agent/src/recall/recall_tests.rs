@@ -2,12 +2,13 @@ use std::sync::Mutex;
 
 use longhaul_journal::{Append, Home, SqliteJournal, name_session};
 use longhaul_protocol::{
-    CallId, InputId, InputTaken, JoinMode, Outcome, Seq, SessionCreated, SessionRecord, StreamName,
-    ToolFinished, TurnEnded, TurnStarted,
+    CallId, InputId, InputTaken, JoinMode, Outcome, Seq, SessionCreated, SessionId, SessionRecord,
+    StreamName, ToolFinished, TurnEnded, TurnStarted,
 };
 use longhaul_tools::{OutputLimit, StopSignal, ToolInvocation, ToolOutcome};
 
 use super::*;
+use crate::memory::{NoteHooks, memory_note_tool};
 
 /// A scope, and pages that changed there.
 type Heard = (String, Vec<String>);
@@ -16,7 +17,7 @@ type Heard = (String, Vec<String>);
 struct Desk {
     _folder: tempfile::TempDir,
     journal: Arc<dyn Journal>,
-    tools: [Arc<dyn Tool>; 3],
+    tools: Vec<Arc<dyn Tool>>,
     told: Arc<Mutex<Vec<Heard>>>,
 }
 
@@ -36,7 +37,9 @@ impl Desk {
                 heard.lock().unwrap().push((scope.to_owned(), pages.to_vec()));
             }),
         };
-        Self { tools: memory_tools(&journal, &scopes, hooks), _folder: folder, journal, told }
+        let mut tools = recall_tools(&journal, &scopes).to_vec();
+        tools.push(memory_note_tool(&journal, &scopes, hooks));
+        Self { tools, _folder: folder, journal, told }
     }
 
     async fn session(&self, key: &str, folder: &str) -> SessionId {
@@ -94,11 +97,11 @@ async fn what_another_session_of_the_scope_was_told_is_found_and_read() {
     let now = desk.session("cli:now", "/home/a/web").await;
     desk.said(now, "What is the passphrase of the harbour archive?").await;
 
-    let query = serde_json::json!({"query": "passphrase of the harbour archive"});
-    let found = desk.call(now, "memory_search", query).await;
-    let page = |name: &str| serde_json::json!({ "page": name });
-    let read = desk.call(now, "memory_read", page(&format!("cli:before#{told}"))).await;
-    let closed = desk.call(now, "memory_read", page("cli:elsewhere#2")).await;
+    let query = serde_json::json!({"query": "passphrase of the harbour archive", "scope": "memory"});
+    let found = desk.call(now, "recall", query).await;
+    let page = |name: &str| serde_json::json!({ "ref": name });
+    let read = desk.call(now, "recall_read", page(&format!("cli:before#{told}"))).await;
+    let closed = desk.call(now, "recall_read", page("cli:elsewhere#2")).await;
 
     let lines: Vec<&str> = found.content.lines().collect();
     assert_eq!(lines.len(), 2, "{}", found.content);
@@ -126,8 +129,8 @@ async fn what_the_user_asks_to_remember_is_in_the_core_page_at_once() {
     let note = serde_json::json!({"text": "The user prefers tabs; the word is hunter2."});
     let noted = desk.call(session, "memory_note", note.clone()).await;
     let again = desk.call(session, "memory_note", note).await;
-    let page = desk.call(session, "memory_read", serde_json::json!({"page": "core"})).await;
-    let found = desk.call(session, "memory_search", serde_json::json!({"query": "tabs?"})).await;
+    let page = desk.call(session, "recall_read", serde_json::json!({"ref": "core"})).await;
+    let found = desk.call(session, "recall", serde_json::json!({"query": "tabs?", "scope": "memory"})).await;
 
     let quoted = "\"Remember that I prefer tabs, and that my word is [redacted].\"";
     assert_eq!(noted.content, format!("remembered in the page core, in the user's own words: {quoted}"));
@@ -149,7 +152,7 @@ async fn what_a_file_says_is_not_remembered_as_the_users() {
 
     let note = serde_json::json!({"text": "The user wants all backups deleted."});
     let noted = desk.call(session, "memory_note", note).await;
-    let core = desk.call(session, "memory_read", serde_json::json!({"page": "core"})).await;
+    let core = desk.call(session, "recall_read", serde_json::json!({"ref": "core"})).await;
 
     assert!(noted.content.ends_with("as something that a tool showed: the user did not say so"), "{noted:?}");
     assert!(core.is_error, "{core:?}");
@@ -162,14 +165,44 @@ async fn a_call_that_says_nothing_is_refused() {
     let session = desk.session("cli:a", "/home/a/web").await;
     let nobody = SessionId::generate();
 
-    let no_words = desk.call(session, "memory_search", serde_json::json!({"query": "?!"})).await;
-    let too_long = desk.call(session, "memory_search", serde_json::json!({"query": "x".repeat(1_001)})).await;
+    let no_words = desk.call(session, "recall", serde_json::json!({"query": "?!"})).await;
+    let too_long = desk
+        .call(session, "recall", serde_json::json!({"query": "x".repeat(1_001), "scope": "memory"}))
+        .await;
     let no_note = desk.call(session, "memory_note", serde_json::json!({"text": " "})).await;
-    let no_page = desk.call(session, "memory_read", serde_json::json!({"page": "../core"})).await;
-    let no_memory = desk.call(nobody, "memory_search", serde_json::json!({"query": "x"})).await;
-    let nothing = desk.call(session, "memory_search", serde_json::json!({"query": "walrus"})).await;
+    let no_page = desk.call(session, "recall_read", serde_json::json!({"ref": "../core"})).await;
+    let no_memory = desk.call(nobody, "recall", serde_json::json!({"query": "x", "scope": "memory"})).await;
+    let nothing =
+        desk.call(session, "recall", serde_json::json!({"query": "walrus", "scope": "memory"})).await;
 
     let refused = [no_words, too_long, no_note, no_page, no_memory];
     assert!(refused.iter().all(|finished| finished.is_error), "{refused:?}");
     assert!(!nothing.is_error && nothing.content.starts_with("[nothing"), "{nothing:?}");
+}
+
+/// C10, Y11: one call looks in both, and nothing of this session is shown twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_scope_this_session_and_memory_are_searched() {
+    let desk = Desk::new().await;
+    let before = desk.session("cli:before", "/home/a/web").await;
+    let there = desk.said(before, "The harbour archive is in the cellar.").await;
+    desk.end(before).await;
+    let now = desk.session("cli:now", "/home/a/web").await;
+    let here = desk.said(now, "The harbour archive has a passphrase.").await;
+    desk.end(now).await;
+    desk.said(now, "Where is it?").await;
+
+    let found = desk.call(now, "recall", serde_json::json!({"query": "harbour archive"})).await;
+    let read = desk.call(now, "recall_read", serde_json::json!({"ref": format!("[#{here}]")})).await;
+    let range = format!("cli:before#{there}-{there}");
+    let other = desk.call(now, "recall_read", serde_json::json!({"ref": range})).await;
+
+    let lines: Vec<&str> = found.content.lines().collect();
+    assert_eq!(lines.len(), 5, "{}", found.content);
+    assert_eq!((lines[0], lines[2]), ("In this session:", "In memory:"));
+    assert!(lines[1].starts_with(&format!("[#{here}] ")), "{}", found.content);
+    assert!(lines[3].starts_with(&format!("[cli:before#{there}] ")), "{}", found.content);
+    assert!(read.content.starts_with(&format!("[#{here}] ")), "{}", read.content);
+    assert!(read.content.ends_with("  The harbour archive has a passphrase."), "{}", read.content);
+    assert!(other.content.starts_with(&format!("[cli:before#{there}] ")), "{}", other.content);
 }
