@@ -6,6 +6,8 @@
 #[path = "../desk.rs"]
 mod desk;
 
+mod instructions;
+
 use std::os::unix::fs::symlink;
 use std::process::Command;
 

@@ -171,3 +171,23 @@ fn a_note_tells_only_what_has_changed() {
         Some("Git: no repository. The network is on.")
     );
 }
+
+/// People read the text on the page, so it has to be the one that is sent.
+#[test]
+fn the_docs_have_the_text_of_the_prompt() {
+    const FENCE: &str = "````";
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/prompt.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(&format!("{FENCE}markdown\n")).unwrap();
+    let (text, after) = rest.split_once(&format!("{FENCE}\n")).unwrap();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let page = format!("{before}{FENCE}markdown\n{DEFAULT_PROMPT_TEXT}{FENCE}\n{after}");
+        std::fs::write(&path, page).unwrap();
+        return;
+    }
+
+    assert!(
+        text == DEFAULT_PROMPT_TEXT,
+        "docs/prompt.md has another text; renew it with `UPDATE_DOCS=1 cargo test -p longhaul-context docs`"
+    );
+}

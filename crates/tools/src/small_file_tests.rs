@@ -124,6 +124,8 @@ fn a_file_that_another_user_could_have_written_says_so() {
     assert_eq!(foreign().as_deref(), Some("every user can write its folder"));
     set(&work, 0o1777);
     assert_eq!(foreign(), None, "as in /tmp, others can't replace it");
+    let above = read_file_above(&file, 10).unwrap().unwrap().foreign;
+    assert_eq!(above.as_deref(), Some("every user can write its folder"), "but they could have made it");
 }
 
 /// P7

@@ -229,6 +229,24 @@ fn a_file_that_another_user_could_have_written_is_not_used_and_the_next_one_abov
     );
 }
 
+/// P7: in a sticky folder such as /tmp anybody could have put the file above somebody's work folder.
+#[test]
+fn a_file_in_a_sticky_folder_is_used_in_the_work_folder_and_not_above_it() {
+    let desk = Desk::new();
+    let folder = desk.root.join("project");
+    desk.write("project/longhaul.toml", "[agent]\nname = \"mine\"\n");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o1777)).unwrap();
+
+    let above = desk.load().unwrap();
+    let sources = Sources { work_dir: Some(folder.clone()), ..desk.sources() };
+    let within = Config::load(desk.root.join("home"), &sources).unwrap();
+
+    assert_eq!(within.settings.agent.name, "mine");
+    assert_eq!(above.settings.agent.name, "longhaul");
+    let file = folder.join("longhaul.toml");
+    assert_eq!(above.warnings, [format!("{} is not used: every user can write its folder", file.display())]);
+}
+
 /// P7: whatever key there is, one that nobody has opened to projects is closed to them.
 #[test]
 fn only_what_is_opened_to_projects_is_open() {

@@ -247,7 +247,7 @@ impl Runtime {
         }
         if known.is_none() {
             let Config { home, work_dir, .. } = &self.0.config;
-            self.0.git_status.start(work_dir, home.join("cache"));
+            self.0.git_status.start(work_dir, home.join("cache/git-status"));
         }
         Ok(Session::local(LocalSession { runtime: self.0.clone(), slot: self.0.session_slot(key, known) }))
     }

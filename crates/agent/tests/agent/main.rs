@@ -41,6 +41,7 @@ mod memory;
 mod memory_costs;
 mod mishaps;
 mod project_rules;
+mod prompt;
 mod rare_cases;
 mod retention;
 mod role_orders;

@@ -28,12 +28,14 @@ const TAKEN_OVER: [(&str, &[&str]); 4] = [
     ("core.ignorecase", &["true", "false"]),
     ("core.autocrlf", &["true", "false", "input"]),
 ];
+/// No process needs its folder for so long.
+const LEFTOVER_AGE: Duration = Duration::from_secs(60);
 /// Variables that git gets: to be found, and to find the user's own list of ignored files.
 const VARIABLES: [&str; 3] = ["PATH", "HOME", "XDG_CONFIG_HOME"];
 
 /// Whether nothing is changed, staged or untracked in the work tree around a folder. `None` if there is no repository
-/// of the user's own, or if git doesn't know within this time. `scratch` is a private folder for git's own files; it is
-/// made if it is missing.
+/// of the user's own, or if git doesn't know within this time. `scratch` is a folder for git's own files and nothing else;
+/// it is made if it is missing.
 pub fn is_work_tree_clean(folder: &Path, scratch: &Path, timeout: Duration) -> Option<bool> {
     let deadline = Instant::now() + timeout;
     let work_tree = git_root(folder)?;
@@ -89,7 +91,7 @@ enum Output {
 /// What a command has printed as soon as that is known. `None` if it isn't before the deadline.
 fn first_output(child: &mut Child, deadline: Instant) -> Option<Output> {
     let stdout = child.stdout.as_mut()?;
-    let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok()?;
+    let left = Timespec::try_from(deadline.checked_duration_since(Instant::now())?).ok()?;
     let mut polled = [PollFd::new(stdout, PollFlags::IN)];
     if poll(&mut polled, Some(&left)).ok()? == 0 {
         return None;
@@ -127,9 +129,8 @@ impl StandIn {
         let private =
             |recursive: bool, path: &Path| DirBuilder::new().mode(0o700).recursive(recursive).create(path);
         private(true, scratch)?;
-        let folder = Self(scratch.join(format!("git-{process}-{number}")));
-        // One that a killed process with the same number left behind.
-        let _ = fs::remove_dir_all(&folder.0);
+        remove_leftovers(scratch)?;
+        let folder = Self(scratch.join(format!("{process}-{number}")));
         private(false, &folder.0)?;
         private(false, &folder.0.join("refs"))?;
         let head = read_head(git_dir).ok_or(io::ErrorKind::InvalidData)?;
@@ -149,6 +150,18 @@ impl Drop for StandIn {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// Removes what processes left behind that ended before git did.
+fn remove_leftovers(scratch: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(scratch)? {
+        let entry = entry?;
+        let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|made| made.elapsed());
+        if matches!(age, Ok(Ok(age)) if age > LEFTOVER_AGE) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    Ok(())
 }
 
 /// Whether a branch without a file has no commit either, rather than one in a list that is too long to read.

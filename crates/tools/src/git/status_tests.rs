@@ -95,3 +95,18 @@ fn what_git_does_not_know_in_time_or_at_all_is_unknown() {
     assert_eq!(is_clean(&work_tree), None, "a broken HEAD");
     assert_eq!(is_clean(Path::new("/")), None, "no repository");
 }
+
+#[test]
+fn what_a_killed_process_left_behind_is_removed() {
+    let (_folder, work_tree) = repository();
+    let scratch = tempfile::tempdir().unwrap();
+    let (old, new) = (scratch.path().join("1-0"), scratch.path().join("2-0"));
+    fs::create_dir(&old).unwrap();
+    fs::create_dir(&new).unwrap();
+    let long_ago = std::time::SystemTime::now() - 2 * LEFTOVER_AGE;
+    fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
+
+    assert_eq!(is_work_tree_clean(&work_tree, scratch.path(), TIMEOUT), Some(true));
+
+    assert_eq!((old.exists(), new.exists()), (false, true));
+}
