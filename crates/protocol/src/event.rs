@@ -184,9 +184,9 @@ impl EventKind {
             SessionRecord::ToolStarted(ToolStarted { call, name, arguments, effect, .. }) => {
                 Self::ToolStarted { call_id: call, name, arguments, effect }
             }
-            SessionRecord::ToolFinished(ToolFinished { call, name, is_error, content, diff, lines, .. }) => {
-                Self::ToolFinished { call_id: call, name, is_error, content, diff, lines }
-            }
+            SessionRecord::ToolFinished(ToolFinished {
+                call, name, is_error, content, diff, lines, ..
+            }) => Self::ToolFinished { call_id: call, name, is_error, content, diff, lines },
             SessionRecord::TaskStarted(task) => {
                 Self::TaskStarted { task_id: task.task_id, description: task.description }
             }

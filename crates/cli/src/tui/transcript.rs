@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use longhaul_agent::Watched;
-use longhaul_protocol::At;
+use longhaul_protocol::{At, CallId};
 use longhaul_transcript as transcript;
-use longhaul_transcript::{Block, BlockContent, ReasoningDisplay, TerminalRenderer, Update, Verbosity};
+use longhaul_transcript::{
+    Block, BlockContent, CallResult, ReasoningDisplay, TerminalRenderer, TodoMarks, Update, Verbosity,
+};
 use ratatui::text::Line;
 
 use super::styled_text::to_lines;
@@ -19,6 +21,7 @@ const MAX_DETAIL_BYTES: usize = 4 << 20;
 pub(crate) struct Transcript {
     pub(super) blocks: transcript::Transcript,
     pub(super) renderer: TerminalRenderer,
+    pub(super) todo_marks: TodoMarks,
     /// Finished calls and reasoning, the oldest first.
     details: VecDeque<Block>,
     created_at: Instant,
@@ -29,9 +32,15 @@ impl Transcript {
         Self {
             blocks: transcript::Transcript::new(),
             renderer: TerminalRenderer::new(width, verbosity),
+            todo_marks: TodoMarks::default(),
             details: VecDeque::new(),
             created_at: Instant::now(),
         }
+    }
+
+    /// Sets the marks of todo lists.
+    pub(crate) fn with_todo_marks(self, todo_marks: TodoMarks) -> Self {
+        Self { renderer: self.renderer.with_todo_marks(todo_marks), todo_marks, ..self }
     }
 
     /// Rows that can't change any more, each returned once.
@@ -81,10 +90,20 @@ impl Transcript {
         self.render(updates);
     }
 
+    /// Shows the last lines of a running command.
+    pub(crate) fn show_tail(&mut self, id: CallId, lines: Vec<String>) {
+        let is_call = |block: &Block| matches!(&block.content, BlockContent::Call(call) if call.call == id);
+        if self.blocks.open_blocks().iter().any(is_call) {
+            self.renderer.set_live_output(id, lines);
+        }
+    }
+
     fn keep_detail(&mut self, block: Block) {
         let size = |block: &Block| match &block.content {
             BlockContent::Call(call) => {
-                call.arguments.len() + call.result.as_ref().map_or(0, |result| result.content.len())
+                let size =
+                    |result: &CallResult| result.content.len() + result.diff.as_ref().map_or(0, String::len);
+                call.arguments.len() + call.result.as_ref().map_or(0, size)
             }
             BlockContent::Reasoning { text } => text.len(),
             _ => 0,
