@@ -176,7 +176,7 @@ impl OutputSource {
         }
         let mut bytes = Vec::new();
         self.read(output, printed.saturating_sub(TAIL_BYTES), printed, &mut |part| {
-            bytes.extend_from_slice(part)
+            bytes.extend_from_slice(part);
         })?;
         if !is_settled {
             let whole = bytes.iter().rposition(|byte| matches!(byte, b'\n' | b'\r'));
@@ -220,7 +220,7 @@ impl OutputSource {
             match chunk {
                 OutputChunk::Bytes(bytes) => take(&bytes),
                 OutputChunk::Dropped(range) => {
-                    take(format!("\n{}\n", event_text::dropped(&range)).as_bytes())
+                    take(format!("\n{}\n", event_text::dropped(&range)).as_bytes());
                 }
             }
             Ok(())
