@@ -5,6 +5,7 @@
 mod crash;
 #[path = "../desk.rs"]
 mod desk;
+mod display;
 mod exit;
 mod opening;
 mod pictures;

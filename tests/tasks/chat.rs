@@ -29,6 +29,33 @@ fn tasks_are_listed_shown_and_ended_between_lines() {
     assert!(errors.contains("that is not how it is used") && errors.contains("there is no task"), "{errors}");
 }
 
+/// S6: a task is followed as long as the user wants, and the conversation goes on.
+#[test]
+fn following_a_task_is_left_by_esc_by_control_c_and_by_a_line() {
+    let desk = Desk::new(&json!(["Here."]));
+    let id = desk.task(&desk.key(), WAITS).to_string();
+    let short = &id[id.len() - 6..];
+    let mut terminal = Terminal::start(desk.command(&[]));
+    terminal.wait_to_see("/help");
+
+    for (before, key) in ["\x1b", "\x03", "/status\r"].into_iter().enumerate() {
+        terminal.keys(&format!("/tasks follow {short}\r"));
+        let follows = |seen: &str| seen.matches("\nbegun\n").count() > before && !seen.ends_with("/help");
+        terminal.wait_until("the output of the task", follows);
+        terminal.keys(key);
+        terminal.wait_until("a prompt that waits", |seen| seen.ends_with("/help"));
+    }
+    terminal.wait_to_see("context");
+    terminal.keys("hello\r");
+    terminal.wait_to_see("Here.");
+    terminal.wait_until("a prompt that waits", |seen| seen.ends_with("/help"));
+    terminal.keys("/exit\r");
+
+    assert_eq!(terminal.wait().code(), Some(0));
+    assert!(desk.records(&desk.key(), "task_ended").is_empty(), "the task goes on");
+    desk.let_go();
+}
+
 /// P4: what is piped in may be the answer.
 #[test]
 fn yes_answers_the_question_that_is_open() {

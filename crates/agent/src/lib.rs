@@ -76,6 +76,7 @@ pub mod session;
 mod turn;
 mod worker;
 
+pub use client::call_output::call_output;
 pub use client::cancel::CancelOutcome;
 pub use client::context_report::{ContextReport, context_report, last_compaction};
 pub use client::events::{EventSources, SessionEvents};

@@ -10,6 +10,8 @@ use crate::wrap::{truncate_line, wrap_spans};
 /// Items that are shown in the transcript.
 const MAX_SHOWN_ITEMS: usize = 20;
 const MAX_ITEM_CHARS: usize = 300;
+/// Columns that the pinned item keeps beside the progress of the list; otherwise the progress is left out.
+const MIN_ITEM_COLUMNS: usize = 10;
 
 /// The marks of items. They differ in shape, so that no information is in the colour alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -83,7 +85,7 @@ pub fn pinned_todo_lines(list: &[Todo], marks: TodoMarks, width: u16, max_rows: 
     };
     // The first row says how far the list is; its text gives way to that.
     let room = usize::from(width).saturating_sub(more.len() + 2);
-    if let (Some(first), true) = (lines.first_mut(), room > more.len()) {
+    if let (Some(first), true) = (lines.first_mut(), room >= MIN_ITEM_COLUMNS) {
         *first = truncate_line(first, u16::try_from(room).unwrap_or(u16::MAX));
         first.spans.push(Span::dim(format!("  {more}")));
     }

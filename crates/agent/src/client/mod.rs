@@ -10,8 +10,10 @@
 //! | `events` | everything that happens in a session, for a program that shows it |
 //! | `follow` | every record of a session, and live events from the process that runs it |
 //! | `watch` | events of the sessions that this process runs |
+//! | `call_output` | the whole output of a call |
 //! | `status`, `context_report` | the present state of a session; how full its context is |
 
+pub(crate) mod call_output;
 pub(crate) mod cancel;
 pub(crate) mod context_report;
 pub(crate) mod events;

@@ -74,7 +74,11 @@ pub(super) fn read_output(
 }
 
 /// Searches the journal for the output of a call.
-async fn find_output(journal: &dyn Journal, stream: &StreamName, call: CallId) -> Result<Option<BlobRef>> {
+pub(crate) async fn find_output(
+    journal: &dyn Journal,
+    stream: &StreamName,
+    call: CallId,
+) -> Result<Option<BlobRef>> {
     let head = journal.head(stream).await?.seq;
     let since = At(call.made_at().0.saturating_sub(CLOCK_SKEW_MS));
     let first = first_since(journal, stream, head, since).await?;

@@ -22,7 +22,7 @@ pub(crate) mod budget;
 pub(crate) mod end;
 pub(crate) mod epoch;
 pub(crate) mod fallback;
-mod full_output;
+pub(crate) mod full_output;
 mod outcome;
 pub(crate) mod request;
 pub(crate) mod retry;

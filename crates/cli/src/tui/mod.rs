@@ -5,6 +5,7 @@
 //! | `input` | the input: several lines, history, paste, completion |
 //! | `transcript`, `styled_text` | the session as rows, rendered by the crate `transcript` |
 //! | `status_line`, `detail_view` | the last row; calls and reasoning, opened |
+//! | `pinned_todo` | the todo list above the input |
 //! | `view` | all of it together, and what keys do. Pure |
 //! | `viewport`, `sgr` | from frames to bytes |
 //! | `screen` | the thread that shows and reads |
@@ -21,6 +22,7 @@ mod input;
 mod key_table;
 mod notifier;
 mod picker;
+mod pinned_todo;
 mod repeated_key;
 mod screen;
 mod sgr;
@@ -31,12 +33,14 @@ mod transcript;
 mod view;
 mod viewport;
 
+pub(crate) use detail_view::{OutputPages, OutputPagesWriter};
 pub(crate) use input::{CompletionSources, History, InputField};
 pub(crate) use key_table::key_help;
 pub(crate) use notifier::Notifier;
 pub(crate) use picker::PickerItem;
 pub(crate) use picker::standalone::{PickOutcome, pick};
+pub(crate) use pinned_todo::marks_from_environment;
 pub(crate) use screen::{Screen, ScreenHandle, release_terminal};
 pub(crate) use status_line::{SaveState, StatusFacts};
 pub(crate) use transcript::Transcript;
-pub(crate) use view::{Activity, ScreenUpdate, TaskPill, View};
+pub(crate) use view::{Activity, OutputUpdate, ScreenUpdate, TaskPill, View};

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use longhaul_agent::Watched;
-use longhaul_protocol::At;
+use longhaul_protocol::{At, CallId};
 use longhaul_transcript as transcript;
 use longhaul_transcript::{
-    Block, BlockContent, ReasoningDisplay, TerminalRenderer, Update, Verbosity, format_count,
+    Block, BlockContent, CallResult, ReasoningDisplay, TerminalRenderer, TodoMarks, Update, Verbosity,
+    format_count,
 };
 use ratatui::text::Line;
 
@@ -24,6 +25,7 @@ const MAX_PAST_CALLS: usize = 5;
 pub(crate) struct Transcript {
     pub(super) blocks: transcript::Transcript,
     pub(super) renderer: TerminalRenderer,
+    pub(super) todo_marks: TodoMarks,
     /// Finished calls and reasoning, the oldest first.
     details: VecDeque<Block>,
     created_at: Instant,
@@ -34,9 +36,15 @@ impl Transcript {
         Self {
             blocks: transcript::Transcript::new(),
             renderer: TerminalRenderer::new(width, verbosity),
+            todo_marks: TodoMarks::default(),
             details: VecDeque::new(),
             created_at: Instant::now(),
         }
+    }
+
+    /// Sets the marks of todo lists.
+    pub(crate) fn with_todo_marks(self, todo_marks: TodoMarks) -> Self {
+        Self { renderer: self.renderer.with_todo_marks(todo_marks), todo_marks, ..self }
     }
 
     /// Rows that can't change any more, each returned once.
@@ -105,10 +113,20 @@ impl Transcript {
         self.render(updates);
     }
 
+    /// Shows the last lines of a running command.
+    pub(crate) fn show_tail(&mut self, id: CallId, lines: Vec<String>) {
+        let is_call = |block: &Block| matches!(&block.content, BlockContent::Call(call) if call.call == id);
+        if self.blocks.open_blocks().iter().any(is_call) {
+            self.renderer.set_live_output(id, lines);
+        }
+    }
+
     fn keep_detail(&mut self, block: Block) {
         let size = |block: &Block| match &block.content {
             BlockContent::Call(call) => {
-                call.arguments.len() + call.result.as_ref().map_or(0, |result| result.content.len())
+                let size =
+                    |result: &CallResult| result.content.len() + result.diff.as_ref().map_or(0, String::len);
+                call.arguments.len() + call.result.as_ref().map_or(0, size)
             }
             BlockContent::Reasoning { text } => text.len(),
             _ => 0,

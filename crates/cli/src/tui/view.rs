@@ -4,14 +4,15 @@ use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_agent::Watched;
-use longhaul_protocol::{EventKind, TaskId, TaskStatus};
+use longhaul_protocol::{CallId, EventKind, TaskId, TaskStatus, Todo};
 use longhaul_transcript::{Color, ReasoningDisplay, Span, Style, StyledLine, truncate_line, wrap_line};
 use ratatui::text::Line;
 use tokio::sync::oneshot;
 
-use super::detail_view::{DetailOutcome, DetailView};
+use super::detail_view::{DetailOutcome, DetailView, OutputPages, OutputRequests};
 use super::input::{InputField, KeyOutcome};
 use super::picker::{Picker, PickerItem, PickerOutcome};
+use super::pinned_todo::PinnedTodo;
 use super::repeated_key::{FirstPress, RepeatedKey};
 use super::status_line::{SaveState, StatusFacts};
 use super::styled_text::{to_line, to_lines, to_rows};
@@ -39,6 +40,8 @@ pub(crate) enum Activity {
     Turn,
     /// A command of the user's.
     Command,
+    /// The output of a task is followed.
+    Following,
 }
 
 /// A running task, with the last line of its output.
@@ -76,6 +79,10 @@ pub(crate) enum ScreenUpdate {
     /// The chat ends: the next Ctrl-C ends it at once.
     Leaving,
     Pills(Vec<TaskPill>),
+    /// The output of a command.
+    Output(OutputUpdate),
+    /// The todo list of the session that is opened.
+    Todo(Vec<Todo>),
     /// The open questions.
     Questions(Vec<OpenQuestion>),
     /// A question in place of the prompt, until a line is entered.
@@ -90,6 +97,18 @@ pub(crate) enum ScreenUpdate {
     SessionChanged,
     /// No process runs the open turn.
     Interrupted,
+}
+
+/// What the screen gets of the output of commands.
+pub(crate) enum OutputUpdate {
+    /// Where to ask for the whole output of a call.
+    Requests(OutputRequests),
+    /// The last lines of a running command.
+    Tail { call: CallId, lines: Vec<String> },
+    /// The whole output of a call that the user opened.
+    Whole { call: CallId, pages: OutputPages },
+    /// There is no more output of this call than the screen has.
+    NoMore { call: CallId },
 }
 
 /// What a key asks of the screen thread.
@@ -136,12 +155,16 @@ pub(crate) struct View {
     details: Option<DetailView>,
     first_press: FirstPress,
     is_leaving: bool,
+    /// Where to ask for the whole output of a call.
+    output_requests: Option<OutputRequests>,
+    todo: PinnedTodo,
 }
 
 impl View {
     pub(crate) fn new(size: (u16, u16), transcript: Transcript, input: InputField) -> Self {
         Self {
             size,
+            todo: PinnedTodo::new(transcript.todo_marks),
             transcript,
             input,
             facts: StatusFacts::default(),
@@ -155,6 +178,7 @@ impl View {
             details: None,
             first_press: FirstPress::default(),
             is_leaving: false,
+            output_requests: None,
         }
     }
 
@@ -187,6 +211,7 @@ impl View {
             if self.facts.model == self.chosen_model.0 {
                 self.facts.window = self.chosen_model.1;
             }
+            self.todo.apply_event(&event.kind);
             self.handle_event(&event.kind);
         }
         self.transcript.show_event(watched, now);
@@ -206,6 +231,9 @@ impl View {
                 if let Some(queued) = self.queued.iter_mut().find(|queued| !queued.is_taken) {
                     queued.is_taken = true;
                 }
+            }
+            EventKind::ToolFinished { call_id, .. } => {
+                self.details.iter_mut().for_each(|details| details.refresh_output(*call_id));
             }
             EventKind::TaskStarted { task_id, description } => {
                 self.pills.push(TaskPill { id: *task_id, what: description.clone(), last: String::new() });
@@ -256,6 +284,8 @@ impl View {
             ScreenUpdate::Input(text) => self.input.recall_text(&text),
             ScreenUpdate::Leaving => self.is_leaving = true,
             ScreenUpdate::Pills(pills) => self.pills = pills,
+            ScreenUpdate::Output(update) => self.update_output(update),
+            ScreenUpdate::Todo(list) => self.todo.set_list(list),
             ScreenUpdate::Questions(open) => {
                 self.transcript.blocks.set_open_questions(open.len());
                 self.questions = open;
@@ -274,6 +304,25 @@ impl View {
         }
     }
 
+    fn update_output(&mut self, update: OutputUpdate) {
+        match update {
+            OutputUpdate::Requests(requests) => self.output_requests = Some(requests),
+            OutputUpdate::Tail { call, lines } => {
+                self.details.iter_mut().for_each(|details| details.refresh_output(call));
+                self.transcript.show_tail(call, lines);
+            }
+            OutputUpdate::Whole { call, pages } => {
+                let size = self.size;
+                if let Some(details) = &mut self.details {
+                    details.show_output(call, pages, size);
+                }
+            }
+            OutputUpdate::NoMore { call } => {
+                self.details.iter_mut().for_each(|details| details.keep_output(call));
+            }
+        }
+    }
+
     /// No process runs the open turn any more.
     fn interrupt_turn(&mut self) {
         self.transcript.close_turn();
@@ -287,8 +336,10 @@ impl View {
     pub(crate) fn paste(&mut self, text: &str) {
         match &mut self.picker {
             Some(open) => open.picker.paste(text),
-            None if self.details.is_some() => {}
-            None => self.input.paste(text),
+            None => match &mut self.details {
+                Some(details) => details.paste(text),
+                None => self.input.paste(text),
+            },
         }
     }
 
@@ -397,15 +448,16 @@ impl View {
         let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('o') if with_control => {
-                self.details = DetailView::new(self.transcript.details(Instant::now()));
+                self.details =
+                    DetailView::new(self.transcript.details(Instant::now()), self.output_requests.clone());
                 if self.details.is_none() {
                     self.transcript.renderer.push_program_note("there is no call and no thought to open yet");
                 }
             }
-            KeyCode::Char('r') if with_control => {
+            KeyCode::Char('t') if with_control => {
                 let display = self.transcript.toggle_reasoning();
                 self.transcript.renderer.push_program_note(match display {
-                    ReasoningDisplay::Open => "thoughts are shown from here on; Ctrl-R folds them",
+                    ReasoningDisplay::Open => "thoughts are shown from here on; Ctrl-T folds them",
                     ReasoningDisplay::Folded => "thoughts are folded from here on; Ctrl-O opens one",
                 });
             }
@@ -457,6 +509,7 @@ impl View {
             _ if self.asked.is_some() => "Enter answers, Ctrl-C leaves it open",
             (Activity::Turn, _) => "Esc ends the turn",
             (Activity::Command, _) => "Esc ends the command",
+            (Activity::Following, _) => "Esc stops following",
             (Activity::Idle, true) => "/help",
             (Activity::Idle, false) => "",
         };
@@ -482,9 +535,12 @@ impl View {
         (lines, (column, above + row))
     }
 
-    /// Queued inputs, open questions and running tasks.
+    /// The todo list, queued inputs, open questions and running tasks.
     fn middle(&self, width: u16, room: usize) -> Vec<Line<'static>> {
-        let mut lines = Vec::new();
+        let mut lines = match self.activity {
+            Activity::Turn => self.todo.lines(width, room),
+            Activity::Idle | Activity::Command | Activity::Following => Vec::new(),
+        };
         for queued in self.queued.iter().take(MAX_QUEUED_ROWS) {
             let text = format!("+ {}  (joins the turn at its next step)", truncate(&queued.text, 60));
             lines.push(StyledLine::dim(text));

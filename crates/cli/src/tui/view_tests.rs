@@ -505,3 +505,6 @@ fn a_long_paste_is_not_seen_whole() {
     assert!(screen.contains("line 15") && !screen.contains("line 17"), "{screen}");
     assert!(screen.contains("… 984 more lines"), "{screen}");
 }
+
+#[path = "view_output_tests.rs"]
+mod output;

@@ -49,7 +49,7 @@ async fn the_change_is_known_as_a_diff_before_and_after_the_write() {
     let place = Workplace::new();
     place.put("a.txt", "one\n  two\nthree\n");
     place.put("bytes", "old");
-    std::fs::write(place.path("bytes"), b"\xff\xfe").unwrap();
+    fs::write(place.path("bytes"), b"\xff\xfe").unwrap();
     let expected = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-  two\n+  2\n three\n";
 
     let call = call(&json!({ "path": "a.txt", "content": "one\n  2\nthree\n" }));

@@ -1,6 +1,7 @@
 //! The tasks of a home. The records of their sessions say which there are; their keepers say how they are now.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -25,6 +26,7 @@ pub(crate) struct TaskRegistry {
     pub(crate) journal: Arc<dyn Journal>,
     /// `None` in a home in which no command was ever started.
     tasks: Option<Arc<Tasks>>,
+    folder: PathBuf,
 }
 
 #[derive(Debug, Clone)]
@@ -53,9 +55,15 @@ pub(crate) struct TaskCondition {
 
 impl TaskRegistry {
     /// The tasks of the home in this folder. Creates nothing.
-    pub(crate) fn new(journal: Arc<dyn Journal>, home: &std::path::Path) -> anyhow::Result<Self> {
-        let tasks = Tasks::existing(&home.join("tasks"), Launcher::this_program()?)?;
-        Ok(Self { journal, tasks: tasks.map(Arc::new) })
+    pub(crate) fn new(journal: Arc<dyn Journal>, home: &Path) -> anyhow::Result<Self> {
+        let folder = home.join("tasks");
+        let tasks = Tasks::existing(&folder, Launcher::this_program()?)?;
+        Ok(Self { journal, tasks: tasks.map(Arc::new), folder })
+    }
+
+    /// The folder of tasks. It may not exist.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     pub(crate) fn tasks(&self) -> anyhow::Result<&Arc<Tasks>> {

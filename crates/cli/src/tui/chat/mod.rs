@@ -5,7 +5,7 @@
 //! | `line_source` | where lines come from: the screen, a plain terminal, a pipe |
 //! | `turn` | a turn, and what the user may enter while it runs |
 //! | `slash` | the slash commands: their table and what they do |
-//! | `status_feed` | feeds the last rows of the screen: the session and its tasks |
+//! | `status_feed`, `output_feed` | feed the screen: the session and its tasks; the output of commands |
 //! | `session_start` | opening a session: its open turn, and whether it should go on |
 //! | `attachments` | the files that a line names with `@`, and images by their path |
 //! | `questions` | open questions and their answers |
@@ -18,6 +18,7 @@ mod attachments;
 mod background;
 mod go_back;
 mod line_source;
+mod output_feed;
 mod past_turns;
 mod questions;
 mod session_start;
@@ -59,6 +60,7 @@ use crate::signals::{ExitSignals, SIGINT};
 use crate::tui::chat::slash::{COMMANDS, CommandContext, SlashAction, SlashInput, TurnPhase, parse_line};
 use crate::tui::{
     Activity, CompletionSources, History, InputField, Notifier, ScreenUpdate, Transcript, View,
+    marks_from_environment,
 };
 use crate::{config, exit, panics, suggested_command};
 
@@ -88,6 +90,8 @@ struct Chat<'a> {
     deferred: VecDeque<String>,
     /// A suspending signal that came outside of the prompt.
     suspended: Option<u8>,
+    /// A line that ended a command, for the prompt.
+    typed: Option<LineEvent>,
     /// The exit code of a script: that of the last turn that did not complete.
     exit_code: u8,
 }
@@ -140,7 +144,8 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
     let lines = LineSource::new(options, notifier, |size| {
         let history = History::load(&home.join("history"), runtime.redactor().clone());
         let sources = CompletionSources { commands: &COMMANDS, work_dir: config.work_dir.clone() };
-        let transcript = Transcript::new(size.0, Verbosity::from_count(globals.verbose));
+        let transcript = Transcript::new(size.0, Verbosity::from_count(globals.verbose))
+            .with_todo_marks(marks_from_environment());
         View::new(size, transcript, InputField::new(history, sources))
     });
     let printer = match &lines {
@@ -160,6 +165,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
         questions: OpenQuestions::default(),
         deferred: VecDeque::new(),
         suspended: None,
+        typed: None,
         lines,
         runtime,
         session,
@@ -198,6 +204,9 @@ impl Chat<'_> {
         let line = loop {
             if let Some(number) = self.suspended.take() {
                 break Err(ChatStep::Suspend(number));
+            }
+            if let Some(event) = self.typed.take() {
+                break line_or_step(event);
             }
             self.show_prompt();
             let Self { lines, signals, events, background, .. } = self;
@@ -357,6 +366,8 @@ impl Chat<'_> {
             background: &mut self.background,
             signals: &mut self.signals,
             suspended: &mut self.suspended,
+            lines: &mut self.lines,
+            typed: &mut self.typed,
             screen,
         }
     }

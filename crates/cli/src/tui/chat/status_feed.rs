@@ -8,6 +8,7 @@ use longhaul_transcript::SessionCost;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::MissedTickBehavior;
 
+use super::output_feed::OutputFeed;
 use crate::commands::status::running_tasks;
 use crate::commands::tasks::output_filter::{Audience, OutputFilter};
 use crate::commands::tasks::output_reader::{OutputChunk, OutputReader};
@@ -20,11 +21,14 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const TAIL_BYTES: u64 = 4 << 10;
 
 /// A background task that is aborted on drop.
-pub(super) struct StatusFeed(JoinHandle<()>);
+pub(super) struct StatusFeed {
+    tasks: JoinHandle<()>,
+    _output: OutputFeed,
+}
 
 impl Drop for StatusFeed {
     fn drop(&mut self) {
-        self.0.abort();
+        self.tasks.abort();
     }
 }
 
@@ -44,13 +48,15 @@ impl StatusFeed {
         let cost = SessionCost::default();
         let facts = StatusFacts { model: report.model, window, used, cost, saved };
         screen.send(ScreenUpdate::StatusFacts(facts));
+        screen.send(ScreenUpdate::Todo(state.todo.clone()));
+        let output = OutputFeed::start(screen.clone(), session, &state, registry, runtime.redactor());
         let feed = TaskFeed {
             registry: registry.clone(),
             redactor: runtime.redactor().clone(),
             session: session.clone(),
             screen,
         };
-        Ok(Self(tokio::spawn(feed.run(session.watch()))))
+        Ok(Self { tasks: tokio::spawn(feed.run(session.watch())), _output: output })
     }
 }
 

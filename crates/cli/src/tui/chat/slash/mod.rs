@@ -13,6 +13,7 @@ use longhaul_agent::{Config, Runtime, Session};
 use tokio::sync::oneshot;
 
 use super::background::BackgroundWork;
+use super::line_source::{LineEvent, LineSource};
 use crate::args::GlobalArgs;
 use crate::commands::tasks::registry::TaskRegistry;
 use crate::event_printer::EventPrinter;
@@ -42,6 +43,9 @@ pub(crate) struct CommandContext<'a> {
     pub(super) signals: &'a mut ExitSignals,
     /// A command that a signal ends leaves the signal here, if it suspends the chat.
     pub(super) suspended: &'a mut Option<u8>,
+    pub(super) lines: &'a mut LineSource,
+    /// A command that a line ends leaves the line here; the prompt takes it next.
+    pub(super) typed: &'a mut Option<LineEvent>,
     pub(super) screen: Option<ScreenHandle>,
 }
 

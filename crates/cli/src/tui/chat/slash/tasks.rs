@@ -17,6 +17,8 @@ use crate::one_shot::goes_on;
 use crate::output::{format_number, task_text};
 use crate::short_id::short;
 use crate::signals::SIGINT;
+use crate::tui::chat::LineEvent;
+use crate::tui::{Activity, ScreenUpdate};
 
 /// The end of an output that `/tasks output` prints; `longhaul tasks output` has all of it.
 const MAX_OUTPUT_BYTES: u64 = 16 << 10;
@@ -93,13 +95,17 @@ async fn kill_task(context: &mut CommandContext<'_>, name: &str) -> anyhow::Resu
     Ok(())
 }
 
-/// Prints the output of a task until it ends or the user presses Ctrl-C.
+/// Prints the output of a task until it ends, or the user presses Esc or Ctrl-C or enters a line.
 async fn follow_task(context: &mut CommandContext<'_>, name: &str) -> anyhow::Result<()> {
     let task = find_task(context, name).await?;
     let output = context.registry.tasks()?.output(task.id())?;
-    context.printer.note("Ctrl-C stops following; the task goes on");
+    context.printer.note(match context.screen {
+        Some(_) => "Esc or Ctrl-C stops following; the task goes on",
+        None => "Ctrl-C stops following; the task goes on",
+    });
+    context.printer.tell(ScreenUpdate::Activity(Activity::Following));
     let filter = OutputFilter::new(context.runtime.redactor(), Audience::Person);
-    let CommandContext { printer, registry, signals, .. } = context;
+    let CommandContext { printer, registry, signals, lines, typed, .. } = context;
     let mut write = |chunk| {
         show_chunk(printer, chunk);
         Ok(())
@@ -111,6 +117,10 @@ async fn follow_task(context: &mut CommandContext<'_>, name: &str) -> anyhow::Re
             // Any other signal suspends the chat; the prompt loop sees it next.
             *context.suspended = (number != SIGINT).then_some(number);
         }
+        event = lines.next_during_turn() => match event {
+            LineEvent::Escape | LineEvent::Interrupt => {}
+            event => **typed = Some(event),
+        },
         followed = follow(registry.tasks()?, task.id(), &mut reader) => {
             followed?;
             reader.finish()?;
