@@ -120,7 +120,10 @@ proptest! {
         typing.type_all(".").keys(&[key(KeyCode::Esc)]);
 
         let entered = typing.press(key(KeyCode::Enter));
-        prop_assert_eq!(entered, KeyOutcome::Entered(format!("{expected}.")));
+        let KeyOutcome::Entered(entered) = entered else { panic!("{entered:?}") };
+        // A line break keeps a pasted mark from running a command.
+        let entered = if expected.starts_with('!') { entered.trim_start_matches('\n') } else { &entered };
+        prop_assert_eq!(entered, format!("{expected}."));
     }
 }
 
