@@ -24,10 +24,7 @@ pub(super) async fn record_truncated_answer(
     // but only once.
     if first_call.is_some() && (is_first || items.last().is_none_or(|item| !is_truncated_call(item))) {
         close.keep(items.len());
-        close.warn(
-            "answer_length",
-            "the answer reached the limit of its length; what was complete of it counts",
-        );
+        close.warn("answer_length", "the answer reached its length limit; keeping the part that is complete");
         return worker.commit(close.into_records(), vec![]).await;
     }
     let before_calls = &items[..first_call.unwrap_or(items.len())];
@@ -36,11 +33,11 @@ pub(super) async fn record_truncated_answer(
     if has_text {
         close.keep(before_calls.len());
     } else {
-        close.ended.error = Some("it reached the limit of its length before it said anything".to_owned());
+        close.ended.error = Some("it reached its length limit before it said anything".to_owned());
     }
     if !is_first {
-        let error = "the answer reached the limit of its length, also with a higher one; \
-                     raise model.max_output_tokens, or send anything to go on";
+        let error = "the answer reached its length limit, even with a higher one; \
+                     raise model.max_output_tokens, or send a message to go on";
         let carried =
             worker.state().turn.as_ref().map(|turn| turn.text_before_cut.clone()).unwrap_or_default();
         let ending = TurnEnding { text: Some(carried + &text), ..TurnEnding::limit(Limit::Tokens, error) };

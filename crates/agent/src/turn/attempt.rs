@@ -32,8 +32,8 @@ const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 /// The error of an attempt that a crash left open.
 const INTERRUPTED: &str = "interrupted";
 const CANCELLED: &str = "cancelled";
-const OUT_OF_TIME: &str = "the time of the turn was over";
-const NOT_SAVED: &str = "what came could not be saved";
+const OUT_OF_TIME: &str = "the turn ran out of time";
+const NOT_SAVED: &str = "the answer could not be saved";
 
 /// How an attempt ended.
 pub(super) enum AttemptEnd {

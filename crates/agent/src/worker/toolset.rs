@@ -302,15 +302,14 @@ fn read_project_rules(scope: &Scope) -> Result<Option<ProjectRules>, String> {
         return Ok(None);
     }
     let skipped =
-        |reason: &dyn std::fmt::Display| format!("{RULES_FILE} of the work folder is not used: {reason}");
+        |reason: &dyn std::fmt::Display| format!("ignoring {RULES_FILE} of the work folder: {reason}");
     let file = scope.read_in_work_dir(RULES_FILE, MAX_RULES_BYTES).map_err(|error| skipped(&error))?;
     match file {
         Some(SmallFile { foreign: Some(reason), .. }) => Err(skipped(&reason)),
         Some(SmallFile { bytes, is_cut, .. }) => {
             let kib = MAX_RULES_BYTES >> 10;
-            let truncated = format!(
-                "{RULES_FILE} of the work folder is longer than {kib} KiB; what is behind that is not used"
-            );
+            let truncated =
+                format!("{RULES_FILE} of the work folder is longer than {kib} KiB; ignoring the rest");
             Ok(Some(ProjectRules {
                 text: String::from_utf8_lossy(&bytes).into_owned(),
                 skipped: is_cut.then_some(truncated),
@@ -327,8 +326,8 @@ pub(crate) fn exposed_home_warning(work_dir: &Path, home: &Path) -> String {
         false => format!("{} contains your home folder", work_dir.printable()),
     };
     format!(
-        "the work folder {folder}: the agent can change everything in it but keys and startup files. Work in a project's folder, or name \
-         the folder in [[scope.allow]] of your config to settle this"
+        "the work folder {folder}, so the agent can change everything in it except keys and startup files; \
+         work in a project's folder, or add this one to [[scope.allow]] in your config"
     )
 }
 

@@ -90,7 +90,7 @@ fn page(page_set: &PageSet, name: &str) -> Option<String> {
     let by = match last.by {
         ChangedBy::Consolidation => "from what was said",
         ChangedBy::Person => "by a person",
-        ChangedBy::Note => "because somebody asked for it",
+        ChangedBy::Note => "because the user asked for it",
         ChangedBy::Undo => "by taking a change back",
     };
     Some(format!("{}\n[changed {} {by}]", page.text.trim_end(), minute(last.at)))
