@@ -79,9 +79,7 @@ fn unescape(rest: &str) -> (String, usize) {
                 Some((_, 'n')) => text.push('\n'),
                 Some((_, 't')) => text.push('\t'),
                 // A backslash at the end of a line skips the white space that begins the next one.
-                Some((_, '\n')) => {
-                    while letters.next_if(|(_, next)| next.is_whitespace()).is_some() {}
-                }
+                Some((_, '\n')) => while letters.next_if(|(_, next)| next.is_whitespace()).is_some() {},
                 Some((_, other)) => text.push(other),
                 None => {}
             },
@@ -95,7 +93,9 @@ fn unescape(rest: &str) -> (String, usize) {
 fn character_length(rest: &str) -> usize {
     let mut letters = rest.char_indices().skip(1);
     match letters.next() {
-        Some((_, '\\')) => rest[2..].find('\'').filter(|at| *at < 12).map_or(1, |at| if at == 0 { 4 } else { at + 3 }),
+        Some((_, '\\')) => {
+            rest[2..].find('\'').filter(|at| *at < 12).map_or(1, |at| if at == 0 { 4 } else { at + 3 })
+        }
         Some((at, letter)) if rest[at + letter.len_utf8()..].starts_with('\'') => at + letter.len_utf8() + 1,
         _ => 1,
     }

@@ -10,7 +10,7 @@ const MAX_INPUT_BYTES: u64 = 8 << 20;
 pub(crate) fn read_prompt(argument: String) -> anyhow::Result<String> {
     let text = read_text(argument)?;
     if text.trim().is_empty() {
-        return Err(bad_usage("there is nothing to send: the text is empty"));
+        return Err(bad_usage("nothing to send: the text is empty"));
     }
     Ok(text)
 }
@@ -22,7 +22,7 @@ pub(crate) fn read_text(argument: String) -> anyhow::Result<String> {
         std::io::stdin()
             .take(MAX_INPUT_BYTES + 1)
             .read_to_string(&mut read)
-            .map_err(|error| bad_usage(format!("standard input can't be read: {error}")))?;
+            .map_err(|error| bad_usage(format!("can't read standard input: {error}")))?;
         read
     } else {
         argument
@@ -30,7 +30,7 @@ pub(crate) fn read_text(argument: String) -> anyhow::Result<String> {
     if text.len() as u64 > MAX_INPUT_BYTES {
         let most = MAX_INPUT_BYTES >> 20;
         return Err(bad_usage(format!(
-            "an input may have {most} MiB; put it into a file, and say where it is"
+            "the message is larger than {most} MiB; put it in a file and name the file instead"
         )));
     }
     Ok(text)

@@ -104,7 +104,7 @@ fn print_usage(error: clap::Error) -> ExitCode {
 fn start(arguments: Arguments) -> anyhow::Result<u8> {
     let Arguments { globals, talk, command } = arguments;
     if let (Some(flag), Some(_)) = (talk.given(), &command) {
-        let hint = format!("{flag} is for the conversation: use it without a command");
+        let hint = format!("{flag} can't be used with a command");
         return Err(bad_usage(hint));
     }
     // Only commands that run turns need more than one thread.

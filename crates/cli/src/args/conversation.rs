@@ -5,57 +5,62 @@ use clap::builder::NonEmptyStringValueParser;
 
 #[derive(Args)]
 pub(crate) struct RunOptions {
-    /// The session: one that exists goes on, and if its turn is open the prompt joins it. Without it, a new one.
+    /// Session to continue or create [default: a new one].
+    ///
+    /// If a turn is running in it, the prompt joins that turn.
     #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
-    /// Print every event as one line of JSON, and nothing else on standard output.
+    /// Print events as JSON lines.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Stay until no task of the session runs any more, print the answers that their ends lead to, too, and go through the session
-    /// for what is worth remembering.
+    /// Wait for background tasks, and update memory.
+    ///
+    /// Prints what the agent answers when a task ends, too.
     #[arg(long)]
     pub(crate) wait: bool,
-    /// What to say; - reads it from standard input.
+    /// Prompt; - reads it from standard input.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: String,
 }
 
 #[derive(Args)]
 pub(crate) struct ResumeOptions {
-    /// The session. Without it, the only one that has something unfinished.
+    /// Session to resume [default: the only one with unfinished work].
     #[arg(value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
-    /// Print every event as one line of JSON, and nothing else on standard output.
+    /// Print events as JSON lines.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct SessionOptions {
-    /// The session.
+    /// Session, by its key.
     #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: String,
-    /// Print JSON: one object, or for a turn one event a line.
+    /// Print JSON; for a turn, events as JSON lines.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct CompactOptions {
-    /// The session. If a turn runs, it happens before the next step, and the turn goes on.
+    /// Session, by its key.
+    ///
+    /// If a turn is running, the context is compacted before its next step.
     #[arg(short, long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: String,
-    /// What the summary should dwell on.
+    /// What the summary should focus on.
     #[arg(value_name = "FOCUS")]
     pub(crate) focus: Vec<String>,
-    /// Print every event as one line of JSON, and nothing else on standard output.
+    /// Print events as JSON lines.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct ModelsOptions {
-    /// Show what is known about the models of this one.
+    /// Show the models of this provider.
     pub(crate) provider: Option<String>,
     /// Print JSON.
     #[arg(long)]
@@ -65,17 +70,17 @@ pub(crate) struct ModelsOptions {
 /// How the conversation begins, where no command is named.
 #[derive(Args, Default)]
 pub(crate) struct ChatOptions {
-    /// Talk in this session, in place of the folder's own.
+    /// Open this session instead of the folder's.
     // An id of its own: that of a command's session would be taken for it.
     #[arg(id = "opened_session", short = 's', long = "session", value_name = "KEY", conflicts_with = "new", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
-    /// Begin another session for this folder.
+    /// Start a new session for this folder.
     #[arg(long)]
     pub(crate) new: bool,
-    /// Go on with a turn that was interrupted, without asking.
+    /// Resume an interrupted turn without asking.
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Read and print plain lines, without a screen: for screen readers, and for terminals that can do no more.
+    /// Read and print plain lines, for screen readers and simple terminals.
     #[arg(long)]
     pub(crate) plain: bool,
 }

@@ -42,7 +42,7 @@ fn prompt_without_run(error: &clap::Error, words: &[String], has_tip: bool) -> O
     if of_command || (has_tip && !is_sentence) {
         return None;
     }
-    Some(format!("to say something to the agent: longhaul run {}", prompt(said)))
+    Some(format!("to prompt the agent, use: longhaul run {}", prompt(said)))
 }
 
 /// Extra arguments of `run` are most likely a prompt without quotes.
@@ -53,7 +53,7 @@ fn prompt_without_quotes(error: &clap::Error, words: &[String]) -> Option<String
     if wrong.starts_with('-') || extra == 0 {
         return None;
     }
-    Some(format!("a prompt stands between quotes: longhaul run {}", prompt(&words[at + extra..])))
+    Some(format!("quote the prompt: longhaul run {}", prompt(&words[at + extra..])))
 }
 
 fn prompt(words: &[String]) -> String {
@@ -79,7 +79,7 @@ fn flag_of_another(error: &clap::Error) -> Option<String> {
     owners.dedup();
     let more = if owners.len() > 3 { " and others" } else { "" };
     owners.truncate(3);
-    Some(format!("--{best} is a flag of {}{more}", owners.join(", ")))
+    Some(format!("--{best} is an option of {}{more}", owners.join(", ")))
 }
 
 /// Every long flag of a command and its subcommands, with the command.

@@ -27,7 +27,7 @@ fn what_is_misspelt_is_answered_with_the_nearest_at_every_level() {
         (&["--hoem", "x", "sessions"], "'--home'"),
         (&["send", "-s", "a", "--mode", "jion", "hi"], "'join'"),
         (&["completions", "bsh"], "'bash'"),
-        (&["--jsno"], "--json is a flag of longhaul run, longhaul resume"),
+        (&["--jsno"], "--json is an option of longhaul run, longhaul resume"),
     ];
 
     for (words, nearest) in cases {
@@ -40,7 +40,7 @@ fn what_is_misspelt_is_answered_with_the_nearest_at_every_level() {
 
 #[test]
 fn something_said_without_a_command_is_answered_with_how_to_say_it() {
-    let hint = "tip: to say something to the agent: longhaul run ";
+    let hint = "tip: to prompt the agent, use: longhaul run ";
 
     assert!(said(&["fix the bug"]).contains(&format!("{hint}'fix the bug'")));
     assert!(said(&["fix", "the", "bug"]).contains(&format!("{hint}'fix the bug'")));
@@ -50,7 +50,7 @@ fn something_said_without_a_command_is_answered_with_how_to_say_it() {
         said(&["don't panic"])
     );
     assert!(said(&["fix", "it", "--now"]).contains(&format!("{hint}\"…\"")));
-    assert!(said(&["run", "the", "tests"]).contains("between quotes: longhaul run 'the tests'"));
+    assert!(said(&["run", "the", "tests"]).contains("quote the prompt: longhaul run 'the tests'"));
 }
 
 #[test]

@@ -50,7 +50,7 @@ async fn try_run(
         SlashAction::Model => match context.runtime.use_model(arguments) {
             Ok(()) => {
                 let name = truncate(arguments, 100);
-                context.printer.note(format!("{name} answers from the next request on"));
+                context.printer.note(format!("using {name} from the next request on"));
             }
             Err(error) => context.printer.note(error),
         },
@@ -78,7 +78,7 @@ async fn order_compaction(context: &mut CommandContext<'_>, focus: &str) -> anyh
         return Ok(());
     }
     context.session.order(OrderKind::Compact { focus: focus_of(focus) }).await?;
-    context.printer.note("the context will be made smaller before the next step");
+    context.printer.note("the context will be compacted before the next step");
     Ok(())
 }
 
