@@ -263,7 +263,7 @@ fn bad_input_is_refused_in_one_line_and_nothing_changes() {
             "entry 6: content does not match its hash; nothing changed",
         ),
         (&["sessions", "import", &letter], "line 1: not a longhaul export"),
-        (&["sessions", "export", "cli:fixture", &inside], "is in the home, which keeps its own files"),
+        (&["sessions", "export", "cli:fixture", &inside], "is in the longhaul home; choose another place"),
         (&["sessions", "export", "cli:fixture", "/nowhere/at/all"], "no folder /nowhere/at"),
         (&["backup", "/nowhere/at/all"], "no folder /nowhere/at"),
         (&["sessions", "import", &folder], "it is a folder"),

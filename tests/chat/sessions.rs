@@ -23,8 +23,8 @@ fn a_session_is_shown_saved_pinned_and_listed() {
     says(&mut terminal, "/save", "nothing is saved yet");
     says(&mut terminal, "hi", "Hello.");
     says(&mut terminal, "/session", "last save");
-    says(&mut terminal, "/save", "safe: all of it is on disk");
-    says(&mut terminal, "/session pin", "is pinned");
+    says(&mut terminal, "/save", "safe: everything is on disk");
+    says(&mut terminal, "/session pin", "never pruned");
     says(&mut terminal, "/session list", "FIRST MESSAGE");
     says(&mut terminal, "/session prune --dry-run", "nothing to prune");
     let seen = terminal.seen();

@@ -105,10 +105,10 @@ fn what_is_typed_while_a_turn_runs_joins_it_and_commands_are_carried_out() {
         terminal.keys("/continue\r");
         terminal.wait_to_see("/continue works between turns");
         terminal.keys("/status\r");
-        terminal.wait_to_see("turn 1 is open");
+        terminal.wait_to_see("turn 1 is running");
         terminal.keys("and this\r");
         terminal.keys("/nonsense\r");
-        terminal.wait_to_see("there is no command /nonsense");
+        terminal.wait_to_see("unknown command /nonsense");
         std::fs::write(desk.path("work/go.txt"), "").unwrap();
         terminal.wait_to_see("Both.");
         terminal.keys("\x04");

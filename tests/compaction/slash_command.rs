@@ -74,7 +74,7 @@ fn a_process_that_is_interrupted_leaves_the_session_as_it_was() {
     terminal.wait_for("compacting the context: requested");
 
     terminal.signal(Signal::INT);
-    terminal.wait_for("stopped; the session is as it was");
+    terminal.wait_for("stopped; the session is unchanged");
 
     assert_eq!(terminal.wait().code(), Some(130));
     assert_eq!(desk.records("a", "compact_failed"), [json!({"reason": "suspended"})]);
