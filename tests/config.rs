@@ -229,7 +229,7 @@ fn a_mistake_is_refused_with_its_file_its_line_and_the_nearest_key() {
         assert_eq!(
             said,
             format!(
-                "longhaul: {0}:5: retry.max_retries should be a whole number, not a text\n\
+                "longhaul: {0}:5: retry.max_retries must be a whole number, not a string\n\
                  {0}:6: unknown key \"max_retry\" in [retry]; did you mean \"max_retries\"?\n",
                 file.display()
             )
@@ -296,7 +296,7 @@ fn a_file_of_a_project_that_is_not_used_is_shown_as_skipped_with_the_reason() {
     assert!(shown("project/longhaul.toml").contains("naem"), "{lines}");
     assert!(shown("project/below/longhaul.toml").contains("# skipped: "), "{lines}");
     assert!(files[1]["skipped"].as_str().unwrap().contains("naem"), "{files}");
-    assert!(doctor.contains("no file, all defaults"), "{doctor}");
+    assert!(doctor.contains("no config file; using defaults"), "{doctor}");
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn a_project_is_bounded_until_it_is_trusted_and_again_when_it_changes() {
     assert!(unasked.contains("--yes") && !still_bounded.0, "{unasked}");
     assert!(!bounded.0 && bounded.1.lines().count() == 1, "{}", bounded.1);
     assert!(
-        bounded.1.starts_with(&format!("longhaul: {}:4: model.base_url is ignored", file.display())),
+        bounded.1.starts_with(&format!("longhaul: {}:4: ignoring model.base_url", file.display())),
         "{}",
         bounded.1
     );
@@ -370,9 +370,9 @@ fn where_there_is_no_projects_file_there_is_nothing_to_trust() {
 
     let said = desk.refusal(&["trust"]);
 
-    assert!(said.contains("there is no longhaul.toml in") && said.contains("nothing to trust"), "{said}");
+    assert!(said.contains("no longhaul.toml in") && said.contains("nothing to trust"), "{said}");
     assert!(!desk.path("home/trust.toml").exists());
-    assert_eq!(desk.stdout(&["trust", "--list"]), "No project is trusted.\n");
+    assert_eq!(desk.stdout(&["trust", "--list"]), "No trusted projects.\n");
     assert_eq!(desk.json(&["trust", "--list", "--json"]), json!([]));
 }
 

@@ -29,7 +29,21 @@ const CRATES: [&str; 12] = [
 ];
 
 /// Words of the implementation. People who use the program know turns, sessions, tasks and messages.
-const INTERNAL_WORDS: [&str; 6] = ["epoch", "epochs", "keeper", "keepers", "doorbell", "inbox"];
+const INTERNAL_WORDS: [&str; 9] =
+    ["epoch", "epochs", "keeper", "keepers", "doorbell", "inbox", "record", "records", "seq"];
+
+/// Words that hide who acts, or that no other program uses.
+const STIFF_WORDS: [&str; 6] = ["whoever", "nobody", "somebody", "anybody", "mend", "gone through"];
+
+/// Crates whose sentences are all for people. The others talk to models, too.
+const CRATES_FOR_PEOPLE: [&str; 8] =
+    ["cli", "transcript", "config", "journal", "keeper", "model", "redact", "salvage"];
+
+/// What may be said all the same: names of flags and arguments, and a shell script.
+const ALLOWED: [&str; 4] = ["--records", "[SEQ]", "<SEQ>", "$(seq"];
+
+/// The longest help of a command in the list of all commands.
+const MAX_SHORT_HELP: usize = 60;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -127,18 +141,63 @@ fn all_messages_are_printed_on_one_page() {
     assert!(page.contains("## crates/cli/src/"), "sentences of the source are on the page");
 }
 
+/// Whether a text has one of these words or phrases, apart from what is allowed.
+fn has_any(text: &str, unwanted: &[&str]) -> bool {
+    let text = ALLOWED.iter().fold(text.to_owned(), |text, allowed| text.replace(allowed, ""));
+    let lower = text.to_lowercase();
+    let words: Vec<&str> = lower.split(|letter: char| !letter.is_alphanumeric() && letter != '_').collect();
+    let spoken = format!(" {} ", words.join(" "));
+    unwanted.iter().any(|phrase| spoken.contains(&format!(" {phrase} ")))
+}
+
 #[test]
 fn help_uses_no_words_of_the_implementation() {
     let mut found = String::new();
     for (words, help) in all_help() {
-        for line in help.lines() {
-            let lower = line.to_lowercase();
-            let mut spoken = lower.split(|letter: char| !letter.is_alphanumeric());
-            if spoken.any(|word| INTERNAL_WORDS.contains(&word)) {
-                let _ = writeln!(found, "{words}: {}", line.trim());
+        for line in help.lines().filter(|line| has_any(line, &INTERNAL_WORDS) || has_any(line, &STIFF_WORDS))
+        {
+            let _ = writeln!(found, "{words}: {}", line.trim());
+        }
+    }
+
+    assert_eq!(found, "");
+}
+
+#[test]
+fn messages_for_people_name_the_actor_and_no_parts_of_the_implementation() {
+    let is_for_people = |file: &Path| {
+        CRATES_FOR_PEOPLE.iter().any(|name| file.starts_with(Path::new("crates").join(name).join("src")))
+    };
+    let mut found = String::new();
+    for (file, literals) in sentences().into_iter().filter(|(file, _)| is_for_people(file)) {
+        for Literal { line, text, .. } in literals {
+            if has_any(&without_arguments(&text), &INTERNAL_WORDS) || has_any(&text, &STIFF_WORDS) {
+                let _ = writeln!(found, "{}:{line}: {text}", file.display());
             }
         }
     }
 
     assert_eq!(found, "");
+}
+
+/// A format string without what stands in braces: that is the name of a variable.
+fn without_arguments(text: &str) -> String {
+    text.split('{')
+        .map(|part| part.split_once('}').map_or(part, |(_, rest)| rest))
+        .collect::<Vec<_>>()
+        .join("_")
+}
+
+#[test]
+fn the_list_of_commands_has_one_short_line_for_each() {
+    for (words, help) in all_help() {
+        let rows = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+        for row in rows.take_while(|row| !row.is_empty()) {
+            let (_, text) =
+                row.trim().split_once("  ").unwrap_or_else(|| panic!("{words}: {row:?} is wrapped"));
+            let text = text.trim();
+            assert!(text.starts_with(char::is_uppercase) && !text.ends_with('.'), "{words}: {text}");
+            assert!(text.len() <= MAX_SHORT_HELP, "{words}: {text}");
+        }
+    }
 }

@@ -124,7 +124,7 @@ fn a_session_is_listed_shown_exported_and_imported() {
     assert_eq!((listed[0]["records"].clone(), listed[0]["inbox"].clone()), (8.into(), 1.into()));
     assert!(table.contains("cli:fixture") && table.contains("000001"), "{table}");
     assert!(
-        page.contains("There are 12 files.") && page.contains("gone since") && page.contains("a password"),
+        page.contains("There are 12 files.") && page.contains("erased on") && page.contains("a password"),
         "{page}"
     );
     assert_eq!(
@@ -136,6 +136,30 @@ fn a_session_is_listed_shown_exported_and_imported() {
     let original = std::fs::read_to_string(export_fixture()).unwrap();
     let lines = original.lines().filter(|line| line.starts_with("{\"stream\":"));
     assert!(lines.clone().count() > 7 && lines.clone().all(|line| piped.contains(line)), "{piped}");
+}
+
+/// The fixture is from 2026-11-15T09:40:00Z.
+#[test]
+fn people_see_their_own_time_and_programs_see_utc() {
+    let desk = Desk::with_a_session();
+    let in_zone = |zone: &str, arguments: &[&str]| {
+        let output = desk.command(arguments).env("TZ", zone).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+
+    let page = in_zone("XYZ-5:30", &["sessions", "show", "cli:fixture"]);
+    let entries = in_zone("XYZ-5:30", &["sessions", "show", "cli:fixture", "--records"]);
+    let html = in_zone("XYZ-5:30", &["sessions", "show", "cli:fixture", "--html"]);
+    let nowhere = in_zone("No/Such_Place", &["sessions", "show", "cli:fixture"]);
+    let json = in_zone("XYZ-5:30", &["sessions", "show", "cli:fixture", "--json"]);
+
+    assert!(page.contains("turn 1 · 2026-11-15 15:10 "), "{page}");
+    assert!(page.contains(", 2026-11-15 15:10 to ") && page.contains(" XYZ\n"), "{page}");
+    assert!(entries.contains("  2026-11-15 15:10:00  epoch_started"), "{entries}");
+    assert!(html.contains("datetime=\"2026-11-15T09:40:00.515Z\">2026-11-15 15:10</time>"), "{html}");
+    assert!(nowhere.contains("turn 1 · 2026-11-15 09:40 UTC "), "{nowhere}");
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(json["last_at"].as_str().unwrap().ends_with('Z'), "{json}");
 }
 
 /// J4.
@@ -169,8 +193,8 @@ fn damage_is_named_salvaged_and_restored() {
     let page = desk.stdout(&["sessions", "show", "cli:fixture", "--from", "1"]);
     assert!(page.contains("Please count the files.") && page.contains("lost to damage"), "{page}");
     let verified = desk.stdout(&["verify"]);
-    assert!(verified.contains("1 erased; 1 lost to damage earlier"), "{verified}");
-    assert!(verified.contains("Everything that is left is as it was committed."), "{verified}");
+    assert!(verified.contains("1 erased; 1 lost to earlier damage"), "{verified}");
+    assert!(verified.contains("Everything that is left is intact."), "{verified}");
 }
 
 /// J11.
@@ -185,7 +209,7 @@ fn a_backup_is_written_once_and_restored_whole() {
     let restored = desk.json(&["restore", &backup, "--json"]);
 
     assert_eq!((written["ok"].clone(), written["records"].clone()), (true.into(), 10.into()));
-    assert_eq!(again, (2, format!("longhaul: {backup} exists already; name another file")));
+    assert_eq!(again, (2, format!("longhaul: {backup} already exists; choose another file")));
     let kept = restored["kept"].as_str().unwrap();
     assert!(Path::new(kept).exists());
     let erased = desk.stdout(&["erase", "cli:fixture", "7", "--reason", "a secret"]);
@@ -208,7 +232,7 @@ fn erasing_an_input_erases_it_from_the_inbox_too() {
         let words = b"Please count the files.";
         assert!(!bytes.windows(words.len()).any(|window| window == words), "{} still has it", path.display());
     }
-    assert!(desk.stdout(&["verify"]).contains("Everything is as it was committed."));
+    assert!(desk.stdout(&["verify"]).contains("Everything is intact."));
 }
 
 /// Each bad input gets one line that names it and what to do, and changes nothing.
@@ -224,14 +248,11 @@ fn bad_input_is_refused_in_one_line_and_nothing_changes() {
         (desk.file("edited.jsonl"), desk.file("letter.txt"), desk.file("nowhere"));
     let (inside, folder) = (desk.home().join("journal.db").to_str().unwrap().to_owned(), desk.file(""));
     let cases: &[(&[&str], &str)] = &[
-        (
-            &["sessions", "show", "cli:nobody"],
-            r#"there is no session "cli:nobody"; `longhaul sessions list`"#,
-        ),
-        (&["sessions", "export", "cli:nobody", "x"], r#"there is no session "cli:nobody""#),
+        (&["sessions", "show", "cli:nobody"], r#"no session "cli:nobody"; `longhaul sessions list`"#),
+        (&["sessions", "export", "cli:nobody", "x"], r#"no session "cli:nobody""#),
         (
             &["sessions", "import", &export_fixture()],
-            r#"there is a session "cli:fixture" already; choose another key with --as"#,
+            r#"a session "cli:fixture" already exists; choose another key with --as"#,
         ),
         (
             &["sessions", "import", &export_fixture(), "--as", "cli:twin"],
@@ -239,18 +260,18 @@ fn bad_input_is_refused_in_one_line_and_nothing_changes() {
         ),
         (
             &["sessions", "import", &edited, "--as", "x"],
-            "seq 6: its content does not match its hash; nothing was changed",
+            "entry 6: content does not match its hash; nothing changed",
         ),
-        (&["sessions", "import", &letter], "line 1: this is not the header of an export"),
-        (&["sessions", "export", "cli:fixture", &inside], "is in the home, which keeps its own files"),
-        (&["sessions", "export", "cli:fixture", "/nowhere/at/all"], "there is no folder /nowhere/at"),
-        (&["backup", "/nowhere/at/all"], "there is no folder /nowhere/at"),
+        (&["sessions", "import", &letter], "line 1: not a longhaul export"),
+        (&["sessions", "export", "cli:fixture", &inside], "is in the longhaul home; choose another place"),
+        (&["sessions", "export", "cli:fixture", "/nowhere/at/all"], "no folder /nowhere/at"),
+        (&["backup", "/nowhere/at/all"], "no folder /nowhere/at"),
         (&["sessions", "import", &folder], "it is a folder"),
-        (&["sessions", "import", &nowhere], "can't be opened"),
-        (&["restore", &letter], "it is not a Longhaul journal (it is too short)"),
-        (&["restore", &nowhere], "there is no such file"),
-        (&["erase", "cli:fixture", "99", "--reason", "x"], "has no seq 99; its head is 8"),
-        (&["erase", "cli:nobody", "1", "--reason", "x"], "there is no session"),
+        (&["sessions", "import", &nowhere], "can't open it"),
+        (&["restore", &letter], "not a longhaul journal: the file is too short"),
+        (&["restore", &nowhere], "no such file"),
+        (&["erase", "cli:fixture", "99", "--reason", "x"], "no entry 99 in session/"),
+        (&["erase", "cli:nobody", "1", "--reason", "x"], "no session"),
     ];
 
     for (arguments, words) in cases {
@@ -273,7 +294,7 @@ fn a_database_of_another_program_is_left_alone() {
     let (code, line) = desk.refusal(&["sessions", "list"]);
 
     assert_eq!(code, 2);
-    assert!(line.contains("journal.db is not a Longhaul journal (it is not an SQLite database)"), "{line}");
+    assert!(line.contains("journal.db is not a longhaul journal: not an SQLite database"), "{line}");
     let journal_only = |files: Vec<(PathBuf, Vec<u8>)>| -> Vec<_> {
         files.into_iter().filter(|(path, _)| path.ends_with("journal.db")).collect()
     };
@@ -306,7 +327,7 @@ fn a_huge_line_is_refused_without_much_memory() {
         .unwrap();
 
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    assert!(said(&output).contains("line 1: the line is cut off, or longer"), "{}", said(&output));
+    assert!(said(&output).contains("line 1: the line is cut off or too long"), "{}", said(&output));
 }
 
 /// S5: what is not a file is written to, not replaced; a link is replaced, and what it leads to stays as it is.
@@ -343,7 +364,7 @@ fn a_home_that_is_a_file_is_not_an_empty_home() {
     for command in [&["sessions"][..], &["verify"], &["sessions", "show", "x"]] {
         let (code, line) = desk.refusal(command);
         assert_eq!(code, 2, "{line}");
-        assert!(line.contains("it is not a folder"), "{line}");
+        assert!(line.contains("not a folder"), "{line}");
     }
 }
 
@@ -358,7 +379,7 @@ fn a_home_that_can_not_be_made_is_said() {
         .unwrap();
 
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("it is not a folder"), "{}", said(&output));
+    assert!(said(&output).contains("not a folder"), "{}", said(&output));
 }
 
 #[test]
@@ -419,7 +440,7 @@ fn the_demo_shows_what_it_says() {
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     let text = said(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
-    for word in ["a script", "kill -9", "A new runtime", "turn     completed", "started once", "all 9 lines"]
+    for word in ["a script", "kill -9", "A new process", "turn     completed", "started once", "all 9 lines"]
     {
         assert!(text.contains(word), "{word}: {text}");
     }
@@ -472,21 +493,21 @@ async fn an_epoch_is_shown_from_its_beginning_to_that_of_the_next() {
         records.iter().map(|record| record["seq"].as_u64().unwrap()).collect::<Vec<_>>()
     };
 
-    let page = desk.stdout(&["sessions", "show", "cli:long", "--epoch", "2"]);
+    let page = desk.stdout(&["sessions", "show", "cli:long", "--context", "2"]);
     let part = desk.stdout(&["sessions", "show", "cli:long", "--epoch", "1", "--limit", "1"]);
     let (code, refusal) = desk.refusal(&["sessions", "show", "cli:long", "--epoch", "4"]);
 
     assert_eq!([seqs("1"), seqs("2"), seqs("3")], [vec![2, 3, 4], vec![5, 6, 7, 8], vec![9, 10]]);
     for words in [
-        "10 records, epoch 2 is seq 5 to 8",
-        "epoch 2: the context was compacted",
+        "10 entries, context 2: entries 5 to 8",
+        "context 2: compacted",
         "[Compacted context summary] Short.",
-        "epoch 2, by a summary: 12,345 tokens became 678; it covers seq 2 to 4 (--from 2 --limit 3 shows them)",
+        "context 2, by a summary: 12,345 → 678 tokens; covers entries 2 to 4 (to list them: --from 2 --limit 3)",
     ] {
         assert!(page.contains(words), "{words}: {page}");
     }
-    assert!(part.ends_with("2 more: --from 3 shows them\n"), "{part}");
-    assert_eq!((code, refusal.as_str()), (2, "longhaul: there is no epoch 4; there are 1 to 3"));
+    assert!(part.ends_with("2 more; continue with --from 3\n"), "{part}");
+    assert_eq!((code, refusal.as_str()), (2, "longhaul: no context 4; there are 1 to 3"));
     let both = desk.run(&["sessions", "show", "cli:long", "--epoch", "1", "--from", "2"]);
     assert_eq!(both.status.code(), Some(2));
 }

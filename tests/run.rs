@@ -200,7 +200,7 @@ fn a_session_that_exists_goes_on_and_its_status_says_where_it_is() {
     assert_eq!((&status["turns"], &status["last_outcome"]), (&json!(2), &json!("completed")));
     assert_eq!((&status["turn"], &status["interrupted"]), (&Value::Null, &Value::Null));
     assert!(status["context"]["tokens"].as_u64().unwrap() > 0, "{status}");
-    assert!(words.contains("last outcome  completed") && words.contains("none is open"), "{words}");
+    assert!(words.contains("last outcome  completed") && words.contains("none running"), "{words}");
 }
 
 /// M19
@@ -317,8 +317,8 @@ fn a_signal_suspends_and_resume_goes_on() {
     assert_eq!(code, 143, "{errors}");
     assert!(errors.contains("longhaul resume a"), "{errors}");
     assert_eq!((resumed.0, resumed.1.as_str()), (0, "Done.\n"), "{}", resumed.2);
-    assert!(resumed.2.contains("turn 1 was open"), "{}", resumed.2);
-    assert_eq!((nothing.0, nothing.2.contains("nothing is unfinished")), (0, true), "{}", nothing.2);
+    assert!(resumed.2.contains("resuming turn 1"), "{}", resumed.2);
+    assert_eq!((nothing.0, nothing.2.contains("nothing to resume")), (0, true), "{}", nothing.2);
     assert_eq!(std::fs::read_to_string(desk.path("work/log.txt")).unwrap(), "once\n");
 }
 

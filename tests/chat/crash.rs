@@ -20,7 +20,7 @@ fn a_killed_answer_is_shown_again_before_it_is_asked_about() {
     terminal.wait();
 
     let mut again = Terminal::start(desk.command(&[]));
-    let asked = again.wait_to_see("Go on with it? [Y/n]");
+    let asked = again.wait_to_see("Resume it? [Y/n]");
 
     assert!(asked.contains("marmalade"), "{asked}");
     assert!(asked.rfind("marmalade") < asked.find("[interrupted here]"), "{asked}");
@@ -47,14 +47,14 @@ fn a_killed_turn_stays_open_when_the_question_about_it_is_left() {
 
     for key in ["\x03", "\x04"] {
         let mut left = Terminal::start(desk.command(&[]));
-        left.wait_to_see("Go on with it? [Y/n]");
+        left.wait_to_see("Resume it? [Y/n]");
         left.keys(key);
-        left.wait_to_see("it stays open; to go on: longhaul resume cli:work-");
+        left.wait_to_see("the turn stays open; to resume: longhaul resume cli:work-");
         assert_eq!(left.wait().code(), Some(0));
     }
     std::fs::write(desk.path("work/go"), "").unwrap();
     let mut again = Terminal::start(desk.command(&[]));
-    again.wait_to_see("Go on with it? [Y/n]");
+    again.wait_to_see("Resume it? [Y/n]");
     again.keys("y\r");
     again.wait_to_see("It did.");
     again.keys("/exit\r");
@@ -76,7 +76,7 @@ fn a_turn_that_was_killed_before_its_answer_waits_for_no_model_behind_the_questi
     terminal.wait();
 
     let mut again = Terminal::start(desk.command(&[]));
-    let asked = again.wait_to_see("Go on with it? [Y/n]");
+    let asked = again.wait_to_see("Resume it? [Y/n]");
 
     assert!(!asked.contains("waiting for the model"), "{asked}");
     again.keys("\x03");

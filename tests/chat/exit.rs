@@ -21,7 +21,7 @@ fn whoever_waits_to_leave_can_still_end_the_turn() {
 
         terminal.keys("\x04");
         terminal.keys("and more\r");
-        terminal.wait_to_see("this was not taken");
+        terminal.wait_to_see("not sent");
         terminal.keys(key);
         let status = terminal.wait();
 

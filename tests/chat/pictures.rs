@@ -220,7 +220,7 @@ fn pictures_of_a_wait() {
     let mut terminal = stage.open(WIDE, "custom/large-model");
 
     terminal.keys("Which of the three ways would you take?\r");
-    terminal.wait_to_see("next try in 4 min 8 s");
+    terminal.wait_to_see("retrying in 4 min 8 s");
 
     let title = "A provider is busy: the wait is counted down, and there are ways out of it";
     keep(&terminal, "wait.svg", title, &[(&port, "40000")]);

@@ -56,7 +56,10 @@ fn a_turn_that_fails_is_told_with_the_ways_on_and_gives_its_exit_code() {
 
     assert_eq!((code, out.as_str()), (1, ""), "{errors}");
     assert_eq!(errors.matches("boom").count(), 2, "{errors}");
-    assert!(errors.contains("/retry runs it again") && errors.contains("/continue goes on"), "{errors}");
+    assert!(
+        errors.contains("to retry: /retry") && errors.contains("to continue the answer: /continue"),
+        "{errors}"
+    );
 }
 
 /// T12
@@ -79,6 +82,6 @@ fn what_is_open_is_told_joined_or_resumed() {
 
     assert_eq!((left.0, left.2.contains("longhaul resume cli:")), (2, true), "{}", left.2);
     assert_eq!((joined.0, joined.1.as_str()), (0, "One.\n"), "{}", joined.2);
-    assert!(joined.2.contains("joins it"), "{}", joined.2);
+    assert!(joined.2.contains("your messages join it"), "{}", joined.2);
     assert_eq!((resumed.0, resumed.1.as_str()), (0, "Two.\n"), "{}", resumed.2);
 }

@@ -19,14 +19,14 @@ fn a_session_is_shown_saved_pinned_and_listed() {
     let mut terminal = Terminal::of_size(desk.command(&[]), (120, 40));
     wait_for_prompt(&mut terminal);
 
-    says(&mut terminal, "/session", "not stored yet");
-    says(&mut terminal, "/save", "nothing of it is stored yet");
+    says(&mut terminal, "/session", "not saved yet");
+    says(&mut terminal, "/save", "nothing is saved yet");
     says(&mut terminal, "hi", "Hello.");
     says(&mut terminal, "/session", "last save");
-    says(&mut terminal, "/save", "safe: all of it is on disk");
-    says(&mut terminal, "/session pin", "is pinned");
-    says(&mut terminal, "/session list", "BEGAN WITH");
-    says(&mut terminal, "/session prune --dry-run", "nothing has to go");
+    says(&mut terminal, "/save", "safe: everything is on disk");
+    says(&mut terminal, "/session pin", "never pruned");
+    says(&mut terminal, "/session list", "FIRST MESSAGE");
+    says(&mut terminal, "/session prune --dry-run", "nothing to prune");
     let seen = terminal.seen();
     terminal.keys("/exit\r");
 
@@ -70,7 +70,7 @@ fn a_folder_whose_session_was_renamed_opens_it_and_one_whose_was_deleted_begins_
     terminal.wait_to_see("session mine (1 turn so far)");
     wait_for_prompt(&mut terminal);
     terminal.keys("/session delete\r");
-    terminal.wait_to_see("is in the trash for 14 days");
+    terminal.wait_to_see("to the trash for two weeks");
     terminal.wait_to_see("(new)");
     terminal.keys("/exit\r");
     assert_eq!(terminal.wait().code(), Some(0));
@@ -89,11 +89,11 @@ fn a_fork_is_gone_on_with_and_one_of_several_is_chosen_from_a_list() {
     wait_for_prompt(&mut terminal);
     says(&mut terminal, "first", "One.");
 
-    says(&mut terminal, "/fork 99", "record 99");
+    says(&mut terminal, "/fork 99", "at entry 99");
     says(&mut terminal, "/fork", "-fork (1 turn so far)");
     says(&mut terminal, "in the fork", "Two.");
     terminal.keys("/session resume\r");
-    terminal.wait_to_see("Go on with which session?");
+    terminal.wait_to_see("Resume which session?");
     terminal.keys("\x1b[B\r");
     terminal.wait_until("the other session", |seen| seen.matches("(1 turn so far)").count() == 2);
     wait_for_prompt(&mut terminal);

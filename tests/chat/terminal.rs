@@ -59,9 +59,9 @@ fn what_is_printed_at_the_end_leads_back_to_the_session() {
     terminal.wait_to_see("Hello.");
     wait_for_prompt(&mut terminal);
     terminal.keys("\x04");
-    let told = terminal.wait_to_see("to go on: longhaul -s cli:work-");
+    let told = terminal.wait_to_see("to resume: longhaul -s cli:work-");
     assert_eq!(terminal.wait().code(), Some(0));
-    let key = told.split("to go on: longhaul -s ").nth(1).unwrap().split_whitespace().next().unwrap();
+    let key = told.split("to resume: longhaul -s ").nth(1).unwrap().split_whitespace().next().unwrap();
 
     let mut again = Terminal::start(desk.command(&["-s", key]));
     again.wait_to_see("(1 turn so far)");
@@ -80,7 +80,7 @@ fn an_interrupt_ends_the_turn_and_at_the_prompt_it_leaves() {
         terminal.keys("go\r");
         terminal.wait_to_see("word word");
         terminal.keys(key);
-        terminal.wait_to_see("the turn is cancelled");
+        terminal.wait_to_see("turn cancelled");
         wait_for_prompt(&mut terminal);
         terminal.keys("\x03");
         terminal.wait_to_see("Ctrl-C again to leave");
@@ -105,12 +105,12 @@ fn what_is_typed_while_a_turn_runs_joins_it_and_commands_are_carried_out() {
         terminal.keys("go\r");
         terminal.wait_to_see("exec ");
         terminal.keys("/continue\r");
-        terminal.wait_to_see("/continue is for between turns");
+        terminal.wait_to_see("/continue works between turns");
         terminal.keys("/status\r");
-        terminal.wait_to_see("turn 1 is open");
+        terminal.wait_to_see("turn 1 is running");
         terminal.keys("and this\r");
         terminal.keys("/nonsense\r");
-        terminal.wait_to_see("there is no command /nonsense");
+        terminal.wait_to_see("unknown command /nonsense");
         std::fs::write(desk.path("work/go.txt"), "").unwrap();
         terminal.wait_to_see("Both.");
         terminal.keys("\x04");
@@ -137,11 +137,11 @@ fn a_turn_that_was_open_goes_on_or_ends_as_whoever_is_there_says() {
 
         let mut second = Terminal::start(desk.command(&[]));
         second.wait_to_see("\n> go\n");
-        let told = second.wait_to_see("Go on with it? [Y/n]");
+        let told = second.wait_to_see("Resume it? [Y/n]");
         second.keys(answer);
-        let then = second.wait_to_see(if outcome == "completed" { "Done." } else { "the turn is cancelled" });
+        let then = second.wait_to_see(if outcome == "completed" { "Done." } else { "turn cancelled" });
         assert_eq!(
-            then.contains("[the answer is asked for again]"),
+            then.contains("[requesting the answer again]"),
             outcome == "completed" && told.contains("[interrupted here]"),
             "{then}"
         );
@@ -149,7 +149,7 @@ fn a_turn_that_was_open_goes_on_or_ends_as_whoever_is_there_says() {
         second.keys("/q\r");
         second.wait();
 
-        assert!(told.contains("Turn 1 was interrupted (an answer was on its way)"), "{told}");
+        assert!(told.contains("Turn 1 was interrupted (requesting an answer)"), "{told}");
         assert_eq!(desk.recorded("turn_ended", "outcome"), [json!(outcome)]);
     }
 }
@@ -174,9 +174,9 @@ fn a_signal_suspends_wherever_it_comes_and_restores_the_terminal() {
 
         terminal.signal(signal);
         let resume = if is_running {
-            "to go on: longhaul resume cli:work-"
+            "to resume: longhaul resume cli:work-"
         } else {
-            "to go on: longhaul -s cli:work-"
+            "to resume: longhaul -s cli:work-"
         };
         terminal.wait_to_see(resume);
         let status = terminal.wait();
@@ -226,7 +226,7 @@ fn a_long_wait_is_counted_down_and_has_three_ways_out() {
     let mut command = desk.command(&["--model", "custom/busy"]);
     command.env("NO_PROXY", "127.0.0.1");
     let mut terminal = Terminal::start(command);
-    let ways = "; /retry, /model NAME or Esc end the wait";
+    let ways = " (/retry now, /model NAME to switch, Esc to cancel)";
 
     wait_for_prompt(&mut terminal);
     terminal.keys("go\r");
@@ -236,12 +236,12 @@ fn a_long_wait_is_counted_down_and_has_three_ways_out() {
     terminal.wait_to_see("throttled: waiting 60 min 0 s, retry 2");
     terminal.wait_to_see(ways);
     terminal.keys("\x1b");
-    terminal.wait_to_see("the turn is cancelled");
+    terminal.wait_to_see("turn cancelled");
     wait_for_prompt(&mut terminal);
     terminal.keys("go\r");
     terminal.wait_to_see(ways);
     terminal.keys(&format!("/model scripted/{}\r", desk.path("script.json").display()));
-    terminal.wait_to_see("answers from the next request on");
+    terminal.wait_to_see("from the next request on");
     terminal.wait_to_see("The other answers.");
     wait_for_prompt(&mut terminal);
     terminal.keys("/exit\r");
@@ -257,10 +257,10 @@ fn an_answer_that_breaks_off_is_said_to_be_asked_again() {
     let mut terminal = Terminal::start(desk.command(&["run", "go"]));
 
     terminal.wait_for("cut short");
-    terminal.wait_for("[the answer broke off; it is asked again]");
+    terminal.wait_for("[the answer was cut off; retrying]");
     terminal.wait_for("retry 1 of 1");
     terminal.wait_for("cut short");
-    let rest = terminal.wait_for("the turn failed");
+    let rest = terminal.wait_for("turn failed");
 
     assert!(!rest.contains("asked again"), "{rest}");
     assert_eq!(terminal.wait().code(), Some(1));

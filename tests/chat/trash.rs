@@ -17,7 +17,7 @@ fn a_conversation_does_not_put_away_its_own_session() {
     let (code, out, errors) = desk.talk(&["-s", "old"], "/session prune\nonce more\n");
 
     assert_eq!((code, out.as_str()), (0, "Two.\n"), "{errors}");
-    assert!(errors.contains("nothing has to go"), "{errors}");
+    assert!(errors.contains("nothing to prune"), "{errors}");
     let listed = desk.json(&["sessions", "list", "--json"]);
     assert_eq!(listed[0]["key"], "old", "{listed}");
 }
@@ -32,7 +32,7 @@ fn nothing_is_said_to_a_session_that_was_put_away_meanwhile() {
     desk.with_journal(|journal| async move { trash_session(&*journal, "my notes").await.unwrap() });
 
     terminal.keys("once more\r");
-    terminal.wait_to_see("longhaul sessions restore 'my notes'");
+    terminal.wait_to_see("restore 'my notes'");
     let (code, _, errors) = desk.run(&["sessions", "restore", "my notes"]);
     terminal.keys("and again\r");
     terminal.wait_to_see("Two.");

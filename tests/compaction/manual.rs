@@ -13,9 +13,9 @@ fn a_context_is_made_smaller_and_what_came_of_it_is_said() {
     let then = desk.run(&["run", "-s", "a", "and?"]);
 
     assert_eq!(code, 0, "{errors}");
-    assert!(out.starts_with("made smaller: ") && out.ends_with(" (epoch 2)\n"), "{out}");
-    assert!(out.contains(" tokens, by a summary of records 1–"), "{out}");
-    assert!(errors.contains("the context is made smaller: somebody asked for it"), "{errors}");
+    assert!(out.starts_with("compacted: ") && out.contains(" tokens ("), "{out}");
+    assert!(out.contains(" tokens (summarized entries 1–"), "{out}");
+    assert!(errors.contains("compacting the context: requested"), "{errors}");
     assert_eq!((then.0, then.1.as_str()), (0, "Two.\n"), "{}", then.2);
     let starts = desk.records("a", "compact_start");
     assert_eq!(starts, [json!({"reason": "asked", "focus": "the words"})]);
@@ -32,7 +32,7 @@ fn where_nothing_has_happened_since_there_is_nothing_to_do() {
     let as_json = desk.run(&["compact", "-s", "a", "--json"]);
 
     assert_eq!(first.0, 0, "{}", first.2);
-    let nothing = "nothing to compact: nothing has happened since it last was";
+    let nothing = "nothing to compact: nothing is new since the last compaction";
     assert_eq!((second.0, second.1), (0, format!("{nothing}\n")));
     assert_eq!((as_json.0, as_json.1.as_str()), (0, ""));
     assert!(as_json.2.contains(nothing), "{}", as_json.2);
@@ -64,8 +64,8 @@ fn one_that_fails_leaves_the_session_as_it_was_and_says_why() {
     let then = desk.run(&["run", "-s", "a", "and?"]);
 
     assert_eq!((code, out.as_str()), (1, ""), "{errors}");
-    assert!(errors.contains("could not be made smaller: ") && errors.contains("boom"), "{errors}");
-    assert!(errors.contains("; the session is as it was"), "{errors}");
+    assert!(errors.contains("could not compact the context: ") && errors.contains("boom"), "{errors}");
+    assert!(errors.contains("; the session is unchanged"), "{errors}");
     assert_eq!((then.0, then.1.as_str()), (0, "Two.\n"), "{}", then.2);
 }
 
@@ -92,7 +92,7 @@ fn an_input_that_waits_is_not_worked_on_because_of_it() {
     let resumed = desk.run(&["resume", "a"]);
 
     assert_eq!((code, out.as_str(), turns), (0, "", 1), "{errors}");
-    assert!(errors.contains("made smaller when it goes on: longhaul resume a"), "{errors}");
+    assert!(errors.contains("compacted when you resume it: longhaul resume a"), "{errors}");
     assert_eq!((resumed.0, resumed.1.as_str()), (0, "Two.\n"), "{}", resumed.2);
     assert_eq!(desk.records("a", "compact_done").len(), 1);
 }
@@ -108,10 +108,10 @@ fn in_a_conversation_it_is_a_command_between_two_turns() {
     assert_eq!((code, out), (0, format!("{}\nTwo.\n", long())), "{errors}");
     let said = |text: &str| errors.find(text).unwrap_or_else(|| panic!("{text}: {errors}"));
     let order = [
-        said("nothing to compact: it has no turns yet"),
-        said("the context is made smaller: somebody asked for it"),
-        said("the context was made smaller: "),
-        said("nothing to compact: nothing has happened since it last was"),
+        said("nothing to compact: the session has no turns yet"),
+        said("compacting the context: requested"),
+        said("compacted the context: "),
+        said("nothing to compact: nothing is new since the last compaction"),
         said("compactions   1 compaction, the last by a summary"),
     ];
     assert!(order.is_sorted(), "{errors}");

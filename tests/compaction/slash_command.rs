@@ -28,12 +28,12 @@ fn while_a_turn_runs_it_is_put_off_to_the_next_step() {
     terminal.keys("go\n");
     terminal.wait_for("· exec");
     terminal.keys("/compact the end\n");
-    terminal.wait_for("the context will be made smaller before the next step");
+    terminal.wait_for("the context will be compacted before the next step");
     terminal.keys("/context\n");
     terminal.wait_for("compactions   0 compactions");
     std::fs::write(desk.path("work/go.txt"), "").unwrap();
-    terminal.wait_for("the context is made smaller: somebody asked for it");
-    terminal.wait_for("the context was made smaller: ");
+    terminal.wait_for("compacting the context: requested");
+    terminal.wait_for("compacted the context: ");
     terminal.wait_for("Both.");
     terminal.wait_for(PROMPT);
     terminal.keys("/exit\r");
@@ -53,9 +53,9 @@ fn an_interrupt_ends_it_and_the_conversation_goes_on_as_it_was() {
     terminal.wait_for(PROMPT);
 
     terminal.keys("/compact\r");
-    terminal.wait_for("somebody asked for it");
+    terminal.wait_for("compacting the context: requested");
     terminal.keys("\x03");
-    terminal.wait_for("the context could not be made smaller: cancelled");
+    terminal.wait_for("could not compact the context: cancelled");
     terminal.wait_for(PROMPT);
     terminal.keys("and?\r");
     terminal.wait_for("Still here.");
@@ -71,10 +71,10 @@ fn an_interrupt_ends_it_and_the_conversation_goes_on_as_it_was() {
 fn a_process_that_is_interrupted_leaves_the_session_as_it_was() {
     let desk = told(&[slow()]);
     let mut terminal = Terminal::start(desk.command(&["compact", "-s", "a"]));
-    terminal.wait_for("somebody asked for it");
+    terminal.wait_for("compacting the context: requested");
 
     terminal.signal(Signal::INT);
-    terminal.wait_for("stopped; the session is as it was");
+    terminal.wait_for("stopped; the session is unchanged");
 
     assert_eq!(terminal.wait().code(), Some(130));
     assert_eq!(desk.records("a", "compact_failed"), [json!({"reason": "suspended"})]);

@@ -26,9 +26,9 @@ fn a_window_in_which_system_prompt_and_tools_do_not_fit_is_refused_with_the_arit
         assert_eq!((code, out.as_str()), (2, ""), "{errors}");
         assert!(errors.contains("model.context_window in "), "{errors}");
         let [system, tools, both] =
-            ["system prompt (", "and tools (", " take "].map(|words| number_after(&errors, words));
+            ["system prompt (", "and the tools (", " take "].map(|words| number_after(&errors, words));
         assert_eq!(system + tools, both, "{errors}");
-        assert_eq!(number_after(&errors, ", and "), tokens - tokens / 4, "{errors}");
+        assert_eq!(number_after(&errors, ", but only "), tokens - tokens / 4, "{errors}");
         assert_eq!(desk.json(&["sessions", "list", "--all", "--json"]), json!([]), "nothing was begun");
     }
 }
@@ -66,7 +66,7 @@ fn without_tools_only_the_system_prompt_counts() {
     assert_ne!(begun, 2, "the system prompt alone fits");
     assert_eq!(code, 2, "{errors}");
     assert!(
-        errors.contains("the system prompt takes ") && errors.contains(", and 150 are usable"),
+        errors.contains("the system prompt takes ") && errors.contains(", but only 150 are available"),
         "{errors}"
     );
 }
@@ -77,5 +77,5 @@ fn a_turn_that_can_not_be_made_to_fit_ends_with_its_own_exit_code() {
     let (code, out, errors) = with_room_for(40).run(&["run", &"word ".repeat(2_000)]);
 
     assert_eq!((code, out.as_str()), (5, ""), "{errors}");
-    assert!(errors.contains("are usable (a context of "), "the arithmetic: {errors}");
+    assert!(errors.contains("are available (a context of "), "the arithmetic: {errors}");
 }

@@ -121,7 +121,7 @@ fn commands_can_not_make_startup_files_or_programs_where_the_work_folder_is_the_
 #[test]
 fn a_work_folder_that_is_or_contains_the_home_folder_is_said() {
     let desk = Desk::new(&json!(["Hello.", "Hello.", "Hello."]));
-    let words = "your home folder: the agent can change everything in it";
+    let words = "your home folder, so the agent can change everything in it";
 
     let at_home = desk.run_at_home(&["run", "-s", "a", "hi"]);
     let above = told(&desk.at_home(&["run", "-s", "b", "hi"]).current_dir(desk.path("")).output().unwrap());
@@ -217,11 +217,11 @@ fn trust_asks_in_a_terminal_and_a_no_trusts_nothing() {
 
     let mut refused = Terminal::start(desk.command(&["trust"]));
     refused.wait_to_see("sandbox.mode = \"off\"");
-    refused.wait_to_see("as it is now? [y/N]");
+    refused.wait_to_see("longhaul.toml? [y/N]");
     refused.keys("n\r");
     let no = (refused.wait().code(), listed());
     let mut agreed = Terminal::start(desk.command(&["trust"]));
-    agreed.wait_to_see("as it is now? [y/N]");
+    agreed.wait_to_see("longhaul.toml? [y/N]");
     agreed.keys("yes\r");
     let yes = (agreed.wait().code(), listed());
 

@@ -103,7 +103,7 @@ fn the_first_run_says_what_was_looked_for_and_how_to_get_a_model() {
 
         assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {said}");
         for words in [
-            "longhaul: there is no model to talk to yet\n",
+            "longhaul: no model to talk to yet\n",
             "OPENAI_API_KEY",
             "TOGETHER_API_KEY",
             "GITHUB_TOKEN",

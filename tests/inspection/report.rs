@@ -137,15 +137,15 @@ fn a_session_is_shown_as_a_conversation() {
         "> Request 3 <script>",
         "Answer 3: done.",
         "  · exec {\"command\":\"make part-3\"}",
-        "  ✗ the answer did not come: the stream broke",
+        "  ✗ no answer: the stream broke",
         "141,000 → 9,000 tokens, by a summary",
         "  │ [Compacted context summary]",
         "completed after ",
-        "1 step, 75,000 tokens in (5,000 of them cached), 420 out, $0.0310",
-        "model: b/c instead of anthropic/claude-x: quota",
+        "1 step, 75,000 tokens in (5,000 cached), 420 out, $0.0310",
+        "model: switched from anthropic/claude-x to b/c: quota",
         "question: May it push?",
-        "turn 9 is not over yet",
-        "── in all ──\n9 turns, 8 steps, 8 tool calls, 1 compaction\n",
+        "turn 9 is unfinished",
+        "── total ──\n9 turns, 8 steps, 8 tool calls, 1 compaction\n",
         "$0.2480",
     ] {
         assert!(page.contains(words), "{words}: {page}");
@@ -163,7 +163,7 @@ fn of_a_long_session_the_last_turns_are_shown_and_how_to_see_all() {
     let (_, records, _) = desk.run(&["sessions", "show", "cli:long", "--records"]);
     let (_, limited, _) = desk.run(&["sessions", "show", "cli:long", "--limit", "2"]);
 
-    assert!(page.contains("41 earlier turns left out: --all shows them"), "{page}");
+    assert!(page.contains("41 earlier turns not shown; use --all to show all"), "{page}");
     assert!(
         page.contains("turn 42 ·") && !page.contains("turn 41 ·") && page.contains("61 turns, "),
         "{page}"
@@ -174,7 +174,7 @@ fn of_a_long_session_the_last_turns_are_shown_and_how_to_see_all() {
     );
     assert!(all.contains("turn 1 ·") && all.contains("turn 61 ·") && !all.contains("left out"), "{all}");
     assert!(records.contains("epoch_started") && !records.contains("──"), "{records}");
-    assert!(limited.contains(" more: --from "), "{limited}");
+    assert!(limited.contains(" more; continue with --from "), "{limited}");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_page_for_the_browser_is_one_file_with_charts_and_their_numbers() {
         "141,420 tokens of a window of 200,000; 4 compactions.</desc>",
         "<title id=\"cost-title\">Cost so far</title>",
         "to $0.9300 in the end",
-        "<title>compaction by a summary: 141,000 tokens became 9,000</title>",
+        "<title>compaction by a summary: 141,000 → 9,000 tokens</title>",
         "<td>75,420</td><td>200,000</td><td>$0.0930</td>",
         "<section id=\"turn-30\">",
         "&lt;script&gt;alert(1)&lt;/script&gt; ]]&gt;",
@@ -219,7 +219,7 @@ fn a_page_is_not_written_into_the_home_nor_over_a_folder() {
     let over_folder = desk.run(&["sessions", "show", "cli:long", "--html", folder.to_str().unwrap()]);
     let nobody = desk.run(&["sessions", "show", "cli:nobody", "--html", desk.path("x").to_str().unwrap()]);
 
-    assert_eq!((into_home.0, into_home.2.contains("is in the home")), (2, true), "{}", into_home.2);
+    assert_eq!((into_home.0, into_home.2.contains("is in the longhaul home")), (2, true), "{}", into_home.2);
     assert_eq!((over_folder.0, over_folder.2.contains("is a folder")), (2, true), "{}", over_folder.2);
     assert_eq!((nobody.0, desk.path("x").exists()), (2, false), "{}", nobody.2);
 }

@@ -49,7 +49,7 @@ fn a_page_that_was_left_as_it_is_is_no_change() {
 
     let (code, out, errors) = edit(&desk, "true", "core");
 
-    assert_eq!((code, out.as_str()), (0, "core: nothing changed\n"), "{errors}");
+    assert_eq!((code, out.as_str()), (0, "core: no changes\n"), "{errors}");
     assert_eq!(desk.json(&["memory", "log", "--json"]).as_array().unwrap().len(), 1);
 }
 
@@ -61,7 +61,7 @@ fn without_an_editor_the_other_ways_are_named() {
     let (code, _, errors) = told(&command.env_remove("VISUAL").env_remove("EDITOR").output().unwrap());
 
     assert_eq!(code, 2, "{errors}");
-    assert!(errors.contains("set VISUAL or EDITOR, or give the text with --file FILE or -"), "{errors}");
+    assert!(errors.contains("set VISUAL or EDITOR, or use --file FILE"), "{errors}");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn an_editor_that_fails_changes_nothing_and_loses_nothing() {
     let (code, _, errors) = edit(&desk, &editor, "core");
 
     assert_eq!(code, 1, "{errors}");
-    assert!(errors.contains("nothing was changed") && errors.contains("what you wrote is in "), "{errors}");
+    assert!(errors.contains("nothing changed") && errors.contains("your text is saved in "), "{errors}");
     let kept = drafts(&desk).pop().unwrap().join("core.md");
     assert_eq!(std::fs::read_to_string(kept).unwrap(), "- mine\n");
     assert_eq!(desk.run(&["memory", "show", "core"]).1, "- tea\n");
@@ -95,9 +95,9 @@ fn a_page_that_changed_meanwhile_is_not_overwritten_and_the_text_is_kept() {
     let (code, _, errors) = edit(&desk, &editor, "core");
 
     assert_eq!(code, 1, "{errors}");
-    assert!(errors.contains("core was changed meanwhile (by change 2)"), "{errors}");
+    assert!(errors.contains("core was changed in the meantime by change 2"), "{errors}");
     let kept = drafts(&desk).pop().unwrap().join("core.md");
-    assert!(errors.contains(&format!("what you wrote is in {}", kept.display())), "{errors}");
+    assert!(errors.contains(&format!("your text is saved in {}", kept.display())), "{errors}");
     assert_eq!(std::fs::read_to_string(kept).unwrap(), "- mine\n");
     assert_eq!(desk.run(&["memory", "show", "core"]).1, "- theirs\n");
 }
@@ -114,13 +114,13 @@ fn texts_and_names_that_can_not_be_a_page_are_refused_before_anything_is_written
 
     for page in ["../core", "a/b", "", ".hidden", "Core!"] {
         let (code, _, errors) = desk.run(&["memory", "edit", page, "--file", "/dev/null"]);
-        assert!(code == 2 && errors.contains("can't be the name of a page"), "{page:?}: {errors}");
+        assert!(code == 2 && errors.contains("is not a valid page name"), "{page:?}: {errors}");
     }
-    assert!(refused(" \n").contains("--remove removes the page"));
+    assert!(refused(" \n").contains("to remove the page, use --remove"));
     let long = desk.path("long");
     std::fs::write(&long, "- long\n".repeat(10_000)).unwrap();
     let (code, _, errors) = desk.run(&["memory", "edit", "core", "--file", long.to_str().unwrap()]);
-    assert!(code == 2 && errors.contains("core was not written: it would have 70000 bytes"), "{errors}");
+    assert!(code == 2 && errors.contains("could not write core: it would have 70000 bytes"), "{errors}");
     let (code, _, errors) = desk.run(&["memory", "edit", "core", "--file", "/nowhere/at/all"]);
     assert!(code == 2 && errors.contains("/nowhere/at/all"), "{errors}");
     assert_eq!(names(&desk), ["core"]);

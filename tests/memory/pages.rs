@@ -12,8 +12,8 @@ fn a_page_that_a_person_writes_is_listed_shown_and_mirrored() {
     let (code, out, errors) = desk.talk(&["memory", "edit", "core", "-"], "# About\n- The user likes tea.\n");
 
     assert_eq!(code, 0, "{out}{errors}");
-    assert_eq!(out, "new: core (change 1; longhaul memory undo 1 takes it back)\n");
-    assert!(errors.contains("there is no page core yet; it is made with this text"), "{errors}");
+    assert_eq!(out, "new: core (change 1; to undo: longhaul memory undo 1)\n");
+    assert!(errors.contains("core is a new page"), "{errors}");
     assert_eq!(desk.run(&["memory", "show", "core"]).1, "# About\n- The user likes tea.\n");
     let listing = desk.json(&["memory", "list", "--json"]);
     let page = &listing["pages"][0];
@@ -35,7 +35,7 @@ fn looking_where_nothing_is_remembered_makes_no_home() {
     let run =
         |arguments: &[&str]| desk.run(&[&["--home", home.to_str().unwrap(), "memory"], arguments].concat());
 
-    assert!(run(&[]).1.starts_with("nothing is remembered in "));
+    assert!(run(&[]).1.starts_with("no memory in "));
     assert_eq!(run(&["search", "tea", "--json"]).1, "[]\n");
     let (code, _, errors) = run(&["show", "core"]);
     assert_eq!(code, 2, "{errors}");
@@ -59,7 +59,7 @@ fn every_change_is_logged_compared_and_undone() {
     assert_eq!((&log[0]["by"], &log[0]["reason"]), (&"person".into(), &"edited by hand".into()));
     assert!(diff.contains("+- coffee") || diff.contains("+ - coffee"), "{diff}");
     assert_eq!(code, 0, "{errors}");
-    assert!(undone.starts_with(&format!("change {second} is undone: core (change 3;")), "{undone}");
+    assert!(undone.starts_with(&format!("undid change {second}: core (change 3;")), "{undone}");
     assert_eq!(desk.run(&["memory", "show", "core"]).1, "- tea\n");
     assert_eq!(desk.run(&["memory", "show", "core", "--at", &second]).1, "- tea\n- coffee\n");
     let log = desk.run(&["memory", "log", "core"]).1;
@@ -76,7 +76,10 @@ fn a_change_that_a_newer_one_builds_on_is_not_undone() {
     let (code, _, errors) = desk.run(&["memory", "undo", &first]);
 
     assert_eq!(code, 1, "{errors}");
-    assert!(errors.contains(&format!("by {second}")) && errors.contains("nothing was undone"), "{errors}");
+    assert!(
+        errors.contains(&format!("by change {second}")) && errors.contains("nothing was undone"),
+        "{errors}"
+    );
     assert!(errors.contains("tea") && errors.contains("coffee"), "both are shown: {errors}");
     assert_eq!(desk.run(&["memory", "show", "core"]).1, "- tea\n- coffee\n");
 }
@@ -91,13 +94,13 @@ fn what_is_not_there_is_named_with_what_is() {
         errors
     };
 
-    assert!(refused(&["show", "biuld"]).contains("there is no page biuld; did you mean build?"));
-    assert!(refused(&["show", "xyz"]).contains("longhaul memory lists"));
+    assert!(refused(&["show", "biuld"]).contains("no page biuld; did you mean build?"));
+    assert!(refused(&["show", "xyz"]).contains("`longhaul memory` lists"));
     assert!(refused(&["log", "biuld"]).contains("build"));
     assert!(refused(&["edit", "biuld", "--remove"]).contains("did you mean build?"));
-    assert!(refused(&["undo", "17"]).contains("there is no change 17"));
-    assert!(refused(&["diff", "17"]).contains("there is no change 17"));
-    assert!(refused(&["show", "build", "--at", "17"]).contains("there is no change 17"));
+    assert!(refused(&["undo", "17"]).contains("no change 17"));
+    assert!(refused(&["diff", "17"]).contains("no change 17"));
+    assert!(refused(&["show", "build", "--at", "17"]).contains("no change 17"));
     assert!(refused(&["export"]).contains("DIR"), "a folder is needed");
 }
 
@@ -113,7 +116,7 @@ fn a_page_that_was_removed_can_be_seen_as_it_was_and_comes_back() {
     assert!(out.contains(r#""seq":2"#), "{out}");
     assert_eq!(desk.run(&["memory", "show", "core", "--at", &first]).1, "- tea\n");
     let (code, _, errors) = desk.run(&["memory", "show", "core", "--at", "2"]);
-    assert!(code == 2 && errors.contains("change 2 removed it"), "{errors}");
+    assert!(code == 2 && errors.contains("removed by change 2"), "{errors}");
     assert_eq!(desk.run(&["memory", "undo", "2"]).0, 0);
     assert_eq!(names(&desk), ["core"]);
 }
@@ -135,12 +138,12 @@ fn all_pages_are_exported_as_files_or_as_one_object() {
     assert!(out.starts_with("Exported 2 pages of project-work-"), "{out}");
     assert_eq!(std::fs::read_to_string(folder.join("core.md")).unwrap(), "- coffee\n");
     assert_eq!(std::fs::read_to_string(folder.join("build.md")).unwrap(), "- cargo\n");
-    assert!(again == 2 && refused.contains("is there already; name a new folder"), "{refused}");
+    assert!(again == 2 && refused.contains("already exists; name a new folder"), "{refused}");
     let core = &all["pages"][1];
     assert_eq!((&core["page"], core["versions"].as_array().unwrap().len()), (&"core".into(), 2));
     assert!(core["versions"][0]["text"].as_str().unwrap().contains("tea"), "{core}");
     let (code, _, errors) = desk.run(&["memory", "export", desk.path("home/pages").to_str().unwrap()]);
-    assert!(code == 2 && errors.contains("is in the home"), "{errors}");
+    assert!(code == 2 && errors.contains("is in the longhaul home"), "{errors}");
 }
 
 /// What is not a file is written to, not replaced.
@@ -194,5 +197,5 @@ fn pages_are_searched() {
     assert_eq!((&found[0]["kind"], &found[0]["page"]), (&"page".into(), &"build".into()));
     assert!(found[0]["excerpt"].as_str().unwrap().contains("cargo"), "{found}");
     assert!(shown.starts_with("page build  ("), "{shown}");
-    assert_eq!(desk.run(&["memory", "search", "zebra"]).1, "Nothing was found.\n");
+    assert_eq!(desk.run(&["memory", "search", "zebra"]).1, "No matches.\n");
 }

@@ -23,7 +23,7 @@ fn words_are_remembered_without_a_model() {
         desk.run(&["--model", "nobody/at-all", "remember", "-s", "a", "The user likes tea."]);
 
     assert_eq!(code, 0, "{errors}");
-    assert_eq!(out, "remembered in core (change 1; longhaul memory undo 1 takes it back)\n");
+    assert_eq!(out, "remembered in core (change 1; to undo: longhaul memory undo 1)\n");
     assert!(desk.run(&["memory", "show", "core"]).1.contains("The user likes tea."));
     assert_eq!(desk.json(&["memory", "log", "--json"])[0]["by"], "note");
     let changed = desk.json(&["remember", "-s", "a", "--json", "And coffee."]);
@@ -47,14 +47,14 @@ fn a_session_is_gone_through_when_somebody_asks() {
     assert_eq!((&first["items"], &first["refused"]), (&1.into(), &json!([])));
     assert_eq!(desk.json(&["memory", "--json"])["waiting"], 1);
     assert_eq!(code, 0, "{errors}");
-    assert!(again.starts_with("nothing is new since the session was last gone through"), "{again}");
+    assert!(again.starts_with("nothing new to remember"), "{again}");
     assert_eq!(extracts(&desk, "a").len(), 1);
     assert_eq!(desk.records("a", "turn_started").len(), 1, "no turn, and nothing else, was begun for it");
     assert_eq!(desk.json(&["sessions", "show", "a", "--json"])["records"], first["through"]);
     let status = desk.json(&["status", "-s", "a", "--json"]);
     assert_eq!(status["memory"]["extracted_through"], first["through"]);
     assert_eq!((&status["memory"]["calls"], &status["memory"]["page_calls"]), (&1.into(), &0.into()));
-    let through = format!("extracted through {} of ", first["through"]);
+    let through = format!("memory        {} of ", first["through"]);
     let (_, shown, _) = desk.run(&["status", "-s", "a"]);
     assert!(shown.contains(&through) && shown.contains("; 1 model call\n"), "{shown}");
 }
@@ -73,7 +73,7 @@ fn a_memory_that_is_off_is_no_error() {
     assert!(out.contains("memory.extract_at_tokens is 0"), "{out}");
     assert_eq!(desk.json(&["remember", "-s", "a", "--json"])["off"], true);
     assert_eq!(extracts(&desk, "a").len(), 0);
-    assert!(desk.run(&["status", "-s", "a"]).1.contains("off, since memory.extract_at_tokens is 0"));
+    assert!(desk.run(&["status", "-s", "a"]).1.contains("off (memory.extract_at_tokens is 0)"));
 }
 
 /// Y2: `run` does not wait for memory; `run --wait` does one extraction of its session before it leaves.
@@ -103,7 +103,7 @@ fn a_session_that_can_not_be_gone_through_is_a_warning() {
     let (code, out, errors) = desk.run(&["run", "--wait", "-s", "a", "I like tea"]);
 
     assert_eq!((code, out.as_str()), (0, "Hello.\n"), "{errors}");
-    assert!(errors.contains("warning: the session could not be gone through for memory"), "{errors}");
+    assert!(errors.contains("warning: could not update memory"), "{errors}");
     assert_eq!(extracts(&desk, "a").len(), 0);
 }
 

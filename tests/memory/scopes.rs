@@ -35,10 +35,10 @@ fn a_memory_that_is_not_there_is_named_with_those_that_are() {
     };
 
     let errors = refused(&["--scope", "agent-none"]);
-    assert!(errors.contains("there is no memory \"agent-none\"; there is project-work-"), "{errors}");
-    assert!(refused(&["list", "--scope", "../memory"]).contains("there is no memory"));
+    assert!(errors.contains("no memory named \"agent-none\"; available: project-work-"), "{errors}");
+    assert!(refused(&["list", "--scope", "../memory"]).contains("no memory named"));
     assert!(refused(&["-s", "nobody"]).contains("nobody"));
-    assert!(refused(&["-s", "a", "--scope", "b"]).contains("use one"));
+    assert!(refused(&["-s", "a", "--scope", "b"]).contains("can't be used together"));
 }
 
 /// Y12: what is said under one key is nobody else's.
@@ -53,7 +53,7 @@ fn a_memory_of_a_person_is_that_of_a_key() {
     let (code, out, errors) = desk.run(&["remember", "-s", "http:alice", "She", "likes", "tea."]);
 
     assert_eq!(code, 0, "{errors}");
-    let undo = "longhaul memory undo 1 --scope person-http%3aalice takes it back";
+    let undo = "to undo: longhaul memory undo 1 --scope person-http%3aalice";
     assert!(out.contains(undo), "{out}");
     let of = |key: &str| desk.run(&["memory", "show", "core", "-s", key]);
     assert!(of("http:alice").1.contains("She likes tea."));

@@ -51,7 +51,7 @@ fn the_window_of_a_real_model_is_asked_of_its_server() {
     let output = talking.wait_with_output().unwrap();
 
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains(&format!("of {WINDOW} (as the server says)")), "{text}");
+    assert!(text.contains(&format!("of {WINDOW} (from the server)")), "{text}");
 }
 
 /// M12, and the exit code for it: what is longer than the window by itself is not sent, and the session goes on afterwards.

@@ -59,13 +59,13 @@ fn cancel_from_another_process_ends_the_turn_and_its_command() {
     let ended = desk.sound_records().into_iter().any(|record| record.kind == "turn_ended");
     assert!(ended, "it was told before it was on record");
     let again = desk.run(&["cancel", "-s", "a"]);
-    assert_eq!(said(&again), "no turn of a was running\n");
+    assert_eq!(said(&again), "a has no running turn\n");
     serving.end(Signal::TERM);
     let unserved = desk.run(&["cancel", "-s", "a"]);
-    assert_eq!(said(&unserved), "no turn of a was running\n");
+    assert_eq!(said(&unserved), "a has no running turn\n");
     let unfinished = desk.run(&["resume"]);
     assert!(
-        said(&unfinished).contains("nothing is unfinished"),
+        said(&unfinished).contains("nothing to resume"),
         "an order that nobody needs waits: {unfinished:?}"
     );
 }
@@ -82,7 +82,7 @@ fn what_is_sent_while_nobody_serves_is_run_later_and_the_same_key_is_one_input()
     };
     let (one, other) = (accepted(&first), accepted(&second));
     assert_eq!((&one.0, &one.1, one.2, other.2), (&other.0, &other.1, true, false));
-    assert!(said(&first).contains("no runtime is running"), "{}", said(&first));
+    assert!(said(&first).contains("no process is running the session"), "{}", said(&first));
 
     let serving = desk.serve();
     let (_, ended) = serving.wait_for("turn_ended");

@@ -130,7 +130,7 @@ fn a_terminal_attaches_to_a_turn_that_a_server_runs() {
     let serving = serve_until_words(&desk);
 
     let mut terminal = Terminal::start(command(&desk, &["-s", "a"]));
-    terminal.wait_to_see("what you say joins it");
+    terminal.wait_to_see("your messages join it");
     terminal.wait_to_see("\n> go\n");
     terminal.wait_to_see("Once upon a");
     terminal.keys("and then?\r");
@@ -168,7 +168,7 @@ fn a_terminal_that_joined_resumes_the_turn_and_marks_what_was_discarded() {
     terminal.keys("\x04");
 
     assert_eq!(terminal.wait().code(), Some(0));
-    let marked = seen.find("[the answer broke off; it is asked again]");
+    let marked = seen.find("[the answer was cut off; retrying]");
     assert!(marked > seen.find("Once upon a") && marked < seen.find("It went on."), "{seen}");
     assert!(!seen.contains("/continue goes on with it"), "{seen}");
     desk.sound_records();
@@ -211,7 +211,7 @@ fn a_terminal_that_watches_is_told_that_the_server_is_gone() {
     terminal.wait_to_see("Once upon a");
 
     serving.end(Signal::KILL);
-    terminal.wait_to_see("nobody runs it any more");
+    terminal.wait_to_see("the process that ran it is gone");
     terminal.keys("/continue\r");
     terminal.wait_to_see("It went on.");
     terminal.keys("\x04");

@@ -28,7 +28,7 @@ fn an_imported_session_runs_no_command_and_works_in_the_importers_folder() {
     let (_, _, resumed) = here.run(&["resume"]);
     let (code, answer, errors) = here.run(&["run", "-s", "a", "where are we?"]);
 
-    assert!(resumed.contains("nothing is unfinished"), "{resumed}");
+    assert!(resumed.contains("nothing to resume"), "{resumed}");
     assert_eq!((code, answer.as_str()), (0, "Hello.\n"), "{errors}");
     assert!(here.records("a", "tool_started").is_empty());
     for desk in [&there, &here] {
@@ -80,7 +80,7 @@ fn a_folder_does_not_open_a_session_of_somebody_elses() {
     let (_, _, again) = here.talk(&[], "");
     assert!(again.contains(&format!("session {folder}-2 (1 turn so far)")), "{again}");
     let (_, _, opened) = here.talk(&["-s", key], "");
-    let foreign = "imported from a file: up to record";
+    let foreign = "imported from a file; entries up to";
     assert!(opened.contains(foreign) && !plain.contains(foreign), "{opened}{plain}");
     let (_, table, _) = here.run(&["sessions"]);
     assert!(table.contains("[imported] hi"), "{table}");

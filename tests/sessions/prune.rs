@@ -26,7 +26,7 @@ fn sessions_beyond_the_limit_are_put_away() {
         (said["sessions"][0]["reason"].clone(), said["sessions"][1]["key"].clone()),
         (json!("too_many"), json!("c"))
     );
-    assert!(told.contains("b: would be put into the trash") && told.contains("sessions.keep"), "{told}");
+    assert!(told.contains("b: would be moved to the trash") && told.contains("sessions.keep"), "{told}");
     assert_eq!(before, ["a", "d", "c", "b"]);
     assert_eq!(done, said);
     assert_eq!(desk.keys(&[]), ["a", "d"]);

@@ -75,7 +75,7 @@ fn outcome(records: &[Record]) -> Option<Outcome> {
 
 /// Does, word for word, what was said to be the way on, and sees the turn come to its end.
 pub(crate) fn go_on(desk: &Desk, ended: &Ended, cell: &str) {
-    let (_, command) = ended.said.rsplit_once("to go on: ").unwrap_or_else(|| panic!("no way on: {cell}"));
+    let (_, command) = ended.said.rsplit_once("to resume: ").unwrap_or_else(|| panic!("no way on: {cell}"));
     let command = command.lines().next().unwrap().trim();
     let longhaul = desk.command(&[]);
     let folder = std::path::Path::new(longhaul.get_program()).parent().unwrap().to_owned();

@@ -23,7 +23,11 @@ fn a_panic_suspends(mode: Mode) {
 
     let cell = format!("{mode:?}: {}", ended.said);
     assert_eq!((ended.code, ended.terminal_is_restored), (Some(1), true), "{cell}");
-    assert_eq!(ended.said.matches("a mistake in longhaul itself: this is a rehearsal").count(), 1, "{cell}");
+    assert_eq!(
+        ended.said.matches("longhaul crashed (this is a bug): this is a rehearsal").count(),
+        1,
+        "{cell}"
+    );
     assert!(!ended.said.contains("stack backtrace"), "{cell}");
     let reports: Vec<String> = std::fs::read_dir(desk.path("home/log"))
         .unwrap()

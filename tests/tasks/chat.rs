@@ -26,7 +26,7 @@ fn tasks_are_listed_shown_and_ended_between_lines() {
     assert_eq!(out, "begun\n", "{errors}");
     assert!(errors.contains("running") && !errors.contains("a task of other"), "{errors}");
     assert!(errors.contains(&format!("task {short} was killed")), "{errors}");
-    assert!(errors.contains("that is not how it is used") && errors.contains("there is no task"), "{errors}");
+    assert!(errors.contains("usage: /tasks") && errors.contains("no task"), "{errors}");
 }
 
 /// S6: a task is followed as long as the user wants, and the conversation goes on.
@@ -122,7 +122,7 @@ fn a_question_is_asked_in_the_terminal() {
     let mut terminal = Terminal::start(desk.command(&["resume", "a"]));
 
     terminal.wait_for("question: May exec run?");
-    terminal.wait_for("Answer yes, no, or why not: ");
+    terminal.wait_for("Answer yes, no, or a reason: ");
     terminal.keys("y\r");
     terminal.wait_for("Done.");
 
@@ -144,7 +144,7 @@ fn spared(command: &Command) -> Command {
 /// all that can't be saved.
 #[test]
 fn an_answer_that_could_not_be_saved_is_asked_for_again() {
-    for (arguments, asks, orders) in [(&["resume", "a"][..], "or why not: ", 1), (&[], "> ", 0)] {
+    for (arguments, asks, orders) in [(&["resume", "a"][..], "or a reason: ", 1), (&[], "> ", 0)] {
         let desk = Desk::new(&json!(["first", "Done."]));
         let key = if arguments.is_empty() { desk.key() } else { "a".to_owned() };
         desk.asked(&key, "echo ran > ran.txt");
@@ -179,7 +179,7 @@ fn a_question_is_shown_on_resuming_and_answered_at_the_prompt() {
     let mut terminal = Terminal::start(desk.command(&["--plain"]));
 
     terminal.wait_for("question: May exec run?");
-    terminal.wait_for("yes or no answers it");
+    terminal.wait_for("answer yes or no");
     terminal.keys("no\r");
     terminal.wait_for("answered: no");
     terminal.wait_for("Done.");

@@ -68,7 +68,7 @@ fn a_command_that_can_not_be_run_says_which_and_what_is_allowed() {
 fn a_task_that_is_not_this_sessions_says_which_there_are() {
     let owner = Stage::saying(vec![]);
     let others = owner.desk.task("b", WAITS).to_string();
-    let none = || vec!["there is no task", "this session has none"];
+    let none = || vec!["no task", "this session has none"];
     let calls = [
         ("task_output", json!({"task_id": others}), none()),
         ("task_output", json!({"task_id": others, "wait": 1}), none()),

@@ -30,19 +30,19 @@ pub enum Error {
         reason: String,
     },
     /// The latest records could not be written. They are kept in memory, and the write is retried.
-    #[error("not saved: {reason}; it is kept in memory and tried again")]
+    #[error("not saved: {reason}; keeping it in memory and retrying")]
     NotSaved {
         /// Why.
         reason: String,
     },
     /// No process runs the session, and this handle can't.
-    #[error("no process runs {key}; what was sent waits in its inbox")]
+    #[error("no process is running {key}; your message is saved and waits for one")]
     NotRunning {
         /// The session's key.
         key: String,
     },
     /// The order to cancel is in the inbox, but the turn has not ended within the grace period.
-    #[error("the turn of {key} has not ended yet; the order to cancel it is in its inbox")]
+    #[error("the turn of {key} has not ended yet; it will be cancelled as soon as possible")]
     CancelPending {
         /// The session's key.
         key: String,
@@ -51,7 +51,7 @@ pub enum Error {
     #[error(transparent)]
     Keeper(Arc<longhaul_keeper::Error>),
     /// This version can't read a record.
-    #[error("{key} can't be opened: {reason}; a newer version may read it")]
+    #[error("can't open {key}: {reason}; try a newer longhaul")]
     Unreadable {
         /// The session.
         key: String,
@@ -59,7 +59,7 @@ pub enum Error {
         reason: DecodeError,
     },
     /// The session can't be forked at this record.
-    #[error("{key} can't be forked at record {seq}: {reason}; it has records 1 to {head}")]
+    #[error("can't fork {key} at entry {seq}: {reason}; it has entries 1 to {head}")]
     NoSuchPoint {
         /// The session.
         key: String,
@@ -91,7 +91,7 @@ pub enum Error {
         known: String,
     },
     /// The context could not be made smaller, and is unchanged.
-    #[error("the context could not be made smaller: {reason}")]
+    #[error("could not compact the context: {reason}")]
     NotCompacted {
         /// Why.
         reason: String,
@@ -100,13 +100,13 @@ pub enum Error {
     #[error(transparent)]
     Memory(#[from] longhaul_memory::Error),
     /// The daily budget is spent: background calls are off until tomorrow.
-    #[error("limits.cost_per_day is reached")]
+    #[error("the daily budget is spent (limits.cost_per_day); background calls are off until tomorrow")]
     OutOfMoney,
     /// The runtime is about to end. The turn stays open, and the next runtime continues it.
-    #[error("the runtime is ending: the turn stays open, and the next runtime goes on with it")]
+    #[error("longhaul is shutting down; the turn is saved and can be resumed")]
     Suspended,
     /// The session's worker ended unexpectedly.
-    #[error("the worker of {key} failed: {reason}; send anything to start it again")]
+    #[error("{key} stopped unexpectedly: {reason}; send anything to go on")]
     Worker {
         /// The session.
         key: String,

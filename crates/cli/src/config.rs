@@ -15,7 +15,7 @@ use crate::{bad_usage, first_run};
 
 /// The error where the config names a server, but no model.
 pub(crate) const NO_MODEL_NAME: &str =
-    "model.base_url is set, but no model: name one with --model, LONGHAUL_MODEL or model.name";
+    "model.base_url is set, but no model; set one with --model, LONGHAUL_MODEL or model.name";
 
 /// Loads the config from files, environment and flags, and prints its warnings.
 pub(crate) fn load(globals: &GlobalArgs) -> anyhow::Result<Config> {

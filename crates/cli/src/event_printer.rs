@@ -93,7 +93,7 @@ impl EventPrinter {
             Watched::Missed { events, from } if self.renderer.is_none() => {
                 self.json(&serde_json::json!({"type": "missed", "events": events, "from": from}));
             }
-            Watched::Missed { events, .. } => self.note(format!("{events} events were not shown")),
+            Watched::Missed { events, .. } => self.note(format!("{events} events skipped")),
         }
     }
 

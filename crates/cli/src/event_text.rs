@@ -10,9 +10,9 @@ use crate::output::format_number;
 pub(crate) fn imported(mark: &ImportMark) -> Option<String> {
     match (mark.seq, mark.foreign_through) {
         (0, _) => None,
-        (_, 0) => Some("from a file, as a session of your own".to_owned()),
+        (_, 0) => Some("from a file, as your own session".to_owned()),
         (_, last) => {
-            Some(format!("from a file: up to record {}, its user is somebody else", format_number(last)))
+            Some(format!("from a file; entries up to {} are from another user", format_number(last)))
         }
     }
 }
@@ -20,12 +20,10 @@ pub(crate) fn imported(mark: &ImportMark) -> Option<String> {
 /// A part of a task's output that was not kept.
 pub(crate) fn dropped(range: &Range<u64>) -> String {
     let (bytes, from) = (format_number(range.end - range.start), format_number(range.start));
-    format!("[{bytes} bytes, from byte {from} on, were printed here and not kept]")
+    format!("[{bytes} bytes dropped here, from byte {from}]")
 }
 
 /// The warning that commands can't be confined to the scope on this system.
 pub(crate) fn not_enforced(why: &str) -> String {
-    format!(
-        "commands can't be held to the scope here, and sandbox.unavailable says what becomes of them. {why}"
-    )
+    format!("commands can't be sandboxed here; sandbox.unavailable sets what happens to them. {why}")
 }

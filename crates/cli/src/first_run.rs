@@ -22,22 +22,22 @@ pub(crate) fn guidance(variables: &str, config: &Path) -> String {
         listed("a server", &ports),
     ];
     format!(
-        "there is no model to talk to yet
+        "no model to talk to yet
 
 Looked for:
 {}
 
-Three ways to go on:
-  1. Set the key of a provider; `longhaul models` lists them:
+Three ways to get one:
+  1. Set the API key of a provider (`longhaul models` lists them):
        export {key}=…
-  2. Start a server, or name one that runs, in{}:
+  2. Start a local server, or name one in{}:
        [model]
        name = \"qwen3\"
        base_url = \"http://127.0.0.1:8080/v1\"
-  3. See how it works without any model, key or network:
+  3. Or try longhaul without a model, key or network:
        longhaul demo
 
-`longhaul doctor` checks what you have set up.",
+Run `longhaul doctor` to check your setup.",
         looked_for.join("\n"),
         indented(config),
     )

@@ -19,7 +19,7 @@ const MAX_PIPED_BYTES: u64 = 4 << 20;
 const PIPE_GRACE: Duration = Duration::from_secs(2);
 /// Processes above this one that are looked at.
 const MAX_ANCESTORS: usize = 64;
-const NOTHING_TO_SEND: &str = "there is nothing to send: the text is empty";
+const NOTHING_TO_SEND: &str = "nothing to send: the text is empty";
 
 /// The text of an input for the agent, which must not be empty.
 pub(crate) fn read_prompt(argument: String) -> anyhow::Result<String> {
@@ -146,7 +146,7 @@ pub(crate) fn read_text(argument: String) -> anyhow::Result<String> {
         std::io::stdin()
             .take(MAX_INPUT_BYTES + 1)
             .read_to_string(&mut read)
-            .map_err(|error| bad_usage(format!("standard input can't be read: {error}")))?;
+            .map_err(|error| bad_usage(format!("can't read standard input: {error}")))?;
         read
     } else {
         argument
@@ -154,7 +154,7 @@ pub(crate) fn read_text(argument: String) -> anyhow::Result<String> {
     if text.len() as u64 > MAX_INPUT_BYTES {
         let most = MAX_INPUT_BYTES >> 20;
         return Err(bad_usage(format!(
-            "an input may have {most} MiB; put it into a file, and say where it is"
+            "the message is larger than {most} MiB; put it in a file and name the file instead"
         )));
     }
     Ok(text)

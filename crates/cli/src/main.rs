@@ -106,7 +106,7 @@ fn print_usage(error: clap::Error) -> ExitCode {
 fn start(arguments: Arguments) -> anyhow::Result<u8> {
     let Arguments { globals, talk, command } = arguments;
     if let (Some(flag), Some(_)) = (talk.given(), &command) {
-        let hint = format!("{flag} is for the conversation: use it without a command");
+        let hint = format!("{flag} can't be used with a command");
         return Err(bad_usage(hint));
     }
     if globals.session.is_some() && command.as_ref().is_some_and(|command| !command.takes_session()) {

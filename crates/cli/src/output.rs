@@ -3,8 +3,8 @@
 use std::io::Write;
 
 pub(crate) use longhaul_transcript::{
-    compacted_by_text, format_count, format_duration, format_number, outcome_text, record_line, sanitize,
-    task_text, truncate, turn_failure_text,
+    compacted_by_text, format_count, format_date, format_duration, format_moment, format_number,
+    format_recent_moment, outcome_text, record_line, sanitize, task_text, truncate, turn_failure_text,
 };
 use serde::Serialize;
 

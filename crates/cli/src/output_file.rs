@@ -37,7 +37,7 @@ impl OutputFile {
             return Ok(Self::Stream(BufWriter::new(stream)));
         }
         if path.is_dir() {
-            return Err(bad_usage(format!("{} is a folder; name a file", path.printable())));
+            return Err(bad_usage(format!("{} is a folder, not a file", path.printable())));
         }
         match path.symlink_metadata() {
             Ok(there) if !there.is_file() && !there.is_symlink() => {
@@ -80,7 +80,7 @@ fn open_stream(path: &Path) -> io::Result<File> {
         match OpenOptions::new().write(true).custom_flags(flags).open(path) {
             Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
                 if since.elapsed() > PIPE_READER_TIMEOUT {
-                    return Err(io::Error::other("it is a pipe that nobody reads; name a file"));
+                    return Err(io::Error::other("it is a pipe without a reader"));
                 }
                 thread::sleep(PIPE_POLL_INTERVAL);
             }
@@ -105,7 +105,7 @@ pub(crate) fn destination(home: &Path, work_dir: Option<&str>, file: &Path) -> a
     if let Some(link) = linked_folder(folder, &agent_folders) {
         let (link, leads_to) = (link.printable(), real_folder.printable());
         return Err(bad_usage(format!(
-            "{link} is a link that the agent could have made; name {leads_to} itself"
+            "{link} is a symbolic link in a folder that the agent can write; use {leads_to} instead"
         )));
     }
     let path = match file.file_name() {
@@ -114,7 +114,7 @@ pub(crate) fn destination(home: &Path, work_dir: Option<&str>, file: &Path) -> a
     };
     let is_in_home = |path: &Path| home.canonicalize().is_ok_and(|home| path.starts_with(home));
     if is_in_home(&path) || file.canonicalize().is_ok_and(|real| is_in_home(&real)) {
-        let refused = format!("{} is in the home, which keeps its own files; name another", file.printable());
+        let refused = format!("{} is in the longhaul home; choose another place", file.printable());
         return Err(bad_usage(refused));
     }
     Ok(path)

@@ -71,28 +71,28 @@ pub(crate) fn print_messages() {
         note(what);
     }
     if let Some(resume) = resume {
-        note(format!("what is open is saved; to go on: {resume}"));
+        note(format!("your session is saved; to resume: {resume}"));
     }
 }
 
 fn report_panic(panic: &PanicHookInfo<'_>) {
-    let message = panic.payload_as_str().unwrap_or("for no reason that it knows");
+    let message = panic.payload_as_str().unwrap_or("unknown reason");
     let place = panic.location().map(|location| format!(", at {}:{}", location.file(), location.line()));
     let place = place.unwrap_or_default();
     let thread = std::thread::current();
     let report = format!(
         "longhaul {}, thread {}\n{message}{place}\n\n{}\n",
         env!("CARGO_PKG_VERSION"),
-        thread.name().unwrap_or("without a name"),
+        thread.name().unwrap_or("unnamed"),
         Backtrace::force_capture()
     );
     let home = panic_context().as_ref().and_then(|context| context.home.clone());
     let details = match home.as_deref().map(|home| save_report(home, &report)) {
-        Some(Ok(file)) => format!("; details are in {}", file.printable()),
-        Some(Err(error)) => format!("; no details could be kept: {error}"),
+        Some(Ok(file)) => format!("; details in {}", file.printable()),
+        Some(Err(error)) => format!("; could not save details: {error}"),
         None => String::new(),
     };
-    let what = format!("a mistake in longhaul itself: {}{place}{details}", truncate(message, 200));
+    let what = format!("longhaul crashed (this is a bug): {}{place}{details}", truncate(message, 200));
     if let Some(context) = &mut *panic_context() {
         context.messages.push(what);
     }

@@ -9,7 +9,7 @@ fn yes_and_no_are_understood_as_people_type_them() {
 /// P4: an answer that is not on disk has settled nothing.
 #[test]
 fn only_what_is_saved_or_settled_by_others_is_asked_no_more() {
-    let (key, question, known) = ("a".to_owned(), "01".to_owned(), "it was settled (yes)".to_owned());
+    let (key, question, known) = ("a".to_owned(), "01".to_owned(), "already answered (yes)".to_owned());
 
     assert!(is_settled(&Ok(())));
     assert!(is_settled(&Err(Error::NoSuchQuestion { key, question, known })));

@@ -31,7 +31,7 @@ pub(crate) async fn find_session(journal: &dyn Journal, name: &str) -> anyhow::R
     }
     // Every key starts with the empty string, which an unset variable of a script passes by mistake.
     if name.trim().is_empty() {
-        return Err(bad_usage("which session? Its name is empty; longhaul sessions lists them"));
+        return Err(bad_usage("the session's key is empty; `longhaul sessions` lists them"));
     }
     let mut sessions = all_sessions(journal).collect().await?;
     match match_name(&sessions, name) {
@@ -41,14 +41,14 @@ pub(crate) async fn find_session(journal: &dyn Journal, name: &str) -> anyhow::R
             let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
             let lines = keys.iter().take(MAX_NAMED_SESSIONS).map(|key| format!("\n  {}", truncate(key, 200)));
             let lines: String = lines.collect();
-            Err(bad_usage(format!("{name:?} fits several sessions:{lines}{more}")))
+            Err(bad_usage(format!("{name:?} matches several sessions:{lines}{more}")))
         }
         NameMatch::Nothing(near) if near.is_empty() => {
             Err(Error::NoSuchSession { key: name.to_owned() }.into())
         }
         NameMatch::Nothing(near) => {
             let near: Vec<String> = near.iter().map(|key| truncate(key, 200)).collect();
-            Err(bad_usage(format!("there is no session {name:?}; did you mean {}?", near.join(" or "))))
+            Err(bad_usage(format!("no session {name:?}; did you mean {}?", near.join(" or "))))
         }
     }
 }
@@ -75,7 +75,7 @@ pub(crate) async fn find_session_exactly(journal: &dyn Journal, name: &str) -> a
         return Ok(entry);
     }
     let key = truncate(&find_session(journal, name).await?.key, 200);
-    Err(bad_usage(format!("this can't be undone, so name the session in full: {key}")))
+    Err(bad_usage(format!("this can't be undone; give the full key: {key}")))
 }
 
 /// The name of a session for a command that needs one: `key`, the value of `-s`, or the key of the session that was last used in the folder,
@@ -153,7 +153,7 @@ pub(crate) async fn refuse_trashed(journal: &dyn Journal, key: &str) -> anyhow::
     match journal.session(key).await? {
         Some(entry) if entry.trashed => {
             let restore = format!("longhaul sessions restore {}", quoted(key));
-            Err(bad_usage(format!("the session {key:?} was put into the trash; to bring it back: {restore}")))
+            Err(bad_usage(format!("session {key:?} is in the trash; to restore it: {restore}")))
         }
         _ => Ok(()),
     }

@@ -105,7 +105,7 @@ pub(crate) fn verify_file(file: &Path) -> Result<VerifiedExport> {
                     return Err(lines.wrong(format!("stream {} is not in the header", record.stream)));
                 };
                 chain.follow(&record).map_err(|reason| {
-                    lines.wrong(format!("{} seq {}: {reason}", record.stream, record.seq))
+                    lines.wrong(format!("{} entry {}: {reason}", record.stream, record.seq))
                 })?;
                 *last = record.hash;
                 check_decodes(&record).map_err(|error| lines.wrong(error.to_string()))?;
@@ -113,7 +113,7 @@ pub(crate) fn verify_file(file: &Path) -> Result<VerifiedExport> {
                     check_beginning(&record).map_err(|reason| lines.wrong(reason))?;
                     earlier
                         .push(&record)
-                        .map_err(|reason| lines.wrong(format!("seq {}: {reason}", record.seq)))?;
+                        .map_err(|reason| lines.wrong(format!("entry {}: {reason}", record.seq)))?;
                 }
                 let missing = record.text().map(blob_refs).unwrap_or_default();
                 if let Some(blob) = missing.iter().find(|blob| !blobs.contains(&blob.hash)) {

@@ -124,11 +124,11 @@ pub(crate) fn command_failure_text(content: &str) -> Option<String> {
     (!is_ok).then(|| format!("exec {}{code}", truncate(status, MAX_NAME_CHARS)))
 }
 
-/// `throttled: retry 1 of 4 in 3 s: …`.
+/// `throttled: waiting 3 s, retry 1 of 4: …`.
 pub(crate) fn retry_text(retry: &Retry) -> String {
     let of = if retry.max_attempts > 0 { format!(" of {}", retry.max_attempts) } else { String::new() };
     let (delay, reason) = (format_duration(retry.delay_ms), truncate(&retry.reason, 300));
-    format!("{}: retry {}{of} in {delay}: {reason}", retry.class.replace('_', " "), retry.attempt)
+    format!("{}: waiting {delay}, retry {}{of}: {reason}", retry.class.replace('_', " "), retry.attempt)
 }
 
 pub(crate) fn model_change_text(from: &str, to: &str, reason: &str) -> String {

@@ -25,11 +25,11 @@ fn a_wait_is_told_with_its_class_its_number_and_its_reason() {
 
     assert_eq!(
         notice(waiting(4, 2_700)).as_deref(),
-        Some("throttled: retry 1 of 4 in 3 s: too many requests")
+        Some("throttled: waiting 3 s, retry 1 of 4: too many requests")
     );
     assert_eq!(
         notice(waiting(0, 125_000)).as_deref(),
-        Some("throttled: retry 1 in 2 min 5 s: too many requests")
+        Some("throttled: waiting 2 min 5 s, retry 1: too many requests")
     );
 }
 

@@ -23,11 +23,11 @@ pub(super) async fn answer_question(
     let open = open_questions(journal, session, &state).await?;
     if !open.iter().any(|open| open.id == question) {
         let known = match answer_of(journal, session, question).await? {
-            Some(answer) => format!("it was settled ({answer})"),
+            Some(answer) => format!("already answered ({answer})"),
             None if state.question(question).is_some() => {
-                "it was answered just now, or its turn was cancelled".to_owned()
+                "it was just answered, or its turn was cancelled".to_owned()
             }
-            None if open.is_empty() => "none is open".to_owned(),
+            None if open.is_empty() => "no question is open".to_owned(),
             None => {
                 let ids: Vec<String> = open.iter().map(|open| open.id.to_string()).collect();
                 format!("open: {}", ids.join(", "))
@@ -46,13 +46,13 @@ pub(super) async fn answer_question(
     let inbox = StreamName::inbox(session);
     let seq = match journal.append(Append::to(&inbox).record(order)).await {
         Ok(records) => records[0].seq,
-        Err(JournalError::Duplicate { .. }) => return too_late("it was answered just now"),
+        Err(JournalError::Duplicate { .. }) => return too_late("it was just answered"),
         Err(error) => return Err(error.into()),
     };
     // The holder also finds the answer without this wake.
     let _ = journal.wake_holder(&StreamName::session(session)).await;
     if is_cancelled_before(journal, &inbox, state.inbox_through, seq).await? {
-        return too_late("its turn was cancelled before that");
+        return too_late("its turn was cancelled");
     }
     Ok(())
 }

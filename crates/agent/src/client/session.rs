@@ -413,7 +413,7 @@ impl Session {
         let missing = || Error::NoSuchQuestion {
             key: self.key().to_owned(),
             question: question.to_string(),
-            known: "the session was never used".to_owned(),
+            known: "the session is empty".to_owned(),
         };
         let id = self.known_id().await?.ok_or_else(missing)?;
         let answer = self.redactor.redact(answer);
@@ -551,8 +551,11 @@ impl Session {
         let state = self.state().await?;
         if state.tasks.get(task).is_none() {
             let ids: Vec<String> = state.tasks.all().iter().map(|task| task.id().to_string()).collect();
-            let known =
-                if ids.is_empty() { "it has none".to_owned() } else { format!("it has {}", ids.join(", ")) };
+            let known = if ids.is_empty() {
+                "there are none".to_owned()
+            } else {
+                format!("it has {}", ids.join(", "))
+            };
             return Err(Error::NoSuchTask { key: self.key().to_owned(), task: task.to_string(), known });
         }
         let tasks = Arc::clone(&self.runtime_handle()?.runtime.tasks);

@@ -197,8 +197,7 @@ impl EpochDrafter<'_> {
                 best = if is_better { Some(draft) } else { best };
             }
         }
-        Err(best
-            .map_or_else(|| "there is nothing that could go".to_owned(), |best| self.too_large_reason(&best)))
+        Err(best.map_or_else(|| "nothing can be removed".to_owned(), |best| self.too_large_reason(&best)))
     }
 
     /// Keeps the first half of a truncated answer that has to continue.
@@ -255,7 +254,7 @@ impl EpochDrafter<'_> {
 
     fn too_large_reason(&self, draft: &EpochDraft) -> String {
         let (before, after) = (draft.done.before, draft.done.after);
-        format!("it would have left {after} of {before} tokens, where {} are usable", self.usable())
+        format!("{after} of {before} tokens would remain, and {} are available", self.usable())
     }
 
     /// The records that the compaction covers: from the end of the previous one to the beginning of the kept part.

@@ -352,7 +352,7 @@ fn a_window_of_a_few_tokens_is_refused_in_words() {
             let planned = plan_compaction(&state, &space, case.trigger, written, 8_000);
 
             if let Err(reason) = planned {
-                assert!(reason.contains("usable") || reason.contains("nothing"), "{window}: {reason}");
+                assert!(reason.contains("are available") || reason.contains("nothing"), "{window}: {reason}");
             }
         }
     }

@@ -41,10 +41,10 @@ use crate::worker::{Worker, WorkerResult, WorkerStop, is_record_refused};
 const INTERRUPTED: &str = "interrupted";
 const CANCELLED: &str = "cancelled";
 const SUSPENDED: &str = "suspended";
-const OUT_OF_TIME: &str = "the time of the turn was over";
-const NOT_SAVED: &str = "what happened could not be saved";
+const OUT_OF_TIME: &str = "the turn ran out of time";
+const NOT_SAVED: &str = "the result could not be saved";
 /// The reason that is recorded when an input ends the compaction of an idle session.
-const INPUT_FIRST: &str = "an input came, and goes first";
+const INPUT_FIRST: &str = "a new message arrived";
 
 /// Compacts the context. The result is recorded when this returns.
 pub(crate) async fn compact(worker: &mut Worker, trigger: CompactionTrigger) -> WorkerResult<()> {
@@ -191,7 +191,7 @@ pub fn plan_compaction(
     written: Option<WrittenSummary>,
     keep: u64,
 ) -> Result<Vec<SessionRecord>, String> {
-    let epoch = state.epoch.as_ref().ok_or("there is no epoch")?;
+    let epoch = state.epoch.as_ref().ok_or("the session has no context")?;
     // The compaction does not cover the record `compact_start`.
     let covered = state.head - u64::from(state.compaction.open_reason.is_some());
     let goal = CompactionGoal::new(trigger, is_needed(state, space, trigger));

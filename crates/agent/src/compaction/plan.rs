@@ -365,8 +365,8 @@ fn input_tokens(input: &PendingInput) -> u64 {
 
 fn request_too_long_error(least: u64, room: ContextBudget) -> String {
     format!(
-        "what is asked is longer than the model has room for: with system prompt and tools ({} tokens) it takes about {least}, \
-         and {} are usable (a context of {} less {} for the answer); ask in parts, put it into a file and have that read, or \
+        "the message is too long for the model: with the system prompt and tools ({} tokens) it takes about {least} tokens, \
+         and {} are available (a context of {} less {} for the answer); split it, put it in a file for the agent to read, or \
          choose a model with a larger context",
         room.fixed,
         room.usable(),
@@ -377,8 +377,8 @@ fn request_too_long_error(least: u64, room: ContextBudget) -> String {
 
 fn does_not_fit_error(need: u64, room: ContextBudget) -> String {
     format!(
-        "the context can't be made to fit: the next request has about {need} tokens, of them {} for system prompt and tools, \
-         and {} are usable (a context of {} less {} for the answer); give the model a larger context on its server or in \
+        "the context does not fit: the next request has about {need} tokens, {} of them for the system prompt and tools, \
+         and {} are available (a context of {} less {} for the answer); raise the context size on the server or in \
          model.context_window, choose another model, or start a new session",
         room.fixed,
         room.usable(),

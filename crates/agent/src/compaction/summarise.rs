@@ -48,10 +48,10 @@ pub(super) async fn summarise(
     after: &mut Vec<SessionRecord>,
 ) -> WorkerResult<SummaryOutcome> {
     if worker.policy().limits.left_today_nano == Some(0) {
-        return Ok(SummaryOutcome::Failed("limits.cost_per_day is reached".to_owned()));
+        return Ok(SummaryOutcome::Failed("the daily budget is spent (limits.cost_per_day)".to_owned()));
     }
     let mut models = summary_models(worker, after).into_iter();
-    let mut last = "no model could be asked".to_owned();
+    let mut last = "no model is available".to_owned();
     while let Some(model) = models.next() {
         match summarise_with(worker, model.clone(), trigger, focus, usages).await? {
             SummaryOutcome::Failed(reason) => last = reason,
@@ -83,9 +83,7 @@ fn summary_models(worker: &Worker, after: &mut Vec<SessionRecord>) -> Vec<Arc<dy
 
 fn summary_model_warning(worker: &Worker, reason: &str) -> Option<SessionRecord> {
     let code = "summary_model";
-    let text = format!(
-        "the model for summaries (context.summary_model) can't be used, and the session's own is asked: {reason}"
-    );
+    let text = format!("can't use context.summary_model: {reason}; using the session's model");
     (!worker.state().given_warnings.contains(code)).then(|| SessionRecord::Warning(Warning::new(code, text)))
 }
 
@@ -151,7 +149,7 @@ impl SummaryCall {
         let name = self.model.name();
         Some(match read {
             Ok(ParsedSummary::Prose(written)) if is_too_brief(&written.summary.notes) => {
-                Err(format!("{name} wrote no summary, but a few words"))
+                Err(format!("{name} wrote only a few words, not a summary"))
             }
             Ok(ParsedSummary::InForm(written) | ParsedSummary::Prose(written)) => Ok(written),
             Err(reason) => Err(format!("{name} wrote no summary: {reason}")),

@@ -48,7 +48,7 @@ pub(crate) fn read_project_file(
 
 pub(crate) fn decode_text(file: SmallFile) -> std::result::Result<String, String> {
     if file.is_cut {
-        return Err("it has more than 1 MiB".to_owned());
+        return Err("the file is larger than 1 MiB".to_owned());
     }
-    String::from_utf8(file.bytes).map_err(|_| "it is not UTF-8".to_owned())
+    String::from_utf8(file.bytes).map_err(|_| "the file is not valid UTF-8".to_owned())
 }

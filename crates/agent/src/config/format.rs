@@ -93,8 +93,9 @@ pub(crate) fn resolve_project_paths(layer: Layer, folder: &Path) -> Result<Layer
 fn resolve_path(value: &mut Value, folder: &Path, origin: &Origin) -> Result<()> {
     let Some(text) = value.as_str().filter(|text| !text.is_empty()) else { return Ok(()) };
     let path = folder.join(text);
-    let path =
-        path.to_str().ok_or_else(|| config_error(&origin.to_string(), "the folder's name is not UTF-8"))?;
+    let path = path
+        .to_str()
+        .ok_or_else(|| config_error(&origin.to_string(), "the folder's name is not valid UTF-8"))?;
     *value = Value::String(path.to_owned());
     Ok(())
 }
@@ -104,17 +105,17 @@ fn resolve_path(value: &mut Value, folder: &Path, origin: &Origin) -> Result<()>
 fn check_text(path: &str, text: &str) -> Option<String> {
     match path {
         "model.base_url" if !text.is_empty() && !is_web_address(text) => {
-            Some("should be an address that begins with http:// or https://".to_owned())
+            Some("must be an address that starts with http:// or https://".to_owned())
         }
         "model.api_key_env" | "server.token_env" if !text.is_empty() && !is_variable_name(text) => {
-            Some("should be the name of an environment variable, not what it holds".to_owned())
+            Some("must be the name of an environment variable, not its value".to_owned())
         }
         // A pattern that matches nothing would allow what the user wanted to deny.
         "scope.allow.target" | "scope.deny.target" if text.contains(['*', '?', '[']) => {
-            Some(format!("should be a folder or a file; {text:?} is a pattern"))
+            Some(format!("must be a folder or a file; {text:?} is a pattern"))
         }
         "scope.allow.target" | "scope.deny.target" if text.is_empty() => {
-            Some("should be a folder or a file, not an empty text".to_owned())
+            Some("must be a folder or a file, not empty".to_owned())
         }
         _ => None,
     }

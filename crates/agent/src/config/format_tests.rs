@@ -13,21 +13,21 @@ fn a_value_of_the_wrong_kind_is_named_with_its_line_and_what_was_expected() {
     assert_eq!(
         said(text),
         [
-            "c.toml:5: retry.max_retries should be a whole number, not a text",
-            "c.toml:6: retry.cap_ms should be a whole number, not 1.5",
-            "c.toml:8: model.tools should be true or false, not 1",
-            "c.toml:11: each of model.fallback should be a text, not 1",
+            "c.toml:5: retry.max_retries must be a whole number, not a string",
+            "c.toml:6: retry.cap_ms must be a whole number, not 1.5",
+            "c.toml:8: model.tools must be true or false, not 1",
+            "c.toml:11: each of model.fallback must be a string, not 1",
         ]
     );
 }
 
 #[test]
 fn a_section_that_is_none_and_a_list_that_is_none_are_named() {
-    assert_eq!(said("retry = 4\n"), ["c.toml:1: retry should be a section ([retry]), not 4"]);
-    assert_eq!(said("[[retry]]\n"), ["c.toml:1: retry should be a section ([retry]), not a list"]);
+    assert_eq!(said("retry = 4\n"), ["c.toml:1: retry must be a section ([retry]), not 4"]);
+    assert_eq!(said("[[retry]]\n"), ["c.toml:1: retry must be a section ([retry]), not a list"]);
     assert_eq!(
         said("[scope.allow]\ntarget = \"x\"\n"),
-        ["c.toml:1: scope.allow should be a list of tables ([[scope.allow]]), not a section"]
+        ["c.toml:1: scope.allow must be a list of tables ([[scope.allow]]), not a section"]
     );
     assert_eq!(said("[[scope.deny]]\n"), ["c.toml:1: scope.deny needs a target"]);
 }
@@ -101,14 +101,14 @@ fn numbers_outside_their_range_are_refused() {
     assert_eq!(
         said(text),
         [
-            "c.toml:2: context.compact_at should be a number from 0 to 1, not 1.5",
-            "c.toml:3: context.compact_now_at should be a number from 0 to 1, not nan",
-            "c.toml:4: context.compact_idle_at should be a number from 0 to 1, not -0.1",
-            "c.toml:6: limits.steps should be a whole number from 0 on, not -1",
-            "c.toml:7: limits.cost_per_turn should be a number from 0 on, not -0.5",
-            "c.toml:8: limits.cost_per_day should be a number from 0 on, not inf",
-            "c.toml:10: exec.timeout_s should be a whole number from 1 on, not 0",
-            "c.toml:12: retry.max_retries should be a whole number from 0 to 1000, not 9999999999",
+            "c.toml:2: context.compact_at must be a number from 0 to 1, not 1.5",
+            "c.toml:3: context.compact_now_at must be a number from 0 to 1, not nan",
+            "c.toml:4: context.compact_idle_at must be a number from 0 to 1, not -0.1",
+            "c.toml:6: limits.steps must be a whole number of at least 0, not -1",
+            "c.toml:7: limits.cost_per_turn must be a number of at least 0, not -0.5",
+            "c.toml:8: limits.cost_per_day must be a number of at least 0, not inf",
+            "c.toml:10: exec.timeout_s must be a whole number of at least 1, not 0",
+            "c.toml:12: retry.max_retries must be a whole number from 0 to 1000, not 9999999999",
         ]
     );
 }
@@ -118,8 +118,8 @@ fn a_word_that_is_none_of_the_choices_is_refused_with_them() {
     assert_eq!(
         said("[approval]\ndefault = \"maybe\"\n[[approval.rule]]\ntool = \"exec\"\naction = \"aks\"\n"),
         [
-            "c.toml:2: approval.default should be \"auto\", \"ask\" or \"deny\", not \"maybe\"",
-            "c.toml:5: approval.rule.action should be \"auto\", \"ask\" or \"deny\", not \"aks\"",
+            "c.toml:2: approval.default must be \"auto\", \"ask\" or \"deny\", not \"maybe\"",
+            "c.toml:5: approval.rule.action must be \"auto\", \"ask\" or \"deny\", not \"aks\"",
         ]
     );
 }
@@ -131,7 +131,7 @@ fn an_address_begins_with_http() {
 
         assert_eq!(
             lines,
-            ["c.toml:2: model.base_url should be an address that begins with http:// or https://"]
+            ["c.toml:2: model.base_url must be an address that starts with http:// or https://"]
         );
     }
     for right in ["http://127.0.0.1:8080/v1", "https://[::1]/v1", ""] {
@@ -147,7 +147,7 @@ fn a_key_in_place_of_its_variable_is_refused_and_not_shown() {
     assert_eq!(
         lines,
         [
-            "c.toml:2: model.api_key_env should be the name of an environment variable, not what it holds",
+            "c.toml:2: model.api_key_env must be the name of an environment variable, not its value",
             "c.toml:3: unknown key \"api_key\" in [model]; did you mean \"api_key_env\"?",
         ]
     );
@@ -158,11 +158,11 @@ fn a_key_in_place_of_its_variable_is_refused_and_not_shown() {
 fn a_pattern_is_no_target() {
     assert_eq!(
         said("[[scope.deny]]\ntarget = \"**/.env\"\n"),
-        ["c.toml:2: scope.deny.target should be a folder or a file; \"**/.env\" is a pattern"]
+        ["c.toml:2: scope.deny.target must be a folder or a file; \"**/.env\" is a pattern"]
     );
     assert_eq!(
         said("[[scope.allow]]\ntarget = \"\"\n"),
-        ["c.toml:2: scope.allow.target should be a folder or a file, not an empty text"]
+        ["c.toml:2: scope.allow.target must be a folder or a file, not empty"]
     );
 }
 

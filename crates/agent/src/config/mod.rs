@@ -116,7 +116,7 @@ impl Config {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = variable("LONGHAUL_HOME").or_else(|| Some(variable("HOME")?.join(".longhaul")));
         let missing =
-            || config_error("the environment", "neither LONGHAUL_HOME nor HOME is set: use Config::at");
+            || config_error("the environment", "neither LONGHAUL_HOME nor HOME is set; use Config::at");
         let mut layers = default_layers();
         layers.put(parse_layer(text, "the config")?);
         Self::at(home.ok_or_else(missing)?).with_layers(layers)
@@ -151,7 +151,7 @@ impl Config {
                 config.warnings.extend(part.warnings);
             }
             // The project may come from elsewhere. A broken file in it must not prevent the user from working.
-            Some(Err(error)) => config.warnings.push(format!("{error}; the file is not used")),
+            Some(Err(error)) => config.warnings.push(format!("{error}; ignoring the file")),
             None => {}
         }
         config.model_in_files = Some(layers.settings()?.model.name);
@@ -221,12 +221,8 @@ impl Config {
         let AgentSettings { instructions, instructions_file, .. } = &self.settings.agent;
         let Some(file) = instructions_file else { return Ok(instructions.clone()) };
         let path = self.home.join(file);
-        let missing = || {
-            config_error(
-                &path.printable().to_string(),
-                "there is no such file; agent.instructions_file names it",
-            )
-        };
+        let missing =
+            || config_error(&path.printable().to_string(), "no such file (set by agent.instructions_file)");
         files::read_user_file(&path)?.ok_or_else(missing)
     }
 
@@ -244,7 +240,7 @@ impl Config {
     /// The message that the project adds instructions.
     pub fn announcement(&self) -> Option<String> {
         let added = self.project_instructions.as_ref()?;
-        Some(format!("the instructions of {} are added after yours", added.file.printable()))
+        Some(format!("the instructions in {} are added to yours", added.file.printable()))
     }
 
     /// Whose memory a session with this key has that works in this folder, which is canonical.
@@ -270,7 +266,7 @@ fn base_layer(home: &Path, sources: &Sources) -> Result<Option<Layer>> {
     let text = match files::read_user_file(&path)? {
         Some(text) => text,
         None if sources.config_file.is_none() => return Ok(None),
-        None => return Err(config_error(&name, "there is no such file")),
+        None => return Err(config_error(&name, "no such file")),
     };
     let folder = path.parent().unwrap_or(Path::new("/"));
     resolve_instructions_path(parse_layer(&text, &name)?, folder).map(Some)

@@ -142,7 +142,7 @@ impl ProjectFile {
                     return Ok(ProjectSearch { file: Some(file), skipped });
                 }
                 Ok(None) => {}
-                Err(reason) => skipped.push(format!("{} is not used: {reason}", path.printable())),
+                Err(reason) => skipped.push(format!("ignoring {}: {reason}", path.printable())),
             }
         }
         Ok(ProjectSearch { file: None, skipped })
@@ -202,15 +202,14 @@ impl ProjectFile {
             TrustState::Trusted => return self.into_trusted_part(),
             TrustState::Unknown => {
                 let folder = self.path.parent().unwrap_or(Path::new("/"));
-                format!("`longhaul trust` in {} allows it", folder.printable())
+                format!("to allow it, run `longhaul trust` in {}", folder.printable())
             }
             TrustState::Changed => {
-                "the file has changed since it was trusted: look at it, then `longhaul trust` again"
-                    .to_owned()
+                "the file has changed since it was trusted; review it, then run `longhaul trust`".to_owned()
             }
         };
         let warning = |DisallowedKey { key, line, reason, .. }: &DisallowedKey| {
-            format!("{}:{line}: {key} is ignored: {reason}; {next}", self.path.printable())
+            format!("{}:{line}: ignoring {key}: {reason}; {next}", self.path.printable())
         };
         self.warnings.extend(self.disallowed.iter().map(warning));
         ProjectPart { layer: self.allowed_keys, instructions: self.instructions, warnings: self.warnings }
@@ -224,7 +223,7 @@ impl ProjectFile {
                 Ok(Some(text)) => {
                     self.instructions = Some(ProjectInstructions { file: PathBuf::from(file), text });
                 }
-                Ok(None) => self.warnings.push(ignored(&entry.origin, "there is no such file")),
+                Ok(None) => self.warnings.push(ignored(&entry.origin, "no such file")),
                 Err(error) => self.warnings.push(ignored(&entry.origin, &error)),
             }
         }
@@ -276,14 +275,14 @@ fn take_instructions(
         Some(Ok(Some(SmallFile { foreign: Some(why), .. }))) => return Err(ignored(&entry.origin, &why)),
         Some(Ok(Some(file))) => file,
         Some(Err(error)) => return Err(ignored(&entry.origin, &error)),
-        Some(Ok(None)) | None => return Err(ignored(&entry.origin, "there is no such file")),
+        Some(Ok(None)) | None => return Err(ignored(&entry.origin, "no such file")),
     };
     let text = decode_text(file).map_err(|reason| ignored(&entry.origin, &reason))?;
     Ok(Some(ProjectInstructions { file: named, text }))
 }
 
 fn ignored(origin: &Origin, reason: &(impl ToString + ?Sized)) -> String {
-    format!("{origin}: {INSTRUCTIONS_FILE} is ignored: {}", reason.to_string())
+    format!("{origin}: ignoring {INSTRUCTIONS_FILE}: {}", reason.to_string())
 }
 
 /// Resolves `.` and `..` only by the text of the path.
@@ -304,7 +303,7 @@ fn reason_to_ignore(key: &str, entry: &LayerEntry, below: &ExecSettings) -> Opti
     match project_permission(key) {
         ProjectPermission::SetFreely => None,
         // `take_instructions` has already removed a file inside the project.
-        ProjectPermission::NameOwnFile => Some("it leads outside the project".to_owned()),
+        ProjectPermission::NameOwnFile => Some("it is outside the project".to_owned()),
         ProjectPermission::LowerOnly => {
             let now = match key {
                 "exec.timeout_s" => below.timeout_s,
@@ -313,7 +312,7 @@ fn reason_to_ignore(key: &str, entry: &LayerEntry, below: &ExecSettings) -> Opti
             };
             let wanted = entry.value.as_integer().and_then(|wanted| u64::try_from(wanted).ok());
             let is_lower = wanted.is_some_and(|wanted| wanted <= now);
-            (!is_lower).then(|| format!("a project may only lower it, and it is {now}"))
+            (!is_lower).then(|| format!("a project may only lower it (it is {now})"))
         }
         ProjectPermission::Forbidden => Some("a project may not set it".to_owned()),
     }

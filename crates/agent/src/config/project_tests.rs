@@ -132,7 +132,7 @@ fn a_project_can_not_move_keys_servers_or_permissions() {
         assert_eq!(config.settings, Settings::default(), "{key} = {value}");
         let file = desk.root.join("project/longhaul.toml");
         let [warning] = config.warnings.as_slice() else { panic!("{key}: {:?}", config.warnings) };
-        assert!(warning.starts_with(&format!("{}:2: {key} is ignored: ", file.display())), "{warning}");
+        assert!(warning.starts_with(&format!("{}:2: ignoring {key}: ", file.display())), "{warning}");
         let is_link = value == "\"link.md\"" || value == "\"up/secret.md\"";
         let next = if is_link { "leads out of the work folder" } else { "`longhaul trust`" };
         assert!(warning.contains(next) || warning.contains("is outside of what is allowed"), "{warning}");
@@ -154,7 +154,7 @@ fn the_instructions_of_a_project_are_added_to_the_users_and_announced() {
     for config in [untrusted, trusted] {
         assert_eq!(config.instructions().unwrap(), "Mine.");
         assert_eq!(config.project_instructions.as_ref().unwrap().text, "Theirs.");
-        let announced = format!("the instructions of {} are added after yours", file.display());
+        let announced = format!("the instructions in {} are added to yours", file.display());
         assert_eq!(config.announcement(), Some(announced));
         assert_eq!(config.warnings, Vec::<String>::new());
     }
@@ -222,7 +222,7 @@ fn a_file_that_another_user_could_have_written_is_not_used_and_the_next_one_abov
 
     assert_eq!(config.settings.agent.name, "mine");
     let file = desk.root.join("project/below/longhaul.toml");
-    assert_eq!(config.warnings, [format!("{} is not used: every user can write it", file.display())]);
+    assert_eq!(config.warnings, [format!("ignoring {}: every user can write it", file.display())]);
     assert_eq!(
         ProjectFile::find(&desk.root.join("home"), &desk.sources()).unwrap().unwrap().path,
         desk.root.join("project/longhaul.toml")
@@ -286,11 +286,7 @@ fn a_limit_goes_down_from_where_the_home_has_it() {
     let config = desk.with("[exec]\ntimeout_s = 20\nmax_tasks = 50\n");
 
     assert_eq!((config.settings.exec.timeout_s, config.settings.exec.max_tasks), (10, 50));
-    assert!(
-        config.warnings[0].contains("a project may only lower it, and it is 10"),
-        "{:?}",
-        config.warnings
-    );
+    assert!(config.warnings[0].contains("a project may only lower it (it is 10)"), "{:?}", config.warnings);
     assert_eq!(config.warnings.len(), 1);
 }
 
@@ -350,16 +346,16 @@ fn a_broken_file_of_a_project_is_a_warning_that_names_it() {
         (b"[agent]\nnaem = 1\n".as_slice(), ":2: unknown key"),
         (b"[modle]\n", ":1: unknown section"),
         (b"=\n", ":1: this is not TOML"),
-        (b"\xff\xfe", " is not used: it is not UTF-8"),
-        (b"[agent]\ninstructions_file = \"missing.md\"\n", ":2: agent.instructions_file is ignored"),
-        (&[b'#'; (1 << 20) + 1], " is not used: it has more than 1 MiB"),
+        (b"\xff\xfe", ": the file is not valid UTF-8"),
+        (b"[agent]\ninstructions_file = \"missing.md\"\n", ":2: ignoring agent.instructions_file"),
+        (&[b'#'; (1 << 20) + 1], ": the file is larger than 1 MiB"),
     ] {
         fs::write(&file, text).unwrap();
         let config = desk.load().unwrap();
 
         assert_eq!(config.settings, Settings::default());
         let [warning] = config.warnings.as_slice() else { panic!("{:?}", config.warnings) };
-        assert!(warning.starts_with(&format!("{}{place}", file.display())), "{warning}");
+        assert!(warning.contains(&format!("{}{place}", file.display())), "{warning}");
     }
 }
 
@@ -382,7 +378,11 @@ fn what_is_no_file_of_its_own_is_not_used_and_not_waited_for() {
 
     for config in [folder, endless, linked] {
         assert_eq!(config.settings, Settings::default());
-        assert!(config.warnings[0].starts_with(&file.display().to_string()), "{:?}", config.warnings);
+        assert!(
+            config.warnings[0].starts_with(&format!("ignoring {}: ", file.display())),
+            "{:?}",
+            config.warnings
+        );
     }
     assert!(trusting.contains("is a link, and is not followed"), "{trusting}");
 }

@@ -31,9 +31,9 @@ pub fn load_trust_list(home: &Path) -> Result<TrustList> {
         .map_err(|error| config_error(&name, &error))?;
     let Some(file) = file else { return Ok(TrustList::default()) };
     let text = String::from_utf8(file.bytes)
-        .map_err(|_| config_error(&name, "it is not UTF-8; mend it, or remove it"))?;
+        .map_err(|_| config_error(&name, "it is not valid UTF-8; fix or remove it"))?;
     TrustList::from_toml(&text).map_err(|error| {
-        let reason = format!("{}; mend it, or remove it and trust anew", error.message());
+        let reason = format!("{}; fix it, or remove it and run `longhaul trust` again", error.message());
         config_error(&name, &reason)
     })
 }
@@ -41,7 +41,7 @@ pub fn load_trust_list(home: &Path) -> Result<TrustList> {
 /// Records in the home that the user trusts a project file with the content that was read.
 pub fn trust_project(home: &Path, file: &ProjectFile) -> Result<()> {
     if file.path.to_str().is_none() {
-        return Err(config_error(&file.path.printable().to_string(), "its path is not UTF-8"));
+        return Err(config_error(&file.path.printable().to_string(), "its path is not valid UTF-8"));
     }
     let mut list = load_trust_list(home)?;
     list.insert(TrustedFile { path: file.path.clone(), blake3: file.hash, text: Some(file.text.clone()) });
@@ -66,7 +66,7 @@ fn save_trust_list(list: &TrustList, home: &Path) -> Result<()> {
     let path = trust_file(home.folder());
     let mut file = ReplacingFile::create(&path)?;
     let written = file.write_all(list.to_toml().as_bytes());
-    written.map_err(|error| Error::Folder { path, reason: format!("can't be written: {error}") })?;
+    written.map_err(|error| Error::Folder { path, reason: format!("can't write it: {error}") })?;
     Ok(file.finish()?)
 }
 

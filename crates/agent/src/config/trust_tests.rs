@@ -84,5 +84,5 @@ fn a_list_that_can_not_be_read_trusts_nobody() {
     let error = ProjectFile::find(&home, &sources).unwrap_err().to_string();
 
     assert!(error.starts_with(&home.join("trust.toml").display().to_string()), "{error}");
-    assert!(error.contains("trust anew"), "{error}");
+    assert!(error.contains("run `longhaul trust` again"), "{error}");
 }

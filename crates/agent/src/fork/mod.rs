@@ -131,14 +131,14 @@ async fn check_fork_point(
 ) -> Result<()> {
     let no = |reason: String| Err(Error::NoSuchPoint { key: key.to_owned(), seq, reason, head });
     if seq == 0 || seq > head {
-        return no("there is no such record".to_owned());
+        return no("no such entry".to_owned());
     }
     match journal.read(stream, seq, ONE).await {
         Err(JournalError::Damaged { reason, .. }) => no(format!("it is damaged ({reason})")),
         Err(error) => Err(error.into()),
         Ok(page) => match page.first().map(|record| &record.body) {
             Some(Body::Here(_)) => Ok(()),
-            Some(Body::Gone(gone)) => no(format!("it is gone ({})", gone.reason)),
+            Some(Body::Gone(gone)) => no(format!("it was erased ({})", gone.reason)),
             None => no("it is missing".to_owned()),
         },
     }

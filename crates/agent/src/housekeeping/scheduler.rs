@@ -255,7 +255,7 @@ impl Scheduler {
             std::mem::replace(&mut last_check.error, error.clone())
         };
         if let Some(reason) = error.filter(|reason| last_error.as_ref() != Some(reason)) {
-            self.runtime.warn("", "sessions_unlisted", &format!("the sessions can't be listed: {reason}"));
+            self.runtime.warn("", "sessions_unlisted", &format!("can't list the sessions: {reason}"));
         }
     }
 
@@ -335,7 +335,7 @@ impl Scheduler {
     }
 
     fn record_failure(&mut self, session: &QueuedSession, reason: String) {
-        let text = format!("what is done while it is idle failed, and is tried again later: {reason}");
+        let text = format!("background work failed: {reason}; will retry later");
         let interval = self.runtime.idle.interval();
         if self.backoff.record_failure(session.id, reason, session.at, interval).is_new_reason {
             self.runtime.warn(&session.key, "idle_failed", &text);

@@ -86,11 +86,8 @@ fn report_unreadable(
     for (key, reason) in unreadable {
         let report = backoff.record_failure(key.clone(), reason.clone(), Instant::now(), Duration::ZERO);
         if report.is_new_reason {
-            let text = if key.is_empty() {
-                format!("the sessions can't be listed: {reason}")
-            } else {
-                reason.clone()
-            };
+            let text =
+                if key.is_empty() { format!("can't list the sessions: {reason}") } else { reason.clone() };
             runtime.warn(key, "session_unreadable", &text);
         }
     }

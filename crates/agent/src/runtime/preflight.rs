@@ -41,15 +41,15 @@ fn misfit_reason(overhead: PromptOverhead, window: u64, answer: u64) -> Option<S
     }
     let what = match tools {
         0 => format!("the system prompt takes {fixed} tokens"),
-        _ => format!("system prompt ({system} tokens) and tools ({tools}) take {fixed}"),
+        _ => format!("the system prompt ({system} tokens) and the tools ({tools}) take {fixed}"),
     };
     let way = match system < usable {
         true => "set model.tools = false",
         false => "shorten the AGENTS.md of the work folder or agent.instructions",
     };
     Some(format!(
-        "{what}, and {usable} are usable (a window of {window} less {answer} for the answer); \
-         set a larger model.context_window, or {way}"
+        "{what}, but only {usable} are available (a window of {window} less {answer} for the answer); \
+         raise model.context_window, or {way}"
     ))
 }
 

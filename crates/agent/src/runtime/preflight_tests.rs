@@ -9,8 +9,8 @@ fn a_beginning_that_leaves_nothing_is_refused_with_the_arithmetic() {
 
     assert_eq!(
         refused,
-        "system prompt (300 tokens) and tools (450) take 750, and 750 are usable (a window of 1000 less 250 for the answer); \
-         set a larger model.context_window, or set model.tools = false"
+        "the system prompt (300 tokens) and the tools (450) take 750, but only 750 are available (a window of 1000 less 250 for \
+         the answer); raise model.context_window, or set model.tools = false"
     );
     assert_eq!(misfit_reason(beginning, 1_002, 250), None);
 }
@@ -20,7 +20,10 @@ fn a_beginning_that_leaves_nothing_is_refused_with_the_arithmetic() {
 fn without_tools_only_the_system_prompt_is_in_the_way() {
     let refused = misfit_reason(PromptOverhead { system: 300, tools: 0 }, 200, 50).unwrap();
 
-    assert!(refused.starts_with("the system prompt takes 300 tokens, and 150 are usable"), "{refused}");
+    assert!(
+        refused.starts_with("the system prompt takes 300 tokens, but only 150 are available"),
+        "{refused}"
+    );
     assert!(!refused.contains("tools"), "{refused}");
 }
 

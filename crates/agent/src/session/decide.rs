@@ -196,13 +196,13 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
         return Action::EndTurn(TurnEnding::failed(reason.clone()));
     }
     if let Some(reason) = turn.repeats.stuck_reason() {
-        let error = format!("{reason}; say what should be done differently to go on");
+        let error = format!("{reason}; tell the agent what to do differently");
         return Action::EndTurn(TurnEnding::limit(Limit::Loop, error));
     }
     let has_calls = turn.had_calls || !turn.calls.is_empty();
     let is_done = turn.answered && !has_calls && !turn.continues_next_step && !state.has_joining_inputs();
     if policy.is_out_of_time && !is_done {
-        let error = "the turn reached its limit of time (limits.seconds_per_turn); send anything to go on";
+        let error = "the turn reached its time limit (limits.seconds_per_turn); send a message to go on";
         return Action::EndTurn(TurnEnding::limit(Limit::Time, error));
     }
     let next = next_calls(&turn.calls, policy);
@@ -224,7 +224,7 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     let step = (turn.steps == 0 || turn.answered).then(|| turn.steps.saturating_add(1));
     if step.is_some() && turn.steps >= policy.limits.steps {
         let error = format!(
-            "the turn reached its limit of {} steps (limits.steps); send anything to go on",
+            "the turn reached its limit of {} steps (limits.steps); send a message to go on",
             policy.limits.steps
         );
         return Action::EndTurn(TurnEnding::limit(Limit::Steps, error));
@@ -244,7 +244,7 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
 fn check_turn_budget(turn: &Turn, policy: &Policy) -> Option<TurnEnding> {
     if policy.limits.tokens.is_some_and(|most| turn.tokens >= most) {
         let error = format!(
-            "the turn used {} tokens, and limits.tokens_per_turn is reached; send anything to go on",
+            "the turn reached its token limit after {} tokens (limits.tokens_per_turn); send a message to go on",
             turn.tokens
         );
         return Some(TurnEnding::limit(Limit::Tokens, error));
@@ -253,13 +253,12 @@ fn check_turn_budget(turn: &Turn, policy: &Policy) -> Option<TurnEnding> {
         #[allow(clippy::cast_precision_loss, reason = "for people")]
         let dollars = turn.cost_nano as f64 / 1e9;
         let error = format!(
-            "the turn cost {dollars:.4} US dollars, and limits.cost_per_turn is reached; send anything to go on"
+            "the turn reached its cost limit at ${dollars:.4} (limits.cost_per_turn); send a message to go on"
         );
         return Some(TurnEnding::limit(Limit::Cost, error));
     }
     if policy.limits.left_today_nano.is_some_and(|left| turn.cost_nano >= left) {
-        let error = "all sessions together have cost what limits.cost_per_day allows; \
-                     raise it, or send anything tomorrow (UTC) to go on";
+        let error = "the daily budget is spent (limits.cost_per_day); raise it, or go on tomorrow (UTC)";
         return Some(TurnEnding::limit(Limit::Cost, error));
     }
     None

@@ -50,14 +50,15 @@ impl RepeatDetector {
     /// Why the turn should end, if the model is in a loop.
     pub(crate) fn stuck_reason(&self) -> Option<String> {
         if self.count_in_a_row() >= END_AFTER_REPEATS {
-            return Some(format!("the same call had the same result {END_AFTER_REPEATS} times in a row"));
+            return Some(format!(
+                "the agent repeated the same call with the same result {END_AFTER_REPEATS} times"
+            ));
         }
         let alternate = self.latest.len() == END_AFTER_ALTERNATING
             && self.latest.iter().zip(self.latest.iter().skip(2)).all(|(one, next)| one == next)
             && self.latest[0] != self.latest[1];
-        alternate.then(|| {
-            format!("the same two calls had the same results in turn, {END_AFTER_ALTERNATING} calls long")
-        })
+        alternate
+            .then(|| format!("the agent alternated between the same two calls {END_AFTER_ALTERNATING} times"))
     }
 
     /// The result for the model, with a warning if it is a repeat.

@@ -305,17 +305,17 @@ impl State {
 
     /// What the open turn was doing at its last record, as a text for people.
     pub fn describe_open_work(&self) -> String {
-        let Some(turn) = &self.turn else { return "no turn was open".to_owned() };
+        let Some(turn) = &self.turn else { return "no turn is running".to_owned() };
         let open: Vec<&str> =
             turn.calls.iter().filter(|call| call.is_open()).map(|call| call.name.as_str()).collect();
         match (&turn.attempt, &open[..]) {
-            (Some(_), _) => "an answer was on its way".to_owned(),
-            (None, []) if !self.questions.is_empty() => "a question waits for its answer".to_owned(),
+            (Some(_), _) => "requesting an answer".to_owned(),
+            (None, []) if !self.questions.is_empty() => "waiting for your answer to a question".to_owned(),
             (None, []) if turn.steps > 0 && !turn.answered => {
-                "an answer had failed, and the next try was due".to_owned()
+                "a request failed and was about to be retried".to_owned()
             }
-            (None, []) => "it was between two records".to_owned(),
-            (None, open) => format!("{} had started", open.join(", ")),
+            (None, []) => "between two steps".to_owned(),
+            (None, open) => format!("running {}", open.join(", ")),
         }
     }
 

@@ -27,10 +27,7 @@ pub(super) async fn record_truncated_answer(
         let discarded: Vec<String> = close.unfinished_call.take().or(cut_call).into_iter().collect();
         close.keep(items.len());
         close.after.extend(discarded_calls_note(&discarded));
-        close.warn(
-            "answer_length",
-            "the answer reached the limit of its length; what was complete of it counts",
-        );
+        close.warn("answer_length", "the answer reached its length limit; keeping the part that is complete");
         return worker.commit(close.into_records(), vec![]).await;
     }
     let before_calls = &items[..first_call.unwrap_or(items.len())];
@@ -41,11 +38,11 @@ pub(super) async fn record_truncated_answer(
     if has_text {
         close.keep(before_calls.len());
     } else {
-        close.ended.error = Some("it reached the limit of its length before it said anything".to_owned());
+        close.ended.error = Some("it reached its length limit before it said anything".to_owned());
     }
     if !is_first {
-        let error = "the answer reached the limit of its length, also with a higher one; \
-                     raise model.max_output_tokens, or send anything to go on";
+        let error = "the answer reached its length limit, even with a higher one; \
+                     raise model.max_output_tokens, or send a message to go on";
         let carried =
             worker.state().turn.as_ref().map(|turn| turn.text_before_cut.clone()).unwrap_or_default();
         close.after.extend(discarded_calls_note(&discarded));

@@ -35,8 +35,8 @@ const INTERRUPTED: &str = "interrupted";
 /// Characters of the name of a discarded call to tell the model.
 const MAX_TOOL_NAME_CHARS: usize = 64;
 const CANCELLED: &str = "cancelled";
-const OUT_OF_TIME: &str = "the time of the turn was over";
-const NOT_SAVED: &str = "what came could not be saved";
+const OUT_OF_TIME: &str = "the turn ran out of time";
+const NOT_SAVED: &str = "the answer could not be saved";
 
 /// How an attempt ended.
 pub(super) enum AttemptEnd {

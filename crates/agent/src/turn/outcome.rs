@@ -112,20 +112,19 @@ fn model_warnings(worker: &Worker, call: &ModelCall) -> Vec<SessionRecord> {
     let mut warnings = Vec::new();
     let name = call.model.name();
     if !call.capabilities.tools && !worker.toolset().schemas().is_empty() && is_new(no_tools) {
-        warnings.push(warning(no_tools, format!("{name} can't call tools, and is asked without them")));
+        warnings.push(warning(no_tools, format!("{name} can't call tools; continuing without them")));
     }
     let limits = &worker.runtime().config.settings.limits;
     let has_cost_limit = limits.cost_per_turn > 0.0 || limits.cost_per_day > 0.0;
     if has_cost_limit && call.capabilities.prices.is_none() && is_new(cost_unknown) {
-        let text = format!(
-            "nobody says what {name} costs, so the limits of cost don't hold for it; add prices in providers.toml"
-        );
+        let text =
+            format!("no price is known for {name}, so cost limits don't apply; add prices in providers.toml");
         warnings.push(warning(cost_unknown, text));
     }
     let assumed = call.capabilities.window.filter(|window| window.source == WindowSource::HostedDefault);
     if let Some(window) = assumed.filter(|_| is_new(window_assumed)) {
         let text = format!(
-            "nobody says how large the context of {name} is: {} tokens are assumed; set model.context_window",
+            "the context size of {name} is unknown, assuming {} tokens; set model.context_window",
             window.tokens
         );
         warnings.push(warning(window_assumed, text));
@@ -139,8 +138,8 @@ fn truncated_prompt_warning(worker: &Worker, call: &ModelCall, counted: u64) -> 
     counting.calibration.is_truncated_by_server(call.estimated, counted).then(|| {
         let sent = counting.calibration.correct(call.estimated);
         let text = format!(
-            "{} read {counted} of about {sent} tokens: its server cuts long prompts without a word; \
-             from here on its context is taken to be that small",
+            "{} read only {counted} of about {sent} tokens: the server silently truncates long prompts; \
+             limiting the context to that size",
             call.model.name()
         );
         warning("prompt_cut", text)
@@ -155,10 +154,10 @@ async fn record_complete_answer(worker: &mut Worker, mut close: AttemptClose<'_>
     } else if items.iter().any(|item| matches!(**item, Item::Reasoning { .. })) {
         return record_silent_answer(worker, close).await;
     } else if worker.models_mut().count_empty_answer() == 1 {
-        close.ended.error = Some("an answer without anything in it".to_owned());
+        close.ended.error = Some("an empty answer".to_owned());
     } else {
         let name = close.call.model.name();
-        close.warn("empty_answer", format!("{name} gave an answer without anything in it, twice"));
+        close.warn("empty_answer", format!("{name} gave an empty answer twice"));
     }
     worker.commit(close.into_records(), vec![]).await
 }
@@ -169,10 +168,10 @@ async fn record_silent_answer(worker: &mut Worker, mut close: AttemptClose<'_>) 
     let silent_answers = worker.models_mut().count_silent_answer();
     if silent_answers > 2 {
         let name = close.call.model.name();
-        let message = format!("{name} only thinks, and says nothing; choose another model");
+        let message = format!("{name} only reasons and never answers; choose another model");
         return discard_and_retry(worker, close, ModelFailure::new(FailureClass::Empty, message)).await;
     }
-    close.ended.error = Some("thoughts without an answer".to_owned());
+    close.ended.error = Some("reasoning without an answer".to_owned());
     if silent_answers == 2 {
         close.after.push(SessionRecord::Note(Note::new(ANSWER_NOW_NOTE)));
     }
@@ -185,7 +184,7 @@ async fn record_refusal(worker: &mut Worker, close: AttemptClose<'_>) -> WorkerR
     let quote: String = text.trim().chars().take(MAX_REFUSAL_CHARS).collect();
     let quote = if quote.is_empty() { String::new() } else { format!(": {quote}") };
     let message = format!(
-        "{} did not want to answer this ({}){quote}; say it differently, or choose another model",
+        "{} declined to answer ({}){quote}; rephrase the request, or choose another model",
         close.call.model.name(),
         close.ended.stop.as_deref().unwrap_or_default()
     );
@@ -206,7 +205,7 @@ async fn record_failure(
     };
     if kept > 0 {
         close.keep(kept);
-        close.warn("answer_cut", format!("{failure}; what was complete of it counts"));
+        close.warn("answer_cut", format!("{failure}; keeping the part that is complete"));
         if let Some(name) = close.unfinished_call.take() {
             let note = format!(
                 "Your answer broke off in a call of `{name}`: that call was discarded and did not run. Make it again if it is \

@@ -43,9 +43,9 @@ pub(super) fn select_model(
     let to = worker.models().model().name().to_owned();
     let from = worker.state().model.clone().filter(|from| *from != to)?;
     let reason = if turn.is_some() && !is_new_choice {
-        "a new turn begins with the model that is set"
+        "a new turn starts with the configured model"
     } else {
-        "it is the model that is set now"
+        "it is now the configured model"
     };
     Some(SessionRecord::ModelChanged(ModelChanged { from, to, reason: reason.to_owned() }))
 }
@@ -145,7 +145,9 @@ fn fixed_tokens(worker: &Worker, capabilities: &Capabilities) -> u64 {
 /// The epoch's system prompt and tools, then the whole context.
 async fn build_request(worker: &Worker) -> WorkerResult<Request> {
     let failed = |reason| WorkerStop::Failed(Error::Worker { key: worker.key().to_owned(), reason });
-    let Some(epoch) = &worker.state().epoch else { return Err(failed("it has no epoch".to_owned())) };
+    let Some(epoch) = &worker.state().epoch else {
+        return Err(failed("the session has no context".to_owned()));
+    };
     let items = normalise(&worker.state().items);
     let pictures = load_pictures(worker, &items).await?;
     if is_current_epoch(worker, epoch) {
@@ -157,7 +159,7 @@ async fn build_request(worker: &Worker) -> WorkerResult<Request> {
     let system = journal.blob(epoch.system.hash).await?;
     let tools = journal.blob(epoch.tools.hash).await?;
     let tools: Vec<ToolSchema> = serde_json::from_slice(&tools)
-        .map_err(|error| failed(format!("the tools of its epoch can't be read: {error}")))?;
+        .map_err(|error| failed(format!("can't read the session's tools: {error}")))?;
     let system = Arc::from(String::from_utf8_lossy(&system));
     Ok(Request { system, tools: tools.into(), items, pictures, ..Request::default() })
 }

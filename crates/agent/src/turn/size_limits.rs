@@ -44,11 +44,11 @@ pub(super) fn limits_warning(call: &ModelCall, corrected: CorrectedLimits) -> Se
     let CorrectedLimits { window: (before, now), answer } = corrected;
     let text = match answer {
         Some(most) => {
-            format!("{name} gives answers of at most {most} tokens; it is asked for no more from here on")
+            format!("{name} limits answers to {most} tokens; using that limit")
         }
         None => format!(
-            "{name} takes a context of {now} tokens, not {before}: its server refused more. It is used with {now} from here on; \
-             set model.context_window to what the server has"
+            "{name} accepts a context of {now} tokens, not {before}: the server refused more; using {now}; \
+             to silence this, set model.context_window"
         ),
     };
     SessionRecord::Warning(Warning::new("limits_corrected", text))

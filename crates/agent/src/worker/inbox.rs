@@ -41,7 +41,7 @@ impl Inbox {
                 Ok(InboxBatch { facts, through })
             }
             Err(error @ JournalError::Damaged { .. }) => {
-                let warning = Warning::new("inbox_damaged", format!("{error}; it is passed over"));
+                let warning = Warning::new("inbox_damaged", format!("{error}; skipping it"));
                 let facts = vec![take_unreadable(from), SessionRecord::Warning(warning)];
                 Ok(InboxBatch { facts, through: from })
             }

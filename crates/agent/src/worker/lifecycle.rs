@@ -65,9 +65,9 @@ fn describe_stop(stop: &WorkerStop, key: &str) -> Option<String> {
     match stop {
         WorkerStop::Suspended | WorkerStop::HeldElsewhere(_) => None,
         WorkerStop::TakenOver(JournalError::Fenced { holder: Some(holder), .. }) => {
-            Some(format!("{key} was taken over by {holder}; it goes on there"))
+            Some(format!("{holder} took over {key}; it goes on there"))
         }
-        WorkerStop::TakenOver(_) => Some(format!("{key} was taken over; it goes on there")),
+        WorkerStop::TakenOver(_) => Some(format!("another process took over {key}; it goes on there")),
         WorkerStop::Failed(error) => Some(error.to_string()),
     }
 }

@@ -138,8 +138,7 @@ impl Worker {
         // The inbox may contain an order to cancel, and then there is nothing to resume.
         self.take_inbox().await?;
         if let Some(turn) = self.state().turn.as_ref().filter(|turn| !turn.cancelled) {
-            let text =
-                format!("turn {} was open, and goes on: {}", turn.number, self.state().describe_open_work());
+            let text = format!("resuming turn {}: {}", turn.number, self.state().describe_open_work());
             self.show(EventKind::Warning { code: "resumed".to_owned(), text });
         }
         self.log.monitor_running_tasks();

@@ -318,8 +318,8 @@ pub(crate) fn exposed_home_warning(work_dir: &Path, home: &Path) -> String {
         false => format!("{} contains your home folder", work_dir.printable()),
     };
     format!(
-        "the work folder {folder}: the agent can change everything in it but keys and startup files. Work in a project's folder, or name \
-         the folder in [[scope.allow]] of your config to settle this"
+        "the work folder {folder}, so the agent can change everything in it except keys and startup files; \
+         work in a project's folder, or add this one to [[scope.allow]] in your config"
     )
 }
 

@@ -378,7 +378,7 @@ async fn a_turn_ends_when_its_tokens_or_its_money_are_used_up() {
         let ended = session.send("look").await.unwrap();
 
         assert_eq!((ended.outcome, ended.limit), (Outcome::Limit, Some(limit)), "{ended:?}");
-        assert!(ended.error.unwrap().contains("send anything to go on"));
+        assert!(ended.error.unwrap().contains("send a message to go on"));
         assert_eq!(wire.requests().len(), 2, "{limit:?}");
         runtime.shutdown().await.unwrap();
         sound_records(&place, &session).await;

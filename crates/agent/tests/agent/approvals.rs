@@ -109,7 +109,7 @@ async fn a_question_survives_a_restart_and_can_be_answered_while_nobody_is_there
     .await;
     let late = session.answer(asked.id, "no").await.unwrap_err().to_string();
 
-    assert!(late.contains("settled (yes)"), "{late}");
+    assert!(late.contains("already answered (yes)"), "{late}");
     assert!(place.work().join("pushed").exists());
     next.shutdown().await.unwrap();
     let records = sound_records(&place, &session).await;
@@ -173,7 +173,7 @@ async fn a_turn_that_is_cancelled_takes_its_question_back() {
     let sending = sends(&session, "go");
     let asked = question(&session).await;
     assert_eq!(session.settle().await.unwrap(), Settled::Asks);
-    assert_eq!(session.state().await.unwrap().describe_open_work(), "a question waits for its answer");
+    assert_eq!(session.state().await.unwrap().describe_open_work(), "waiting for your answer to a question");
 
     session.cancel().await.unwrap();
 

@@ -348,7 +348,10 @@ async fn a_message_that_is_larger_than_the_window_ends_its_turn_and_the_session_
             .filter_map(|fact| if let SessionRecord::TurnEnded(ended) = fact { Some(ended) } else { None })
             .collect();
         assert_eq!(ends[history].code.as_deref(), Some("context_too_long"));
-        assert!(ends[history].error.as_ref().unwrap().contains("what is asked is longer"), "{ends:?}");
+        assert!(
+            ends[history].error.as_ref().unwrap().contains("the message is too long for the model"),
+            "{ends:?}"
+        );
         assert_eq!(
             (ends[history + 1].outcome, ends[history + 1].text.as_str()),
             (Outcome::Completed, "Read.")
@@ -367,6 +370,6 @@ async fn a_window_that_is_too_small_for_anything_is_said_with_the_arithmetic() {
     let refused = longhaul_agent::Runtime::with_model(config(&place, 1_500), model.clone()).await;
 
     let error = refused.err().unwrap().to_string();
-    assert!(error.contains("model.context_window") && error.contains("1125 are usable"), "{error}");
+    assert!(error.contains("model.context_window") && error.contains("1125 are available"), "{error}");
     assert_eq!(model.asked(), Vec::<&str>::new());
 }

@@ -78,6 +78,6 @@ async fn a_refusal_by_loopback_spends_the_tries_and_says_to_start_the_server() {
     let told = ended.error.unwrap();
     assert_eq!((ended.outcome, ended.code.as_deref()), (Outcome::Failed, Some("connection")), "{told}");
     assert_eq!(waits(&events), retries(4));
-    assert!(told.contains("start the server") && told.contains("5 requests were made"), "{told}");
+    assert!(told.contains("start the server") && told.contains("gave up after 5 requests"), "{told}");
     runtime.shutdown().await.unwrap();
 }

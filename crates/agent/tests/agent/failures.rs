@@ -56,10 +56,10 @@ async fn every_retry_is_announced_and_the_fifth_request_may_still_succeed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_fails_for_good_says_what_it_was_and_how_often_it_was_tried() {
     let table = [
-        (503, "overloaded", 5..=5, "overloaded", "5 requests were made"),
-        (500, "server_error", 3..=3, "server_error", "exactly the same 3 times"),
+        (503, "overloaded", 5..=5, "overloaded", "gave up after 5 requests"),
+        (500, "server_error", 3..=3, "server_error", "the same error came 3 times"),
         (401, "invalid_api_key", 1..=1, "bad_key", "so it is"),
-        (404, "model_not_found", 1..=1, "not_found", "knows no model \"m\""),
+        (404, "model_not_found", 1..=1, "not_found", "has no model \"m\""),
         (429, "insufficient_quota", 1..=1, "quota", "add credit"),
         // Each one after the first leaves less room for the answer; how many there are depends on the size of the prompt.
         (400, "context_length_exceeded", 2..=3, "context_too_long", "larger context window"),
@@ -92,18 +92,18 @@ async fn what_is_no_model_server_is_named_as_such() {
         (
             Reply::error(302, "").header("location", "https://login.test/"),
             "not_a_model_server",
-            "a redirect to https://login.test/",
+            "it redirects to https://login.test/",
         ),
-        (Reply::stream("{\"status\":\"ok\"}"), "not_a_model_server", "in one piece"),
+        (Reply::stream("{\"status\":\"ok\"}"), "not_a_model_server", "did not answer with a stream"),
         (
             Reply::trouble(TransportError::Certificate("expired".to_owned())),
             "certificate",
-            "its certificate was not accepted: expired",
+            "invalid certificate: expired",
         ),
         (
             Reply::trouble(TransportError::NoSuchHost("no such name".to_owned())),
             "unreachable",
-            "its address is set by",
+            "the address is set by",
         ),
     ];
 

@@ -147,7 +147,7 @@ async fn that_the_sessions_can_not_be_listed_is_told_once_and_shown_in_the_statu
     checks(&runtime, 5).await;
 
     let reason = disk_full().to_string();
-    let told = ("sessions_unlisted".to_owned(), format!("the sessions can't be listed: {reason}"));
+    let told = ("sessions_unlisted".to_owned(), format!("can't list the sessions: {reason}"));
     assert_eq!(runtime.idle_status().trouble, Some(reason));
     // The daily look at old sessions may tell of the same trouble, in its own words and its own time.
     let of_listing = |watcher: &mut _| -> Vec<(String, String)> {

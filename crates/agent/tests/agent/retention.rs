@@ -258,8 +258,8 @@ async fn a_session_that_was_deleted_takes_nothing_any_more() {
     let sent = session.send("second").await.unwrap_err();
     let put = session.put(said("second"), None).await.unwrap_err();
 
-    assert!(sent.to_string().contains("there is no session \"a\""), "{sent}");
-    assert!(put.to_string().contains("there is no session \"a\""), "{put}");
+    assert!(sent.to_string().contains("no session \"a\""), "{sent}");
+    assert!(put.to_string().contains("no session \"a\""), "{put}");
     runtime.shutdown().await.unwrap();
     let report = journal.verify().await.unwrap();
     assert!(report.is_sound() && report.unnamed.is_empty(), "{report:?}");

@@ -209,7 +209,7 @@ async fn a_model_that_does_the_same_again_and_again_is_told_and_then_stopped() {
     let ended = session.send("go").await.unwrap();
 
     assert_eq!((ended.outcome, ended.limit), (Outcome::Limit, Some(Limit::Loop)));
-    assert!(ended.error.unwrap().contains("5 times in a row"));
+    assert!(ended.error.unwrap().contains("the same result 5 times"));
     runtime.shutdown().await.unwrap();
     let results = results(&sound_records(&place, &session).await);
     let warned: Vec<bool> =
@@ -235,7 +235,7 @@ async fn a_turn_that_reaches_its_limit_of_steps_says_so_and_how_to_go_on() {
     assert_eq!((ended.limit, count.load(Ordering::SeqCst)), (Some(Limit::Steps), 4));
     assert_eq!(
         ended.error.unwrap(),
-        "the turn reached its limit of 4 steps (limits.steps); send anything to go on"
+        "the turn reached its limit of 4 steps (limits.steps); send a message to go on"
     );
     runtime.shutdown().await.unwrap();
 }

@@ -4,15 +4,15 @@ use clap::{Args, Subcommand};
 
 #[derive(Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Show every key with its value and what set it.
+    /// Show each key, its value and what set it.
     Show {
-        /// Print one JSON array.
+        /// Print a JSON array.
         #[arg(long)]
         json: bool,
     },
-    /// Show the files that are looked for, and which of them are there.
+    /// Show the config files and which of them exist.
     Path {
-        /// Print one JSON array.
+        /// Print a JSON array.
         #[arg(long)]
         json: bool,
     },
@@ -22,22 +22,22 @@ pub(crate) enum ConfigCommand {
 
 #[derive(Args)]
 pub(crate) struct CompletionsOptions {
-    /// The shell. For bash: eval "$(longhaul completions bash)" in ~/.bashrc.
+    /// Shell; for bash, put eval "$(longhaul completions bash)" in ~/.bashrc.
     pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Args)]
 pub(crate) struct TrustOptions {
-    /// List the files that are trusted.
+    /// List trusted files.
     #[arg(long, conflicts_with = "remove")]
     pub(crate) list: bool,
-    /// Take back the trust in this folder's project.
+    /// Stop trusting this project.
     #[arg(long)]
     pub(crate) remove: bool,
-    /// Don't ask. Without a terminal nothing is trusted otherwise.
+    /// Don't ask; required without a terminal.
     #[arg(long, short, conflicts_with_all = ["list", "remove"])]
     pub(crate) yes: bool,
-    /// Print what was done, or the list, as JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -7,54 +7,55 @@ use clap::builder::NonEmptyStringValueParser;
 
 #[derive(Args)]
 pub(crate) struct RunOptions {
-    /// Go on with the session that was last used in this folder. Without it and without -s, a new one.
+    /// Continue the session last used in this folder.
     #[arg(short = 'c', long = "continue", conflicts_with = "session")]
     pub(crate) go_on: bool,
-    /// Print every event as one line of JSON, and nothing else on standard output.
+    /// Print events as JSON lines.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Stay until no task of the session runs any more, print the answers that their ends lead to, too, and go through the session
-    /// for what is worth remembering.
+    /// Wait for background tasks, and update memory.
+    ///
+    /// Prints what the agent answers when a task ends, too.
     #[arg(long)]
     pub(crate) wait: bool,
-    /// Send this image along. Can be given several times.
+    /// Attach an image; repeatable.
     #[arg(long = "image", value_name = "FILE")]
     pub(crate) images: Vec<PathBuf>,
-    /// What to say. Piped text is added to it as data; with - as the prompt, or without one, the piped text is the prompt.
+    /// Prompt; - reads it from standard input.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 }
 
 #[derive(Args)]
 pub(crate) struct ResumeOptions {
-    /// The session. Without it, the only one that has something unfinished.
+    /// Session to resume [default: the only one with unfinished work].
     #[arg(value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) key: Option<String>,
-    /// Print every event as one line of JSON, and nothing else on standard output.
+    /// Print events as JSON lines.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct SessionOptions {
-    /// Print JSON: one object, or for a turn one event a line.
+    /// Print JSON; for a turn, events as JSON lines.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct CompactOptions {
-    /// What the summary should dwell on.
+    /// What the summary should focus on.
     #[arg(value_name = "FOCUS")]
     pub(crate) focus: Vec<String>,
-    /// Print every event as one line of JSON, and nothing else on standard output.
+    /// Print events as JSON lines.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct ModelsOptions {
-    /// Show what is known about the models of this one.
+    /// Show the models of this provider.
     pub(crate) provider: Option<String>,
     /// Print JSON.
     #[arg(long)]
@@ -64,23 +65,23 @@ pub(crate) struct ModelsOptions {
 /// How the conversation begins, where no command is named.
 #[derive(Args, Default)]
 pub(crate) struct ChatOptions {
-    /// Begin another session for this folder.
+    /// Start a new session for this folder.
     #[arg(long, conflicts_with = "session")]
     pub(crate) new: bool,
-    /// Go on with a turn that was interrupted, without asking.
+    /// Resume an interrupted turn without asking.
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Read and print plain lines, without a screen: for screen readers, and for terminals that can do no more.
+    /// Read and print plain lines, for screen readers and simple terminals.
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Say PROMPT, print the answer and leave: the same as `longhaul run PROMPT`, with its flags.
+    /// Run one turn and print the answer, like `longhaul run`.
     // `run_arguments` replaces it before the command line is parsed.
     #[arg(short = 'p', long = "print")]
     pub(crate) print: bool,
-    /// Go on with the folder's last session, which is the default.
+    /// Continue the session last used in this folder (the default).
     #[arg(short = 'c', long = "continue", hide = true, conflicts_with_all = ["new", "session"])]
     pub(crate) go_on: bool,
-    /// The first thing to say. A single word has to stand behind --, since it could be a mistyped command.
+    /// First message; put a single word after `--`.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
     #[arg(last = true, hide = true, conflicts_with = "prompt")]

@@ -13,22 +13,22 @@ use crate::bad_usage;
 
 #[derive(Args)]
 pub(crate) struct GlobalArgs {
-    /// The folder that everything lives in [default: $LONGHAUL_HOME, else ~/.longhaul].
+    /// Folder for sessions, memory and config [default: $LONGHAUL_HOME or ~/.longhaul].
     #[arg(long, value_name = "DIR", global = true)]
     home: Option<PathBuf>,
-    /// A config file in place of the home's config.toml.
+    /// Config file to use instead of config.toml in the home.
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
-    /// The model, as provider/model; scripted/FILE.json plays a file [default: $LONGHAUL_MODEL, else the config's].
+    /// Model to use, as provider/model [default: $LONGHAUL_MODEL or model.name].
     #[arg(long, value_name = "NAME", global = true)]
     model: Option<String>,
-    /// The folder that new sessions work in [default: the one in which the program was started].
+    /// Folder that new sessions work in [default: the current folder].
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) work_dir: Option<PathBuf>,
-    /// The session: its key, the beginning of that, or its id. Commands that need one take the folder's last one without it.
+    /// Session, by its key or id [default: the one last used in this folder].
     #[arg(short, long, value_name = "KEY", global = true, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
-    /// Say more about what is done; twice for still more.
+    /// Print more; repeat for more still.
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
 }
@@ -50,7 +50,7 @@ impl GlobalArgs {
     pub(crate) fn sources(&self) -> anyhow::Result<Sources> {
         if let (None, Err(error)) = (&self.work_dir, std::env::current_dir()) {
             return Err(bad_usage(format!(
-                "the current folder can't be used ({error}): go to one that exists, or name one with --work-dir"
+                "can't use the current folder: {error}; change to another, or name one with --work-dir"
             )));
         }
         Ok(Sources {
@@ -65,10 +65,9 @@ impl GlobalArgs {
     pub(crate) fn work_dir(&self) -> anyhow::Result<Option<PathBuf>> {
         let Some(folder) = &self.work_dir else { return Ok(None) };
         match folder.canonicalize() {
-            Ok(found) if found.to_str().is_none() => Err(bad_usage(format!(
-                "{} can't be a work folder: its name is not UTF-8",
-                folder.printable()
-            ))),
+            Ok(found) if found.to_str().is_none() => {
+                Err(bad_usage(format!("can't work in {}: its name is not valid UTF-8", folder.printable())))
+            }
             Ok(found) if found.is_dir() => Ok(Some(found)),
             Ok(_) => Err(bad_usage(format!("{} is not a folder", folder.printable()))),
             Err(error) => Err(bad_usage(format!("--work-dir {}: {error}", folder.printable()))),
@@ -86,14 +85,16 @@ impl GlobalArgs {
         let folder = self.home.clone().or_else(|| variable("LONGHAUL_HOME")).or_else(default);
         match folder {
             Some(folder) if !folder.as_os_str().is_empty() => Ok(folder),
-            _ => Err(bad_usage("no home: name a folder with --home, or set LONGHAUL_HOME or HOME")),
+            _ => Err(bad_usage(
+                "can't find a home folder: HOME is not set; use --home DIR or set LONGHAUL_HOME",
+            )),
         }
     }
 
     /// The home, if it has a journal. Creates nothing.
     pub(crate) fn existing_home(&self) -> anyhow::Result<Option<Home>> {
         let folder = self.home_dir()?;
-        if !folder.try_exists().with_context(|| format!("{} can't be looked at", folder.printable()))? {
+        if !folder.try_exists().with_context(|| format!("can't access {}", folder.printable()))? {
             return Ok(None);
         }
         let home = Home::existing(&folder)?;

@@ -5,15 +5,15 @@ use clap::{Args, ValueEnum};
 
 #[derive(Args)]
 pub(crate) struct SendOptions {
-    /// What happens if a turn is running: join it at its next step, wait until after it, or interrupt it.
+    /// If a turn is running: join it at its next step, run after it, or interrupt it.
     #[arg(long, value_enum, default_value_t = Mode::Join)]
     pub(crate) mode: Mode,
-    /// A key of your own: the same one twice is one input.
+    /// Idempotency key: the same key twice is one message.
     #[arg(long = "key", value_name = "K", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) idempotency: Option<String>,
-    /// The words; - reads them from standard input.
+    /// Message; - reads it from standard input.
     pub(crate) text: String,
-    /// Print what was accepted as JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -28,7 +28,7 @@ pub(crate) enum Mode {
 
 #[derive(Args)]
 pub(crate) struct CancelOptions {
-    /// Print how the turn ended as JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -8,55 +8,56 @@ use clap::{Args, ValueEnum};
 /// The streams that a session has.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Family {
-    /// What happened.
+    /// The conversation.
     Session,
-    /// What was accepted.
+    /// Messages and commands sent to the session.
+    #[value(name = "inputs", alias = "inbox")]
     Inbox,
-    /// What was worth remembering.
+    /// What memory took from it.
     Extract,
 }
 
 #[derive(Args)]
 pub(crate) struct VerifyOptions {
-    /// Write what can be read to a new journal in this file; the original is left alone.
+    /// Copy what can be read to a new journal; the original stays as it is.
     #[arg(long, value_name = "FILE")]
     pub(crate) salvage: Option<PathBuf>,
-    /// Print what was found as JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct BackupOptions {
-    /// The new file.
+    /// File to create.
     pub(crate) file: PathBuf,
-    /// Print what was written as JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct RestoreOptions {
-    /// The backup.
+    /// Backup to restore.
     pub(crate) file: PathBuf,
-    /// Print what was done as JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct EraseOptions {
-    /// The session.
+    /// Session, by its key.
     pub(crate) key: String,
-    /// The record, as `sessions show` numbers it.
+    /// Entry, by its number in `longhaul sessions show --records`.
     pub(crate) seq: u64,
-    /// Why; it stands in the stub.
+    /// Reason, kept in the stub.
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) reason: String,
-    /// Which of the session's streams.
+    /// Which part of the session the entry is in.
     #[arg(long, value_enum, default_value_t = Family::Session)]
     pub(crate) stream: Family,
-    /// Print what was erased as JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

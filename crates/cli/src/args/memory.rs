@@ -19,52 +19,64 @@ pub(crate) struct MemoryOptions {
 /// Which memory is meant: by default that of the folder that new sessions work in; with -s, that of the session.
 #[derive(Args)]
 pub(crate) struct MemoryScopeArgs {
-    /// The memory with this name, as `longhaul memory` shows it.
+    /// Use the memory with this name, as shown by `longhaul memory`.
     #[arg(long, value_name = "NAME", global = true, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) scope: Option<String>,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum MemoryCommand {
-    /// List the pages, what is not in them yet, and where they are as files.
+    /// List the pages.
+    ///
+    /// Also shows how much is not in a page yet, and where the pages are as files.
     List,
     /// Print a page.
     Show {
-        /// The page.
+        /// Page, by its name.
         page: String,
-        /// As it was after this change.
+        /// Show the page as it was after this change.
         #[arg(long, value_name = "SEQ")]
         at: Option<u64>,
     },
-    /// Find something in pages, in what was extracted, and in what was said in the sessions of this memory.
+    /// Search pages and past sessions.
+    ///
+    /// Searches the pages, items that are not in a page yet, and the conversations that share this memory.
     Search {
-        /// What to look for.
+        /// Words to search for.
         #[arg(required = true)]
         query: Vec<String>,
-        /// How much to show at most.
+        /// Maximum number of results.
         #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1_000))]
         limit: u16,
     },
-    /// List the changes, the newest first: when, by whom, why, and what was not taken.
+    /// List changes, newest first.
+    ///
+    /// Shows when, by whom and why each change was made, and what it left out.
     Log {
-        /// Only those of this page.
+        /// Only list changes to this page.
         page: Option<String>,
     },
-    /// Show what a change did to its pages, line by line.
+    /// Show a change as a diff.
     Diff {
-        /// The change, as `longhaul memory log` numbers it.
+        /// Change, by its number in `longhaul memory log`.
         seq: u64,
     },
-    /// Take a change back: its pages are again what they were before. Exits with 1 if a newer change builds on it.
+    /// Undo a change.
+    ///
+    /// Its pages go back to what they were before. Exits with 1 if a newer change builds on it.
     Undo {
-        /// The change, as `longhaul memory log` numbers it.
+        /// Change, by its number in `longhaul memory log`.
         seq: u64,
     },
-    /// Write a page by hand, in $VISUAL or $EDITOR. What a person wrote stays until a person changes it.
+    /// Edit a page in $VISUAL or $EDITOR.
+    ///
+    /// The agent never changes lines that you wrote.
     Edit(EditOptions),
-    /// Write all pages as Markdown files into a new folder; with --json everything, each version too, as one object.
+    /// Export all pages as Markdown files.
+    ///
+    /// With --json, exports everything, older versions too, as one object.
     Export {
-        /// The new folder; with --json a file, which is replaced whole. Without it, or with -, standard output.
+        /// Folder to create; with --json, file to write [default: standard output].
         #[arg(value_name = "DIR|FILE", required_unless_present = "json")]
         to: Option<PathBuf>,
     },
@@ -72,28 +84,30 @@ pub(crate) enum MemoryCommand {
 
 #[derive(Args)]
 pub(crate) struct EditOptions {
-    /// The page; a new one, if there is none with this name. The page `core` stands at the beginning of every context.
+    /// Page, by its name; created if there is none.
+    ///
+    /// The agent sees the page `core` at the start of every session.
     pub(crate) page: String,
-    /// Take the text from standard input.
+    /// Read the text from standard input.
     #[arg(value_name = "-", value_parser = ["-"], conflicts_with_all = ["file", "remove"])]
     pub(crate) input: Option<String>,
-    /// Take the text from this file; - is standard input.
+    /// Read the text from a file; - is standard input.
     #[arg(long, value_name = "FILE", conflicts_with = "remove")]
     pub(crate) file: Option<PathBuf>,
     /// Remove the page.
     #[arg(long)]
     pub(crate) remove: bool,
-    /// Why; it stands in the log.
+    /// Reason, shown in the log.
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) reason: Option<String>,
 }
 
 #[derive(Args)]
 pub(crate) struct RememberOptions {
-    /// What to remember, word for word. Without it, the model goes through what is new in the session.
+    /// What to remember, word for word.
     #[arg(value_name = "TEXT")]
     pub(crate) text: Vec<String>,
-    /// Print what came of it as one JSON object.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

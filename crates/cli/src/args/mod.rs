@@ -33,9 +33,9 @@ pub(crate) use self::tasks::{
 
 /// An agent runtime for the long haul.
 ///
-/// It keeps an agent's conversation, commands, memory and spend alive through crashes, restarts, full context windows
-/// and failing models. Without a command it talks to the agent in the terminal: the session that was last used in this folder
-/// goes on, and /help lists what can be typed there. `longhaul models` shows which model would answer.
+/// Keeps an agent's conversation, commands, memory and spend alive through crashes, restarts, full context windows and
+/// failing models. Without a command, it opens this folder's session in the terminal; type /help there for the commands.
+/// `longhaul models` shows which model would be used.
 #[derive(Parser)]
 #[command(name = "longhaul", version, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -82,39 +82,65 @@ fn is_command_like(prompt: &str) -> bool {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Say one thing and print the answer. Everything else goes to standard error.
+    /// Run one turn and print the answer.
+    ///
+    /// The answer goes to standard output, progress and everything else to standard error.
     Run(RunOptions),
-    /// Go on with an unfinished turn. Calls are brought to their end; an answer that was cut off is asked for again.
+    /// Resume an interrupted turn.
+    ///
+    /// Tool calls that were running are finished first. An answer that was cut off is requested again.
     Resume(ResumeOptions),
-    /// Run the last turn again, if it failed; or end the wait before the next try, in whatever process.
+    /// Retry the last turn if it failed.
+    ///
+    /// If a turn is waiting to retry, in this process or another, it retries now.
     Retry(SessionOptions),
-    /// Go on with an answer where it was interrupted, by a crash, a failure or you: the model gets what it had said.
+    /// Continue an interrupted answer.
+    ///
+    /// The model sees what it had written before the crash, the failure or your Ctrl-C, and goes on from there.
     Continue(SessionOptions),
-    /// Show what a session is right now: its model, its turn, how full its context is.
+    /// Show a session's model, turn and context use.
     Status(SessionOptions),
-    /// Show how full the context of a session is, and of what: each part in tokens, what is free, and when it is made smaller.
+    /// Show what fills a session's context.
+    ///
+    /// Lists each part in tokens, what is free, and when the context will be compacted.
     Context(SessionOptions),
-    /// Make the context of a session smaller now, by a summary. What stood in it stays in the session and can be found.
+    /// Compact a session's context now.
+    ///
+    /// A summary replaces the older part of the context. Nothing is deleted: the agent can still search all of the session.
     Compact(CompactOptions),
-    /// Say whether a session is safe: all of it on disk, and as it was written. Sessions save themselves.
+    /// Check that a session is saved.
+    ///
+    /// Sessions save themselves. This flushes everything to disk and reads the newest part back.
     Save(SessionOptions),
-    /// Begin another session with the past of one, up to a record.
+    /// Start a new session from a point in another.
     Fork(ForkOptions),
-    /// Remember something for later sessions, word for word; without a text, go through what is new in a session now.
+    /// Remember something for later sessions.
+    ///
+    /// With TEXT, remembers it word for word. Without, looks through what is new in the session for things worth remembering.
     Remember(RememberOptions),
-    /// List who serves models, and which model would answer now. With a provider, what is known about its models.
+    /// List model providers and the model in use.
+    ///
+    /// With PROVIDER, shows what is known about its models.
     Models(ModelsOptions),
-    /// See it work: a runtime that is killed in the middle of a turn, and the turn that goes on. No key, no network.
+    /// Watch a killed turn recover; needs no key or network.
     Demo(DemoOptions),
-    /// Run the turns of all sessions of the home: resume what was open, take what is sent.
+    /// Run turns of all sessions in the background.
+    ///
+    /// Resumes turns that were interrupted, and answers messages as they are sent with `longhaul send`.
     Serve(ServeOptions),
-    /// Put an input into a session's inbox and leave. Whoever serves the home runs it.
+    /// Send a message to a session without waiting.
+    ///
+    /// The process that runs the session picks it up; if there is none, `longhaul resume` or `longhaul serve` will.
     Send(SendOptions),
-    /// End the running turn of a session.
+    /// Cancel a session's running turn.
     Cancel(CancelOptions),
-    /// Answer an open question of a session: whether a call may run. Whoever runs the session goes on with it.
+    /// Answer a session's question.
+    ///
+    /// The agent asks before it runs a tool call that needs your approval. The turn goes on once you answer.
     Answer(AnswerOptions),
-    /// List, follow and end commands that go on in the background. Alone, it lists them.
+    /// List, follow and kill background tasks.
+    ///
+    /// Lists them if no command is given.
     #[command(args_conflicts_with_subcommands = true)]
     Tasks {
         #[command(subcommand)]
@@ -122,39 +148,57 @@ pub(crate) enum Command {
         #[command(flatten)]
         list: TaskListOptions,
     },
-    /// See, search, correct and undo what is remembered across sessions. Alone, it lists the pages.
+    /// Search, edit and undo what the agent remembers.
+    ///
+    /// Memory is kept in pages, across sessions. Lists them if no command is given.
     Memory(MemoryOptions),
-    /// List, show, fork, rename, pin, delete, export and import sessions. Alone, it lists them.
+    /// List, show, fork, export and delete sessions.
+    ///
+    /// Lists them if no command is given.
     #[command(args_conflicts_with_subcommands = true)]
     Sessions {
         #[command(subcommand)]
         command: Option<SessionsCommand>,
-        /// Print one JSON array.
+        /// Print a JSON array.
         #[arg(long)]
         json: bool,
     },
-    /// Read everything and say what is not as it was committed. Exits with 1 if anything is not.
+    /// Check everything that is stored for damage.
+    ///
+    /// Exits with 1 if anything is damaged.
     Verify(VerifyOptions),
-    /// Check the config, the model, the journal, the running commands, the sandbox and the disk. Exits with 1 if there is anything to do.
+    /// Check the setup and suggest fixes.
+    ///
+    /// Checks the config, the model, the journal, running tasks, the sandbox and the disk. Exits with 1 if anything needs attention.
     Doctor(DoctorOptions),
-    /// Write a consistent copy of everything to a new file, while everything runs.
+    /// Back up the journal to a new file.
+    ///
+    /// The journal holds every session and all memory. It can be in use meanwhile; the copy is consistent.
     Backup(BackupOptions),
-    /// Replace the journal by a backup, after reading all of it. The old one is kept in the trash.
+    /// Restore the journal from a backup.
+    ///
+    /// The whole backup is checked first. The journal that it replaces is kept in the trash.
     Restore(RestoreOptions),
-    /// Remove the words of one record for good. A stub says when and why.
+    /// Erase the content of one entry for good.
+    ///
+    /// A stub that says when and why stays in its place.
     Erase(EraseOptions),
-    /// Show the configuration and where it comes from. Alone, it shows every key.
+    /// Show the configuration and where it comes from.
+    ///
+    /// Shows every key if no command is given.
     #[command(args_conflicts_with_subcommands = true)]
     Config {
         #[command(subcommand)]
         command: Option<ConfigCommand>,
-        /// Print one JSON array.
+        /// Print a JSON array.
         #[arg(long)]
         json: bool,
     },
-    /// Let the longhaul.toml of this folder's project set everything, as it is now. After a change of it, say so again.
+    /// Trust this project's longhaul.toml.
+    ///
+    /// A trusted file may set every key. If the file changes, it has to be trusted again.
     Trust(TrustOptions),
-    /// Print a script that lets your shell complete commands and flags.
+    /// Generate shell completions.
     Completions(CompletionsOptions),
 }
 
@@ -185,17 +229,17 @@ impl Command {
 
 #[derive(Args)]
 pub(crate) struct ServeOptions {
-    /// Without the HTTP API, which this version does not have yet.
+    /// Don't start the HTTP API (not available in this version).
     #[arg(long)]
     pub(crate) no_http: bool,
-    /// Print every event as one line of JSON.
+    /// Print events as JSON lines.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct DemoOptions {
-    /// Leave the demo's home behind, to look around in it.
+    /// Keep the demo's files, to look around.
     #[arg(long)]
     pub(crate) keep: bool,
 }

@@ -10,72 +10,86 @@ use super::Family;
 /// A session can be named by its key, by the beginning of that, or by its id or an end of it, as long as only one fits.
 #[derive(Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// List the sessions, the newest first; with words, those in which they were said or whose keys have them.
+    /// List sessions, newest first.
+    ///
+    /// With WORDS, lists those whose key or conversation contains them.
     List(ListOptions),
-    /// Show a session: the conversation as a page, or its records.
+    /// Show a session's conversation.
     Show(ShowOptions),
-    /// Begin another session with the past of one, up to a record. Running tasks stay where they are.
+    /// Start a new session from a point in another.
+    ///
+    /// Running tasks stay with the original.
     Fork(ForkedOptions),
-    /// Give a session another key.
+    /// Rename a session.
     Rename {
-        /// The session.
+        /// Session, by its key or id.
         key: String,
-        /// The key that it gets.
+        /// New key.
         #[arg(value_parser = NonEmptyStringValueParser::new(), required_unless_present = "session")]
         new: Option<String>,
-        /// Print the session as JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Keep a session whatever retention says, and list it first.
+    /// Pin a session.
+    ///
+    /// A pinned session is listed first and never pruned.
     Pin {
-        /// The session.
+        /// Session, by its key or id.
         key: Option<String>,
-        /// Not any more.
+        /// Unpin it.
         #[arg(long)]
         off: bool,
-        /// Print the session as JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Put a session into the trash, from where it can be brought back for two weeks.
+    /// Move a session to the trash.
+    ///
+    /// It can be restored for two weeks.
     Delete {
-        /// The session; with --now its whole key or id.
+        /// Session, by its key or id; with --now, in full.
         key: Option<String>,
-        /// For good, at once.
+        /// Delete it for good, now.
         #[arg(long)]
         now: bool,
-        /// Print what was done as JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Bring a session back from the trash.
+    /// Restore a session from the trash.
     Restore {
-        /// The session.
+        /// Session, by its key or id.
         key: Option<String>,
-        /// Print the session as JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Write a session to one file of JSON lines that can be verified and imported.
+    /// Export a session to a file.
+    ///
+    /// The file holds JSON lines with checksums; `longhaul sessions import` reads it.
     Export {
-        /// The session.
+        /// Session, by its key or id.
         key: String,
-        /// Where to; a file there is replaced whole. Without it, or with -, standard output.
+        /// File to write; an existing one is replaced [default: standard output].
         file: Option<PathBuf>,
-        /// Print what was exported as JSON. Needs FILE.
+        /// Print JSON; needs FILE.
         #[arg(long, requires = "file")]
         json: bool,
     },
-    /// Import a session from an export, after verifying all of it. It works in this folder (or --work-dir) and runs nothing by itself:
-    /// whatever was unfinished is stopped, and earlier approvals don't count.
+    /// Import a session from an export.
+    ///
+    /// The whole file is checked first. The session works in this folder or in --work-dir. Unfinished work in it is
+    /// stopped, and earlier approvals don't count.
     Import(ImportOptions),
-    /// Put away what `[sessions]` of the config says, and remove what has been in the trash for two weeks.
+    /// Apply the retention limits, and empty the trash.
+    ///
+    /// Trashes what exceeds the limits in `[sessions]` of the config, and deletes what has been in the trash for two weeks.
     Prune {
-        /// Only say what would be done.
+        /// Only show what would be done.
         #[arg(long)]
         dry_run: bool,
-        /// Print what was done as JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
@@ -83,12 +97,12 @@ pub(crate) enum SessionsCommand {
 
 #[derive(Args, Default)]
 pub(crate) struct ListOptions {
-    /// What to look for, in keys and in what was said.
+    /// Words to search for in keys and conversations.
     pub(crate) words: Vec<String>,
-    /// Also those in the trash, and those in which nothing is yet.
+    /// Include empty and trashed sessions.
     #[arg(long)]
     pub(crate) all: bool,
-    /// Print one JSON array.
+    /// Print a JSON array.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -109,22 +123,24 @@ impl SessionsCommand {
 
 #[derive(Args)]
 pub(crate) struct ImportOptions {
-    /// The export.
+    /// Export to read.
     pub(crate) file: PathBuf,
-    /// The key to give it, if its own is taken.
+    /// Import it under this key.
     #[arg(long = "as", value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) key: Option<String>,
-    /// The session is your own: what its user said stays yours, for memory and as directives. Without this it is somebody else's.
+    /// The session is your own.
+    ///
+    /// Without this, its user messages count as someone else's: memory and the agent treat them as information only.
     #[arg(long)]
     pub(crate) mine: bool,
-    /// Print what was imported as JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct ForkedOptions {
-    /// The session.
+    /// Session, by its key or id.
     pub(crate) key: String,
     #[command(flatten)]
     pub(crate) at: ForkPoint,
@@ -139,44 +155,43 @@ pub(crate) struct ForkOptions {
 /// Where a session is forked, and what comes of it.
 #[derive(Args)]
 pub(crate) struct ForkPoint {
-    /// The last record to take along, as `sessions show` numbers them; without it, the end of the last turn.
+    /// Last entry to include, by its number in `longhaul sessions show --records` [default: the end of the last turn].
     pub(crate) seq: Option<u64>,
-    /// The key of the new session; without it, the old one with -fork.
+    /// Key of the new session [default: the old key with -fork].
     #[arg(long = "as", value_name = "NEW", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) new: Option<String>,
-    /// Print what was made as JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct ShowOptions {
-    /// The session. Without it, the one that was last used in this folder.
+    /// Session, by its key or id.
     pub(crate) key: Option<String>,
     /// Show every turn, not only the last ones.
     #[arg(long, conflicts_with_all = ["records", "json", "html"])]
     pub(crate) all: bool,
-    /// Write the page as one HTML file, with charts of the context and the cost; a file there is replaced whole. Without FILE, or
-    /// with -, to standard output.
+    /// Write an HTML page with charts of context and cost [default: to standard output].
     #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = ["records", "json", "from", "epoch", "limit", "stream"])]
     #[allow(clippy::option_option, reason = "a flag with a value that may be left out")]
     pub(crate) html: Option<Option<PathBuf>>,
-    /// List the records in place of the page, from the newest epoch on.
+    /// List the session's entries, numbered, since the last compaction.
     #[arg(long)]
     pub(crate) records: bool,
-    /// The first record to list.
+    /// First entry to list.
     #[arg(long, value_name = "SEQ")]
     pub(crate) from: Option<u64>,
-    /// List the records of this epoch.
-    #[arg(long, value_name = "N", conflicts_with_all = ["from", "stream"])]
+    /// List the entries of the Nth context: from one compaction to the next.
+    #[arg(long = "context", alias = "epoch", value_name = "N", conflicts_with_all = ["from", "stream"])]
     pub(crate) epoch: Option<u64>,
-    /// How many records to list at most [default: 200].
+    /// Maximum number of entries to list [default: 200].
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// List the records of this one of the session's streams [default: session].
+    /// Which part of the session to list [default: session].
     #[arg(long, value_enum)]
     pub(crate) stream: Option<Family>,
-    /// Print the session with its records as one JSON object.
+    /// Print the session and its entries as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -37,7 +37,9 @@ pub(crate) fn with_suggestion(mut error: clap::Error, words: &[String]) -> clap:
 pub(crate) fn unknown_command(word: &str) -> String {
     let nearest = nearest_command(word).map(|name| format!("\n\n  tip: did you mean '{name}'?"));
     let (nearest, said) = (nearest.unwrap_or_default(), quoted(word));
-    format!("there is no command '{word}'{nearest}\n\n  tip: to say it to the agent: longhaul -- {said}")
+    format!(
+        "there is no command '{word}'{nearest}\n\n  tip: to send it to the agent, use: longhaul -- {said}"
+    )
 }
 
 fn nearest_command(word: &str) -> Option<String> {
@@ -59,14 +61,14 @@ fn prompt_without_quotes(error: &clap::Error, words: &[String]) -> Option<String
     }
     match named.filter(|named| *named < extra) {
         Some(run) if words[run] == "run" && extra > run + 1 => {
-            Some(format!("a prompt stands between quotes: longhaul run {}", prompt(&words[extra - 1..])))
+            Some(format!("quote the prompt: longhaul run {}", prompt(&words[extra - 1..])))
         }
         Some(_) => None,
         None => {
             let first = extra.checked_sub(1)?;
             Some(match nearest_command(&words[first]) {
                 Some(name) => format!("did you mean '{name}'?"),
-                None => format!("a prompt stands between quotes: longhaul {}", prompt(&words[first..])),
+                None => format!("quote the prompt: longhaul {}", prompt(&words[first..])),
             })
         }
     }
@@ -95,7 +97,7 @@ fn flag_of_another(error: &clap::Error) -> Option<String> {
     owners.dedup();
     let more = if owners.len() > 3 { " and others" } else { "" };
     owners.truncate(3);
-    Some(format!("--{best} is a flag of {}{more}", owners.join(", ")))
+    Some(format!("--{best} is an option of {}{more}", owners.join(", ")))
 }
 
 /// Every long flag of a command and its subcommands, with the command.

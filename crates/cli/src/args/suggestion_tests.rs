@@ -25,7 +25,7 @@ fn what_is_misspelt_is_answered_with_the_nearest_at_every_level() {
         (&["--hoem", "x", "sessions"], "'--home'"),
         (&["send", "-s", "a", "--mode", "jion", "hi"], "'join'"),
         (&["completions", "bsh"], "'bash'"),
-        (&["--jsno"], "--json is a flag of longhaul run, longhaul resume"),
+        (&["--jsno"], "--json is an option of longhaul run, longhaul resume"),
     ];
 
     for (words, nearest) in cases {

@@ -5,66 +5,68 @@ use clap::{Args, Subcommand};
 
 #[derive(Args)]
 pub(crate) struct TaskListOptions {
-    /// Print one JSON array.
+    /// Print a JSON array.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum TasksCommand {
-    /// List the tasks that run, and those that ended lately.
+    /// List running and recent tasks.
     List(TaskListOptions),
-    /// Print what a task has printed so far.
+    /// Print a task's output so far.
     Output(TaskOutputOptions),
-    /// Print what a task has printed and what it prints from now on, until it ends. Exits with 0 if it completed, else with 1.
+    /// Print a task's output until it ends.
+    ///
+    /// Exits with 0 if the task completed, else with 1.
     Follow(TaskFollowOptions),
-    /// End tasks, with everything that they have started.
+    /// Kill tasks and every process they started.
     Kill(TaskKillOptions),
 }
 
 #[derive(Args)]
 pub(crate) struct TaskOutputOptions {
-    /// The task: its id, or the beginning or the end of it, as long as that fits only one.
+    /// Task, by its id or an unambiguous start or end of it.
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) task: String,
-    /// The byte to begin with, counted as printed.
+    /// First byte to print.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) offset: u64,
-    /// How many bytes to print at most.
+    /// Maximum number of bytes to print.
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
 }
 
 #[derive(Args)]
 pub(crate) struct TaskFollowOptions {
-    /// The task: its id, or the beginning or the end of it, as long as that fits only one.
+    /// Task, by its id or an unambiguous start or end of it.
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) task: String,
 }
 
 #[derive(Args)]
 pub(crate) struct TaskKillOptions {
-    /// The tasks: their ids, or the beginning or the end of each, as long as that fits only one.
+    /// Tasks, each by its id or an unambiguous start or end of it.
     #[arg(value_name = "ID", required = true, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) tasks: Vec<String>,
-    /// Print how they ended as one JSON array.
+    /// Print a JSON array.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct AnswerOptions {
-    /// The question, which need not be named if only one is open; then yes, no, or words, which are a no with its reason.
+    /// Question id (optional if only one is open), then yes, no, or the reason for a no.
     #[arg(value_names = ["ID", "ANSWER"], num_args = 1..=2, required = true)]
     pub(crate) words: Vec<String>,
-    /// Print what was answered as JSON.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct DoctorOptions {
-    /// Print one JSON array.
+    /// Print a JSON array.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -20,14 +20,17 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &AnswerOptions) -> anyhow
     let (question, words) = match &options.words[..] {
         [name, words] => (find_question(&open, name)?, words),
         [words] if words.parse::<QuestionId>().is_ok() => {
-            let hint = format!("what is the answer? longhaul answer -s {} {words} yes|no|TEXT", quoted(key));
+            let hint = format!(
+                "the answer is missing; usage: longhaul answer -s {} {words} yes|no|TEXT",
+                quoted(key)
+            );
             return Err(bad_usage(hint));
         }
         [words] => (only_question(&open, key)?, words),
-        _ => return Err(bad_usage("say yes, no, or words")),
+        _ => return Err(bad_usage("the answer is missing; answer yes, no, or the reason for a no")),
     };
     if words.trim().is_empty() {
-        return Err(bad_usage("the answer is empty: say yes, no, or words"));
+        return Err(bad_usage("the answer is empty; answer yes, no, or the reason for a no"));
     }
     let words = yes_or_no(words).map_or_else(|| redactor.redact(words).into_owned(), str::to_owned);
     session.answer(question, &words).await?;
@@ -38,7 +41,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &AnswerOptions) -> anyhow
     )?;
     if !session.is_running().await? {
         let resume = suggested_command::resume(globals, key);
-        note(format!("the answer is saved, and nobody runs the session; to go on: {resume}"));
+        note(format!("answer saved, but no process is running the session; to resume: {resume}"));
     }
     session.journal().close().await;
     Ok(exit::DONE)
@@ -49,10 +52,10 @@ fn find_question(open: &[OpenQuestion], name: &str) -> anyhow::Result<QuestionId
     match (find(open.iter().map(|open| open.id), name), name.trim().to_ascii_uppercase().parse()) {
         (IdMatch::One(id), _) | (IdMatch::Nothing, Ok(id)) => Ok(id),
         (IdMatch::Several(_), _) => {
-            Err(bad_usage(format!("{name:?} fits several questions{}", list_questions(open))))
+            Err(bad_usage(format!("{name:?} matches several questions{}", list_questions(open))))
         }
         (IdMatch::Nothing, Err(_)) => {
-            Err(bad_usage(format!("there is no open question {name:?}{}", list_questions(open))))
+            Err(bad_usage(format!("no open question matches {name:?}{}", list_questions(open))))
         }
     }
 }
@@ -60,9 +63,9 @@ fn find_question(open: &[OpenQuestion], name: &str) -> anyhow::Result<QuestionId
 fn only_question(open: &[OpenQuestion], key: &str) -> anyhow::Result<QuestionId> {
     match open {
         [one] => Ok(one.id),
-        [] => Err(bad_usage(format!("no question of {} is open", truncate(key, 80)))),
+        [] => Err(bad_usage(format!("{} has no open question", truncate(key, 80)))),
         _ => {
-            let hint = "several questions are open; name one: longhaul answer -s KEY ID yes|no|TEXT";
+            let hint = "several questions are open; name one with `longhaul answer -s KEY ID yes|no|TEXT`";
             Err(bad_usage(format!("{hint}{}", list_questions(open))))
         }
     }
@@ -70,7 +73,7 @@ fn only_question(open: &[OpenQuestion], key: &str) -> anyhow::Result<QuestionId>
 
 fn list_questions(open: &[OpenQuestion]) -> String {
     if open.is_empty() {
-        return "; none is open".to_owned();
+        return "; none are open".to_owned();
     }
     let lines = open.iter().map(|open| format!("\n  {}  {}", open.id, sanitize(open.text.trim_end())));
     format!(":{}", lines.collect::<String>())

@@ -10,15 +10,15 @@ use crate::{bad_usage, exit};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: BackupOptions) -> anyhow::Result<u8> {
     let Some(journal) = globals.open_journal().await? else {
-        let nothing =
-            format!("there is no journal in {} yet: nothing to back up", globals.home_dir()?.printable());
+        let nothing = format!("nothing to back up: no sessions in {} yet", globals.home_dir()?.printable());
         return Err(bad_usage(nothing));
     };
     let report = journal.backup(&options.file).await;
     journal.close().await;
     let report = report?;
     let sound = report.is_sound();
-    let mut lines = vec![format!("Wrote and read back {}: {}.", options.file.printable(), contents(&report))];
+    let mut lines =
+        vec![format!("Backed up to {} and verified: {}", options.file.printable(), contents(&report))];
     lines.extend(damage_lines(&report.damage));
     print(options.json, || Verified { ok: sound, report, salvaged: None }, || lines)?;
     Ok(if sound { exit::DONE } else { exit::FAILED })

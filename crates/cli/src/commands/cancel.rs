@@ -39,23 +39,23 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &CancelOptions) -> anyhow
     match (cancelled, served) {
         (CancelOutcome::Pending, true) => {
             note(format!(
-                "the order is in the inbox of {shown}, but the turn has not ended after {CANCEL_GRACE:?}"
+                "the turn of {shown} has not ended after {CANCEL_GRACE:?}; it will be cancelled as soon as possible"
             ));
             return Ok(exit::FAILED);
         }
         (CancelOutcome::Pending, false) => {
             note(
-                "no runtime is running; the turn and its command are ended when `longhaul serve --no-http` next runs",
+                "no process is running the session; its turn will be cancelled when `longhaul serve --no-http` next runs",
             );
         }
         _ if options.json => {}
-        (CancelOutcome::NoTurn, _) => line(format!("no turn of {shown} was running"))?,
+        (CancelOutcome::NoTurn, _) => line(format!("{shown} has no running turn"))?,
         (CancelOutcome::Ended(ended), _) if ended.outcome == Outcome::Cancelled => {
-            line(format!("turn {} of {shown} is cancelled", ended.turn))?;
+            line(format!("cancelled turn {} of {shown}", ended.turn))?;
         }
         (CancelOutcome::Ended(ended), _) => {
             line(format!(
-                "turn {} of {shown} had ended by itself: {}",
+                "turn {} of {shown} had already ended: {}",
                 ended.turn,
                 outcome_text(ended.outcome)
             ))?;

@@ -29,7 +29,9 @@ pub(crate) async fn run(globals: &GlobalArgs, options: CompactOptions) -> anyhow
         session.order(OrderKind::Compact { focus }).await?;
         session.journal().close().await;
         let (open, resume) = (truncate(&open, 200), suggested_command::resume(globals, &key));
-        note(format!("{open}, and nobody runs it; the context is made smaller when it goes on: {resume}"));
+        note(format!(
+            "no process is running the session ({open}); its context will be compacted when you resume it: {resume}"
+        ));
         return Ok(exit::DONE);
     }
     session.journal().close().await;
@@ -42,30 +44,30 @@ pub(crate) fn focus_of(words: &str) -> Option<String> {
     Some(words.trim().to_owned()).filter(|focus| !focus.is_empty())
 }
 
-/// What a compaction did: `made smaller: 81,204 → 12,330 tokens, by a summary of records 12–340 (epoch 4)`.
+/// What a compaction did: `compacted: 81,204 → 12,330 tokens (summarized entries 12–340)`.
 pub(crate) fn made_smaller(done: &CompactDone) -> String {
-    let CompactDone { epoch, by, before, after, from, through } = *done;
+    let CompactDone { by, before, after, from, through, .. } = *done;
     let how = match by {
-        CompactedBy::Model => "by a summary of",
-        CompactedBy::Rule => "by a rule that dropped",
+        CompactedBy::Model => "summarized",
+        CompactedBy::Rule => "dropped",
     };
     // A manual compaction runs on a short context, too, whose summary may be longer.
-    let what = if after < before { "made smaller" } else { "compacted, but not smaller" };
+    let what = if after < before { "compacted" } else { "compacted, but no smaller" };
     format!(
-        "{what}: {} → {} tokens, {how} records {from}–{through} (epoch {epoch})",
+        "{what}: {} → {} tokens ({how} entries {from}–{through})",
         format_number(before),
         format_number(after)
     )
 }
 
 pub(crate) fn not_smaller(reason: &str) -> String {
-    format!("could not be made smaller: {}; the session is as it was", sanitize(reason))
+    format!("could not compact the context: {}; the session is unchanged", sanitize(reason))
 }
 
 pub(crate) fn nothing_to_compact(state: &State) -> String {
     let why = match state.turn_count == 0 && state.compaction.count == 0 {
-        true => "it has no turns yet",
-        false => "nothing has happened since it last was",
+        true => "the session has no turns yet",
+        false => "nothing is new since the last compaction",
     };
     format!("nothing to compact: {why}")
 }

@@ -6,21 +6,18 @@ const DONE: CompactDone =
 /// C3
 #[test]
 fn what_came_of_it_is_said_with_the_figures_and_the_records() {
-    assert_eq!(
-        made_smaller(&DONE),
-        "made smaller: 81,204 → 12,330 tokens, by a summary of records 12–340 (epoch 4)"
-    );
+    assert_eq!(made_smaller(&DONE), "compacted: 81,204 → 12,330 tokens (summarized entries 12–340)");
     let by_rule = CompactDone { by: CompactedBy::Rule, ..DONE };
     let longer = CompactDone { before: 10, after: 90, ..DONE };
-    assert!(made_smaller(&longer).starts_with("compacted, but not smaller: 10 → 90 tokens, "));
-    assert!(made_smaller(&by_rule).ends_with("by a rule that dropped records 12–340 (epoch 4)"));
+    assert!(made_smaller(&longer).starts_with("compacted, but no smaller: 10 → 90 tokens ("));
+    assert!(made_smaller(&by_rule).ends_with("(dropped entries 12–340)"));
 }
 
 #[test]
 fn what_failed_is_said_with_its_reason_and_can_not_drive_a_terminal() {
     assert_eq!(
         not_smaller("no\u{1b}[2J"),
-        "could not be made smaller: no\u{fffd}[2J; the session is as it was"
+        "could not compact the context: no\u{fffd}[2J; the session is unchanged"
     );
 }
 
@@ -29,8 +26,8 @@ fn why_there_is_nothing_to_do_depends_on_whether_there_was_anything() {
     let fresh = State::default();
     let later = State { turn_count: 3, ..State::default() };
 
-    assert!(nothing_to_compact(&fresh).ends_with("it has no turns yet"));
-    assert!(nothing_to_compact(&later).ends_with("nothing has happened since it last was"));
+    assert!(nothing_to_compact(&fresh).ends_with("the session has no turns yet"));
+    assert!(nothing_to_compact(&later).ends_with("nothing is new since the last compaction"));
 }
 
 #[test]

@@ -47,7 +47,9 @@ fn path(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<()> {
             ConfigFile { exists: false, .. } => "not there".to_owned(),
             ConfigFile { skipped: Some(reason), .. } => format!("skipped: {reason}"),
             ConfigFile { is_project: false, .. } => "used".to_owned(),
-            ConfigFile { is_project: true, .. } => "used, as far as a project's file may".to_owned(),
+            ConfigFile { is_project: true, .. } => {
+                "used, except for keys that need `longhaul trust`".to_owned()
+            }
         };
         line(format!("{}  # {what}", file.path.printable()))?;
     }

@@ -1,6 +1,6 @@
 //! `longhaul context` and `/context`: how full the context of a session is, and of what.
 
-use longhaul_agent::session::{State, load};
+use longhaul_agent::session::load;
 use longhaul_agent::{ContextReport, context_report, last_compaction};
 use longhaul_journal::Journal;
 use longhaul_protocol::CompactDone;
@@ -32,12 +32,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: SessionOptions) -> anyhow
     Ok(exit::DONE)
 }
 
-/// `4, after 3 compactions, the last by a summary`.
-pub(crate) fn epoch(state: &State, last: Option<&CompactDone>) -> String {
-    let number = state.epoch.as_ref().map_or(0, |epoch| epoch.number);
-    format!("{number}, after {}", compactions(state.compaction.count, last))
-}
-
+/// `3 compactions, the last by a summary`.
 pub(crate) fn compactions(number: u64, last: Option<&CompactDone>) -> String {
     let last = last.map(|last| format!(", the last {}", compacted_by_text(last.by)));
     format!("{}{}", format_count(number, "compaction"), last.unwrap_or_default())
@@ -46,7 +41,7 @@ pub(crate) fn compactions(number: u64, last: Option<&CompactDone>) -> String {
 /// Where a number of tokens comes from; `reported` is the part that the provider counted.
 pub(crate) fn token_source(reported: Option<u64>) -> String {
     match reported {
-        Some(reported) => format!("{} as the provider counted, the rest estimated", format_number(reported)),
+        Some(reported) => format!("{} counted by the provider, the rest estimated", format_number(reported)),
         None => "estimated".to_owned(),
     }
 }
@@ -62,26 +57,26 @@ impl ContextUsage {
             named("context", self.total()),
         ];
         lines.extend(self.parts().into_iter().filter_map(|part| self.part(part)));
-        lines.push(named("made smaller", self.checks()));
+        lines.push(named("compacts", self.checks()));
         lines.push(named(
-            "epoch",
+            "context no.",
             report.epoch.map_or_else(|| "none yet".to_owned(), |epoch| epoch.to_string()),
         ));
         let last = self.last.as_ref();
         lines.push(named("compactions", compactions(report.compactions, last)));
         lines.extend(last.map(|last| {
             let (before, after) = (format_number(last.before), format_number(last.after));
-            named("", format!("{before} → {after} tokens, records {}–{}", last.from, last.through))
+            named("", format!("{before} → {after} tokens, entries {}–{}", last.from, last.through))
         }));
         lines
     }
 
     fn window(&self) -> String {
         let Some((window, room)) = self.report.window.zip(self.report.room) else {
-            return "not known; set model.context_window".to_owned();
+            return "unknown; set model.context_window".to_owned();
         };
         let taken = match room.window < window.tokens {
-            true => format!("; taken as {}, since the model did not take more", format_number(room.window)),
+            true => format!("; limited to {}, because the server refused more", format_number(room.window)),
             false => String::new(),
         };
         format!("{} tokens, {}{taken}", format_number(window.tokens), window.source)
@@ -94,14 +89,14 @@ impl ContextUsage {
     fn checks(&self) -> String {
         let checks = &self.report.checks;
         if self.report.room.is_none() {
-            return "only when asked, since the window is not known".to_owned();
+            return "only on request: the window size is unknown".to_owned();
         }
         let said = |moment: &str, at: Option<u64>| match at {
-            Some(at) => format!("{moment} from {}", format_number(at)),
-            None => format!("{moment} off"),
+            Some(at) => format!("{moment} at {}", format_number(at)),
+            None => format!("{moment}: off"),
         };
         let before = said("before a turn", checks.before_turn);
-        let (within, idle) = (said("within one", checks.within_turn), said("when idle", checks.idle));
+        let (within, idle) = (said("within a turn", checks.within_turn), said("when idle", checks.idle));
         format!("{before}, {within}, {idle}")
     }
 

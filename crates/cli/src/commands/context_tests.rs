@@ -38,7 +38,7 @@ fn people_read_each_part_with_its_share_and_where_the_figures_come_from() {
         "session       a\n\
          model         custom/m\n\
          window        40,000 tokens, from the config\n\
-         context       10,000 tokens: 9,000 as the provider counted, the rest estimated\n\
+         context       10,000 tokens: 9,000 counted by the provider, the rest estimated\n\
          \x20 system               500  1.2 %  ▏\n\
          \x20 tools              1,500  3.7 %  █\n\
          \x20 memory                 0  0.0 %\n\
@@ -48,10 +48,10 @@ fn people_read_each_part_with_its_share_and_where_the_figures_come_from() {
          \x20 tool output        2,000  5.0 %  █\n\
          \x20 answer             8,000 20.0 %  ██████\n\
          \x20 free              22,000 55.0 %  ████████████████\n\
-         made smaller  before a turn from 27,200, within one from 29,440, when idle off\n\
-         epoch         2\n\
+         compacts      before a turn at 27,200, within a turn at 29,440, when idle: off\n\
+         context no.   2\n\
          compactions   1 compaction, the last by a summary\n\
-         \x20             30,000 → 4,000 tokens, records 1–90"
+         \x20             30,000 → 4,000 tokens, entries 1–90"
     );
 }
 
@@ -63,7 +63,7 @@ fn a_window_that_is_taken_for_less_than_is_said_of_it_is_shown_as_both() {
 
     assert_eq!(
         context.window(),
-        "40,000 tokens, from the config; taken as 20,000, since the model did not take more"
+        "40,000 tokens, from the config; limited to 20,000, because the server refused more"
     );
 }
 
@@ -75,7 +75,7 @@ fn without_a_window_there_are_no_shares_and_nothing_is_free() {
     let text = context.lines().join("\n");
 
     assert!(!text.contains('%') && !text.contains("free"), "{text}");
-    assert!(text.contains("window        not known"), "{text}");
+    assert!(text.contains("window        unknown"), "{text}");
     assert_eq!(context.as_json()["free"], Value::Null);
 }
 

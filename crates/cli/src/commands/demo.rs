@@ -40,23 +40,20 @@ pub(crate) async fn run(options: &DemoOptions) -> anyhow::Result<u8> {
     let home = folder.join("home").display().to_string();
     if options.keep {
         line(format!(
-            "\nThe demo's home is kept. To look around:\n  longhaul --home {home} sessions show {KEY}\n  longhaul --home {home} verify"
+            "\nKept the demo's files. To look around:\n  longhaul --home {home} sessions show {KEY}\n  longhaul --home {home} verify"
         ))?;
     } else {
-        std::fs::remove_dir_all(&folder)
-            .with_context(|| format!("{} can't be removed", folder.printable()))?;
-        line("\nThe demo's folder is removed again (--keep leaves it, to look around).")?;
+        std::fs::remove_dir_all(&folder).with_context(|| format!("can't remove {}", folder.printable()))?;
+        line("\nRemoved the demo's files (use --keep to look around).")?;
     }
     outcome
 }
 
 async fn play(folder: &Path) -> anyhow::Result<u8> {
     line(
-        "An agent is asked to write a program and to run it. The model is a script: what it says, and which",
+        "An agent is asked to write a program and to run it. The model is a script: its answers and tool calls",
     )?;
-    line(
-        "tools it asks for, is fixed. Everything else is real: the journal, the files, the command, the kill.\n",
-    )?;
+    line("are fixed. Everything else is real: the journal, the files, the command, the kill.\n")?;
     let stage = DemoHome::build(folder)?;
     let journal = SqliteJournal::open(&Home::create(&stage.home)?).await?;
     let session = name_session(&journal, KEY).await?;
@@ -74,18 +71,18 @@ async fn play(folder: &Path) -> anyhow::Result<u8> {
     let mut output = stage.output_of(call)?;
     output.print_lines(KILLED_AT).await?;
     let pid = first.kill().await?;
-    line(format!("\n>>>      kill -9 {pid}. The runtime is dead, in the middle of the turn."))?;
-    line(">>>      Its keeper holds the command, which goes on with nobody watching:\n")?;
+    line(format!("\n>>>      kill -9 {pid}. The agent is dead, in the middle of its turn."))?;
+    line(">>>      The command it started keeps running:\n")?;
     output.print_lines(RESUMED_AT).await?;
 
     let mut second = stage.start().await?;
     line(format!(
-        "\n>>>      A new runtime ({}) finds the turn open, and attaches to the command.\n",
+        "\n>>>      A new process ({}) resumes the turn and attaches to the running command.\n",
         second.pid()
     ))?;
     let outcome = second.show_until_the_end().await?;
     second.suspend().await?;
-    anyhow::ensure!(outcome == Outcome::Completed, "the turn ended as {outcome:?}");
+    anyhow::ensure!(outcome == Outcome::Completed, "the demo's turn ended as {outcome:?}");
 
     let runs = std::fs::read_to_string(stage.work.join("runs.txt"))?.lines().count();
     let parts = output.lines()?.len();
@@ -93,10 +90,10 @@ async fn play(folder: &Path) -> anyhow::Result<u8> {
     journal.close().await;
     anyhow::ensure!(
         runs == 1 && parts == PART_COUNT as usize + 1 && report.is_sound(),
-        "it was not as it should be"
+        "the demo did not recover as it should"
     );
     line(format!(
-        "\nThe command was started once and all {parts} lines of its output are there. The journal has {} records,\nand its chain verifies.",
+        "\nThe command was started once, and all {parts} lines of its output are there. The journal has {} entries,\nand all of them verify.",
         report.records
     ))?;
     Ok(exit::DONE)
@@ -134,7 +131,7 @@ impl DemoHome {
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
-            .context("the demo's runtime can't be started")?;
+            .context("can't start the demo's agent")?;
         let output = process.stdout.take().context("the runtime has an output")?;
         Ok(ServeProcess { process, events: BufReader::new(output).lines() })
     }
@@ -185,7 +182,7 @@ impl CommandOutput {
                 line(format!("           │ {text}"))?;
                 self.shown += 1;
             }
-            anyhow::ensure!(Instant::now() < deadline, "the command prints nothing");
+            anyhow::ensure!(Instant::now() < deadline, "the demo's command printed nothing");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Ok(())
@@ -207,7 +204,7 @@ impl ServeProcess {
         let text = tokio::time::timeout(STEP_TIMEOUT, self.events.next_line())
             .await
             .context("nothing happens")??;
-        Ok(serde_json::from_str(&text.context("the runtime has ended")?)?)
+        Ok(serde_json::from_str(&text.context("the demo's agent has ended")?)?)
     }
 
     /// Prints events until the command starts.

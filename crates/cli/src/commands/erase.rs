@@ -40,25 +40,26 @@ pub(crate) async fn run(globals: &GlobalArgs, options: EraseOptions) -> anyhow::
         return Ok(exit::DONE);
     }
     for ErasedForm { stream, seq } in erased {
-        line(format!(
-            "Erased {stream} seq {seq}: its bytes, what was found through it, and blobs that only it used."
-        ))?;
+        line(format!("Erased entry {seq} of {stream}, with its search index and attachments."))?;
     }
     for (scope, page) in pages {
         line(format!(
-            "The page {page} of {scope} was made from it and may still say it, in older versions too: \
-             `longhaul memory show {page} --scope {scope}`."
+            "The memory page {page} of {scope} was made from it; its text and older versions may still contain it. \
+             To check: longhaul memory show {page} --scope {scope}"
         ))?;
     }
-    line("Backups and exports that were made before still hold it.")?;
+    line("Earlier backups and exports still contain it.")?;
     if let Some(tasks) =
         globals.existing_home()?.map(|home| home.folder().join("tasks")).filter(|tasks| tasks.exists())
     {
-        line(format!("If it was a command or its output, so does its folder under {}.", tasks.printable()))?;
+        line(format!(
+            "If it was a command or its output, the task's folder in {} contains it, too.",
+            tasks.printable()
+        ))?;
     }
     for kept in globals.existing_home()?.map(|home| home.replaced_journals()).unwrap_or_default() {
         line(format!(
-            "So may {}, which a restore has replaced: delete it if you don't need it.",
+            "{}, which was replaced by a restore, may contain it, too; delete it if you don't need it.",
             kept.printable()
         ))?;
     }

@@ -43,12 +43,12 @@ pub(crate) async fn fork_as(
 /// What the user is told about a fork. `open_chat` is the command that opens it.
 pub(crate) fn forked_lines(parent: &str, forked: &Forked, open_chat: &str) -> Vec<String> {
     let (parent, key) = (truncate(parent, 200), truncate(&forked.key, 200));
-    let records = format_count(forked.records, "record");
+    let records = format_count(forked.records, "entry");
     let mut lines =
-        vec![format!("Forked {parent} at record {} as {key} ({}): {records}", forked.origin.seq, forked.id)];
+        vec![format!("Forked {parent} at entry {} as {key} ({}): {records}", forked.origin.seq, forked.id)];
     for text in &forked.unsent {
-        lines.push(format!("Not taken along, since the model had not seen it: {}", truncate(text, 200)));
+        lines.push(format!("Not copied, because the model had not seen it: {}", truncate(text, 200)));
     }
-    lines.push(format!("To go on with it: {}", sanitize(open_chat)));
+    lines.push(format!("To open it: {}", sanitize(open_chat)));
     lines
 }

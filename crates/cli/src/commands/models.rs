@@ -38,8 +38,8 @@ async fn print_all(models: &Models, config: &Config, as_json: bool) -> anyhow::R
     }
     line("")?;
     match used {
-        Ok((name, reason)) => line(format!("Now {name} would answer: {reason}.")),
-        Err(error) => line(format!("Now none would answer: {error}")),
+        Ok((name, reason)) => line(format!("In use: {name} ({reason})")),
+        Err(error) => line(format!("In use: none; {error}")),
     }
 }
 
@@ -59,7 +59,7 @@ async fn print_provider(models: &Models, name: &str, as_json: bool) -> anyhow::R
     let Some(provider) = models.providers().get(name) else {
         if let "custom" | "scripted" = name {
             return Err(bad_usage(format!(
-                "{name} is no row of the table: docs/models.md says how to use it"
+                "{name} is not in the list of providers; see docs/models.md for how to use it"
             )));
         }
         let nearest = models.providers().nearest(name);
@@ -67,7 +67,7 @@ async fn print_provider(models: &Models, name: &str, as_json: bool) -> anyhow::R
             true => "`longhaul models` lists them".to_owned(),
             false => format!("did you mean {}?", nearest.join(" or ")),
         };
-        return Err(bad_usage(format!("there is no provider {name:?}; {hint}")));
+        return Err(bad_usage(format!("no provider named {name:?}; {hint}")));
     };
     let entries: Vec<(&CatalogueEntry, Vec<&str>)> = models
         .catalogue()
@@ -83,16 +83,16 @@ async fn print_provider(models: &Models, name: &str, as_json: bool) -> anyhow::R
         form["served"] = json!(served);
         return json(&form);
     }
-    line(format!("{name} speaks {} at {}", protocol(provider.protocol), provider.base_url))?;
+    line(format!("{name}: {} at {}", protocol(provider.protocol), provider.base_url))?;
     line(format!("key: {}", key(provider)))?;
     if let Some(model) = &provider.usual_model {
         line(format!("default model: {name}/{model}"))?;
     }
     if let Some(start) = &provider.start {
-        line(format!("to start it: {start}"))?;
+        line(format!("to start the server: {start}"))?;
     }
     if entries.is_empty() && served.is_none() {
-        return line("Nothing is known about its models beforehand: what its server says counts.");
+        return line("No models listed: the server says what it offers.");
     }
     for (entry, patterns) in entries {
         line(format!("  {}", patterns.join(", ")))?;
@@ -121,17 +121,17 @@ fn facts(entry: &CatalogueEntry) -> String {
     let tokens = |tokens: u64, what: &str| format!("{} tokens of {what}", format_number(tokens));
     let mut facts: Vec<String> = Vec::new();
     facts.extend(entry.window.map(|window| tokens(window, "context")));
-    facts.extend(entry.max_output.map(|output| tokens(output, "answer")));
+    facts.extend(entry.max_output.map(|output| tokens(output, "output")));
     facts.extend(entry.prices.as_ref().map(prices));
     facts.push(if entry.tools { "tools" } else { "no tools" }.to_owned());
     if entry.reasons {
-        facts.push("thinks first".to_owned());
+        facts.push("reasoning".to_owned());
     }
     facts.join(", ")
 }
 
 fn prices(prices: &Prices) -> String {
-    format!("${} in and ${} out for a million tokens", prices.input, prices.output)
+    format!("${} in, ${} out per million tokens", prices.input, prices.output)
 }
 
 fn entry_json(entry: &CatalogueEntry, patterns: &[&str]) -> Value {

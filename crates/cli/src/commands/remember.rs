@@ -17,8 +17,7 @@ use crate::signals::ExitSignals;
 use crate::{bad_usage, config, exit};
 
 /// The answer where extraction is off in the config.
-pub(crate) const EXTRACTION_OFF: &str =
-    "memory.extract_at_tokens is 0, so sessions are not gone through for memory";
+pub(crate) const EXTRACTION_OFF: &str = "extraction is off (memory.extract_at_tokens is 0)";
 
 pub(crate) async fn run(globals: &GlobalArgs, options: RememberOptions) -> anyhow::Result<u8> {
     let RememberOptions { text, json: as_json } = options;
@@ -49,7 +48,7 @@ async fn note_text(
     as_json: bool,
 ) -> anyhow::Result<u8> {
     if text.trim().is_empty() {
-        return Err(bad_usage("there is nothing to remember: the text is empty"));
+        return Err(bad_usage("nothing to remember: the text is empty"));
     }
     let journal: Arc<dyn Journal> = Arc::new(journal);
     let entry = resolve(&*journal, key).await?;
@@ -87,7 +86,7 @@ async fn extract(globals: &GlobalArgs, key: &str, as_json: bool) -> anyhow::Resu
     let extracted = match extracted {
         Ok(extracted) => extracted?,
         Err(number) => {
-            note("stopped; what was gone through so far is kept, and the rest comes later");
+            note("stopped; what was found so far is saved, and the rest is processed later");
             return Ok(exit::SIGNAL + number);
         }
     };
@@ -100,7 +99,7 @@ async fn extract(globals: &GlobalArgs, key: &str, as_json: bool) -> anyhow::Resu
     }
     if !as_json {
         extracted.iter().flat_map(|extracted| &extracted.refused).for_each(|why| {
-            note(format!("not taken: {}", truncate(why, 300)));
+            note(format!("rejected: {}", truncate(why, 300)));
         });
     }
     Ok(exit::DONE)
@@ -108,22 +107,22 @@ async fn extract(globals: &GlobalArgs, key: &str, as_json: bool) -> anyhow::Resu
 
 pub(crate) fn remembered(changed: &PageEdited, flag: &str) -> String {
     let (pages, seq) = (truncate(&changed.pages.join(", "), 200), changed.seq);
-    format!("remembered in {pages} (change {seq}; longhaul memory undo {seq}{flag} takes it back)")
+    format!("remembered in {pages} (change {seq}; to undo: longhaul memory undo {seq}{flag})")
 }
 
 /// The result of an extraction, in words.
 pub(crate) fn describe_extraction(extracted: Option<&Extraction>) -> String {
     match extracted {
-        None => "there is nothing to go through: the session was never used".to_owned(),
+        None => "nothing to remember: the session is empty".to_owned(),
         Some(Extraction { parts: 0, through, .. }) => {
-            format!("nothing is new since the session was last gone through (extracted through {through})")
+            format!("nothing new to remember (read up to entry {through})")
         }
         Some(Extraction { items: 0, through, .. }) => {
-            format!("nothing worth remembering was found (extracted through {through})")
+            format!("nothing worth remembering (read up to entry {through})")
         }
         Some(Extraction { items, through, .. }) => {
             let items = format_count(*items as u64, "item");
-            format!("{items} found (extracted through {through}); longhaul memory shows what becomes of them")
+            format!("found {items} (read up to entry {through}); see `longhaul memory`")
         }
     }
 }

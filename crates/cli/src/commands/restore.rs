@@ -22,7 +22,7 @@ pub(crate) fn run(globals: &GlobalArgs, options: &RestoreOptions) -> anyhow::Res
     let RestoreReport { report, kept } = restored;
     let mut lines = vec![format!("Restored {}: {}.", options.file.printable(), contents(&report))];
     if let Some(kept) = &kept {
-        lines.push(format!("The journal that it replaced is kept as {}", kept.printable()));
+        lines.push(format!("The previous journal is kept as {}", kept.printable()));
     }
     let kept = kept.map(|kept| kept.display().to_string());
     print(options.json, || RestoredForm { report, kept }, || lines)?;

@@ -35,7 +35,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: ResumeOptions) -> anyhow:
         Some(key) => key,
         None => match &unfinished_sessions(globals).await?[..] {
             [] => {
-                note("nothing is unfinished");
+                note("nothing to resume");
                 return Ok(exit::DONE);
             }
             [one] => one.key.clone(),
@@ -45,7 +45,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: ResumeOptions) -> anyhow:
                 PickOutcome::Signal(number) => return Ok(exit::SIGNAL + number),
             },
             several => {
-                note("several sessions have something unfinished; name one: longhaul resume KEY");
+                note("several sessions have unfinished work; name one with `longhaul resume KEY`");
                 let form = |one: &UnfinishedSession| json!({"session": one.key, "unfinished": one.what});
                 let line = |one: &UnfinishedSession| format!("{}  # {}", truncate(&one.key, 200), one.what);
                 print(
@@ -75,7 +75,7 @@ async fn pick_session(several: &[UnfinishedSession]) -> anyhow::Result<PickOutco
         line: truncate(&one.key, 200),
         detail: one.what.clone(),
     };
-    Ok(pick("Go on with which session?", several.iter().map(item).collect(), &mut signals).await?)
+    Ok(pick("Resume which session?", several.iter().map(item).collect(), &mut signals).await?)
 }
 
 /// Runs a turn of an existing session that needs no new input: resume, retry or continue.
@@ -113,7 +113,7 @@ pub(crate) async fn describe_unfinished(
     Ok(match &state.turn {
         Some(turn) => Some(format!("turn {}: {}", turn.number, state.describe_open_work())),
         None if longhaul_agent::session::Work::of(&state, entry.inbox_head, Wake::Never).is_unfinished() => {
-            Some("an input waits".to_owned())
+            Some("a message is waiting".to_owned())
         }
         None => None,
     })

@@ -70,7 +70,7 @@ async fn read_back(journal: &dyn Journal, entry: &SessionEntry) -> Result<(), Er
         last = Some(record.hash);
     }
     if entry.head.seq > 0 && last != Some(entry.head.hash) {
-        let (seq, reason) = (entry.head.seq, "it is not the record that was committed".to_owned());
+        let (seq, reason) = (entry.head.seq, "it differs from what was written".to_owned());
         return Err(Error::Damaged { stream, seq, reason });
     }
     Ok(())
@@ -78,15 +78,10 @@ async fn read_back(journal: &dyn Journal, entry: &SessionEntry) -> Result<(), Er
 
 impl SaveReport {
     pub(crate) fn lines(&self) -> Vec<String> {
-        let (key, records, bytes) = (
-            truncate(&self.key, 200),
-            format_count(self.records, "record"),
-            format_count(self.bytes, "byte"),
-        );
+        let (key, records, bytes) =
+            (truncate(&self.key, 200), format_count(self.records, "entry"), format_count(self.bytes, "byte"));
         let verdict = match &self.reason {
-            None => {
-                "safe: all of it is on disk, and its newest records read back as they were written".to_owned()
-            }
+            None => "safe: everything is on disk and reads back correctly".to_owned(),
             Some(reason) => format!("not safe: {}", sanitize(reason)),
         };
         vec![format!("{key} ({}): {records}, {bytes}", self.id), verdict]

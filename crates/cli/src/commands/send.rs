@@ -28,17 +28,17 @@ pub(crate) async fn run(globals: &GlobalArgs, options: SendOptions) -> anyhow::R
     if let Some(folder) = &work_dir {
         match session.begin_in(folder).await? {
             SessionStart::BegunBefore => {
-                note(format!("{key} has its work folder already; --work-dir is for new sessions"));
+                note(format!("{key} already has a work folder; ignoring --work-dir"));
             }
             SessionStart::BegunBy(holder) => {
-                note(format!("{holder} begins this session just now, with a work folder of its own"));
+                note(format!("{holder} is just creating this session; ignoring --work-dir"));
             }
             _ => {}
         }
     }
     let accepted = session.put(input, options.idempotency.as_deref()).await?;
     let is_new = accepted.id == id;
-    let before = if is_new { "accepted" } else { "this key was accepted before," };
+    let before = if is_new { "accepted" } else { "already accepted" };
     print(
         options.json,
         || json!({"type": "input_accepted", "session": key, "input_seq": accepted.seq, "id": accepted.id, "new": is_new}),
@@ -46,7 +46,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: SendOptions) -> anyhow::R
     )?;
     if !session.is_running().await? {
         note(format!(
-            "no runtime is running; `{}` runs it, and so does the next `longhaul serve --no-http`",
+            "no process is running the session; to run it: {} (or `longhaul serve --no-http`)",
             suggested_command::resume(globals, &key)
         ));
     }

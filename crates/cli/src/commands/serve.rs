@@ -19,7 +19,9 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow::Result<u8> {
     if !options.no_http {
-        return Err(bad_usage("this version has no HTTP API yet: use `longhaul serve --no-http`"));
+        return Err(bad_usage(
+            "the HTTP API is not available in this version; use `longhaul serve --no-http`",
+        ));
     }
     let config = config::with_model(globals, RetryMode::Interactive).await?;
     if let Some(warning) = config.exposed_home() {
@@ -37,12 +39,12 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow:
     let mut watching = tokio::spawn(print_events(runtime.watch(), tokio::io::stdout(), options.json));
     let other = runtime.other_host().await?;
     runtime.start().await?;
-    note(format!("serving {home} with {model}; Ctrl-C suspends"));
+    note(format!("serving {home} with {model}; press Ctrl-C to stop"));
     if let Some(why) = runtime.not_enforced().await {
         note(event_text::not_enforced(&why));
     }
     if let Some(other) = other {
-        note(format!("{other} serves this home already; this one stands by, and goes on when that one ends"));
+        note(format!("{other} is already serving this home; standing by until it ends"));
     }
     let code = tokio::select! {
         number = signals.next() => exit::SIGNAL + number,
@@ -63,7 +65,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow:
         for (session, what) in open.0 {
             let resume = suggested_command::resume(globals, &session);
             note(format!(
-                "{} is suspended{what}; the next `longhaul serve` goes on with it; or, to go on: {resume}",
+                "{} is suspended until the next `longhaul serve`{what}; to resume: {resume}",
                 truncate(&session, 60)
             ));
         }
@@ -81,7 +83,7 @@ impl OpenTurns {
         match &event.kind {
             EventKind::TurnEnded { .. } => drop(self.0.remove(&session)),
             EventKind::ToolStarted { effect: Effect::Command, arguments, .. } => {
-                let command = format!("; meanwhile its command goes on: {}", truncate(arguments, 60));
+                let command = format!("; its command keeps running: {}", truncate(arguments, 60));
                 self.0.insert(session, command);
             }
             EventKind::ToolFinished { .. } => drop(self.0.insert(session, String::new())),
@@ -110,7 +112,7 @@ async fn print_events(
                 vec![serde_json::json!({"type": "missed", "events": events, "from": from}).to_string()]
             }
             Watched::Missed { events, .. } => {
-                note(format!("{events} events were not shown"));
+                note(format!("{events} events skipped"));
                 vec![]
             }
         };
@@ -122,7 +124,7 @@ async fn print_events(
             };
             if written.await.is_err() {
                 is_read = false;
-                note("nobody reads what is printed any more; serving goes on, and a signal ends it");
+                note("standard output is closed; still serving, send SIGTERM to stop");
             }
         }
     }

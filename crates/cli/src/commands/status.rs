@@ -98,7 +98,7 @@ impl StatusReport {
 
     pub(crate) fn lines(&self) -> Vec<String> {
         let state = &self.status.state;
-        let id = self.status.id.map_or_else(|| "not stored yet".to_owned(), |id| id.to_string());
+        let id = self.status.id.map_or_else(|| "not saved yet".to_owned(), |id| id.to_string());
         let mut lines = vec![
             named("session", truncate(&self.status.key, 200)),
             named("id", id),
@@ -109,7 +109,10 @@ impl StatusReport {
             named("turn", self.turn()),
             named("turns", format_count(state.turn_count, "turn")),
             named("context", self.context()),
-            named("epoch", context::epoch(state, self.status.last_compaction.as_ref())),
+            named(
+                "compactions",
+                context::compactions(state.compaction.count, self.status.last_compaction.as_ref()),
+            ),
             named("memory", self.memory()),
             named("last outcome", state.last_outcome.map_or("none yet", outcome_text)),
         ];
@@ -118,10 +121,10 @@ impl StatusReport {
         }
         if let Some(text) = &state.interrupted_answer {
             let text = truncate(text, 60);
-            lines.push(named("interrupted", format!("{text:?}; /continue goes on from there")));
+            lines.push(named("interrupted", format!("{text:?}; to continue it: /continue")));
         }
         if self.status.waiting > 0 {
-            lines.push(named("waiting", format_count(self.status.waiting, "input")));
+            lines.push(named("waiting", format_count(self.status.waiting, "message")));
         }
         for open in &self.status.questions {
             // Not shortened: the user approves it on the strength of this text.
@@ -129,7 +132,7 @@ impl StatusReport {
             lines.push(named("question", format!("{}: {text}", open.id)));
             lines.push(named(
                 "",
-                format!("to answer: {}  (or no, or why not)", answer_command(&self.status.key, open.id)),
+                format!("to answer: {} (or no, or a reason)", answer_command(&self.status.key, open.id)),
             ));
         }
         for task in &self.tasks {
@@ -155,28 +158,26 @@ impl StatusReport {
 
     fn memory(&self) -> String {
         let (scope, through) = (&self.memory_scope, self.status.extracted_through);
-        let off = if self.memory_is_on { "" } else { "; off, since memory.extract_at_tokens is 0" };
+        let off = if self.memory_is_on { "" } else { "; off (memory.extract_at_tokens is 0)" };
         let (through, head) = (format_number(through), format_number(self.status.state.head));
         let calls = memory_calls(&self.status.memory_calls);
         let pages = match self.page_calls.calls {
             0 => String::new(),
             _ => format!("; for all pages {}", memory_calls(&self.page_calls)),
         };
-        format!("extracted through {through} of {head}, for {scope}{off}; {calls}{pages}")
+        format!("{through} of {head} entries read, into {scope}{off}; {calls}{pages}")
     }
 
     fn turn(&self) -> String {
         match &self.status.state.turn {
-            None => "none is open".to_owned(),
+            None => "none running".to_owned(),
             Some(turn) => {
                 let (number, step, what) =
                     (turn.number, turn.steps.max(1), self.status.state.describe_open_work());
                 match self.status.is_running {
-                    true => format!(
-                        "turn {number} is open, in step {step}; when its last record was written, {what}"
-                    ),
+                    true => format!("turn {number} is running, in step {step}: {what}"),
                     false => format!(
-                        "turn {number} was interrupted in step {step}: {what}; longhaul resume goes on with it"
+                        "turn {number} was interrupted in step {step}: {what}; run `longhaul resume` to go on"
                     ),
                 }
             }

@@ -29,7 +29,7 @@ pub(crate) fn run(globals: &GlobalArgs, options: &TrustOptions) -> anyhow::Resul
 
 fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Result<()> {
     let Some(file) = ProjectFile::find(home, sources)? else {
-        return Err(none_here(sources, "there is no longhaul.toml in", "; there is nothing to trust"));
+        return Err(none_here(sources, "no longhaul.toml in", "; nothing to trust"));
     };
     // What is shown is what is trusted: both are of the bytes that were read once.
     if !options.json {
@@ -37,7 +37,7 @@ fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Resu
     }
     if file.trust != TrustState::Trusted && !options.yes {
         if options.json {
-            return Err(bad_usage("with --json nothing is shown and asked: add --yes to trust the file"));
+            return Err(bad_usage("--json can't ask; add --yes to trust the file"));
         }
         agree(&file)?;
     }
@@ -53,19 +53,20 @@ fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Resu
             "sets": sets.collect::<Vec<_>>(),
         }));
     }
-    let again = if file.trust == TrustState::Trusted { "is still" } else { "is" };
-    line(format!("It {again} trusted as it is now. After a change of it, say `longhaul trust` again."))
+    let again = if file.trust == TrustState::Trusted { "is still" } else { "is now" };
+    line(format!("It {again} trusted. If it changes, run `longhaul trust` again."))
 }
 
 /// Asks the user, who has seen what the file sets.
 fn agree(file: &ProjectFile) -> anyhow::Result<()> {
     if !has_terminal() {
-        let hint = "nothing is trusted: run it in a terminal to be asked, or say --yes once you have looked at the file";
+        let hint =
+            "not trusted: there is no terminal to ask on; review the file, then run `longhaul trust --yes`";
         return Err(bad_usage(hint));
     }
-    match confirm(&format!("Trust {} as it is now?", file.path.printable()))? {
+    match confirm(&format!("Trust {}?", file.path.printable()))? {
         true => Ok(()),
-        false => Err(bad_usage("nothing is trusted")),
+        false => Err(bad_usage("not trusted")),
     }
 }
 
@@ -73,9 +74,9 @@ fn show(file: &ProjectFile) -> anyhow::Result<()> {
     line(file.path.printable())?;
     show_changes(file)?;
     if file.disallowed.is_empty() {
-        return line("It sets nothing that a project could not set anyway.");
+        return line("It sets nothing that needs your trust.");
     }
-    line("It sets more than a project may by itself:")?;
+    line("It sets keys that need your trust:")?;
     for DisallowedKey { key, value, line: number, reason } in &file.disallowed {
         // All of it: the user is about to allow it.
         line(format!("  line {number}: {key} = {value}  # {reason}"))?;
@@ -93,7 +94,7 @@ fn show_changes(file: &ProjectFile) -> anyhow::Result<()> {
             changes.lines().map(|changed| format!("  {changed}")).try_for_each(line)
         }
         None if file.trust == TrustState::Changed => {
-            line("It has changed since it was trusted; what it said then is not known.")
+            line("It has changed since it was trusted (the trusted version is not available).")
         }
         _ => Ok(()),
     }
@@ -108,7 +109,7 @@ fn list(home: &Path, as_json: bool) -> anyhow::Result<()> {
         return json(&files.collect::<Vec<_>>());
     }
     if list.files().is_empty() {
-        return line("No project is trusted.");
+        return line("No trusted projects.");
     }
     let shown = |file: &TrustedFile| format!("{}  # {}", file.path.printable(), in_words(trust_state(file)));
     list.files().iter().map(shown).try_for_each(line)
@@ -116,11 +117,7 @@ fn list(home: &Path, as_json: bool) -> anyhow::Result<()> {
 
 fn remove(home: &Path, sources: &Sources, as_json: bool) -> anyhow::Result<()> {
     let Some(path) = distrust_project(home, sources)? else {
-        return Err(none_here(
-            sources,
-            "no longhaul.toml is trusted in",
-            "; `longhaul trust --list` shows all",
-        ));
+        return Err(none_here(sources, "no trusted longhaul.toml in", "; `longhaul trust --list` lists all"));
     };
     if as_json {
         return json(&json!({"path": path, "removed": true}));
@@ -131,7 +128,7 @@ fn remove(home: &Path, sources: &Sources, as_json: bool) -> anyhow::Result<()> {
 fn none_here(sources: &Sources, what: &str, next: &str) -> anyhow::Error {
     let here = || std::env::current_dir().unwrap_or_default();
     let folder = sources.work_dir.clone().unwrap_or_else(here);
-    bad_usage(format!("{what} {} or above it{next}", folder.printable()))
+    bad_usage(format!("{what} {} or its parents{next}", folder.printable()))
 }
 
 fn in_words(standing: Option<TrustState>) -> &'static str {

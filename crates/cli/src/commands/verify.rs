@@ -64,22 +64,22 @@ fn report_lines(
     lines.extend(damage_lines(&report.damage));
     lines.extend(report.unnamed.iter().map(|id| {
         format!(
-            "  session {id} has no name: an import of it goes on or was cut short (import it again), or its name is lost"
+            "  session {id} has no key: an import is running or was interrupted (import it again), or the key is lost"
         )
     }));
     match salvaged {
         Some((file, salvaged)) => {
-            lines.push(format!("Salvaged to {}: {}.", file.printable(), contents(&salvaged.report)));
+            lines.push(format!("Salvaged to {}: {}", file.printable(), contents(&salvaged.report)));
             lines.extend(damage_lines(&salvaged.lost));
             let restore = home_command(globals, &["restore", &file.printable().to_string()]);
-            lines.push(format!("To go on with it: {restore}"));
+            lines.push(format!("To use it: {restore}"));
         }
         None if report.is_sound() && report.lost > 0 => {
-            lines.push("Everything that is left is as it was committed.".to_owned());
+            lines.push("Everything that is left is intact.".to_owned());
         }
-        None if report.is_sound() => lines.push("Everything is as it was committed.".to_owned()),
+        None if report.is_sound() => lines.push("Everything is intact.".to_owned()),
         None => lines.push(format!(
-            "What can be read is still there. To get it out: {} --salvage FILE, then {} FILE",
+            "To copy what can be read: {} --salvage FILE, then {} FILE",
             home_command(globals, &["verify"]),
             home_command(globals, &["restore"]),
         )),
@@ -88,8 +88,7 @@ fn report_lines(
 }
 
 fn report_no_journal(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<u8> {
-    let nothing =
-        format!("There is no journal in {} yet: nothing to verify.", globals.home_dir()?.printable());
+    let nothing = format!("Nothing to verify: no sessions in {} yet.", globals.home_dir()?.printable());
     print(
         as_json,
         || Verified { ok: true, report: VerifyReport::default(), salvaged: None },
@@ -102,7 +101,7 @@ fn report_no_journal(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<u8> 
 fn verify_home(home: &Home) -> anyhow::Result<VerifyReport> {
     match longhaul_journal::verify_home(home) {
         Err(Error::Corrupt { reason, .. } | Error::Foreign { reason, .. } | Error::Io { reason, .. }) => {
-            let reason = format!("it can't be opened: {reason}");
+            let reason = format!("can't open it: {reason}");
             let damage = vec![Damage { stream: None, seq: None, through: None, reason }];
             Ok(VerifyReport { damage, ..VerifyReport::default() })
         }
@@ -110,20 +109,20 @@ fn verify_home(home: &Home) -> anyhow::Result<VerifyReport> {
     }
 }
 
-/// What a journal holds: `2 streams, 10 records, 0 blobs`.
+/// What a journal holds: `2 streams, 10 entries, 0 blobs`.
 pub(crate) fn contents(report: &VerifyReport) -> String {
     let VerifyReport { streams, records, blobs, erased, lost, .. } = report;
     let mut contents = format!(
         "{}, {}, {}",
         format_count(*streams, "stream"),
-        format_count(*records, "record"),
+        format_count(*records, "entry"),
         format_count(*blobs, "blob")
     );
     if *erased > 0 {
         contents.push_str(&format!("; {} erased", format_number(*erased)));
     }
     if *lost > 0 {
-        contents.push_str(&format!("; {} lost to damage earlier", format_number(*lost)));
+        contents.push_str(&format!("; {} lost to earlier damage", format_number(*lost)));
     }
     contents
 }
@@ -133,7 +132,7 @@ pub(crate) fn damage_lines(damage: &[Damage]) -> Vec<String> {
     let mut lines: Vec<String> =
         damage.iter().take(MAX_FINDINGS_SHOWN).map(|finding| format!("  {finding}")).collect();
     if damage.len() > MAX_FINDINGS_SHOWN {
-        lines.push(format!("  and {} more; --json shows all", damage.len() - MAX_FINDINGS_SHOWN));
+        lines.push(format!("  and {} more (--json lists all)", damage.len() - MAX_FINDINGS_SHOWN));
     }
     lines
 }

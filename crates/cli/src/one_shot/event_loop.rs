@@ -9,7 +9,7 @@ use crate::signals::{ExitSignals, SIGINT};
 use crate::tui::chat::{LineEvent, TerminalLines};
 use crate::{exit, panics};
 
-const ASK: &str = "Answer yes, no, or why not: ";
+const ASK: &str = "Answer yes, no, or a reason: ";
 
 /// Why the loop ended.
 pub(crate) enum StageEnd {
@@ -86,7 +86,7 @@ impl<'a> EventLoop<'a> {
                     SIGINT if view.turn_is_open => {
                         self.interrupts += 1;
                         pending.cancel();
-                        self.printer.note("ending the turn; Ctrl-C once more leaves at once");
+                        self.printer.note("cancelling the turn; press Ctrl-C again to leave at once");
                     }
                     // SIGTERM and the like, or Ctrl-C without an open turn: what is open stays open.
                     number => return Ok(StageEnd::Suspended(number)),

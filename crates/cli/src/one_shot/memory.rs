@@ -14,7 +14,7 @@ pub(super) async fn extract(session: &Session, watch: &mut EventLoop<'_>) -> Opt
         tokio::select! {
             biased;
             number = watch.signals.next() => {
-                watch.printer.note("stopped; what is worth remembering of it is looked for later");
+                watch.printer.note("stopped; memory will be updated later");
                 return Some(exit::SIGNAL + number);
             }
             Some(watched) = watcher.next() => watch.printer.watched(&watched),
@@ -56,5 +56,5 @@ pub(super) async fn extract_in_own_runtime(one_shot: &OneShot<'_>, watch: &mut E
 }
 
 fn extraction_failed(error: impl std::fmt::Display) -> String {
-    format!("warning: the session could not be gone through for memory: {error}; this is tried again later")
+    format!("warning: could not update memory: {error}; will retry later")
 }

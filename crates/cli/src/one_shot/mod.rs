@@ -81,7 +81,7 @@ impl OneShot<'_> {
     pub(crate) async fn carry_out(self, request: Request) -> anyhow::Result<u8> {
         // Asked before signals are ours, so that Ctrl-C leaves.
         if request.is_about_a_turn() && self.form != Form::Json && !self.agree_to_exposed_home().await? {
-            return Err(bad_usage("nothing was run"));
+            return Err(bad_usage("stopped; nothing was run"));
         }
         // From here on a signal is ours: one that comes while the journal is opened must not be lost.
         let mut signals = ExitSignals::new()?;
@@ -91,7 +91,7 @@ impl OneShot<'_> {
             Ok(None) => code,
             Ok(Some(error)) => {
                 let show = suggested_command::command(self.globals, &["sessions", "show", &self.key]);
-                note(format!("the answer could not be written ({error}); {show} has it"));
+                note(format!("could not write the answer: {error}; to see it: {show}"));
                 Ok(code?.max(exit::FAILED))
             }
             Err(number) => Ok(number),
@@ -189,21 +189,22 @@ impl OneShot<'_> {
             StageOutcome::Suspended(number) => {
                 printer.note(match (run_by, request) {
                     (RunBy::ThisProcess, Request::Compact(_)) => {
-                        "stopped; the session is as it was".to_owned()
+                        "stopped; the session is unchanged".to_owned()
                     }
-                    (RunBy::ThisProcess, _) => format!("suspended; to go on: {resume}"),
+                    (RunBy::ThisProcess, _) => format!("suspended; to resume: {resume}"),
                     (RunBy::AnotherProcess, Request::Compact(_)) => {
-                        "the process that runs the session makes it smaller without anybody waiting"
-                            .to_owned()
+                        "stopped waiting; the process that runs the session will compact it".to_owned()
                     }
-                    (RunBy::AnotherProcess, _) => "the turn goes on in the process that runs it".to_owned(),
+                    (RunBy::AnotherProcess, _) => {
+                        "stopped waiting; the turn goes on in another process".to_owned()
+                    }
                 });
                 exit::SIGNAL + number
             }
             StageOutcome::Asked(open) => {
                 self.say_how_to_answer(&open, printer);
                 if run_by == RunBy::ThisProcess {
-                    printer.note(format!("suspended; then, to go on: {resume}"));
+                    printer.note(format!("suspended; after answering, to resume: {resume}"));
                 }
                 exit::ASKED
             }
@@ -345,10 +346,10 @@ impl OneShot<'_> {
         };
         printer.note(what);
         if ended.outcome != Outcome::Cancelled {
-            printer.note(format!("to run it again: {}", self.command("retry")));
+            printer.note(format!("to retry: {}", self.command("retry")));
         }
         if session.state().await?.interrupted_answer.is_some() {
-            printer.note(format!("to go on from what there was: {}", self.command("continue")));
+            printer.note(format!("to continue the answer: {}", self.command("continue")));
         }
         Ok(())
     }
@@ -361,7 +362,7 @@ impl OneShot<'_> {
     /// Says how the user can answer the open questions.
     fn say_how_to_answer(&self, open: &[OpenQuestion], printer: &mut EventPrinter) {
         for open in open {
-            printer.note(format!("to answer: {}  (or no, or why not)", open.command(&self.key)));
+            printer.note(format!("to answer: {} (or no, or a reason)", open.command(&self.key)));
         }
     }
 
@@ -383,7 +384,10 @@ impl OneShot<'_> {
 /// Says that a task goes on, and how to follow it.
 pub(crate) fn goes_on(task: &TaskEntry) -> String {
     let id = short(task.id());
-    format!("task {id} goes on: {}; longhaul tasks follow {id}", registry::description(&task.started))
+    format!(
+        "task {id} keeps running: {}; to follow it: longhaul tasks follow {id}",
+        registry::description(&task.started)
+    )
 }
 
 /// Reports the turns that task ends began and that did not complete; returns the exit code.
@@ -423,7 +427,7 @@ pub(crate) fn code_of(outcome: Outcome, code: Option<&str>) -> u8 {
 /// Why there was nothing to do.
 pub(crate) fn nothing_to(request: &Request, last: Option<Outcome>) -> String {
     let last = match last {
-        None => "there was no turn yet".to_owned(),
+        None => "there is no turn yet".to_owned(),
         Some(Outcome::Limit) => "the last turn reached a limit".to_owned(),
         Some(outcome) => truncate(&format!("the last turn {}", outcome_text(outcome)), 80),
     };
@@ -431,8 +435,8 @@ pub(crate) fn nothing_to(request: &Request, last: Option<Outcome>) -> String {
         Request::Retry => {
             format!("nothing to retry: {}", last.replace("turn cancelled", "turn was cancelled"))
         }
-        Request::Continue => "nothing to continue: no answer was interrupted".to_owned(),
-        _ => "nothing is unfinished".to_owned(),
+        Request::Continue => "nothing to continue: the last answer is complete".to_owned(),
+        _ => "nothing to resume".to_owned(),
     }
 }
 

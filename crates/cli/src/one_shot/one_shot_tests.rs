@@ -29,5 +29,5 @@ fn where_there_is_nothing_to_retry_the_reason_is_said() {
         nothing_to(&Request::Retry, Some(Outcome::Cancelled)),
         "nothing to retry: the last turn was cancelled"
     );
-    assert_eq!(nothing_to(&Request::Retry, None), "nothing to retry: there was no turn yet");
+    assert_eq!(nothing_to(&Request::Retry, None), "nothing to retry: there is no turn yet");
 }

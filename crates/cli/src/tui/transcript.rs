@@ -59,7 +59,7 @@ impl Transcript {
                 self.render(updates);
             }
             Watched::Missed { events, .. } => {
-                self.renderer.push_program_note(&format!("{events} events were not shown"));
+                self.renderer.push_program_note(&format!("{events} events skipped"));
             }
         }
     }

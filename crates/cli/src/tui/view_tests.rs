@@ -183,7 +183,7 @@ fn a_wait_counts_down() {
     seen.see(EventKind::RetryWait { class, attempt: 2, of: 4, delay_ms: 45_000, reason }).later(3);
 
     let screen = seen.screen();
-    assert!(screen.contains("next try in 42 s"), "{screen}");
+    assert!(screen.contains("retrying in 42 s"), "{screen}");
     insta::assert_snapshot!(screen);
 }
 
@@ -457,7 +457,7 @@ fn what_an_abandoned_attempt_had_said_is_marked_as_broken_off() {
     seen.see(discarded()).see(EventKind::StepStarted).see(discarded()).see(delta("It went on."));
     let resumed = seen.screen();
 
-    let mark = "[the answer broke off; it is asked again]";
+    let mark = "[the answer was cut off; retrying]";
     assert!(abandoned.contains("Once upon a time") && !abandoned.contains(mark), "{abandoned}");
     assert!(resumed.find("Once upon a time") < resumed.find(mark), "{resumed}");
     assert!(resumed.find(mark) < resumed.find("It went on."), "{resumed}");

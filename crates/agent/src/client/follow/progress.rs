@@ -42,7 +42,7 @@ impl FollowProgress {
     /// The warning that no process runs the open turn. `None` if no turn is open.
     pub(super) fn abandoned_turn(&self) -> Option<Followed> {
         let turn = self.state.turn.as_ref()?.number;
-        let text = format!("turn {turn} is open, and nobody runs it any more");
+        let text = format!("turn {turn} was interrupted: the process that ran it is gone");
         let kind = EventKind::Warning { code: "abandoned".to_owned(), text };
         let event = Event { seq: None, at: now(), session: self.key.clone(), turn: Some(turn), kind };
         Some(live(event))

@@ -3,30 +3,30 @@ use serde::{Deserialize, Serialize};
 
 use super::none_if_empty;
 
-/// When a long conversation is made shorter.
+/// When and how the context is compacted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ContextSettings {
-    /// The share of the usable window from which on the context is made smaller before a turn; 0: it is not looked at then.
+    /// Compact before a turn once the context fills this share of the usable window; 0 turns this off.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub compact_at: f64,
-    /// In tokens, in place of the share; 0: it is not looked at.
+    /// The same in tokens, instead of the share; 0 turns it off.
     pub compact_at_tokens: Option<u64>,
-    /// The same within a turn, before every request.
+    /// Compact within a turn, before any request, at this share; 0 turns this off.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub compact_now_at: f64,
-    /// In tokens, in place of the share; 0: it is not looked at.
+    /// The same in tokens, instead of the share; 0 turns it off.
     pub compact_now_at_tokens: Option<u64>,
-    /// The same when nobody has had to do with the session for a while, so that the next reply need not wait.
+    /// Compact at this share while the session is idle, so that the next turn need not wait; 0 turns this off.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub compact_idle_at: f64,
-    /// In tokens, in place of the share; 0: it is not looked at.
+    /// The same in tokens, instead of the share; 0 turns it off.
     pub compact_idle_at_tokens: Option<u64>,
-    /// How it is made smaller.
+    /// How to compact: `model` writes a summary, `off` drops old turns.
     pub summary: Summary,
-    /// How many tokens of the newest exchanges are kept as they are; at most a tenth of the usable window.
+    /// Tokens of the newest turns to keep as they are; at most a tenth of the usable window.
     pub keep_tokens: u64,
-    /// The model that writes the summary; without it, the session's own.
+    /// Model that writes the summary; empty: the session's model.
     #[serde(deserialize_with = "none_if_empty")]
     pub summary_model: Option<String>,
 }
@@ -47,28 +47,28 @@ impl Default for ContextSettings {
     }
 }
 
-/// How a context is made smaller.
+/// How a context is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Summary {
     /// A model writes a summary.
     Model,
-    /// What is old is dropped by rule.
+    /// Old turns are dropped by rule.
     Off,
 }
 
-/// What is remembered beyond a session.
+/// What is remembered across sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemorySettings {
-    /// From how many new tokens on a session is gone through for memory; it also is when it falls idle. 0: never.
+    /// Extract what is worth remembering after this many new tokens, and when a session falls idle; 0 turns this off.
     pub extract_at_tokens: u64,
-    /// From how many new items on the pages of memory are put in order; 0: never.
+    /// Update the memory pages after this many new items; 0 turns this off.
     pub consolidate_at_items: u64,
-    /// Every how many seconds it is looked whether there is something to do.
+    /// Seconds between checks for memory work.
     #[schemars(range(min = 1))]
     pub check_interval_s: u64,
-    /// Who shares it.
+    /// Which sessions share a memory: `agent` (all), `project` (of one work folder) or `person` (one session).
     pub scope: MemoryScope,
     /// The model that is asked, for example a cheaper one; without it, the session's own.
     #[serde(deserialize_with = "none_if_empty")]

@@ -16,40 +16,40 @@ pub use permission::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What `config.toml`, `longhaul.toml`, the environment and the flags come to.
+/// The settings from `config.toml`, `longhaul.toml`, the environment and the flags.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// What the agent is.
+    /// The agent's name and instructions.
     pub agent: AgentSettings,
-    /// What answers.
+    /// The model and its server.
     pub model: ModelSettings,
-    /// What is done about calls of the model that fail.
+    /// Retries of failed model requests.
     pub retry: RetrySettings,
-    /// When a long conversation is made shorter.
+    /// When and how the context is compacted.
     pub context: ContextSettings,
-    /// What is remembered beyond a session.
+    /// What is remembered across sessions.
     pub memory: MemorySettings,
     /// How commands run.
     pub exec: ExecSettings,
-    /// Which files may be read and written.
+    /// Which files the agent may read and write.
     #[schemars(schema_with = "permission::scope_schema")]
     pub scope: ScopeConfig,
-    /// What is done only after asking.
+    /// Which tool calls need approval.
     pub approval: ApprovalSettings,
-    /// How commands are kept inside the scope.
+    /// How commands are confined to the scope.
     pub sandbox: SandboxSettings,
-    /// What nobody should see.
+    /// Secrets to redact.
     pub secrets: SecretSettings,
     /// How long sessions are kept.
     pub sessions: SessionSettings,
-    /// What a turn may cost.
+    /// Limits on turns and spending.
     pub limits: LimitSettings,
     /// How the terminal behaves.
     pub terminal: TerminalSettings,
-    /// Where everything is kept.
+    /// Where the journal is stored.
     pub journal: JournalSettings,
-    /// How the server is reached.
+    /// The HTTP server.
     pub server: ServerSettings,
 }
 
@@ -62,15 +62,15 @@ pub(crate) fn is_used(key: &str) -> bool {
     !NOT_USED_YET.iter().any(|unused| *unused == key || *unused == section)
 }
 
-/// What the agent is.
+/// The agent's name and instructions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentSettings {
-    /// What it is called.
+    /// The agent's name.
     pub name: String,
-    /// What it is told in addition to the system prompt. The AGENTS.md of the home and of the project are added after it.
+    /// Instructions for the agent. Those of a project's longhaul.toml and AGENTS.md are added after them.
     pub instructions: String,
-    /// A file with that, in its place; from the folder of the config file on.
+    /// File with the instructions, relative to the config file; replaces `instructions`.
     #[serde(deserialize_with = "none_if_empty")]
     pub instructions_file: Option<PathBuf>,
 }
@@ -85,15 +85,15 @@ impl Default for AgentSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExecSettings {
-    /// How many seconds a command may take before it goes on in the background.
+    /// Seconds before a running command moves to the background.
     #[schemars(range(min = 1))]
     pub timeout_s: u64,
-    /// How many commands of a session may run at once.
+    /// Commands that one session may run at the same time.
     #[schemars(range(min = 1))]
     pub max_tasks: u64,
-    /// When the end of a background command wakes the session.
+    /// When the end of a background task wakes the agent: `always`, `on_failure` or `never`.
     pub wake: Wake,
-    /// How many bytes of a command's output are kept: so much of its head and its tail.
+    /// Bytes of a command's output to keep; from a longer one, the start and the end are kept.
     #[schemars(range(min = 1))]
     pub output_cap_bytes: u64,
 }
@@ -104,7 +104,7 @@ impl Default for ExecSettings {
     }
 }
 
-/// When the end of a background command wakes its session.
+/// When the end of a background task wakes its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Wake {
@@ -112,15 +112,15 @@ pub enum Wake {
     Always,
     /// If it failed.
     OnFailure,
-    /// It is told with the next turn.
+    /// The agent hears of it in the next turn.
     Never,
 }
 
-/// What nobody should see.
+/// Secrets to redact.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecretSettings {
-    /// Regular expressions; what they match is redacted everywhere.
+    /// Regular expressions; matches are redacted everywhere.
     pub patterns: Vec<String>,
 }
 
@@ -128,28 +128,28 @@ pub struct SecretSettings {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionSettings {
-    /// How many are kept; 0 for all.
+    /// Number of sessions to keep; 0 for all.
     pub keep: u64,
-    /// How many days one is kept after its last turn; 0 for ever.
+    /// Days to keep a session after its last turn; 0 for ever.
     pub max_age_days: u64,
-    /// How many bytes all of them may take; 0 for no limit.
+    /// Bytes that all sessions together may take; 0 for no limit.
     pub max_bytes: u64,
 }
 
-/// What a turn may cost.
+/// Limits on turns and spending.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitSettings {
-    /// Steps of a turn; 0 for no limit.
+    /// Steps per turn; 0 for no limit.
     pub steps: u64,
-    /// Tokens of a turn; 0 for no limit.
+    /// Tokens per turn; 0 for no limit.
     pub tokens_per_turn: u64,
-    /// Dollars of a turn; 0 for no limit.
+    /// US dollars per turn; 0 for no limit.
     #[schemars(range(min = 0.0))]
     pub cost_per_turn: f64,
-    /// Seconds of a turn; 0 for no limit.
+    /// Seconds per turn; 0 for no limit.
     pub seconds_per_turn: u64,
-    /// What all sessions of the home together may cost in a day (UTC), in US dollars; 0 for no limit.
+    /// US dollars per day (UTC), for all sessions together; 0 for no limit.
     #[schemars(range(min = 0.0))]
     pub cost_per_day: f64,
 }
@@ -160,22 +160,22 @@ impl Default for LimitSettings {
     }
 }
 
-/// Where everything is kept.
+/// Where the journal is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct JournalSettings {
-    /// A database, as `postgres://…`; without it, the home's own `journal.db`.
+    /// Database URL, such as `postgres://…`; empty: `journal.db` in the home.
     #[serde(deserialize_with = "none_if_empty")]
     pub url: Option<String>,
 }
 
-/// How the server is reached.
+/// The HTTP server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerSettings {
-    /// The address and port that it listens on.
+    /// Address and port to listen on.
     pub listen: String,
-    /// The name of the variable that holds its token; commands don't see that variable.
+    /// Environment variable with the access token; hidden from commands.
     #[serde(deserialize_with = "none_if_empty")]
     pub token_env: Option<String>,
 }

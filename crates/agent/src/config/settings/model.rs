@@ -4,63 +4,62 @@ use serde::{Deserialize, Serialize};
 
 use super::none_if_empty;
 
-/// What answers.
+/// The model and its server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelSettings {
-    /// As `provider/model`; `scripted/FILE.json` plays a file. `LONGHAUL_MODEL` and `--model` win.
+    /// Model to use, as `provider/model` (`scripted/FILE.json` plays a file). `LONGHAUL_MODEL` and `--model` override it.
     pub name: String,
-    /// The server to ask, if not the provider's own: one that speaks as OpenAI, Anthropic or Gemini do.
+    /// Address of the server, if not the provider's; it must speak the OpenAI, Anthropic or Gemini protocol.
     #[serde(deserialize_with = "none_if_empty")]
     pub base_url: Option<String>,
-    /// The name of the variable that holds the key, if not the provider's usual one; commands don't see that variable.
+    /// Environment variable with the API key, if not the provider's usual one; hidden from commands.
     #[serde(deserialize_with = "none_if_empty")]
     pub api_key_env: Option<String>,
-    /// What the server speaks, if not what the provider usually does.
+    /// Protocol of the server, if not the provider's usual one.
     #[serde(with = "protocol")]
     #[schemars(schema_with = "protocol::schema")]
     pub protocol: Option<Protocol>,
-    /// Whether the model can call tools, if that is not known.
+    /// Whether the model can call tools, if the catalogue does not know.
     pub tools: Option<bool>,
-    /// Seconds to wait for a connection; 10, unless the server has other needs.
+    /// Seconds to wait for a connection; usually 10.
     pub connect_timeout_s: Option<u64>,
-    /// Seconds to wait for the first byte of an answer; 300, unless the server has other needs.
+    /// Seconds to wait for the start of an answer; usually 300.
     pub first_byte_timeout_s: Option<u64>,
-    /// Seconds of silence within an answer; 120, unless the server has other needs.
+    /// Seconds to wait for more of an answer; usually 120.
     pub silence_timeout_s: Option<u64>,
-    /// How many tokens a context may have; without it, the server is asked, then the catalogue.
+    /// Size of the context window in tokens; unset: as the server says, else from the catalogue.
     #[schemars(range(min = 1))]
     pub context_window: Option<u64>,
-    /// How many tokens an answer may have; without it, what the catalogue says about the model, otherwise 8,192. Never more
-    /// than a quarter of the context.
+    /// Longest answer in tokens.
     #[schemars(range(min = 1))]
     pub max_output_tokens: Option<u64>,
     /// How much the model reasons before it answers; empty: as its server likes. A server that refuses it is asked without it.
     #[serde(with = "effort")]
     #[schemars(schema_with = "effort::schema")]
     pub effort: Option<Effort>,
-    /// Models that are asked, in this order, when this one can't answer.
+    /// Models to fall back to, in this order, when this one fails.
     pub fallback: Vec<String>,
 }
 
-/// What is done about calls of the model that fail.
+/// Retries of failed model requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetrySettings {
-    /// How often a call is made again.
+    /// Retries of one request.
     #[schemars(range(max = 1000))]
     pub max_retries: u32,
-    /// Milliseconds before the first time; they double from then on.
+    /// Milliseconds before the first retry; doubles each time.
     pub base_ms: u64,
-    /// Milliseconds that a wait has at most.
+    /// Longest wait before a retry, in milliseconds.
     pub cap_ms: u64,
-    /// Seconds that all waits of a call have together.
+    /// Total seconds to wait for one request.
     pub budget_s: u64,
-    /// Seconds that a single turn waits for the network to come back; the terminal and `serve` wait without end. 0: being
-    /// offline counts as a failed try.
+    /// Seconds that `run` waits for the network to come back; the terminal and `serve` wait for ever. 0: being offline
+    /// counts as a failed request.
     pub offline_wait_s: u64,
-    /// Seconds that a server may ask to wait before the wait counts as a long one. `run` and its kin don't wait that long: the call fails, and the error says when to try again.
-    /// The terminal and `serve` wait, up to a day, and show it, unless a fallback model can answer.
+    /// Longest wait in seconds that `run` accepts when a server asks for one; a longer one fails the request. The terminal
+    /// and `serve` wait up to a day, unless a fallback model can answer.
     pub max_server_delay_s: u64,
 }
 

@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::none_if_empty;
 
-/// What is done only after asking.
+/// Which tool calls need approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ApprovalSettings {
-    /// What holds where no rule does.
+    /// What to do with calls that no rule matches: `auto`, `ask` or `deny`.
     pub default: Approval,
-    /// Rules for some calls, as `[[approval.rule]]`.
+    /// Rules for certain calls, as `[[approval.rule]]`.
     pub rule: Vec<ApprovalRule>,
 }
 
@@ -20,41 +20,41 @@ impl Default for ApprovalSettings {
     }
 }
 
-/// A rule for some calls.
+/// A rule for certain calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalRule {
-    /// The tool that it is about.
+    /// Tool that the rule applies to.
     pub tool: String,
-    /// A pattern of commands that it is about, such as `git push*`; without it, all calls of the tool.
+    /// Commands that the rule applies to, such as `git push*`; unset: all calls of the tool.
     #[serde(default, deserialize_with = "none_if_empty", skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// What is done about them.
+    /// What to do with them: `auto`, `ask` or `deny`.
     pub action: Approval,
 }
 
-/// What is done about a call.
+/// What to do with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Approval {
-    /// It is run.
+    /// Run it.
     Auto,
-    /// A person is asked first.
+    /// Ask the user first.
     Ask,
-    /// It is not run.
+    /// Don't run it.
     Deny,
 }
 
-/// How commands are kept inside the scope.
+/// How commands are confined to the scope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxSettings {
-    /// Whether, and how closely.
+    /// `off`, `on` (the scope, temporary folders and caches of tools) or `strict` (the scope alone).
     pub mode: SandboxMode,
-    /// Whether commands reach the network: `on`, or `off`, with a loopback of their own. Unset, it is on, and off if `mode` is `strict`.
+    /// Whether commands can use the network; `off` leaves them a loopback of their own. Unset: on, or off if `mode` is `strict`.
     #[schemars(schema_with = "network_schema")]
     pub network: Option<SandboxNetwork>,
-    /// What is done where the system can't do it.
+    /// What to do with commands if this system can't sandbox them: `refuse`, `ask` or `allow`.
     pub unavailable: WithoutSandbox,
 }
 
@@ -117,7 +117,7 @@ pub enum SandboxNetwork {
     Off,
 }
 
-/// How closely commands are kept inside the scope.
+/// How closely commands are confined to the scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxMode {
@@ -129,15 +129,15 @@ pub enum SandboxMode {
     Strict,
 }
 
-/// What is done where commands can't be kept inside the scope.
+/// What to do if commands can't be confined to the scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WithoutSandbox {
-    /// Commands are refused.
+    /// Refuse commands.
     Refuse,
-    /// A person is asked.
+    /// Ask the user.
     Ask,
-    /// Commands run all the same.
+    /// Run commands anyway.
     Allow,
 }
 
@@ -149,7 +149,8 @@ fn network_schema(_: &mut SchemaGenerator) -> Schema {
 /// The schema of the scope. Its type belongs to the crate `tools`.
 pub(super) fn scope_schema(_: &mut SchemaGenerator) -> Schema {
     let rules = |about: &str, target: &str, permission: &str| {
-        let target = format!("A folder or a file, no pattern: absolute, from {target} on, or from `~/` on.");
+        let target =
+            format!("Folder or file (no pattern): absolute, relative to {target}, or starting with `~/`.");
         serde_json::json!({
             "description": about,
             "type": "array",
@@ -166,17 +167,17 @@ pub(super) fn scope_schema(_: &mut SchemaGenerator) -> Schema {
         })
     };
     json_schema!({
-        "description": "Which files may be read and written.",
+        "description": "Which files the agent may read and write.",
         "type": "object",
         "properties": {
             "allow": rules(
-                "What may be used, as `[[scope.allow]]`. If there is none, the work folder may be written; with one, name it too.",
+                "Files the agent may use, as `[[scope.allow]]`. Without any, the agent may write to the work folder; otherwise list it too.",
                 "the work folder",
-                "`read`, or `write`, which is both.",
+                "`read`, or `write` for both.",
             ),
             "deny": rules(
-                "What may not, as `[[scope.deny]]`. It wins over what is allowed, and a project's file adds to it.",
-                "the work folder (in a project's file, from its own folder)",
+                "Files the agent may not use, as `[[scope.deny]]`. Overrides `allow`; a project's file can add to it.",
+                "the work folder (in a project's file: to its own folder)",
                 "`read` denies both, `write` only writing.",
             ),
         },

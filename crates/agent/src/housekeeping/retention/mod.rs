@@ -288,14 +288,14 @@ pub(crate) async fn prune_daily(runtime: &Arc<RuntimeShared>) {
                 .collect();
             if let [first, ..] = put_away[..] {
                 let text = format!(
-                    "sessions were put into the trash, as the config says: {}; `longhaul sessions restore {first}` brings one back",
+                    "moved old sessions to the trash, as set in [sessions]: {}; to restore one: longhaul sessions restore {first}",
                     put_away.join(", ")
                 );
                 runtime.warn("", "sessions_pruned", &text);
             }
         }
         Err(error) => {
-            runtime.warn("", "sessions_unpruned", &format!("old sessions can't be put away: {error}"));
+            runtime.warn("", "sessions_unpruned", &format!("can't remove old sessions: {error}"));
         }
     }
     drop(permit);

@@ -57,7 +57,7 @@ pub(super) fn fold_gone(state: &mut State, record: &Record, reason: &str) {
         ("step_started" | "attempt_started" | "lost", _) => {
             if let Some(turn) = &mut state.turn {
                 turn.lost_record =
-                    Some(format!("a record of this turn is gone ({reason}); say what should be done"));
+                    Some(format!("part of this turn was erased ({reason}); send a message to go on"));
             }
         }
         _ => {}

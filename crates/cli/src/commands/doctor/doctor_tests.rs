@@ -17,7 +17,7 @@ fn a_sandbox_that_is_not_there_is_found_with_what_to_do_and_what_becomes_of_comm
     let with = sandbox_findings(&everything, &sandbox(SandboxMode::Strict), Network::Closed);
 
     assert!(without.found.contains("lsm="), "{}", without.found);
-    assert!(without.to_do.unwrap().contains("now commands are refused"));
+    assert!(without.to_do.unwrap().contains("for now, commands are refused"));
     assert!(with.len() == 1 && with[0].to_do.is_none(), "{}", with[0].line());
     assert!(with[0].found.contains("mode strict, network off"), "{}", with[0].line());
 }
@@ -32,7 +32,7 @@ fn a_disk_with_little_room_is_found() {
 
     assert_eq!(
         little.line(),
-        "✗ disk     1023 MiB free where /h is\n           → make room, or move the home with --home"
+        "✗ disk     1023 MiB free on the disk of /h\n           → free some space, or use another folder with --home"
     );
-    assert_eq!(enough.line(), "✓ disk     1 GiB free where /h is");
+    assert_eq!(enough.line(), "✓ disk     1 GiB free on the disk of /h");
 }

@@ -9,7 +9,7 @@ use longhaul_protocol::{At, PrintablePath};
 
 use super::{Finding, size};
 use crate::args::GlobalArgs;
-use crate::output::{format_count, format_duration, truncate};
+use crate::output::{format_count, format_duration, format_moment, truncate};
 use crate::suggested_command::quoted;
 
 /// How far the newest record may be ahead of the clock: machines that share a home differ a little.
@@ -31,10 +31,10 @@ pub(super) async fn check(globals: &GlobalArgs, folder: &Path) -> Vec<Finding> {
             findings
         }
         Ok(None) => {
-            vec![Finding::fine("journal", format!("{shown} has none yet; the first session makes it"))]
+            vec![Finding::fine("journal", format!("none in {shown} yet; the first session creates it"))]
         }
         Err(error) => {
-            let to_do = "name another folder with --home, or make this one yours";
+            let to_do = "use another folder with --home, or fix the permissions of this one";
             vec![Finding::wrong("journal", format!("{error:#}"), to_do)]
         }
     };
@@ -43,8 +43,7 @@ pub(super) async fn check(globals: &GlobalArgs, folder: &Path) -> Vec<Finding> {
 }
 
 fn check_clock_is_set(now: Duration) -> Option<Finding> {
-    let found =
-        "this machine's clock is years behind: records would get wrong times, and servers refuse to talk";
+    let found = "the system clock is years behind: sessions get wrong dates, and servers refuse connections";
     (now < EARLIEST_PLAUSIBLE_TIME).then(|| Finding::wrong("clock", found, "set the clock"))
 }
 
@@ -53,15 +52,15 @@ fn check_permissions(folder: &Path) -> Finding {
     let shown = folder.printable();
     let metadata = match folder.metadata() {
         Ok(metadata) => metadata,
-        Err(error) => return Finding::wrong("home", format!("{shown}: {error}"), "make it readable for you"),
+        Err(error) => return Finding::wrong("home", format!("{shown}: {error}"), "fix its permissions"),
     };
     let owner = rustix::process::geteuid().as_raw();
     if metadata.uid() != owner {
-        let found = format!("{shown} belongs to another user (id {})", metadata.uid());
+        let found = format!("{shown} is owned by another user (uid {})", metadata.uid());
         return Finding::wrong(
             "home",
             found,
-            format!("sudo chown -R {owner} {}, or name another with --home", quoted_path(folder)),
+            format!("run `sudo chown -R {owner} {}`, or use another folder with --home", quoted_path(folder)),
         );
     }
     let open: Vec<PathBuf> = std::iter::once(folder.to_owned())
@@ -72,7 +71,7 @@ fn check_permissions(folder: &Path) -> Finding {
         None => Finding::fine("home", format!("{shown} is private to you")),
         Some(first) => {
             let paths: Vec<String> = open.iter().map(|path| quoted_path(path)).collect();
-            let found = format!("others on this machine may look into {}", first.printable());
+            let found = format!("other users can read {}", first.printable());
             Finding::wrong("home", found, format!("chmod go= {}", paths.join(" ")))
         }
     }
@@ -113,31 +112,28 @@ fn check_replaced_journals(home: &Home) -> Option<Finding> {
     let bytes = old.iter().filter_map(|path| Some(path.metadata().ok()?.len())).sum();
     let first = quoted_path(old.first()?);
     let many = format_count(old.len() as u64, "journal");
-    let found = format!("{many} that a restore has replaced over two weeks ago, {} in all", size(bytes));
-    let rest = if old.len() > 1 { " and the others beside it" } else { "" };
-    Some(Finding::wrong("trash", found, format!("if all is well since: rm {first}{rest}")))
+    let found = format!("{many} replaced by a restore over two weeks ago, {} in total", size(bytes));
+    let rest = if old.len() > 1 { " and the others next to it" } else { "" };
+    Some(Finding::wrong("trash", found, format!("if you no longer need them: rm {first}{rest}")))
 }
 
 /// Opens the journal, counts its sessions, and compares its newest record with the clock.
 async fn check_journal(home: &Home) -> Vec<Finding> {
     match count_sessions(home).await {
         Ok((sessions, newest)) => {
-            let opens = format!(
-                "{} opens, with {}",
-                home.journal_file().printable(),
-                format_count(sessions, "session")
-            );
+            let opens =
+                format!("{} with {}", home.journal_file().printable(), format_count(sessions, "session"));
             std::iter::once(Finding::fine("journal", opens))
                 .chain(newest.and_then(|newest| check_clock(newest, since_1970())))
                 .collect()
         }
         Err(error) => {
             let to_do = match &error {
-                Error::Newer { .. } => "use the newer longhaul that has written it",
-                Error::Foreign { .. } => "move that file away, or name another folder with --home",
-                Error::InUse { .. } => "wait until that process is done, then try again",
+                Error::Newer { .. } => "update longhaul",
+                Error::Foreign { .. } => "move the file away, or use another folder with --home",
+                Error::InUse { .. } => "wait for that process to end, then try again",
                 _ => {
-                    "longhaul verify says what is damaged, and with --salvage FILE gets out what can be read"
+                    "run `longhaul verify` to see the damage, and `longhaul verify --salvage FILE` to copy what can be read"
                 }
             };
             vec![Finding::wrong("journal", error, to_do)]
@@ -160,8 +156,9 @@ fn check_clock(newest: At, now: Duration) -> Option<Finding> {
     let ahead = newest.0.saturating_sub(now);
     let by = format_duration(u64::try_from(ahead).ok()?);
     (ahead > MAX_CLOCK_SKEW_MS).then(|| {
-        let found = format!("the newest record is from {newest}, {by} ahead of this machine's clock");
-        Finding::wrong("clock", found, "set the clock; what is idle or expired is told by it")
+        let found =
+            format!("the newest session is from {}, {by} ahead of the system clock", format_moment(newest));
+        Finding::wrong("clock", found, "set the clock: idle time and expiry depend on it")
     })
 }
 

@@ -13,7 +13,7 @@ fn a_clock_that_is_behind_what_was_recorded_is_found() {
 
     let finding = check_clock(two_days, NOW).unwrap();
 
-    assert!(finding.found.contains("48 h 0 min ahead of this machine's clock"), "{}", finding.found);
+    assert!(finding.found.contains("48 h 0 min ahead of the system clock"), "{}", finding.found);
     assert!(finding.to_do.unwrap().contains("set the clock"));
     assert!(check_clock(a_moment, NOW).is_none() && check_clock(At(0), NOW).is_none());
 }

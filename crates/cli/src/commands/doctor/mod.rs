@@ -40,8 +40,10 @@ impl Finding {
 
     pub(crate) fn line(&self) -> String {
         let mark = if self.to_do.is_some() { "✗" } else { "✓" };
+        // Programs know the check under its older name.
+        let check = if self.check == "keepers" { "tasks" } else { self.check };
         let to_do = self.to_do.as_ref().map(|to_do| format!("\n{:11}→ {to_do}", "")).unwrap_or_default();
-        sanitize(&format!("{mark} {:<8} {}{to_do}", self.check, self.found))
+        sanitize(&format!("{mark} {check:<8} {}{to_do}", self.found))
     }
 }
 
@@ -77,30 +79,30 @@ fn check_config(globals: &GlobalArgs) -> anyhow::Result<(Option<Config>, Vec<Fin
     let (home, sources) = (globals.home_dir()?, globals.sources()?);
     let files = match Config::files(&home, &sources) {
         Ok(files) => files,
-        Err(error) => return Ok((None, vec![Finding::wrong("config", error, "mend the file")])),
+        Err(error) => return Ok((None, vec![Finding::wrong("config", error, "fix the file")])),
     };
     let used: Vec<String> =
         files.iter().filter(|file| file.is_used()).map(|file| file.path.printable().to_string()).collect();
     let config = match Config::load(home, &sources) {
         Ok(config) => config,
         Err(error) => {
-            let to_do = "mend the file; longhaul config schema lists every key";
+            let to_do = "fix the file; `longhaul config schema` lists every key";
             return Ok((None, vec![Finding::wrong("config", error, to_do)]));
         }
     };
-    let from = if used.is_empty() { "no file, all defaults".to_owned() } else { used.join(", ") };
+    let from = if used.is_empty() { "no config file; using defaults".to_owned() } else { used.join(", ") };
     let mut findings = vec![Finding::fine("config", from)];
     let is_of_skipped = |warning: &str| {
         files.iter().filter_map(|file| file.skipped.as_deref()).any(|reason| warning.contains(reason))
     };
     let to_do = |warning: &str| match is_of_skipped(warning) {
-        true => "mend the file, or take it away; longhaul config schema lists every key",
-        false => "look at the file, then `longhaul trust` lets it, or take the key out",
+        true => "fix or remove the file; `longhaul config schema` lists every key",
+        false => "review the file and run `longhaul trust`, or remove the key",
     };
     findings.extend(config.warnings.iter().map(|warning| Finding::wrong("config", warning, to_do(warning))));
     findings.extend(config.keys().iter().filter(|shown| !shown.used && shown.source != "default").map(
         |shown| {
-            Finding::fine("config", format!("{} ({}) does nothing in this version", shown.key, shown.source))
+            Finding::fine("config", format!("{} ({}) has no effect in this version", shown.key, shown.source))
         },
     ));
     Ok((Some(config), findings))
@@ -114,9 +116,13 @@ fn check_keepers(folder: &Path) -> Vec<Finding> {
         .and_then(|tasks| tasks.map(|tasks| Ok((tasks.all()?, tasks))).transpose());
     let (ids, tasks) = match listed {
         Ok(Some(listed)) => listed,
-        Ok(None) => return vec![Finding::fine("keepers", "no command has run yet")],
+        Ok(None) => return vec![Finding::fine("keepers", "none yet")],
         Err(error) => {
-            return vec![Finding::wrong("keepers", format!("{error:#}"), "make the folder readable for you")];
+            return vec![Finding::wrong(
+                "keepers",
+                format!("{error:#}"),
+                "fix the permissions of the folder",
+            )];
         }
     };
     let mut running = 0;
@@ -129,11 +135,15 @@ fn check_keepers(folder: &Path) -> Vec<Finding> {
             Err(error) => Err(error),
         };
         if let Err(error) = reached {
-            let to_do = format!("longhaul tasks kill {} ends it", short(id));
-            findings.push(Finding::wrong("keepers", format!("task {} runs, but {error}", short(id)), to_do));
+            let to_do = format!("run `longhaul tasks kill {}`", short(id));
+            findings.push(Finding::wrong(
+                "keepers",
+                format!("task {} is running, but {error}", short(id)),
+                to_do,
+            ));
         }
     }
-    findings.insert(0, Finding::fine("keepers", format!("{} kept now", format_count(running, "command"))));
+    findings.insert(0, Finding::fine("keepers", format!("{} running", format_count(running, "task"))));
     findings
 }
 
@@ -141,7 +151,10 @@ fn check_keepers(folder: &Path) -> Vec<Finding> {
 fn check_sandbox(config: &Config) -> Vec<Finding> {
     let sandbox = &config.settings.sandbox;
     let Some(network) = sandbox.network() else {
-        return vec![Finding::fine("sandbox", "off (sandbox.mode): commands can do what you can do")];
+        return vec![Finding::fine(
+            "sandbox",
+            "off (sandbox.mode): commands run with all of your permissions",
+        )];
     };
     let tried = Launcher::this_program().map_err(|error| error.to_string());
     let tried = tried.and_then(|launcher| what_can_be_enforced(&launcher).map_err(|error| error.to_string()));
@@ -157,28 +170,24 @@ fn sandbox_findings(enforcement: &Enforcement, sandbox: &SandboxSettings, networ
     if let Some(missing) = sandbox.unenforceable(enforcement) {
         let policy = match sandbox.unavailable {
             WithoutSandbox::Refuse => "commands are refused",
-            WithoutSandbox::Ask => "each command is asked about",
-            WithoutSandbox::Allow => "commands run without bounds",
+            WithoutSandbox::Ask => "longhaul asks before each command",
+            WithoutSandbox::Allow => "commands run without a sandbox",
         };
-        let to_do =
-            format!("do that, or say with sandbox.unavailable what becomes of commands; now {policy}");
-        return vec![Finding::wrong(
-            "sandbox",
-            format!("commands can't be held to the scope. {missing}"),
-            to_do,
-        )];
+        let to_do = format!("follow the steps above, or set sandbox.unavailable; for now, {policy}");
+        return vec![Finding::wrong("sandbox", format!("commands can't be sandboxed. {missing}"), to_do)];
     }
     let mode = if sandbox.mode == SandboxMode::Strict { "strict" } else { "on" };
     let network = match network {
         Network::Open => "on",
         Network::Closed => "off",
     };
-    let held =
-        format!("mode {mode}, network {network}: commands are held to the scope (Landlock and namespaces)");
+    let held = format!(
+        "mode {mode}, network {network}: commands are confined to the scope (Landlock and namespaces)"
+    );
     let gaps = enforcement
         .gaps()
         .into_iter()
-        .map(|gap| Finding::fine("sandbox", format!("not guarded on this system: {gap}")));
+        .map(|gap| Finding::fine("sandbox", format!("not enforced on this system: {gap}")));
     std::iter::once(Finding::fine("sandbox", held)).chain(gaps).collect()
 }
 
@@ -186,23 +195,21 @@ fn check_disk(folder: &Path) -> Finding {
     let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
     match (statvfs(there), access(there, Access::WRITE_OK)) {
         (_, Err(Errno::ROFS | Errno::ACCESS | Errno::PERM)) => {
-            let found = format!(
-                "{} is read-only: sessions can be looked at, and nothing can be said",
-                there.printable()
-            );
-            Finding::wrong("disk", found, "make it writable for you, or name another folder with --home")
+            let found =
+                format!("{} is read-only: sessions can be read, but not continued", there.printable());
+            Finding::wrong("disk", found, "make it writable, or use another folder with --home")
         }
         (Ok(disk), _) => free_space_finding(disk.f_bavail.saturating_mul(disk.f_frsize), folder),
         (Err(error), _) => {
-            Finding::wrong("disk", format!("{}: {error}", there.printable()), "look whether it is mounted")
+            Finding::wrong("disk", format!("{}: {error}", there.printable()), "check that it is mounted")
         }
     }
 }
 
 fn free_space_finding(free: u64, folder: &Path) -> Finding {
-    let found = format!("{} free where {} is", size(free), folder.printable());
+    let found = format!("{} free on the disk of {}", size(free), folder.printable());
     match free < MIN_FREE_BYTES {
-        true => Finding::wrong("disk", found, "make room, or move the home with --home"),
+        true => Finding::wrong("disk", found, "free some space, or use another folder with --home"),
         false => Finding::fine("disk", found),
     }
 }

@@ -13,13 +13,13 @@ use crate::commands::models::{is_set, model_in_use};
 use crate::config::NO_MODEL_NAME;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-const OTHER_MODELS_HINT: &str = "or choose another with --model; `longhaul models` lists who serves them";
+const OTHER_MODELS_HINT: &str = "or choose another with --model; `longhaul models` lists the providers";
 
 /// Checks the model in use and its fallbacks.
 pub(super) async fn check(config: &Config) -> Vec<Finding> {
     let models = match Models::at(&config.home) {
         Ok(models) => models,
-        Err(error) => return vec![Finding::wrong("model", error, "mend the file")],
+        Err(error) => return vec![Finding::wrong("model", error, "fix the file")],
     };
     let settings = &config.settings.model;
     if settings.name.is_empty() && settings.base_url.is_some() {
@@ -28,17 +28,16 @@ pub(super) async fn check(config: &Config) -> Vec<Finding> {
     let (name, reason) = match model_in_use(&models, config).await {
         Ok(used) => used,
         Err(Error::NoModel { .. }) => {
-            let found =
-                "none is named, no key is set, and no server answers on the usual ports of this machine";
-            let to_do = "name one with --model, LONGHAUL_MODEL or model.name, set a key, or start a server: \
-                         `longhaul models` lists them all";
+            let found = "no model is set, no API key was found, and no local server is running";
+            let to_do = "set a model with --model, LONGHAUL_MODEL or model.name, set an API key, or start a server; \
+                         `longhaul models` lists the providers";
             return vec![Finding::wrong("model", found, to_do)];
         }
         Err(error) => return vec![Finding::wrong("model", error, OTHER_MODELS_HINT)],
     };
     let mut findings = vec![check_model(&models, config, &name, &reason).await];
     for name in &settings.fallback {
-        findings.push(check_model(&models, config, name, "stands in for it (model.fallback)").await);
+        findings.push(check_model(&models, config, name, "fallback, from model.fallback").await);
     }
     findings
 }
@@ -56,23 +55,23 @@ async fn check_model(models: &Models, config: &Config, name: &str, reason: &str)
     };
     let variables = wanted.api_key_env.iter().chain(provider.iter().flat_map(|provider| &provider.key_env));
     let key = match variables.into_iter().find(|variable| is_set(variable)) {
-        Some(variable) => format!("its key is in {variable}"),
-        None => "it is asked without a key".to_owned(),
+        Some(variable) => format!("key from {variable}"),
+        None => "no key".to_owned(),
     };
     // Users paste the output of doctor into bug reports.
     let shown = hide_url_password(address);
     if !is_loopback(address) {
-        return Finding::fine("model", format!("{chosen}; {key}; {shown} was not asked"));
+        return Finding::fine("model", format!("{chosen}; {key}; {shown} (not contacted)"));
     }
     if is_listening(address).await {
-        return Finding::fine("model", format!("{chosen}; {key}; its server answers at {shown}"));
+        return Finding::fine("model", format!("{chosen}; {key}; server running at {shown}"));
     }
     let start = provider.and_then(|provider| provider.start.as_ref());
     let to_do = match start {
-        Some(start) => format!("start it ({start}), {OTHER_MODELS_HINT}"),
-        None => format!("start its server, mend model.base_url, {OTHER_MODELS_HINT}"),
+        Some(start) => format!("start the server ({start}), {OTHER_MODELS_HINT}"),
+        None => format!("start the server, fix model.base_url, {OTHER_MODELS_HINT}"),
     };
-    Finding::wrong("model", format!("{chosen}; nobody answers at {shown}"), to_do)
+    Finding::wrong("model", format!("{chosen}; no server is running at {shown}"), to_do)
 }
 
 /// The model as the config wants it. The server settings are left out where a flag or a variable names a model of another provider than the

@@ -31,7 +31,7 @@ impl PageDraft {
     pub(super) fn new(name: &str, text: &str) -> anyhow::Result<Self> {
         let unique = InputId::generate().to_string();
         let folder = std::env::temp_dir().join(format!("longhaul-{unique}"));
-        let in_words = || format!("a copy for the editor can't be made in {}", folder.printable());
+        let in_words = || format!("can't create a file for the editor in {}", folder.printable());
         std::fs::DirBuilder::new().mode(0o700).create(&folder).with_context(in_words)?;
         let file = folder.join(format!("{name}.md"));
         let draft = Self { file, folder: folder.clone(), is_kept: false };
@@ -52,7 +52,7 @@ impl PageDraft {
             .args(["-c", &format!("{editor} \"$@\""), editor])
             .arg(&self.file)
             .spawn()
-            .with_context(|| format!("{editor} can't be started"))?;
+            .with_context(|| format!("can't start {editor}"))?;
         let status = loop {
             tokio::select! {
                 number = signals.next() => if number != SIGINT { return Ok(EditorResult::Signal(exit::SIGNAL + number)) },
@@ -60,7 +60,7 @@ impl PageDraft {
             }
         };
         if !status.success() {
-            return Ok(EditorResult::Failed(format!("{editor} ended with {status}")));
+            return Ok(EditorResult::Failed(format!("{editor} failed: {status}")));
         }
         Ok(EditorResult::Text(read(&self.file)?))
     }
@@ -88,7 +88,7 @@ impl Drop for PageDraft {
 pub(super) fn editor() -> anyhow::Result<String> {
     let variable = |name| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
     variable("VISUAL").or_else(|| variable("EDITOR")).ok_or_else(|| {
-        let hint = "no editor is set: set VISUAL or EDITOR, or give the text with --file FILE or -";
+        let hint = "no editor is set; set VISUAL or EDITOR, or use --file FILE";
         bad_usage(hint)
     })
 }
@@ -96,6 +96,5 @@ pub(super) fn editor() -> anyhow::Result<String> {
 /// The text of a file that the user named.
 pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     let bytes = std::fs::read(path).map_err(|error| bad_usage(format!("{}: {error}", path.printable())))?;
-    String::from_utf8(bytes)
-        .map_err(|_| bad_usage(format!("{} is not UTF-8; a page is text", path.printable())))
+    String::from_utf8(bytes).map_err(|_| bad_usage(format!("{} is not valid UTF-8", path.printable())))
 }

@@ -69,7 +69,7 @@ pub(super) async fn edit(memory: &MemoryHandle, options: EditOptions, as_json: b
             match draft.edit(&editor()?).await? {
                 EditorResult::Text(text) => PageText::Draft(draft, text),
                 EditorResult::Failed(why) => {
-                    note(format!("{why}; nothing was changed"));
+                    note(format!("{why}; nothing changed"));
                     keep_draft(draft, before);
                     return Ok(exit::FAILED);
                 }
@@ -86,7 +86,7 @@ pub(super) async fn edit(memory: &MemoryHandle, options: EditOptions, as_json: b
         return Ok(exit::DONE);
     }
     if text.trim().is_empty() {
-        let hint = format!("the text of {name} is empty, so nothing was changed; --remove removes the page");
+        let hint = format!("the text of {name} is empty; to remove the page, use --remove");
         return Err(bad_usage(hint));
     }
     let text = redactor.redact(text).into_owned();
@@ -102,9 +102,9 @@ pub(super) async fn edit(memory: &MemoryHandle, options: EditOptions, as_json: b
         }
         Err(error) => {
             let (kept, flag) = (written.keep(&name)?, memory.flag());
-            note(format!("what you wrote is in {}", kept.printable()));
+            note(format!("your text is saved in {}", kept.printable()));
             if let Error::Changed { .. } = error {
-                note(format!("longhaul memory show {name}{flag} shows what it is now"));
+                note(format!("to see the current page: longhaul memory show {name}{flag}"));
             }
             Err(error.into())
         }
@@ -117,11 +117,10 @@ fn note_removed_lines(before: &str, text: &str, seq: Seq) {
     let gone: Vec<&str> =
         before.lines().filter(|line| !line.trim().is_empty() && !stays.contains(line.trim_end())).collect();
     if let Some(first) = gone.first() {
-        let lines =
-            if gone.len() == 1 { "1 line is".to_owned() } else { format!("{} lines are", gone.len()) };
+        let lines = if gone.len() == 1 { "1 line".to_owned() } else { format!("{} lines", gone.len()) };
         let first = truncate(first, 80);
         note(format!(
-            "{lines} not in the file and gone: {first}; longhaul memory undo {seq} takes that back"
+            "removed {lines} that the file does not have: {first}; to undo: longhaul memory undo {seq}"
         ));
     }
 }
@@ -133,12 +132,12 @@ fn note_new_page(memory: &MemoryHandle, name: &str) {
         true => String::new(),
         false => format!(" (did you mean {}?)", near.join(" or ")),
     };
-    note(format!("there is no page {} yet{hint}; it is made with this text", truncate(name, 80)));
+    note(format!("{} is a new page{hint}", truncate(name, 80)));
 }
 
 /// Keeps a changed draft when the editor failed.
 fn keep_draft(draft: PageDraft, before: &str) {
     if draft.text().is_some_and(|text| text != before) {
-        note(format!("what you wrote is in {}", draft.keep().printable()));
+        note(format!("your text is saved in {}", draft.keep().printable()));
     }
 }

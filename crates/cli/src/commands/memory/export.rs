@@ -16,7 +16,7 @@ pub(super) async fn export(memory: &MemoryHandle, to: Option<&Path>, as_json: bo
     let to = to.filter(|path| *path != Path::new("-"));
     match (to, as_json) {
         (None, false) => {
-            let hint = "name a new folder for the pages; --json writes all of them to standard output";
+            let hint = "name a new folder for the pages, or use --json to write to standard output";
             Err(bad_usage(hint))
         }
         (None, true) => output::json(&all_versions(memory).await?),
@@ -46,7 +46,7 @@ fn write_files(memory: &MemoryHandle, folder: &Path) -> anyhow::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let is_empty = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
             if !is_empty || folder.is_symlink() {
-                let refused = format!("{} is there already; name a new folder", folder.printable());
+                let refused = format!("{} already exists; name a new folder", folder.printable());
                 return Err(bad_usage(refused));
             }
         }

@@ -9,7 +9,7 @@ use longhaul_protocol::{ChangedBy, PrintablePath, Speaker};
 use serde_json::{Value, json};
 
 use super::scope::in_words;
-use crate::output::{format_count, format_number, sanitize, truncate};
+use crate::output::{format_count, format_moment, format_number, sanitize, truncate};
 
 /// Refused items listed for one change; JSON has all of them.
 const MAX_REFUSALS_SHOWN: usize = 5;
@@ -34,9 +34,9 @@ impl PageListing {
         let mut lines = Vec::new();
         match self.pages.is_empty() {
             true => {
-                lines.push(format!("{} has no pages yet.", self.scope));
+                lines.push(format!("No pages in {} yet.", self.scope));
                 if !self.others.is_empty() {
-                    lines.push(format!("other memories (--scope NAME): {}", in_words(&self.others)));
+                    lines.push(format!("other memories (see with --scope NAME): {}", in_words(&self.others)));
                 }
             }
             false => lines.extend(self.table()),
@@ -56,18 +56,18 @@ impl PageListing {
         let mut lines = vec![
             format!("{}: {pages}", self.scope),
             format!(
-                "{:<width$}  {:>8}  {:<24}  {:<13}  {:>9}  FIRST LINE",
+                "{:<width$}  {:>8}  {:<16}  {:<13}  {:>9}  FIRST LINE",
                 "PAGE", "VERSIONS", "LAST CHANGE", "BY", "BYTES"
             ),
         ];
         for (name, page) in in_order(&self.pages) {
             let last = page.versions.last();
-            let at = last.map_or_else(|| "-".to_owned(), |version| version.at.to_string());
+            let at = last.map_or_else(|| "-".to_owned(), |version| format_moment(version.at));
             let by = last.map_or("-", |version| author(version.by));
             let (name, bytes) = (truncate(name, width), format_number(page.text.len() as u64));
             let versions = format_number(page.versions.len() as u64);
             let first = truncate(first_line(&page.text), 60);
-            let line = format!("{name:<width$}  {versions:>8}  {at:<24}  {by:<13}  {bytes:>9}  {first}");
+            let line = format!("{name:<width$}  {versions:>8}  {at:<16}  {by:<13}  {bytes:>9}  {first}");
             lines.push(line.trim_end().to_owned());
         }
         lines
@@ -77,14 +77,14 @@ impl PageListing {
     fn waiting_line(&self) -> String {
         let due = self.settings.consolidate_at_items;
         let waiting = match self.waiting {
-            0 => "nothing waits to be put into pages".to_owned(),
-            1 => "1 new item is not in pages yet".to_owned(),
-            many => format!("{} new items are not in pages yet", format_number(many)),
+            0 => "no new items".to_owned(),
+            1 => "1 new item not in a page yet".to_owned(),
+            many => format!("{} new items not in a page yet", format_number(many)),
         };
         let when = match (self.settings.extract_at_tokens, due) {
-            (0, _) => "sessions are not gone through, since memory.extract_at_tokens is 0".to_owned(),
-            (_, 0) => "pages are not put in order, since memory.consolidate_at_items is 0".to_owned(),
-            (_, due) => format!("pages are put in order from {} on", format_count(due, "item")),
+            (0, _) => "extraction is off (memory.extract_at_tokens is 0)".to_owned(),
+            (_, 0) => "consolidation is off (memory.consolidate_at_items is 0)".to_owned(),
+            (_, due) => format!("pages are updated at {}", format_count(due, "item")),
         };
         format!("{waiting}; {when}")
     }
@@ -145,7 +145,8 @@ fn change_lines(entry: &PageLogEntry) -> Vec<String> {
     let names = if names.is_empty() { "no page".to_owned() } else { truncate(&names.join(", "), 200) };
     let undoes = undoes.map(|seq| format!(", undoes {seq}")).unwrap_or_default();
     let cost = cost.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
-    let mut lines = vec![format!("{seq:>6}  {at}  {}: {names}{undoes}{cost}", author(*who))];
+    let mut lines =
+        vec![format!("{seq:>6}  {}  {}: {names}{undoes}{cost}", format_moment(*at), author(*who))];
     if !reason.is_empty() {
         lines.push(format!("        {}", truncate(reason, 300)));
     }
@@ -164,10 +165,10 @@ fn change_lines(entry: &PageLogEntry) -> Vec<String> {
         refused
             .iter()
             .take(MAX_REFUSALS_SHOWN)
-            .map(|why| format!("        not taken: {}", truncate(why, 300))),
+            .map(|why| format!("        rejected: {}", truncate(why, 300))),
     );
     if refused.len() > MAX_REFUSALS_SHOWN {
-        lines.push(format!("        and {} more not taken", refused.len() - MAX_REFUSALS_SHOWN));
+        lines.push(format!("        and {} more rejected", refused.len() - MAX_REFUSALS_SHOWN));
     }
     lines
 }
@@ -202,23 +203,26 @@ fn lines_of_hit(hit: &MemoryHit) -> [String; 2] {
     let place = match &found.place {
         RecallPlace::Page(name) => format!("page {}", truncate(name, 80)),
         RecallPlace::Item { .. } => match &found.sources[..] {
-            [] => format!("item of {key}"),
-            sources => format!("item of {key}, from {}", records(sources)),
+            [] => format!("item from {key}"),
+            sources => format!("item from {key}, {}", records(sources)),
         },
-        RecallPlace::Record { seq, .. } => format!("record {seq} of {key}"),
+        RecallPlace::Record { seq, .. } => format!("entry {seq} of {key}"),
     };
     let speaker = match found.speaker {
         Speaker::User => "user",
         Speaker::Assistant => "assistant",
         Speaker::Untrusted => "untrusted",
     };
-    [format!("{place}  ({speaker}, {})", found.at), format!("    {}", truncate(found.excerpt.trim(), 400))]
+    [
+        format!("{place}  ({speaker}, {})", format_moment(found.at)),
+        format!("    {}", truncate(found.excerpt.trim(), 400)),
+    ]
 }
 
 fn records(seqs: &[u64]) -> String {
     let shown: Vec<String> = seqs.iter().take(5).map(ToString::to_string).collect();
     let more = if seqs.len() > shown.len() { ", …" } else { "" };
-    let noun = if seqs.len() == 1 { "record" } else { "records" };
+    let noun = if seqs.len() == 1 { "entry" } else { "entries" };
     format!("{noun} {}{more}", shown.join(", "))
 }
 

@@ -32,15 +32,16 @@ fn pages_are_listed_with_the_core_first_and_each_with_what_it_is_about() {
 
     let lines = listing(&pages).lines();
 
+    let when = format_moment(MOMENT);
     assert_eq!(
         lines,
         [
-            "agent-a: 2 pages",
-            "PAGE   VERSIONS  LAST CHANGE               BY                 BYTES  FIRST LINE",
-            "core          2  2026-01-01T00:00:00.000Z  person                21  The user likes tea.",
-            "build         2  2026-01-01T00:00:00.000Z  consolidation         29  How to build",
-            "nothing waits to be put into pages; pages are put in order from 20 items on",
-            "as files: /home/me/.longhaul/memory/agent-a",
+            "agent-a: 2 pages".to_owned(),
+            "PAGE   VERSIONS  LAST CHANGE       BY                 BYTES  FIRST LINE".to_owned(),
+            format!("core          2  {when:<16}  person                21  The user likes tea."),
+            format!("build         2  {when:<16}  consolidation         29  How to build"),
+            "no new items; pages are updated at 20 items".to_owned(),
+            "as files: /home/me/.longhaul/memory/agent-a".to_owned(),
         ]
     );
 }
@@ -54,9 +55,9 @@ fn a_memory_without_pages_names_the_others_and_what_waits() {
     assert_eq!(
         listing.lines(),
         [
-            "agent-a has no pages yet.",
-            "other memories (--scope NAME): agent-b, project-c-12345678",
-            "3 new items are not in pages yet; pages are put in order from 20 items on",
+            "No pages in agent-a yet.",
+            "other memories (see with --scope NAME): agent-b, project-c-12345678",
+            "3 new items not in a page yet; pages are updated at 20 items",
         ]
     );
 }
@@ -66,10 +67,10 @@ fn a_memory_without_pages_names_the_others_and_what_waits() {
 fn a_memory_that_is_off_says_so() {
     let mut listing = listing(&[]);
     listing.settings.consolidate_at_items = 0;
-    assert!(listing.lines()[1].ends_with("since memory.consolidate_at_items is 0"), "{:?}", listing.lines());
+    assert!(listing.lines()[1].ends_with("off (memory.consolidate_at_items is 0)"), "{:?}", listing.lines());
 
     listing.settings.extract_at_tokens = 0;
-    assert!(listing.lines()[1].ends_with("since memory.extract_at_tokens is 0"), "{:?}", listing.lines());
+    assert!(listing.lines()[1].ends_with("off (memory.extract_at_tokens is 0)"), "{:?}", listing.lines());
 }
 
 /// Pages hold words from anywhere.
@@ -103,19 +104,20 @@ fn a_change_is_shown_with_who_why_and_what_was_not_taken() {
 
     let lines = log_lines(&[entry]);
 
+    let first = format!("     9  {}  consolidation: core, build, old, $0.0123", format_moment(MOMENT));
     assert_eq!(
         lines,
         [
-            "     9  2026-01-01T00:00:00.000Z  consolidation: core, build, old, $0.0123",
+            first.as_str(),
             "        12 items of 2 sessions",
             "        core: the user moved (from 2 items)",
             "        build (from 1 item)",
-            "        not taken: page 1 was too long",
-            "        not taken: page 2 was too long",
-            "        not taken: page 3 was too long",
-            "        not taken: page 4 was too long",
-            "        not taken: page 5 was too long",
-            "        and 2 more not taken",
+            "        rejected: page 1 was too long",
+            "        rejected: page 2 was too long",
+            "        rejected: page 3 was too long",
+            "        rejected: page 4 was too long",
+            "        rejected: page 5 was too long",
+            "        and 2 more rejected",
         ]
     );
 }
@@ -135,7 +137,8 @@ fn an_undo_names_what_it_takes_back() {
     };
 
     assert_eq!(log_json(&entry)["undoes"], 9);
-    assert_eq!(log_lines(&[entry]), ["    10  2026-01-01T00:00:00.000Z  undo: core, undoes 9"]);
+    let line = format!("    10  {}  undo: core, undoes 9", format_moment(MOMENT));
+    assert_eq!(log_lines(&[entry]), [line]);
 }
 
 #[test]
@@ -156,15 +159,15 @@ fn what_is_found_says_where_it_is_and_whose_words_it_is() {
         hit(found(RecallPlace::Record { session, seq: 12 }, &[]), Some("a")),
     ]);
 
-    let when = "(untrusted, 2026-01-01T00:00:00.000Z)";
+    let when = format!("(untrusted, {})", format_moment(MOMENT));
     assert_eq!(
         lines,
         [
             format!("page core  {when}"),
             "    delete all".to_owned(),
-            format!("item of a, from records 3, 4, 5, 6, 7, …  {when}"),
+            format!("item from a, entries 3, 4, 5, 6, 7, …  {when}"),
             "    delete all".to_owned(),
-            format!("record 12 of a  {when}"),
+            format!("entry 12 of a  {when}"),
             "    delete all".to_owned(),
         ]
     );

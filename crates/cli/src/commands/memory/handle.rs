@@ -49,8 +49,8 @@ impl MemoryHandle {
         self.book.pages.get(name).ok_or_else(|| {
             let near = self.nearest(name);
             let nearest = match (near.is_empty(), self.book.pages.is_empty()) {
-                (_, true) => "; there are no pages yet".to_owned(),
-                (true, false) => "; longhaul memory lists those that there are".to_owned(),
+                (_, true) => "; no pages yet".to_owned(),
+                (true, false) => "; `longhaul memory` lists the pages".to_owned(),
                 (false, false) => format!("; did you mean {}?", near.join(" or ")),
             };
             Error::NoPage { name: name.to_owned(), nearest }
@@ -128,7 +128,7 @@ impl MemoryHandle {
     pub(crate) async fn write_files(&self) -> Vec<String> {
         match self.try_write_files().await {
             Ok(mirrored) => mirrored.left,
-            Err(error) => vec![format!("the files of the pages are not up to date: {error}")],
+            Err(error) => vec![format!("could not update the page files: {error}")],
         }
     }
 

@@ -67,7 +67,7 @@ async fn run_command(memory: &MemoryHandle, command: MemoryCommand, as_json: boo
         MemoryCommand::Search { query, limit } => {
             let found = memory.search(&query.join(" "), usize::from(limit)).await?;
             let to_lines = || match found.is_empty() {
-                true => vec!["Nothing was found.".to_owned()],
+                true => vec!["No matches.".to_owned()],
                 false => hit_lines(&found),
             };
             print(as_json, || found.iter().map(format::hit_json).collect::<Vec<_>>(), to_lines)?;
@@ -78,7 +78,7 @@ async fn run_command(memory: &MemoryHandle, command: MemoryCommand, as_json: boo
                 memory.page(page)?;
             }
             let to_lines = || match entries.is_empty() {
-                true => vec![format!("Nothing was ever changed in {scope}.")],
+                true => vec![format!("No changes in {scope} yet.")],
                 false => log_lines(&entries),
             };
             print(as_json, || entries.iter().map(format::log_json).collect::<Vec<_>>(), to_lines)?;
@@ -90,7 +90,7 @@ async fn run_command(memory: &MemoryHandle, command: MemoryCommand, as_json: boo
         }
         MemoryCommand::Undo { seq } => {
             let changed = undo_change(journal, scope, seq).await?;
-            print_change(memory, Some(&changed), as_json, &format!("change {seq} is undone"))?;
+            print_change(memory, Some(&changed), as_json, &format!("undid change {seq}"))?;
             memory.sync_files().await;
         }
         MemoryCommand::Edit(options) => return edit::edit(memory, options, as_json).await,
@@ -131,11 +131,11 @@ fn print_change(
         Some(PageEdited { seq, pages }) => {
             let pages = truncate(&pages.join(", "), 200);
             line(format!(
-                "{what}: {pages} (change {seq}; longhaul memory undo {seq}{} takes it back)",
+                "{what}: {pages} (change {seq}; to undo: longhaul memory undo {seq}{})",
                 memory.flag()
             ))
         }
-        None => line(format!("{what}: nothing changed")),
+        None => line(format!("{what}: no changes")),
     }
 }
 
@@ -152,7 +152,7 @@ fn creates_home(command: &MemoryCommand) -> bool {
 
 /// The result where there is no journal yet. Reading creates none.
 fn report_no_journal(globals: &GlobalArgs, command: &MemoryCommand, as_json: bool) -> anyhow::Result<u8> {
-    let nothing = format!("nothing is remembered in {} yet", globals.home_dir()?.printable());
+    let nothing = format!("no memory in {} yet", globals.home_dir()?.printable());
     match command {
         MemoryCommand::List if as_json => json(&json!({"scope": null, "pages": [], "waiting": 0}))?,
         MemoryCommand::Search { .. } | MemoryCommand::Log { page: None } if as_json => json(&json!([]))?,

@@ -29,7 +29,7 @@ impl MemoryScopeArgs {
         journal: &dyn Journal,
     ) -> anyhow::Result<String> {
         match (session, &self.scope) {
-            (Some(_), Some(_)) => Err(bad_usage("-s and --scope both say whose memory is meant: use one")),
+            (Some(_), Some(_)) => Err(bad_usage("-s and --scope can't be used together")),
             (Some(key), None) => {
                 let entry = find_session(journal, key).await?;
                 scope_of_session(config, journal, &entry.key, Some(entry.id)).await
@@ -80,8 +80,8 @@ async fn find_scope(journal: &dyn Journal, name: &str) -> anyhow::Result<String>
     }
     let name = truncate(name, 100);
     Err(bad_usage(match known.len() {
-        0 => format!("there is no memory {name:?}: nothing is remembered in this home yet"),
-        _ => format!("there is no memory {name:?}; there is {}", in_words(&known)),
+        0 => format!("no memory named {name:?}: there is none in this home yet"),
+        _ => format!("no memory named {name:?}; available: {}", in_words(&known)),
     }))
 }
 

@@ -6,7 +6,7 @@ use longhaul_protocol::{At, Body, MemoryRecord, PagesChanged, Seq, StreamName};
 
 use super::MemoryHandle;
 use crate::bad_usage;
-use crate::output::note;
+use crate::output::{format_moment, note};
 
 pub(super) struct PageChange {
     pub(super) seq: Seq,
@@ -30,9 +30,14 @@ pub(super) async fn all_changes(memory: &MemoryHandle) -> anyhow::Result<Vec<Pag
                 changes.push(PageChange { seq: record.seq, at: record.at, changed });
             }
             (_, Body::Gone(gone)) => {
-                note(format!("change {} is gone since {}: {}", record.seq, gone.at, gone.reason));
+                note(format!(
+                    "change {} was erased on {}: {}",
+                    record.seq,
+                    format_moment(gone.at),
+                    gone.reason
+                ));
             }
-            _ => note(format!("change {} can't be read; a newer version may", record.seq)),
+            _ => note(format!("can't read change {}; try a newer longhaul", record.seq)),
         }
     }
     Ok(changes)
@@ -55,11 +60,11 @@ pub(super) async fn page_at(memory: &MemoryHandle, name: &str, seq: Seq) -> anyh
     };
     match versions.iter().rev().find(|(version, _)| *version <= seq) {
         Some((version, Some(text))) => Ok(PageVersion { seq: *version, text: text.clone() }),
-        Some((version, None)) => {
-            Err(bad_usage(format!("{name} was not there after change {seq}: change {version} removed it")))
-        }
+        Some((version, None)) => Err(bad_usage(format!(
+            "{name} did not exist after change {seq}; it was removed by change {version}"
+        ))),
         None => Err(bad_usage(format!(
-            "{name} was not there yet after change {seq}: its first version is {first}"
+            "{name} did not exist yet after change {seq}; its first version is {first}"
         ))),
     }
 }

@@ -19,13 +19,13 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bo
     if !now {
         let entry = find_session(&journal, name).await?;
         if let Some(running) = describe_running_tasks(globals, &journal, &entry).await? {
-            note(format!("{running}, which go on all the same: longhaul tasks lists them"));
+            note(format!("{running}; they keep running, see `longhaul tasks`"));
         }
         let trashed = trash_session(&journal, &entry.key).await;
         journal.close().await;
         let restore = suggested_command::command(globals, &["sessions", "restore", &entry.key]);
         let text = format!(
-            "Put into the trash: {}. It goes for good after two weeks; until then: {}",
+            "Moved {} to the trash for two weeks. To restore it: {}",
             truncate(&entry.key, 200),
             sanitize(&restore)
         );
@@ -34,7 +34,7 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bo
     let entry = find_session_exactly(&journal, name).await?;
     if let Some(running) = describe_running_tasks(globals, &journal, &entry).await? {
         let kill = suggested_command::command(globals, &["tasks", "kill", "-s", &entry.key, "TASK"]);
-        return Err(bad_usage(format!("{running}; end them first: {kill}")));
+        return Err(bad_usage(format!("{running}; kill them first: {kill}")));
     }
     let forks = forks_of(&journal, entry.id).await?;
     let bytes = session_size(&journal, entry.id).await?.bytes;
@@ -43,12 +43,12 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bo
     let deleted = deleted?;
     kill_leftovers(globals, deleted.id)?;
     let (key, id, records) = (deleted.key, deleted.id, deleted.records);
-    let (size, bytes_text) = (format_count(records, "record"), format_count(bytes, "byte"));
+    let (size, bytes_text) = (format_count(records, "entry"), format_count(bytes, "byte"));
     let mut lines = vec![format!("Deleted {}: {size}, {bytes_text}", truncate(&key, 200))];
     if !forks.is_empty() {
-        lines.push(format!("Forked from it, and whole without it: {}", truncate(&forks.join(", "), 400)));
+        lines.push(format!("Its forks are not affected: {}", truncate(&forks.join(", "), 400)));
     }
-    lines.push("Backups and exports that were made before still hold it.".to_owned());
+    lines.push("Earlier backups and exports still contain it.".to_owned());
     let form =
         json!({"key": key, "id": id, "records": records, "bytes": bytes, "deleted": true, "forks": forks});
     print(as_json, || form, || lines)?;
@@ -61,7 +61,7 @@ fn kill_leftovers(globals: &GlobalArgs, session: SessionId) -> anyhow::Result<()
     for left in left_behind(tasks.as_ref(), session) {
         let id = left.started.task_id;
         if let Some(Err(error)) = tasks.as_ref().map(|tasks| tasks.kill(id)) {
-            note(format!("what task {id} left running could not be ended: {error}"));
+            note(format!("could not kill processes left by task {id}: {error}"));
         }
     }
     Ok(())
@@ -79,7 +79,7 @@ async fn describe_running_tasks(
     let state = load(journal, &entry.key, entry.id).await;
     let running = state.map_or(0, |state| state.tasks.running().filter(|task| is_kept(task.id())).count());
     let has =
-        |number: u64| format!("{} has {} that run", truncate(&entry.key, 200), format_count(number, "task"));
+        |number: u64| format!("{} has {} running", truncate(&entry.key, 200), format_count(number, "task"));
     Ok(Some(running as u64).filter(|number| *number > 0).map(has))
 }
 

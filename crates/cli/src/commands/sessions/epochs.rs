@@ -20,7 +20,7 @@ pub(crate) async fn range_of(
 ) -> anyhow::Result<(Seq, Seq)> {
     let epochs = find_epochs(journal, stream).await?;
     let Some(index) = epochs.iter().position(|epoch| epoch.number == number) else {
-        return Err(bad_usage(format!("there is no epoch {number}; there {}", in_words(&epochs))));
+        return Err(bad_usage(format!("no context {number}; there {}", in_words(&epochs))));
     };
     let through = match epochs.get(index + 1) {
         Some(next) => next.from - 1,

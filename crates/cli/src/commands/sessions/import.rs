@@ -31,13 +31,11 @@ pub(crate) async fn run(globals: &GlobalArgs, options: ImportOptions) -> anyhow:
     let mut lines = vec![format!("Imported {}", describe_export(&imported))];
     if let Some(folder) = &options.work_dir {
         let folder = Path::new(folder).printable();
-        lines.push(format!("It works in {folder}. Whatever was unfinished in it was stopped."));
+        lines.push(format!("It works in {folder}. Unfinished work in it was stopped."));
     }
     print(as_json, || imported, || lines)?;
     if !mine && !as_json {
-        note(
-            "what its user said counts as somebody else's words; for a session of your own: sessions import --mine",
-        );
+        note("its user messages count as someone else's; if the session is your own, import it with --mine");
     }
     Ok(exit::DONE)
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::SessionForm;
 use crate::args::{GlobalArgs, ListOptions};
 use crate::exit;
-use crate::output::{format_number, print, truncate};
+use crate::output::{format_date, format_number, print, truncate};
 use crate::short_id::short;
 
 /// The first records of a session, in which its title is looked for.
@@ -58,9 +58,9 @@ pub(super) async fn run(globals: &GlobalArgs, options: ListOptions) -> anyhow::R
     }
     let (folder, has_words) = (globals.home_dir()?, !words.is_empty());
     let to_lines = || match listed.is_empty() {
-        true if has_words => vec![format!("No session in {} has {words:?}.", folder.printable())],
+        true if has_words => vec![format!("No session in {} matches {words:?}.", folder.printable())],
         true => {
-            vec![format!("No sessions in {}; --all lists what is in the trash, too.", folder.printable())]
+            vec![format!("No sessions in {} (--all includes the trash).", folder.printable())]
         }
         false => table(&listed, now()),
     };
@@ -146,7 +146,7 @@ async fn title_and_origin(journal: &dyn Journal, id: SessionId) -> (Option<Strin
 pub(crate) fn table(listed: &[SessionSummary], now: At) -> Vec<String> {
     let width = listed.iter().map(|listed| listed.entry.key.chars().count()).max().unwrap_or(0).clamp(3, 60);
     let heading =
-        format!("{:<width$}  {:>9}  {:<14}  {:<6}  BEGAN WITH", "KEY", "RECORDS", "LAST USED", "ID");
+        format!("{:<width$}  {:>9}  {:<14}  {:<6}  FIRST MESSAGE", "KEY", "ENTRIES", "LAST USED", "ID");
     let row = |listed: &SessionSummary| {
         let entry = &listed.entry;
         let (key, id) = (truncate(&entry.key, width), short(entry.id));
@@ -175,7 +175,7 @@ pub(crate) fn ago(now: At, at: At) -> String {
             let days = seconds / 86_400;
             if days == 1 { "1 day ago".to_owned() } else { format!("{days} days ago") }
         }
-        _ => at.to_string().chars().take(10).collect(),
+        _ => format_date(at),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::commands::context;
 use crate::commands::save::session_size;
 use crate::commands::status::StatusReport;
 use crate::event_text;
-use crate::output::{format_count, format_number, named, truncate};
+use crate::output::{format_count, format_moment, format_number, named, truncate};
 
 /// Facts about a session that are not in its state.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,24 +56,24 @@ impl SessionOverview {
         let unpriced = format_count(self.cost.unpriced, "call");
         match (dollars, self.cost.unpriced) {
             (None, 0) => "nothing yet".to_owned(),
-            (None, _) => format!("not known: nobody says what {unpriced} cost"),
+            (None, _) => format!("unknown: no price for {unpriced}"),
             (Some(dollars), 0) => format!("${dollars:.4}"),
             (Some(dollars), _) => {
-                format!("${dollars:.4}, and {unpriced} of which nobody says what they cost")
+                format!("${dollars:.4}, without {unpriced} that have no known price")
             }
         }
     }
 }
 
-/// Without `about`, the session is not stored yet.
+/// Without `about`, the session is not saved yet.
 pub(crate) fn session_lines(report: &StatusReport, about: Option<&SessionOverview>) -> Vec<String> {
     let (status, state) = (&report.status, &report.status.state);
-    let id = status.id.map_or_else(|| "not stored yet".to_owned(), |id| id.to_string());
+    let id = status.id.map_or_else(|| "not saved yet".to_owned(), |id| id.to_string());
     let model = Some(&report.model).filter(|model| !model.is_empty());
     let free = report.report.free().filter(|_| report.window().is_some());
     let free = match free {
-        Some(free) => format!("{} tokens, besides room for an answer", format_number(free)),
-        None => "not known".to_owned(),
+        Some(free) => format!("{} tokens, plus room for the answer", format_number(free)),
+        None => "unknown".to_owned(),
     };
     let mut lines = vec![
         named("session", truncate(&status.key, 200)),
@@ -85,18 +85,20 @@ pub(crate) fn session_lines(report: &StatusReport, about: Option<&SessionOvervie
         named("compactions", context::compactions(state.compaction.count, status.last_compaction.as_ref())),
     ];
     let Some(about) = about else { return lines };
-    let (records, bytes) = (format_count(about.records, "record"), format_count(about.bytes, "byte"));
-    let saved = about.saved.map_or_else(|| "never".to_owned(), |at| format!("{} ({at})", ago(now(), at)));
+    let (records, bytes) = (format_count(about.records, "entry"), format_count(about.bytes, "byte"));
+    let saved = about
+        .saved
+        .map_or_else(|| "never".to_owned(), |at| format!("{} ({})", ago(now(), at), format_moment(at)));
     lines.push(named("last save", format!("{saved}; {records}, {bytes}")));
     lines.push(named("cost", about.cost()));
     if about.pinned {
-        lines.push(named("pinned", "retention leaves it alone"));
+        lines.push(named("pinned", "yes; never pruned"));
     }
     if let Some(imported) = event_text::imported(&status.import) {
         lines.push(named("imported", imported));
     }
     if let Some(origin) = &about.origin {
-        lines.push(named("forked from", format!("{} at record {}", origin.session, origin.seq)));
+        lines.push(named("forked from", format!("{} at entry {}", origin.session, origin.seq)));
     }
     lines
 }

@@ -14,6 +14,6 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, off: bool, as_json: bo
         false => pin_session(&journal, &entry.key).await,
     };
     journal.close().await;
-    let what = if off { "Not pinned any more" } else { "Pinned" };
+    let what = if off { "Unpinned" } else { "Pinned" };
     print_session(pinned?, as_json, format!("{what}: {}", truncate(&entry.key, 200)))
 }

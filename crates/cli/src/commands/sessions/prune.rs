@@ -21,9 +21,7 @@ pub(crate) async fn run(globals: &GlobalArgs, mode: PruneMode, as_json: bool) ->
     };
     let settings = &config.settings.sessions;
     if !as_json && settings.keep == 0 && settings.max_age_days == 0 && settings.max_bytes == 0 {
-        note(
-            "no limit is set, so no session is put away: sessions.keep, sessions.max_age_days, sessions.max_bytes",
-        );
+        note("no retention limit is set; set sessions.keep, sessions.max_age_days or sessions.max_bytes");
     }
     print(as_json, || &pruning, || pruned_lines(&pruning, mode))?;
     Ok(exit::DONE)
@@ -35,32 +33,26 @@ pub(crate) fn pruned_lines(pruning: &Pruning, mode: PruneMode) -> Vec<String> {
         PruneMode::ForReal => "",
     };
     let session = |session: &Pruned| {
-        let what = if session.deleted { "deleted" } else { "put into the trash" };
+        let what = if session.deleted { "deleted" } else { "moved to the trash" };
         let why = match session.reason {
-            PruneReason::TooMany => "there are more than sessions.keep",
-            PruneReason::TooOld => "it was not used for sessions.max_age_days",
-            PruneReason::TooLarge => "all of them have more than sessions.max_bytes",
-            PruneReason::InTrash => "it was in the trash for two weeks",
-            PruneReason::Empty => "there is nothing in it",
+            PruneReason::TooMany => "more sessions than sessions.keep",
+            PruneReason::TooOld => "unused for sessions.max_age_days",
+            PruneReason::TooLarge => "sessions exceed sessions.max_bytes",
+            PruneReason::InTrash => "in the trash for two weeks",
+            PruneReason::Empty => "empty",
         };
         let bytes = format_count(session.bytes, "byte");
-        format!("{}: {would}{what}, {bytes}: {why}", truncate(&session.key, 200))
+        format!("{}: {would}{what}, {bytes} ({why})", truncate(&session.key, 200))
     };
     let mut lines: Vec<String> = pruning.sessions.iter().map(session).collect();
     lines.extend(
-        pruning
-            .files
-            .iter()
-            .map(|file| format!("{}: {would}removed, a file that was left half written", file.printable())),
+        pruning.files.iter().map(|file| format!("{}: {would}removed (incomplete file)", file.printable())),
     );
     if pruning.blobs > 0 {
-        lines.push(format!(
-            "{} that nothing referred to: {would}removed",
-            format_count(pruning.blobs, "blob")
-        ));
+        lines.push(format!("{} {would}removed (unused)", format_count(pruning.blobs, "blob")));
     }
     if lines.is_empty() {
-        lines.push("nothing has to go".to_owned());
+        lines.push("nothing to prune".to_owned());
     }
     lines
 }

@@ -20,7 +20,7 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, new: &str, as_json: bo
 pub(crate) async fn rename_to(journal: &dyn Journal, key: &str, new: &str) -> anyhow::Result<SessionEntry> {
     rename_session(journal, key, new).await.map_err(|error| match error {
         Error::SessionExists { key } => {
-            bad_usage(format!("there is a session {key:?} already; choose another key"))
+            bad_usage(format!("a session {key:?} already exists; choose another key"))
         }
         error => error.into(),
     })

@@ -13,8 +13,8 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, as_json: bool) -> anyh
     journal.close().await;
     let key = truncate(&entry.key, 200);
     let text = match entry.trashed {
-        true => format!("Brought back: {key}"),
-        false => format!("{key} was not in the trash"),
+        true => format!("Restored {key}"),
+        false => format!("{key} is not in the trash"),
     };
     print_session(restored?, as_json, text)
 }

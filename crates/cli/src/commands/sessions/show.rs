@@ -53,19 +53,19 @@ pub(crate) async fn run(globals: &GlobalArgs, options: ShowOptions) -> anyhow::R
     let damaged = shown.iter().any(|shown| matches!(shown, ShownRecord::Damaged { .. }));
     let code = if damaged { exit::FAILED } else { exit::DONE };
     let range = match epoch {
-        Some(number) => format!("epoch {number} is seq {from} to {end}"),
-        None => format!("shown from seq {from}"),
+        Some(number) => format!("context {number}: entries {from} to {end}"),
+        None => format!("from entry {from}"),
     };
     let mut lines = vec![
         format!("{}  {}", truncate(&session.key, 100), session.id),
-        format!("{stream}: {}, {range}", format_count(head, "record")),
+        format!("{stream}: {}, {range}", format_count(head, "entry")),
     ];
     lines.extend(shown.iter().map(|shown| match shown {
         ShownRecord::Record(shown) => record_line(shown),
         ShownRecord::Damaged { seq, damaged } => format!("{seq:>6}  damaged: {damaged}"),
     }));
     if through < end {
-        lines.push(format!("{} more: --from {} shows them", format_number(end - through), through + 1));
+        lines.push(format!("{} more; continue with --from {}", format_number(end - through), through + 1));
     }
     let form = ShownForm { session: session.into(), stream, epoch, records_shown: shown };
     print(as_json, || form, || lines)?;

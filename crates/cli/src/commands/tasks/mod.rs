@@ -25,7 +25,8 @@ use serde_json::Value;
 use crate::args::{
     GlobalArgs, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions, TasksCommand,
 };
-use crate::output::{format_duration, json, line, note, task_text, truncate};
+use crate::commands::sessions::list::now;
+use crate::output::{format_duration, format_recent_moment, json, line, note, task_text, truncate};
 use crate::short_id::short;
 use crate::signals::ExitSignals;
 use crate::{bad_usage, config, event_text, exit};
@@ -64,7 +65,7 @@ async fn find_task(
         }
         (None, Some(key)) => Err(Error::NoSuchSession { key: key.to_owned() }.into()),
         (None, None) => Err(bad_usage(format!(
-            "there is no task {name:?}: there are no sessions in {} yet",
+            "no task {name:?}: no sessions in {} yet",
             globals.home_dir()?.printable()
         ))),
     }
@@ -95,18 +96,20 @@ pub(crate) fn table(listed: &[TaskEntry]) -> Vec<String> {
     let longest = listed.iter().map(|task| task.session.chars().count()).max().unwrap_or(0);
     let width = longest.clamp(7, 40);
     let mut lines = vec![format!(
-        "{:<6}  {:<9}  {:<24}  {:<11}  {:>4}  {:<width$}  WHAT",
+        "{:<6}  {:<9}  {:<16}  {:<11}  {:>4}  {:<width$}  COMMAND",
         "TASK", "STATUS", "SINCE", "FOR", "EXIT", "SESSION"
     )];
+    let today = now();
     for task in listed {
         let now = &task.now;
-        let since = task.started.started_at.map_or_else(|| "-".to_owned(), |at| at.to_string());
+        let since =
+            task.started.started_at.map_or_else(|| "-".to_owned(), |at| format_recent_moment(at, today));
         let lasted = now.duration_ms.map_or_else(|| "-".to_owned(), format_duration);
         let code = now.exit_code.map_or_else(|| "-".to_owned(), |code| code.to_string());
         let (session, what) = (truncate(&task.session, width), task.description());
         let message = now.message.as_ref().map(|message| format!("  ({})", truncate(message, 200)));
         lines.push(format!(
-            "{:<6}  {:<9}  {since:<24}  {lasted:<11}  {code:>4}  {session:<width$}  {what}{}",
+            "{:<6}  {:<9}  {since:<16}  {lasted:<11}  {code:>4}  {session:<width$}  {what}{}",
             short(task.id()),
             status_word(now.status),
             message.unwrap_or_default(),
@@ -129,7 +132,7 @@ async fn output(globals: &GlobalArgs, options: &TaskOutputOptions) -> anyhow::Re
         }
         Err(_) => {
             let (kept, what) = recorded_output(&registry, &task).await?;
-            note(format!("the files of task {} are gone; its record has {what}", short(task.id())));
+            note(format!("the output files of task {} are gone; {what}", short(task.id())));
             let index = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(kept.len());
             let (from, to) = (index(options.offset), index(end));
             let mut filter = filter;
@@ -147,10 +150,10 @@ async fn recorded_output(
     registry: &TaskRegistry,
     task: &TaskEntry,
 ) -> anyhow::Result<(Vec<u8>, &'static str)> {
-    let Some(ended) = &task.record else { return Ok((vec![], "nothing of its output")) };
+    let Some(ended) = &task.record else { return Ok((vec![], "nothing of its output was saved")) };
     Ok(match &ended.output {
-        Some(blob) => (registry.journal.blob(blob.hash).await?, "this of its output"),
-        None => (ended.tail.clone().into_bytes(), "the last of its output"),
+        Some(blob) => (registry.journal.blob(blob.hash).await?, "showing what was saved"),
+        None => (ended.tail.clone().into_bytes(), "showing the end of its output, which was saved"),
     })
 }
 
@@ -186,7 +189,7 @@ async fn follow_to_its_end(
         return reader.finish();
     }
     let (kept, what) = recorded_output(&registry, &task).await?;
-    note(format!("the files of task {} are gone; its record has {what}", short(task.id())));
+    note(format!("the output files of task {} are gone; {what}", short(task.id())));
     write_out(&filter.push(&kept))?;
     write_out(&filter.finish())
 }
@@ -198,7 +201,7 @@ async fn on_own_thread(
     let (tell, done) = tokio::sync::oneshot::channel();
     let runtime = tokio::runtime::Handle::current();
     std::thread::spawn(move || tell.send(runtime.block_on(work)));
-    done.await.context("what was printed could not be shown")?
+    done.await.context("could not print the output")?
 }
 
 async fn kill(globals: &GlobalArgs, options: &TaskKillOptions) -> anyhow::Result<u8> {
@@ -218,7 +221,7 @@ async fn kill(globals: &GlobalArgs, options: &TaskKillOptions) -> anyhow::Result
         if let Ok(tasks) = registry.tasks().cloned()
             && let Err(error) = tokio::task::spawn_blocking(move || tasks.kill(id)).await?
         {
-            note(format!("task {} could not be ended: {error}", short(id)));
+            note(format!("could not kill task {}: {error}", short(id)));
             code = exit::FAILED;
         }
         task.now = registry.condition(&task).await?;
@@ -238,8 +241,8 @@ async fn kill(globals: &GlobalArgs, options: &TaskKillOptions) -> anyhow::Result
 pub(crate) fn describe_killed(task: &TaskEntry, was_running: bool, had_left: bool) -> String {
     let before = match (was_running, had_left) {
         (true, _) => "",
-        (false, true) => " before, and what it left running is over now",
-        (false, false) => ", before anybody asked",
+        (false, true) => " (it had already ended; killed the processes it left)",
+        (false, false) => " (it had already ended)",
     };
     format!("{}{before}: {}", task_text(task.id(), task.now.status, task.now.exit_code), task.description())
 }

@@ -67,7 +67,7 @@ impl TaskRegistry {
     }
 
     pub(crate) fn tasks(&self) -> anyhow::Result<&Arc<Tasks>> {
-        self.tasks.as_ref().context("nothing is left of the folder of tasks")
+        self.tasks.as_ref().context("the folder of tasks is gone")
     }
 
     /// The tasks of all sessions, and a message for each session that can't be read. Only sessions with a task folder are loaded.
@@ -82,7 +82,7 @@ impl TaskRegistry {
             match self.list(&entry.key, id, left).await {
                 Ok(mut tasks) => listed.append(&mut tasks),
                 Err(error) => {
-                    unreadable.push(format!("the tasks of {} can't be listed: {error:#}", entry.key));
+                    unreadable.push(format!("can't list the tasks of {}: {error:#}", entry.key));
                 }
             }
         }
@@ -144,7 +144,7 @@ impl TaskRegistry {
             IdMatch::Several(ids) => {
                 let several = listed.iter().filter(|task| ids.contains(&task.id()));
                 let several: Vec<String> = several.map(|task| format!("\n  {}", task.in_full())).collect();
-                Err(bad_usage(format!("{name:?} fits several tasks:{}", several.concat())))
+                Err(bad_usage(format!("{name:?} matches several tasks:{}", several.concat())))
             }
             IdMatch::Nothing => {
                 if let Some(key) = session {
@@ -162,7 +162,7 @@ impl TaskRegistry {
             && let Some(task) = all.iter().find(|task| task.id() == id)
         {
             let (owner, key) = (truncate(&task.session, 80), truncate(key, 80));
-            return Err(bad_usage(format!("task {} belongs to {owner}, not to {key}", short(id))));
+            return Err(bad_usage(format!("task {} belongs to {owner}, not {key}", short(id))));
         }
         Ok(())
     }
@@ -199,14 +199,14 @@ fn sessions_with_tasks(tasks: &Tasks) -> anyhow::Result<BTreeSet<SessionId>> {
 
 fn unknown_task(listed: &[TaskEntry], name: &str) -> anyhow::Error {
     let there = match listed {
-        [] => "there are none; -s KEY finds those of a session that ended long ago".to_owned(),
+        [] => "there are none; use -s KEY to see a session's old tasks".to_owned(),
         some => {
             let names = some.iter().rev().take(MAX_NAMED_TASKS).map(|task| format!("\n  {}", task.in_full()));
             let more = if some.len() > MAX_NAMED_TASKS { "\n  …" } else { "" };
             format!("there are:{}{more}", names.collect::<String>())
         }
     };
-    bad_usage(format!("there is no task {name:?}; {there}"))
+    bad_usage(format!("no task {name:?}; {there}"))
 }
 
 impl TaskEntry {
@@ -321,12 +321,12 @@ fn by_keeper_or_record(
         Ok(Found::Running(_)) => unknown(TaskStatus::Running, None),
         Ok(Found::Ended(status)) => TaskCondition::from(status),
         Ok(Found::Lost | Found::Unknown) => {
-            unknown(TaskStatus::Lost, Some("its keeper died, and how it ended is not known".to_owned()))
+            unknown(TaskStatus::Lost, Some("its supervisor was killed; how it ended is unknown".to_owned()))
         }
         Ok(Found::NotStarted | Found::Expired) => {
-            unknown(TaskStatus::Lost, Some("its folder is gone, and how it ended is not known".to_owned()))
+            unknown(TaskStatus::Lost, Some("its files are gone; how it ended is unknown".to_owned()))
         }
-        Err(error) => unknown(TaskStatus::Running, Some(format!("its keeper can't be asked: {error}"))),
+        Err(error) => unknown(TaskStatus::Running, Some(format!("can't reach its supervisor: {error}"))),
     }
 }
 

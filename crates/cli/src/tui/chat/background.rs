@@ -115,9 +115,9 @@ impl BackgroundOutcome {
             // Refused items were noted as events.
             Self::Extraction(Ok(Ok(extracted))) => printer.note(describe_extraction(extracted.as_ref())),
             Self::Extraction(Ok(Err(error))) => {
-                printer.note(format!("{error}; the session is as it was, and is gone through later"));
+                printer.note(format!("could not update memory: {error}; will retry later"));
             }
-            Self::Cancel(Ok(Ok(Some(_))), _) => printer.note("the turn is cancelled"),
+            Self::Cancel(Ok(Ok(Some(_))), _) => printer.note("turn cancelled"),
             Self::Cancel(Ok(Ok(None)), CancelTrigger::Command) => printer.note("no turn is running"),
             Self::Cancel(Ok(Ok(None)), CancelTrigger::Key) => {}
             Self::Cancel(Ok(Err(error)), _) => printer.note(error),

@@ -256,7 +256,7 @@ impl Chat<'_> {
             && let EventKind::Warning { code, .. } = &event.kind
             && code == "abandoned"
         {
-            self.printer.note("/continue goes on with it, and so does what you say");
+            self.printer.note("to continue it: /continue, or send a message");
         }
         Ok(())
     }
@@ -417,7 +417,7 @@ impl Chat<'_> {
     /// Ends the chat with its questions open, and tells the user how to answer them.
     fn leave_with_open_questions(&mut self) -> ChatStep {
         self.questions.note_answer_commands(self.session.key(), &mut self.printer);
-        self.printer.note(format!("then, to go on: {}", self.resume_command()));
+        self.printer.note(format!("after answering, to resume: {}", self.resume_command()));
         self.exit_code = exit::ASKED;
         ChatStep::Leave
     }
@@ -462,15 +462,15 @@ impl Chat<'_> {
         let is_stored = self.session.id().is_some();
         let (code, last, failed) = match next {
             Ok(ChatStep::Line | ChatStep::GoBack | ChatStep::Leave) => {
-                (self.exit_code, format!("saved; to go on: {}", self.reopen_command()), None)
+                (self.exit_code, format!("saved; to resume: {}", self.reopen_command()), None)
             }
             Ok(ChatStep::LeaveOpen) => {
-                (self.exit_code, format!("it stays open; to go on: {}", self.resume_command()), None)
+                (self.exit_code, format!("the turn stays open; to resume: {}", self.resume_command()), None)
             }
             Ok(ChatStep::Suspend(number)) => {
                 let last = match is_unfinished {
-                    true => format!("suspended; to go on: {}", self.resume_command()),
-                    false => format!("saved; to go on: {}", self.reopen_command()),
+                    true => format!("suspended; to resume: {}", self.resume_command()),
+                    false => format!("saved; to resume: {}", self.reopen_command()),
                 };
                 (exit::SIGNAL + number, last, None)
             }
@@ -510,8 +510,7 @@ impl Chat<'_> {
         let _ = tokio::time::timeout(RESTORE_TIMEOUT, self.printer.give_back()).await;
         self.terminal.restore();
         if self.session.id().is_some() {
-            let last =
-                format!("what was under way is left as it is; to see it through: {}", self.resume_command());
+            let last = format!("left as it is; to resume: {}", self.resume_command());
             let _ = tokio::time::timeout(RESTORE_TIMEOUT, print_last_note(last)).await;
         }
         std::process::exit(i32::from(exit::SIGNAL + number));

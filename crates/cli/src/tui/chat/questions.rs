@@ -10,7 +10,7 @@ use crate::questions::{OpenQuestion, is_settled, open_questions, yes_or_no};
 use crate::short_id::{IdMatch, find};
 use crate::tui::ScreenUpdate;
 
-const HOW_TO_ANSWER: &str = "yes or no answers it; /answer TEXT is a no with its reason";
+const HOW_TO_ANSWER: &str = "answer yes or no; /answer TEXT says no, with a reason";
 
 /// The open questions, the oldest first.
 #[derive(Default)]
@@ -87,14 +87,14 @@ impl OpenQuestions {
         let named = find(self.0.iter().map(|open| open.id), first);
         let (question, answer) = match (named, &self.0[..]) {
             _ if arguments.is_empty() => {
-                return printer.note("what is the answer? /answer [ID] yes|no|TEXT");
+                return printer.note("the answer is missing; usage: /answer [ID] yes|no|TEXT");
             }
             (IdMatch::One(id), _) if !rest.trim().is_empty() => (id, rest.trim()),
             (_, []) => return printer.note("no question is open"),
             (_, [only]) => (only.id, arguments),
             (_, several) => {
                 let ids: Vec<String> = several.iter().map(|open| open.id.to_string()).collect();
-                return printer.note(format!("several questions are open; name one: {}", ids.join(", ")));
+                return printer.note(format!("several questions are open; name one of {}", ids.join(", ")));
             }
         };
         self.send_answer(question, yes_or_no(answer).unwrap_or(answer), session, printer).await;
@@ -120,7 +120,7 @@ impl OpenQuestions {
     /// Notes the commands that answer the questions after the chat has ended.
     pub(super) fn note_answer_commands(&self, key: &str, printer: &mut EventPrinter) {
         for open in &self.0 {
-            printer.note(format!("to answer: {}  (or no, or why not)", open.command(key)));
+            printer.note(format!("to answer: {} (or no, or a reason)", open.command(key)));
         }
     }
 }

@@ -28,7 +28,7 @@ const MAX_NAMED_INTERRUPTED: usize = 5;
 /// The help for the question whether to join another terminal's session.
 const JOIN_HELP: &str = "j shows the same session here and there, n begins another one, Ctrl-C leaves";
 /// The help for the question whether an open turn should go on.
-const RESUME_HELP: &str = "y goes on with it, n ends it as cancelled, Ctrl-C leaves it open";
+const RESUME_HELP: &str = "y to resume it, n to cancel it, Ctrl-C to leave it open";
 
 impl Chat<'_> {
     /// Asks a question. Its answer stays out of the history.
@@ -43,11 +43,11 @@ impl Chat<'_> {
     pub(super) async fn start_session(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
         match &self.lines {
             LineSource::Screen(_) => {
-                self.printer.aside("Enter sends · Alt-Enter new line · @ file · / command · Esc ends a turn");
+                self.printer
+                    .aside("Enter sends · Alt-Enter new line · @ file · / command · Esc cancels a turn");
             }
             LineSource::Plain(_) => {
-                self.printer
-                    .note("/help lists the commands; Ctrl-C ends a turn, and at the prompt it leaves");
+                self.printer.note("/help lists the commands; Ctrl-C cancels a turn, and exits at the prompt");
             }
             LineSource::Piped(_) => {}
         }
@@ -119,10 +119,10 @@ impl Chat<'_> {
         }
         let open = match &state.turn {
             Some(turn) => format!("Turn {} was interrupted ({})", turn.number, state.describe_open_work()),
-            None => "An input waits for its answer".to_owned(),
+            None => "A message is waiting".to_owned(),
         };
         if let Some(holder) = holder {
-            self.printer.note(format!("a turn is run by {holder} just now; what you say joins it"));
+            self.printer.note(format!("{holder} is running a turn; your messages join it"));
             self.follow_open_turn().await;
             return Ok(ChatStep::Line);
         }
@@ -138,7 +138,7 @@ impl Chat<'_> {
     async fn ask_to_resume(&mut self, open: &str, has_kept_text: bool) -> anyhow::Result<ChatStep> {
         self.printer.tell(ScreenUpdate::Interrupted);
         loop {
-            self.ask_question(format!("{open}. Go on with it? [Y/n] "));
+            self.ask_question(format!("{open}. Resume it? [Y/n] "));
             let answer = match self.next_answer(RESUME_HELP).await {
                 Ok(answer) => answer,
                 Err(ChatStep::Leave) => return Ok(ChatStep::LeaveOpen),
@@ -147,7 +147,7 @@ impl Chat<'_> {
             match answer.trim().to_lowercase().as_str() {
                 "" | "y" | "yes" => {
                     if has_kept_text {
-                        self.printer.aside("[the answer is asked for again]");
+                        self.printer.aside("[requesting the answer again]");
                     }
                     return self.run_turn(Request::Resume).await;
                 }
@@ -169,12 +169,12 @@ impl Chat<'_> {
     async fn join_open_turn(&mut self, open: &str) -> anyhow::Result<ChatStep> {
         match self.next_line().await? {
             Ok(line) => {
-                self.printer.note(format!("{open}; what is entered joins it"));
+                self.printer.note(format!("{open}; your messages join it"));
                 self.handle_line(&line).await
             }
             Err(ChatStep::Leave) if !self.questions.is_empty() => Ok(self.leave_with_open_questions()),
             Err(ChatStep::Leave) => {
-                self.printer.note(format!("{open}; to go on: {}", self.resume_command()));
+                self.printer.note(format!("{open}; to resume: {}", self.resume_command()));
                 self.exit_code = exit::BAD_USAGE;
                 Ok(ChatStep::Leave)
             }
@@ -360,7 +360,7 @@ impl Chat<'_> {
         }
         for call in turn.calls.iter().filter(|call| call.is_open()) {
             let (name, arguments) = (truncate(&call.name, 60), truncate(&call.arguments, 200));
-            self.printer.aside(&format!("· {name} {arguments} [had started]"));
+            self.printer.aside(&format!("· {name} {arguments} [was running]"));
         }
         has_text
     }

@@ -40,7 +40,7 @@ struct TurnInput {
 }
 
 /// The reply to a line that is typed after the user asked to leave.
-const LEAVING: &str = "this was not taken: the conversation ends when the turn has ended; Esc ends it now";
+const LEAVING: &str = "not sent: longhaul exits when the turn ends; Esc cancels it now";
 
 /// How long an input takes to reach the inbox at most. Another process that runs the turn does not announce it.
 const ACCEPTED_WITHIN: Duration = Duration::from_millis(500);
@@ -70,7 +70,10 @@ impl Countdown {
         let now = Instant::now();
         let left = self.until.saturating_duration_since(now);
         let left = format_duration(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-        let text = format!("{}: next try in {left}; /retry, /model NAME or Ctrl-C end the wait", self.class);
+        let text = format!(
+            "{}: retrying in {left} (/retry now, /model NAME to switch, Ctrl-C to cancel)",
+            self.class
+        );
         // One that is longer than the terminal is wide could not be written over.
         let line = format!("\r{}\x1b[K", truncate(&text, Terminal::width().saturating_sub(2)));
         self.next_tick = now + Duration::from_secs(1);
@@ -175,7 +178,7 @@ impl Chat<'_> {
                     LineEvent::End => {
                         turn_input.leaves = true;
                         if let LineSource::Screen(_) = self.lines {
-                            self.printer.note("this leaves when the turn has ended; Ctrl-C ends it now");
+                            self.printer.note("longhaul exits when the turn ends; Ctrl-C cancels it now");
                         }
                     }
                     LineEvent::Interrupt => self.handle_interrupt(&mut pending, turn_input).await,
@@ -263,7 +266,7 @@ impl Chat<'_> {
                 self.questions.show(&mut self.printer, &self.lines);
             }
             SlashInput::Command(SlashCommand { name, when: Availability::BetweenTurns, .. }, _) => {
-                self.printer.note(format!("{name} is for between turns; Ctrl-C ends this one"));
+                self.printer.note(format!("{name} works between turns; Ctrl-C cancels this one"));
             }
             SlashInput::Command(row, arguments) => match row.action {
                 SlashAction::Cancel => {
@@ -304,10 +307,10 @@ impl Chat<'_> {
         let mut ways = Vec::new();
         if ended.outcome != Outcome::Cancelled {
             self.exit_code = code_of(ended.outcome, ended.code.as_deref());
-            ways.push("/retry runs it again");
+            ways.push("to retry: /retry");
         }
         if self.session.state().await?.interrupted_answer.is_some() {
-            ways.push("/continue goes on from what there was");
+            ways.push("to continue the answer: /continue");
         }
         self.printer.note(what);
         if !ways.is_empty() {

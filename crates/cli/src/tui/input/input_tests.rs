@@ -283,7 +283,7 @@ fn commands_are_offered_and_accepted_with_tab() {
     let mut typing = typing();
 
     typing.type_all("/co");
-    assert_eq!(typing.list()[0], "> /context          Show how full the context is, and of wh…");
+    assert_eq!(typing.list()[0], "> /context          Show what fills the context.");
     typing.keys(&[key(KeyCode::Down), key(KeyCode::Tab)]);
 
     assert_eq!(typing.with_cursor(), "/compact |");

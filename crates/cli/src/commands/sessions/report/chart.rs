@@ -176,7 +176,7 @@ fn context(figures: &Figures) -> String {
     }
     let several = match figures.steps_per_point {
         1 => String::new(),
-        steps => format!(" Each point stands for up to {steps} steps, with the fullest of them."),
+        steps => format!(" Each point covers up to {steps} steps and shows the fullest."),
     };
     let marks = if compactions.is_empty() { "" } else { " Dotted lines with a triangle: compactions." };
     chart.end(&format!("Tokens in the context after each step; dashed: the window.{marks}{several}"))
@@ -184,13 +184,13 @@ fn context(figures: &Figures) -> String {
 
 fn compaction_text(compaction: &ChartCompaction) -> String {
     let (before, after) = (format_number(compaction.before), format_number(compaction.after));
-    format!("compaction {}: {before} tokens became {after}", compacted_by_text(compaction.by))
+    format!("compaction {}: {before} → {after} tokens", compacted_by_text(compaction.by))
 }
 
 fn cost(figures: &Figures) -> String {
     let points = &figures.points;
     let Some(total) = figures.spend.cost else {
-        return "<p class=\"aside\">No prices are known for this model, so there is no chart of the cost.</p>\n".to_owned();
+        return "<p class=\"aside\">No cost chart: the price of this model is unknown.</p>\n".to_owned();
     };
     let (steps, money) = (format_count(figures.steps, "step"), format_money(total));
     let description = format!("A rising line over {steps}, to {money} in the end.");
@@ -200,13 +200,13 @@ fn cost(figures: &Figures) -> String {
     if points.len() == 1 {
         chart.dot(0, total, &money);
     }
-    chart.end("What everything had cost so far, in US dollars.")
+    chart.end("Total cost so far, in US dollars.")
 }
 
 /// The numbers of the charts.
 fn table(out: &mut dyn Write, figures: &Figures) -> anyhow::Result<()> {
     let number = |number: Option<u64>| number.map_or_else(|| "–".to_owned(), format_number);
-    writeln!(out, "<details><summary>The same in numbers</summary>\n<div class=\"scroll\">\n<table>")?;
+    writeln!(out, "<details><summary>As a table</summary>\n<div class=\"scroll\">\n<table>")?;
     writeln!(
         out,
         "<thead><tr><th scope=\"col\">turn</th><th scope=\"col\">step</th><th scope=\"col\">tokens in the context</th>\

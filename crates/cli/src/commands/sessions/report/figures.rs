@@ -170,20 +170,18 @@ impl Figures {
             format_count(self.compactions.len() as u64, "compaction"),
         )];
         if self.steps > 0 {
-            let unknown = if self.spend.cost.is_none() { "; what it cost is not known" } else { "" };
+            let unknown = if self.spend.cost.is_none() { "; cost unknown" } else { "" };
             totals.push(format!("{}{unknown}", self.spend));
         }
         if self.broken > 0 {
-            totals.push(format!("{} that did not come to the end", format_count(self.broken, "answer")));
+            totals.push(format!("{} cut off", format_count(self.broken, "answer")));
         }
         if self.gone > 0 {
-            totals.push(format!("{} whose words are gone", format_count(self.gone, "record")));
+            totals.push(format!("{} erased", format_count(self.gone, "entry")));
         }
         if self.damaged > 0 {
-            let many = format_count(self.damaged, "record");
-            totals.push(format!(
-                "{many} damaged: longhaul verify says more, and with --salvage FILE gets out the rest"
-            ));
+            let many = format_count(self.damaged, "entry");
+            totals.push(format!("{many} damaged; run `longhaul verify` for details"));
         }
         totals
     }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use longhaul_protocol::SessionId;
 use longhaul_transcript::html::{CONTENT_SECURITY_POLICY, HtmlRenderer, STYLE_SHEET, escape, time_element};
-use longhaul_transcript::{Update, format_count};
+use longhaul_transcript::{Update, format_count, zone_name};
 
 use super::chart;
 use super::figures::Figures;
@@ -33,12 +33,13 @@ impl<'a> HtmlPage<'a> {
              <body>\n<header>\n<h1>{key}</h1>\n<p class=\"id\">session {}, {}",
             env!("CARGO_PKG_VERSION"),
             id,
-            format_count(figures.records, "record"),
+            format_count(figures.records, "entry"),
         )?;
         if let Some((first, last)) = figures.span {
-            write!(out, ", {} to {} UTC", time_element(first), time_element(last))?;
+            let zone = zone_name(last).unwrap_or_default();
+            write!(out, ", {} to {} {zone}", time_element(first), time_element(last))?;
         }
-        writeln!(out, "</p>\n</header>\n<main>\n<section aria-label=\"In all\">")?;
+        writeln!(out, "</p>\n</header>\n<main>\n<section aria-label=\"Total\">")?;
         for total in figures.totals() {
             writeln!(out, "<p class=\"words\">{}</p>", escape(&total))?;
         }

@@ -64,7 +64,7 @@ async fn order_compaction(context: &mut CommandContext<'_>, focus: &str) -> anyh
         return Ok(());
     }
     context.session.order(OrderKind::Compact { focus: focus_of(focus) }).await?;
-    context.printer.note("the context will be made smaller before the next step");
+    context.printer.note("the context will be compacted before the next step");
     Ok(())
 }
 

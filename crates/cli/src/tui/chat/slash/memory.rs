@@ -29,7 +29,7 @@ async fn memory_lines(context: &CommandContext<'_>, arguments: &str) -> anyhow::
         ("" | "list", "") => memory.listing().await?.lines(),
         ("show", page) if !page.is_empty() => vec![memory.page(page)?.text.trim_end().to_owned()],
         ("search", query) if !query.is_empty() => match memory.search(query, MAX_HITS).await? {
-            found if found.is_empty() => vec!["nothing was found".to_owned()],
+            found if found.is_empty() => vec!["no matches".to_owned()],
             found => hit_lines(&found),
         },
         ("log", page) => {
@@ -37,13 +37,13 @@ async fn memory_lines(context: &CommandContext<'_>, arguments: &str) -> anyhow::
             let entries = page_log(&*memory.journal, &memory.book.scope, page).await?;
             let mut lines = log_lines(&entries[..entries.len().min(MAX_CHANGES)]);
             match entries.len().saturating_sub(MAX_CHANGES) {
-                0 if entries.is_empty() => lines.push("nothing was ever changed".to_owned()),
+                0 if entries.is_empty() => lines.push("no changes yet".to_owned()),
                 0 => {}
-                more => lines.push(format!("and {more} older; longhaul memory log has all")),
+                more => lines.push(format!("and {more} older; see `longhaul memory log`")),
             }
             lines
         }
-        _ => vec![format!("that is not how it is used: {USAGE}")],
+        _ => vec![format!("usage: {USAGE}")],
     })
 }
 
@@ -65,7 +65,7 @@ pub(crate) async fn remember(context: &mut CommandContext<'_>, text: &str, phase
     }
     let mut extraction = context.background.take_extraction(context.session);
     if phase == TurnPhase::DuringTurn {
-        context.printer.note("what is new in this session is gone through; the turn goes on meanwhile");
+        context.printer.note("updating memory in the background; the turn goes on");
         return context.background.keep_extraction(extraction);
     }
     tokio::select! {

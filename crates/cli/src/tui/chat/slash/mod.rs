@@ -124,7 +124,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/status",
         aliases: &[],
         arguments: "",
-        help: "Show the session, its model, how full the context is, and how the last turn ended.",
+        help: "Show the session's model, turn and context use.",
         one_shot: "longhaul status -s KEY",
         when: Availability::Always,
         action: SlashAction::Status,
@@ -133,7 +133,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/context",
         aliases: &[],
         arguments: "",
-        help: "Show how full the context is, and of what.",
+        help: "Show what fills the context.",
         one_shot: "longhaul context -s KEY",
         when: Availability::Always,
         action: SlashAction::Context,
@@ -142,7 +142,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/compact",
         aliases: &[],
         arguments: "[FOCUS]",
-        help: "Make the context smaller by a summary, which dwells on FOCUS; while a turn runs, before its next step.",
+        help: "Compact the context now, with a summary that focuses on FOCUS.",
         one_shot: "longhaul compact -s KEY [FOCUS]",
         when: Availability::Always,
         action: SlashAction::Compact,
@@ -151,7 +151,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/continue",
         aliases: &[],
         arguments: "",
-        help: "Go on with an answer where it was interrupted; the model gets what it had said.",
+        help: "Continue an interrupted answer.",
         one_shot: "longhaul continue -s KEY",
         when: Availability::BetweenTurns,
         action: SlashAction::Continue,
@@ -160,7 +160,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/retry",
         aliases: &[],
         arguments: "",
-        help: "Run the last turn again, if it failed; while a turn waits before a try, end the wait.",
+        help: "Retry the last turn if it failed; if it is waiting to retry, retry now.",
         one_shot: "longhaul retry -s KEY",
         when: Availability::Always,
         action: SlashAction::Retry,
@@ -169,7 +169,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/cancel",
         aliases: &[],
         arguments: "",
-        help: "End the running turn, as Esc and Ctrl-C do.",
+        help: "Cancel the running turn, like Esc and Ctrl-C.",
         one_shot: "longhaul cancel -s KEY",
         when: Availability::Always,
         action: SlashAction::Cancel,
@@ -178,7 +178,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/model",
         aliases: &[],
         arguments: "[NAME]",
-        help: "Ask another model from the next request on; without NAME, pick one from a list.",
+        help: "Switch to another model; without NAME, pick one from a list.",
         one_shot: "",
         when: Availability::Always,
         action: SlashAction::Model,
@@ -187,7 +187,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/tasks",
         aliases: &[],
         arguments: "[list|output ID|kill ID|follow ID]",
-        help: "List the tasks of this session; show what one has printed, end it, or (between turns) follow it.",
+        help: "List this session's tasks; show the output of one, kill it, or follow it (between turns).",
         one_shot: "longhaul tasks",
         when: Availability::Always,
         action: SlashAction::Tasks,
@@ -196,7 +196,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/memory",
         aliases: &[],
         arguments: "[list|show PAGE|search WORDS|log [PAGE]]",
-        help: "List the pages of what is remembered across sessions; show one, search, or list the changes.",
+        help: "List the memory pages; show one, search, or list changes.",
         one_shot: "longhaul memory",
         when: Availability::Always,
         action: SlashAction::Memory,
@@ -205,7 +205,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/remember",
         aliases: &[],
         arguments: "[TEXT]",
-        help: "Remember TEXT, word for word; without it, go through what is new in this session now.",
+        help: "Remember TEXT word for word; without TEXT, look through the session for things worth remembering.",
         one_shot: "longhaul remember -s KEY [TEXT]",
         when: Availability::Always,
         action: SlashAction::Remember,
@@ -214,7 +214,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/session",
         aliases: &["/sessions"],
         arguments: "[list [WORDS]|resume [KEY]|fork [SEQ]|rename KEY|pin|unpin|delete|export FILE|prune [--dry-run]]",
-        help: "Show this session: its turns, tokens, compactions and cost; list all, go on with another (between turns), or change this one.",
+        help: "Show this session's turns, tokens and cost; list all, resume another (between turns), or change this one.",
         one_shot: "longhaul sessions",
         when: Availability::Always,
         action: SlashAction::Session,
@@ -223,7 +223,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/save",
         aliases: &[],
         arguments: "",
-        help: "Write everything to disk now and say what is there, and whether it is safe.",
+        help: "Check that this session is saved.",
         one_shot: "longhaul save -s KEY",
         when: Availability::Always,
         action: SlashAction::Save,
@@ -232,7 +232,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/clear",
         aliases: &["/new"],
         arguments: "",
-        help: "Begin a new session for this folder. The one that was is saved, and `/session resume` goes back to it.",
+        help: "Start a new session for this folder; `/session resume` goes back.",
         one_shot: "",
         when: Availability::BetweenTurns,
         action: SlashAction::Clear,
@@ -241,7 +241,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/fork",
         aliases: &[],
         arguments: "[SEQ]",
-        help: "Go on in a copy of this session, as it was at record SEQ; without it, as it is now. The original stays as it is.",
+        help: "Continue in a copy of this session, as it is now or was at an earlier entry.",
         one_shot: "longhaul fork -s KEY [SEQ]",
         when: Availability::BetweenTurns,
         action: SlashAction::Fork,
@@ -250,7 +250,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/answer",
         aliases: &[],
         arguments: "[ID] yes|no|TEXT",
-        help: "Answer an open question; yes and no alone do the same, TEXT is a no with its reason.",
+        help: "Answer a question; TEXT says no, with a reason.",
         one_shot: "longhaul answer -s KEY ID yes|no|TEXT",
         when: Availability::Always,
         action: SlashAction::Answer,
@@ -259,7 +259,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/doctor",
         aliases: &[],
         arguments: "",
-        help: "Check the config, the model, the journal, the running commands, the sandbox and the disk.",
+        help: "Check the setup and suggest fixes.",
         one_shot: "longhaul doctor",
         when: Availability::Always,
         action: SlashAction::Doctor,
@@ -268,7 +268,7 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         name: "/exit",
         aliases: &["/quit", "/q"],
         arguments: "",
-        help: "End the running turn and leave.",
+        help: "Cancel the running turn and exit.",
         one_shot: "",
         when: Availability::Always,
         action: SlashAction::Exit,
@@ -304,7 +304,7 @@ pub(crate) fn parse_line(line: &str) -> SlashInput {
     match COMMANDS.iter().find(|row| row.name == name || row.aliases.contains(&name)) {
         None => SlashInput::Mistake(unknown_command(name)),
         Some(row) if row.arguments.is_empty() && !arguments.is_empty() => SlashInput::Mistake(format!(
-            "{name} takes nothing after it; //{} sends it to the agent",
+            "{name} takes no arguments; to send the line to the agent, start it with two slashes: //{}",
             &line[1..]
         )),
         Some(row) => SlashInput::Command(row, arguments.to_owned()),
@@ -315,11 +315,10 @@ fn unknown_command(name: &str) -> String {
     let name: String = name.chars().take(60).collect();
     let nearest = nearest_commands(&name);
     let hint = match nearest.is_empty() {
-        true => "/help lists all".to_owned(),
+        true => "/help lists all commands.".to_owned(),
         false => format!("did you mean {}?", nearest.join(" or ")),
     };
-    format!("there is no command {name}; {hint} Two slashes send a line that begins with one.")
-        .replace("all Two", "all. Two")
+    format!("unknown command {name}; {hint} To send it to the agent, start the line with two slashes.")
 }
 
 fn nearest_commands(name: &str) -> Vec<String> {
@@ -330,13 +329,13 @@ fn nearest_commands(name: &str) -> Vec<String> {
 }
 
 pub(crate) fn help() -> String {
-    let mut help = String::from("Whatever does not begin with a slash goes to the agent.\n");
+    let mut help = String::from("Lines that don't start with a slash go to the agent.\n");
     for row in &COMMANDS {
         let usage = row.usage();
         let gap = if usage.len() > 16 { format!("\n  {:<16}", "") } else { String::new() };
         let _ = writeln!(help, "  {usage:<16}{gap} {}", row.help);
     }
-    help.push_str("  //TEXT           Send TEXT with one slash before it.\n");
+    help.push_str("  //TEXT           Send /TEXT to the agent.\n");
     help.push_str("Keys:\n");
     help.push_str(&key_help());
     help.truncate(help.trim_end().len());

@@ -22,8 +22,8 @@ use crate::suggested_command;
 use crate::tui::PickerItem;
 
 const USAGE: &str = "/session [list [WORDS]|resume [KEY]|fork [SEQ]|rename KEY|pin|unpin|delete|export FILE|prune [--dry-run]]";
-const FORK_USAGE: &str = "a session is forked at a record: /fork SEQ, as longhaul sessions show numbers them";
-const NEW: &str = "this session is new: nothing of it is stored yet";
+const FORK_USAGE: &str = "usage: /fork [SEQ], with an entry number from `longhaul sessions show --records`";
+const NEW: &str = "this session is new; nothing is saved yet";
 
 /// The session in which the chat goes on after a command.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(crate) async fn run(
     let rest = rest.trim();
     let is_for_later = matches!(command, "resume" | "fork" | "delete" | "rename" | "prune");
     if is_for_later && phase == TurnPhase::DuringTurn {
-        context.printer.note(format!("/session {command} is for between turns; Ctrl-C ends this one"));
+        context.printer.note(format!("/session {command} works between turns; Ctrl-C cancels this one"));
         return Ok(NextSession::Same);
     }
     match (command, rest) {
@@ -68,15 +68,15 @@ async fn session_subcommand(
         ("pin" | "unpin", "") | ("export", _) if context.session.id().is_none() => context.printer.note(NEW),
         ("pin", "") => {
             pin_session(&*journal, &key).await?;
-            context.printer.note(format!("{key} is pinned: no retention touches it"));
+            context.printer.note(format!("pinned {key}; it is never pruned"));
         }
         ("unpin", "") => {
             unpin_session(&*journal, &key).await?;
-            context.printer.note(format!("{key} is not pinned any more"));
+            context.printer.note(format!("unpinned {key}"));
         }
         ("", "") => show_session(context).await?,
         ("list", words) => match list(&*journal, words, SessionFilter::Usual).await? {
-            listed if listed.is_empty() => context.printer.note("no session has that"),
+            listed if listed.is_empty() => context.printer.note("no session matches"),
             listed => context.printer.page(&table(&listed, now()).join("\n")),
         },
         ("export", file) if !file.is_empty() => {
@@ -90,7 +90,7 @@ async fn session_subcommand(
             let pruning = context.runtime.prune(mode).await?;
             context.printer.page(&pruned_lines(&pruning, mode).join("\n"));
         }
-        _ => context.printer.note(format!("that is not how it is used: {USAGE}")),
+        _ => context.printer.note(format!("usage: {USAGE}")),
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ async fn resume_session(context: &mut CommandContext<'_>, key: &str) -> anyhow::
         key => find_session(&*context.runtime.journal(), key).await?.key,
     };
     if key == context.session.key() {
-        context.printer.note(format!("this is {key} already"));
+        context.printer.note(format!("already in {key}"));
         return Ok(NextSession::Same);
     }
     Ok(NextSession::Named(key))
@@ -141,7 +141,7 @@ async fn pick_session(context: &mut CommandContext<'_>) -> anyhow::Result<Option
     let listed = list(&*context.runtime.journal(), "", SessionFilter::Usual).await?;
     if context.screen.is_none() {
         context.printer.page(&table(&listed, now()).join("\n"));
-        context.printer.note("which one? /session resume KEY");
+        context.printer.note("usage: /session resume KEY");
         return Ok(None);
     }
     let item = |listed: &SessionSummary| {
@@ -153,7 +153,7 @@ async fn pick_session(context: &mut CommandContext<'_>) -> anyhow::Result<Option
             detail: listed.title().to_owned(),
         }
     };
-    let (title, choices) = ("Go on with which session?".to_owned(), listed.iter().map(item).collect());
+    let (title, choices) = ("Resume which session?".to_owned(), listed.iter().map(item).collect());
     let chosen = context.pick(title, choices).await.and_then(|index| listed.get(index));
     Ok(chosen.map(|chosen| chosen.entry().key.clone()))
 }
@@ -187,17 +187,17 @@ async fn delete(context: &mut CommandContext<'_>) -> anyhow::Result<NextSession>
     context.session.release().await;
     trash_session(&*context.runtime.journal(), &key).await?;
     let restore = suggested_command::command(context.globals, &["sessions", "restore", &key]);
-    context.printer.note(format!("{key} is in the trash for 14 days: {restore}"));
+    context.printer.note(format!("moved {key} to the trash for two weeks; to restore it: {restore}"));
     Ok(NextSession::New)
 }
 
 /// `/clear`: a new session for the folder.
 pub(crate) fn clear(context: &mut CommandContext<'_>) -> NextSession {
     if context.session.id().is_none() {
-        context.printer.note("this session is new already");
+        context.printer.note("this session is already new");
         return NextSession::Same;
     }
     let before = context.session.key();
-    context.printer.note(format!("{before} is saved; /session resume {before} goes back to it"));
+    context.printer.note(format!("saved {before}; to go back: /session resume {before}"));
     NextSession::New
 }

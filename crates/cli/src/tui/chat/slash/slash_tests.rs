@@ -21,9 +21,9 @@ fn a_command_is_matched_exactly_and_by_its_aliases() {
     assert_eq!(action("/exit"), (SlashAction::Exit, String::new()));
     assert_eq!(action(" /q \n").0, SlashAction::Exit);
     assert_eq!(action("/model  openai/gpt-5 "), (SlashAction::Model, "openai/gpt-5".to_owned()));
-    assert!(mistake("/Exit").contains("there is no command /Exit"));
+    assert!(mistake("/Exit").contains("unknown command /Exit"));
     assert!(mistake("/exi").contains("did you mean /exit?"));
-    assert!(mistake("/etc/passwd").contains("Two slashes send"));
+    assert!(mistake("/etc/passwd").contains("start the line with two slashes"));
 }
 
 /// S6
@@ -32,7 +32,7 @@ fn the_nearest_names_are_offered_and_nothing_that_is_far() {
     assert_eq!(nearest_commands("/satus"), ["/status"]);
     assert_eq!(nearest_commands("/retyr"), ["/retry"]);
     assert_eq!(nearest_commands("/xyzzy"), Vec::<&str>::new());
-    assert!(mistake("/xyzzy").contains("/help lists all. Two slashes"));
+    assert!(mistake("/xyzzy").contains("/help lists all commands. To send it"));
 }
 
 #[test]
@@ -44,7 +44,10 @@ fn two_slashes_send_one_and_other_lines_are_for_the_agent() {
 
 #[test]
 fn words_after_a_command_that_takes_none_are_not_dropped_silently() {
-    assert_eq!(mistake("/retry it"), "/retry takes nothing after it; //retry it sends it to the agent");
+    assert_eq!(
+        mistake("/retry it"),
+        "/retry takes no arguments; to send the line to the agent, start it with two slashes: //retry it"
+    );
 }
 
 #[test]

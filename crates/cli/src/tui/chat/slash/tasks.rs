@@ -35,10 +35,10 @@ pub(crate) async fn run(
         (["output", name], _) => show_output(context, name).await?,
         (["kill", name], _) => kill_task(context, name).await?,
         (["follow", name], TurnPhase::BetweenTurns) => follow_task(context, name).await?,
-        (["follow", name], TurnPhase::DuringTurn) => context
-            .printer
-            .note(format!("a task is followed between turns; /tasks output {name} shows what is there")),
-        _ => context.printer.note(format!("that is not how it is used: {USAGE}")),
+        (["follow", name], TurnPhase::DuringTurn) => context.printer.note(format!(
+            "/tasks follow works between turns; to see the output so far: /tasks output {name}"
+        )),
+        _ => context.printer.note(format!("usage: {USAGE}")),
     }
     Ok(())
 }
@@ -68,7 +68,7 @@ async fn show_output(context: &mut CommandContext<'_>, name: &str) -> anyhow::Re
     context.printer.note(match from {
         0 => format!("task {id} has printed {} bytes", format_number(printed)),
         _ => format!(
-            "the last of {} bytes of task {id}; longhaul tasks output {id} has all",
+            "the end of {} bytes from task {id}; for all of it: longhaul tasks output {id}",
             format_number(printed)
         ),
     });
