@@ -36,22 +36,39 @@ impl StatusFeed {
         session: &Session,
         registry: &TaskRegistry,
     ) -> anyhow::Result<Self> {
-        let state = session.state().await?;
-        let report = runtime.context_report(&state).await;
-        let saved = if state.head > 0 { SaveState::All } else { SaveState::Nothing };
-        let used = (state.head > 0).then(|| report.tokens());
-        let window = report.window.map(|window| window.tokens);
-        let cost = SessionCost::default();
-        let facts = StatusFacts { model: report.model, window, used, cost, saved };
-        screen.send(ScreenUpdate::StatusFacts(facts));
-        let feed = TaskFeed {
-            registry: registry.clone(),
-            redactor: runtime.redactor().clone(),
-            session: session.clone(),
-            screen,
-        };
+        show_facts(&screen, runtime, session).await?;
+        let (registry, redactor) = (registry.clone(), runtime.redactor().clone());
+        let feed = TaskFeed { registry, redactor, session: session.clone(), screen };
         Ok(Self(tokio::spawn(feed.run(session.watch()))))
     }
+
+    /// Like [`StatusFeed::start`], for a session that takes a while to load.
+    pub(super) fn start_later(
+        screen: ScreenHandle,
+        runtime: Runtime,
+        session: &Session,
+        registry: TaskRegistry,
+    ) -> Self {
+        let (session, watcher) = (session.clone(), session.watch());
+        Self(tokio::spawn(async move {
+            // The next event of the session shows what can't be read.
+            let _ = show_facts(&screen, &runtime, &session).await;
+            let redactor = runtime.redactor().clone();
+            TaskFeed { registry, redactor, session, screen }.run(watcher).await;
+        }))
+    }
+}
+
+async fn show_facts(screen: &ScreenHandle, runtime: &Runtime, session: &Session) -> anyhow::Result<()> {
+    let state = session.state().await?;
+    let report = runtime.context_report(&state).await;
+    let saved = if state.head > 0 { SaveState::All } else { SaveState::Nothing };
+    let used = (state.head > 0).then(|| report.tokens());
+    let window = report.window.map(|window| window.tokens);
+    let cost = SessionCost::default();
+    let facts = StatusFacts { model: report.model, window, used, cost, saved };
+    screen.send(ScreenUpdate::StatusFacts(facts));
+    Ok(())
 }
 
 struct TaskFeed {
