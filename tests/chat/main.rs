@@ -10,6 +10,7 @@ mod exit;
 mod opening;
 mod pictures;
 mod piped;
+mod run_input;
 mod sessions;
 mod terminal;
 mod tmux;

@@ -1,5 +1,10 @@
 //! Opening a folder: which session goes on, and what is shown of it.
 
+use longhaul_journal::{Append, Journal, name_session, put};
+use longhaul_protocol::{
+    InboxRecord, Input, InputId, InputTaken, JoinMode, Outcome, SessionCreated, SessionRecord, StreamName,
+    TurnEnded, TurnStarted,
+};
 use longhaul_testkit::Terminal;
 use rustix::process::Signal;
 use serde_json::json;
@@ -59,7 +64,7 @@ fn clear_fork_and_rename_change_which_session_was_last_used() {
     assert_eq!(desk.run(&["sessions", "delete", "mine"]).0, 0);
 
     assert!(opened(&desk).contains("(1 turn so far)"), "{}", opened(&desk));
-    assert!(!opened(&desk).contains("-2"), "the first one is left: {}", opened(&desk));
+    assert!(!opened(&desk).contains("-2 ("), "the first one is left: {}", opened(&desk));
 }
 
 /// S2
@@ -249,4 +254,54 @@ fn bad_circumstances_are_said_and_no_mistake() {
 
     assert_eq!(output.status.code(), Some(2), "{errors}");
     assert!(errors.contains("the current folder can't be used"), "{errors}");
+}
+
+/// S2: a session is loaded after its prompt is there, if that takes a while.
+#[test]
+fn a_long_session_shows_its_end_and_goes_on() {
+    let desk = Desk::new(&json!(["And on."]));
+    let key = desk.key();
+    desk.with_journal(|journal| {
+        let key = key.clone();
+        async move { append_turns(&*journal, &key, 1_000).await }
+    });
+
+    let mut terminal = Terminal::of_size(desk.command(&[]), (100, 30));
+    terminal.wait_to_see(&format!("session {key} (1,000 turns so far)"));
+    let seen = wait_for_prompt(&mut terminal);
+    says(&mut terminal, "more", "And on.");
+    leave(terminal);
+
+    assert!(seen.contains("… 997 turns before") && seen.contains("> question 1000"), "{seen}");
+    assert_eq!(texts(&desk, &key).last(), Some(&json!("more")));
+}
+
+/// Gives a session this many turns without answers.
+async fn append_turns(journal: &dyn Journal, key: &str, turns: u64) {
+    let id = name_session(journal, key).await.unwrap();
+    let created =
+        SessionCreated { id, key: key.to_owned(), work_dir: None, origin: None, version: "0".to_owned() };
+    let mut facts = vec![SessionRecord::SessionCreated(created)];
+    for turn in 1..=turns {
+        let (input, text) = (InputId::generate(), format!("question {turn}"));
+        let mode = JoinMode::Join;
+        let taken = InputTaken { id: input, inbox_through: turn, text: text.clone(), images: vec![], mode };
+        let input = Input { id: input, text, images: vec![], mode };
+        put(journal, id, InboxRecord::Input(input).encode()).await.unwrap();
+        facts.push(SessionRecord::InputTaken(taken));
+        facts.push(SessionRecord::TurnStarted(TurnStarted { turn }));
+        facts.push(SessionRecord::TurnEnded(TurnEnded {
+            turn,
+            outcome: Outcome::Completed,
+            limit: None,
+            text: String::new(),
+            error: None,
+            code: None,
+            inbox_through: Some(turn),
+        }));
+    }
+    let append = facts
+        .into_iter()
+        .fold(Append::to(&StreamName::session(id)), |append, fact| append.record(fact.encode()));
+    journal.append(append).await.unwrap();
 }

@@ -166,7 +166,7 @@ fn bad_usage_is_told_with_the_next_step() {
     refused(&["send", "-s", "a", " "], "empty");
     refused(&["send", "-s", "a\u{1b}[2J", "hello"], "control");
     refused(&["send", "-s", " ", "hello"], "empty");
-    refused(&["send", "hello"], "--session");
+    refused(&["send", "hello"], "-s KEY");
     refused(&["cancel", "-s", "nobody"], "nobody");
     std::fs::create_dir_all(desk.home()).unwrap();
     std::fs::write(desk.home().join("config.toml"), "[agent]\nnaem = 1\n").unwrap();

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use longhaul_journal::{Journal, Page, SessionEntry, import_mark, record_at, records};
+use longhaul_journal::{Journal, Page, SessionEntry, import_mark, newest_import, record_at, records};
 use longhaul_protocol::{At, NamesRecord, SessionId, SessionRecord, StreamName};
 
 use crate::commands::sessions::list::now;
@@ -165,14 +165,16 @@ async fn runs(journal: &dyn Journal, folder: &Path) -> anyhow::Result<Vec<Sessio
     Ok(found)
 }
 
-/// When a person or a program last sent something to a session. What the runtime does by itself, such as a compaction, doesn't count.
+/// When a person or a program last sent something to a session, or imported it. What the runtime does by itself, such as a compaction,
+/// doesn't count.
 async fn last_use(journal: &dyn Journal, entry: &SessionEntry) -> Option<At> {
     let made_at = Some(entry.id.made_at());
     if entry.inbox_head == 0 {
         return entry.last_at.max(made_at);
     }
     let last = record_at(journal, &StreamName::inbox(entry.id), entry.inbox_head).await.ok().flatten();
-    last.map_or(entry.last_at, |record| Some(record.at)).max(made_at)
+    let imported = newest_import(journal, entry.id).await.ok().flatten().map(|record| record.at);
+    last.map_or(entry.last_at, |record| Some(record.at)).max(made_at).max(imported)
 }
 
 /// The sessions of a folder, apart from the one with the key `open`, that have an open turn which no process runs.

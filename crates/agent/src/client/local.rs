@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Blob, accept, accept_with_blobs, check_size};
+use longhaul_journal::{Blob, Journal, accept, accept_with_blobs, check_size, record_at};
 use longhaul_protocol::{
     EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId,
     SessionRecord, StreamName, TurnEnded,
@@ -11,7 +11,7 @@ use longhaul_protocol::{
 use tokio::sync::oneshot;
 
 use super::request::{Request, RequestMark, RequestOutcome, UserMessage};
-use super::session::{Accepted, Settled, input_at};
+use super::session::{Accepted, Settled};
 use super::watch::{Watched, Watcher};
 use crate::Result;
 use crate::replay::load;
@@ -281,4 +281,13 @@ fn may_have_settled(watched: &Watched) -> bool {
         event.kind,
         EventKind::TaskEnded { .. } | EventKind::TurnEnded { .. } | EventKind::Question { .. }
     )
+}
+
+/// The id of the input at this position of an inbox. If its idempotency key was used before, this is the first input.
+pub(super) async fn input_at(journal: &dyn Journal, session: SessionId, seq: Seq) -> Result<Option<InputId>> {
+    let record = record_at(journal, &StreamName::inbox(session), seq).await?;
+    Ok(record.and_then(|record| match InboxRecord::decode(&record) {
+        Ok(InboxRecord::Input(input)) => Some(input.id),
+        _ => None,
+    }))
 }

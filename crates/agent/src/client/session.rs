@@ -17,7 +17,7 @@ use tokio::task::spawn_blocking;
 use super::cancel::{CANCEL_GRACE, CancelOutcome, cancel_turn};
 use super::events::{EventSources, SessionEvents};
 use super::follow::Follower;
-use super::local::LocalSession;
+use super::local::{LocalSession, input_at};
 use super::questions::{answer_question, open_questions};
 use super::remote::{RemoteSession, is_running};
 use super::request::{EventSink, PendingRequest, Request, RequestMark, RequestOutcome, UserMessage};
@@ -607,13 +607,4 @@ async fn run_here(
     }
     *sink.watcher = Some(watcher);
     outcome
-}
-
-/// The id of the input at this position of an inbox. If its idempotency key was used before, this is the first input.
-pub(super) async fn input_at(journal: &dyn Journal, session: SessionId, seq: Seq) -> Result<Option<InputId>> {
-    let record = longhaul_journal::record_at(journal, &StreamName::inbox(session), seq).await?;
-    Ok(record.and_then(|record| match InboxRecord::decode(&record) {
-        Ok(InboxRecord::Input(input)) => Some(input.id),
-        _ => None,
-    }))
 }

@@ -88,6 +88,7 @@ conformance::conformance! { SqliteHome::new();
     names_follow_their_stream
     sessions_are_listed_with_what_loading_them_needs
     the_newest_epoch_is_found
+    records_of_one_kind_are_found_in_their_order
     an_input_put_twice_is_one_input
     an_export_comes_back_as_it_was
     an_imported_session_says_so_and_whose_words_it_holds

@@ -2,8 +2,8 @@
 //! of the session.
 
 use longhaul_journal::{Journal, Page, records};
-use longhaul_protocol::{Record, Seq, SessionId, StreamName};
-use longhaul_transcript::{Block, BlockContent, StoredTranscript, Update, sanitize, truncate};
+use longhaul_protocol::{Record, Seq, SessionId, StreamName, TurnEnded};
+use longhaul_transcript::{Block, BlockContent, StoredTranscript, Update, format_count, sanitize, truncate};
 
 /// Turns that are shown at most.
 const MAX_TURNS: usize = 3;
@@ -23,6 +23,10 @@ const MAX_SHORT_CHARS: usize = 400;
 pub(crate) struct PastTurns {
     /// How many turns there were before them.
     pub(crate) turns_before: u64,
+    /// The number of the last one.
+    pub(crate) last_turn: u64,
+    /// If the session ends with the end of its last turn, and no input waited then: the last record of the inbox that was taken.
+    pub(crate) rests_through: Option<Seq>,
     /// Whether the first of them is so long that its beginning is left out.
     pub(crate) is_cut: bool,
     pub(crate) blocks: Vec<Block>,
@@ -74,7 +78,14 @@ impl PastTurns {
         let count = shown.iter().rev().take_while(fits).count().max(1);
         shown.drain(..shown.len().saturating_sub(count));
         let first = shown.iter().flatten().find_map(|block| block.turn).unwrap_or(1);
-        Self { turns_before: first.saturating_sub(1), is_cut, blocks: shown.into_iter().flatten().collect() }
+        let ended: Option<TurnEnded> = read[last].decode().ok();
+        Self {
+            turns_before: first.saturating_sub(1),
+            last_turn: ended.as_ref().map_or(0, |ended| ended.turn),
+            rests_through: ended.and_then(|ended| ended.inbox_through).filter(|_| last + 1 == read.len()),
+            is_cut,
+            blocks: shown.into_iter().flatten().collect(),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -85,8 +96,7 @@ impl PastTurns {
     pub(crate) fn heading(&self) -> Option<String> {
         let before = match self.turns_before {
             0 => None,
-            1 => Some("… 1 turn before".to_owned()),
-            turns => Some(format!("… {turns} turns before")),
+            turns => Some(format!("… {} before", format_count(turns, "turn"))),
         };
         match self.is_cut {
             true => Some(format!("{}; the beginning of this one is left out", before.unwrap_or("…".into()))),

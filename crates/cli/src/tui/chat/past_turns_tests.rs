@@ -69,9 +69,9 @@ async fn the_last_turns_of_ten_thousand_are_found_with_their_numbers() {
     let past = past_of((1..=10_000).flat_map(|number| turn(number, "An answer.")).collect()).await;
 
     assert_eq!((past.turns_before, past.is_cut), (9_997, false));
-    assert_eq!(past.heading().unwrap(), "… 9997 turns before");
+    assert_eq!(past.heading().unwrap(), "… 9,997 turns before");
     assert_eq!(words(&past)[..2], ["question 9998", "An answer."]);
-    assert_eq!(past.short_text(), "… 9997 turns before\n> question 10000\nAn answer.");
+    assert_eq!(past.short_text(), "… 9,997 turns before\n> question 10000\nAn answer.");
 }
 
 #[tokio::test]
@@ -106,4 +106,22 @@ async fn a_long_answer_leaves_no_room_for_earlier_ones_and_a_long_turn_has_no_be
 
     assert_eq!((answers.turns_before, words(&answers).len()), (1, 4));
     assert!(turns.is_cut && turns.blocks.len() < 1_200, "{}", turns.blocks.len());
+}
+
+#[tokio::test]
+async fn a_session_rests_if_it_ends_with_a_turn_after_which_no_input_waited() {
+    let rests = |through| {
+        let mut facts = turn(1, "One.");
+        if let Some(SessionRecord::TurnEnded(ended)) = facts.last_mut() {
+            ended.inbox_through = through;
+        }
+        facts
+    };
+    let note = SessionRecord::Note(Note { text: "something".into(), running: None, waiting: None });
+
+    let (resting, waiting) = (past_of(rests(Some(7))).await, past_of(rests(None)).await);
+    let after = past_of(rests(Some(7)).into_iter().chain([note]).collect()).await;
+
+    assert_eq!((resting.rests_through, resting.last_turn), (Some(7), 1));
+    assert_eq!((waiting.rests_through, after.rests_through), (None, None));
 }

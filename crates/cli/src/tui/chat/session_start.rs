@@ -23,12 +23,22 @@ use crate::{config, event_text, exit, panics, suggested_command};
 
 /// How many records of a long turn are shown again at most.
 const MAX_REPLAYED_RECORDS: u64 = 1_000;
+/// With more records than this in its newest epoch, a session is loaded after its prompt is there.
+const LONG_EPOCH_RECORDS: u64 = 2_000;
 /// Interrupted sessions that are named at the start.
 const MAX_NAMED_INTERRUPTED: usize = 5;
 /// The help for the question whether to join another terminal's session.
 const JOIN_HELP: &str = "j shows the same session here and there, n begins another one, Ctrl-C leaves";
 /// The help for the question whether an open turn should go on.
 const RESUME_HELP: &str = "y to resume it, n to cancel it, Ctrl-C to leave it open";
+
+/// What is known of a session before it is loaded.
+#[derive(Default)]
+struct OpenedSession {
+    past: PastTurns,
+    /// Loading it takes a while, and there is nothing unfinished in it.
+    is_long_and_rests: bool,
+}
 
 impl Chat<'_> {
     /// Asks a question. Its answer stays out of the history.
@@ -56,8 +66,9 @@ impl Chat<'_> {
         if let Some(step) = self.choose_session(options).await? {
             return Ok(step);
         }
-        self.note_session().await?;
-        self.show_past_turns().await?;
+        let opened = self.look_at_session().await?;
+        self.note_session(&opened).await?;
+        self.show_past_turns(&opened);
         self.background.start_looking(self.find_interrupted_sessions());
         let runtime = self.runtime.clone();
         tokio::spawn(async move { runtime.tidy().await });
@@ -65,13 +76,29 @@ impl Chat<'_> {
             self.printer.note(event_text::not_enforced(&why));
         }
         self.runtime.start_idle().await?;
-        self.open_session(options).await
+        self.open_session(options, &opened).await
+    }
+
+    /// Looks at the end of the session. This costs the same for a long session as for a short one.
+    async fn look_at_session(&self) -> anyhow::Result<OpenedSession> {
+        let journal = self.runtime.journal();
+        let entry = journal.session(self.session.key()).await?;
+        let (true, Some(entry)) = (self.lines.is_interactive(), entry) else {
+            return Ok(OpenedSession::default());
+        };
+        let past = PastTurns::load(&*journal, entry.id, entry.head.seq).await?;
+        let is_long = entry.head.seq.saturating_sub(entry.epoch_from.unwrap_or(1)) > LONG_EPOCH_RECORDS;
+        let rests = past.rests_through == Some(entry.inbox_head);
+        Ok(OpenedSession { past, is_long_and_rests: is_long && rests })
     }
 
     /// Notes the session and its model.
-    async fn note_session(&mut self) -> anyhow::Result<()> {
-        let state = self.session.state().await?;
-        let so_far = match state.turn_count {
+    async fn note_session(&mut self, opened: &OpenedSession) -> anyhow::Result<()> {
+        let turns = match opened.is_long_and_rests {
+            true => opened.past.last_turn,
+            false => self.session.state().await?.turn_count,
+        };
+        let so_far = match turns {
             0 => "new".to_owned(),
             turns => format!("{} so far", format_count(turns, "turn")),
         };
@@ -91,7 +118,15 @@ impl Chat<'_> {
     }
 
     /// Shows what is unfinished in the session, and resumes it if the user wants that.
-    async fn open_session(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
+    async fn open_session(
+        &mut self,
+        options: &ChatOptions,
+        opened: &OpenedSession,
+    ) -> anyhow::Result<ChatStep> {
+        if opened.is_long_and_rests {
+            self.load_in_background();
+            return Ok(ChatStep::Line);
+        }
         let state = self.session.state().await?;
         if let LineSource::Screen(screen) = &self.lines {
             let feed =
@@ -216,12 +251,13 @@ impl Chat<'_> {
         self.questions.clear();
         self.printer.tell(ScreenUpdate::SessionChanged);
         self.mark_session();
-        self.note_session().await?;
+        let opened = self.look_at_session().await?;
+        self.note_session(&opened).await?;
         if !is_renamed {
-            self.show_past_turns().await?;
+            self.show_past_turns(&opened);
         }
         // Boxed, since opening may switch again.
-        Box::pin(self.open_session(&ChatOptions::default())).await
+        Box::pin(self.open_session(&ChatOptions::default(), &opened)).await
     }
 
     /// A key for a new session of the folder, which no other terminal is about to use.
@@ -237,14 +273,23 @@ impl Chat<'_> {
     }
 
     /// S2: shows the end of the conversation.
-    async fn show_past_turns(&mut self) -> anyhow::Result<()> {
-        let journal = self.runtime.journal();
-        let entry = journal.session(self.session.key()).await?;
-        if let (true, Some(entry)) = (self.lines.is_interactive(), entry) {
-            let past = PastTurns::load(&*journal, entry.id, entry.head.seq).await?;
-            self.printer.past_turns(past);
+    fn show_past_turns(&mut self, opened: &OpenedSession) {
+        self.printer.past_turns(opened.past.clone());
+    }
+
+    /// Loads a long session while its prompt is shown: the last row of the screen, and the ends of its tasks.
+    fn load_in_background(&mut self) {
+        let (session, runtime, registry) =
+            (self.session.clone(), self.runtime.clone(), self.registry.clone());
+        if let LineSource::Screen(screen) = &self.lines {
+            self.status_feed = Some(StatusFeed::start_later(screen.handle(), runtime, &session, registry));
         }
-        Ok(())
+        tokio::spawn(async move {
+            if session.state().await.is_ok_and(|state| !state.tasks.are_settled()) {
+                // Another process that runs the session does it instead.
+                let _ = session.wake().await;
+            }
+        });
     }
 
     /// S2: looks for other sessions of the folder that were interrupted, and returns a note for each.

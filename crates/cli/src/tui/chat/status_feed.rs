@@ -21,43 +21,66 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const TAIL_BYTES: u64 = 4 << 10;
 
 /// A background task that is aborted on drop.
-pub(super) struct StatusFeed {
-    tasks: JoinHandle<()>,
-    _output: OutputFeed,
-}
+pub(super) struct StatusFeed(JoinHandle<()>);
 
 impl Drop for StatusFeed {
     fn drop(&mut self) {
-        self.tasks.abort();
+        self.0.abort();
     }
 }
 
 impl StatusFeed {
-    /// Shows the facts of the session, and starts to feed its tasks to the screen.
+    /// Shows the facts of the session, and starts to feed its tasks and the output of its commands to the screen.
     pub(super) async fn start(
         screen: ScreenHandle,
         runtime: &Runtime,
         session: &Session,
         registry: &TaskRegistry,
     ) -> anyhow::Result<Self> {
-        let state = session.state().await?;
-        let report = runtime.context_report(&state).await;
-        let saved = if state.head > 0 { SaveState::All } else { SaveState::Nothing };
-        let used = (state.head > 0).then(|| report.tokens());
-        let window = report.window.map(|window| window.tokens);
-        let cost = SessionCost::default();
-        let facts = StatusFacts { model: report.model, window, used, cost, saved };
-        screen.send(ScreenUpdate::StatusFacts(facts));
-        screen.send(ScreenUpdate::Todo(state.todo.clone()));
-        let output = OutputFeed::start(screen.clone(), session, &state, registry, runtime.redactor());
-        let feed = TaskFeed {
-            registry: registry.clone(),
-            redactor: runtime.redactor().clone(),
-            session: session.clone(),
-            screen,
-        };
-        Ok(Self { tasks: tokio::spawn(feed.run(session.watch())), _output: output })
+        let output = show_session(&screen, runtime, session, registry).await?;
+        let (registry, redactor) = (registry.clone(), runtime.redactor().clone());
+        let feed = TaskFeed { registry, redactor, session: session.clone(), screen };
+        let watcher = session.watch();
+        Ok(Self(tokio::spawn(async move {
+            let _output = output;
+            feed.run(watcher).await;
+        })))
     }
+
+    /// Like [`StatusFeed::start`], for a session that takes a while to load.
+    pub(super) fn start_later(
+        screen: ScreenHandle,
+        runtime: Runtime,
+        session: &Session,
+        registry: TaskRegistry,
+    ) -> Self {
+        let (session, watcher) = (session.clone(), session.watch());
+        Self(tokio::spawn(async move {
+            // The next event of the session shows what can't be read.
+            let _output = show_session(&screen, &runtime, &session, &registry).await;
+            let redactor = runtime.redactor().clone();
+            TaskFeed { registry, redactor, session, screen }.run(watcher).await;
+        }))
+    }
+}
+
+/// Shows the facts of the session and its todo list, and feeds the output of its commands.
+async fn show_session(
+    screen: &ScreenHandle,
+    runtime: &Runtime,
+    session: &Session,
+    registry: &TaskRegistry,
+) -> anyhow::Result<OutputFeed> {
+    let state = session.state().await?;
+    let report = runtime.context_report(&state).await;
+    let saved = if state.head > 0 { SaveState::All } else { SaveState::Nothing };
+    let used = (state.head > 0).then(|| report.tokens());
+    let window = report.window.map(|window| window.tokens);
+    let cost = SessionCost::default();
+    let facts = StatusFacts { model: report.model, window, used, cost, saved };
+    screen.send(ScreenUpdate::StatusFacts(facts));
+    screen.send(ScreenUpdate::Todo(state.todo.clone()));
+    Ok(OutputFeed::start(screen.clone(), session, &state, registry, runtime.redactor()))
 }
 
 struct TaskFeed {

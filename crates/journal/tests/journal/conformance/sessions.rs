@@ -171,6 +171,20 @@ pub(crate) async fn the_newest_epoch_is_found(place: &impl Place) {
     assert_eq!(journal.newest_epoch(&stream).await.unwrap(), Some(4));
 }
 
+pub(crate) async fn records_of_one_kind_are_found_in_their_order(place: &impl Place) {
+    let stream = a_stream();
+    let journal = place.open().await;
+    assert!(journal.records_of_kind(&stream, "epoch_started").await.unwrap().is_empty());
+
+    append_notes(&*journal, &stream, &["before"]).await;
+    start_epoch(&*journal, &stream, 1).await;
+    append_notes(&*journal, &stream, &["within"]).await;
+    start_epoch(&*journal, &stream, 2).await;
+
+    let found = journal.records_of_kind(&stream, "epoch_started").await.unwrap();
+    assert_eq!(found.iter().map(|record| record.seq).collect::<Vec<_>>(), [2, 4]);
+}
+
 /// T1, as far as the journal goes.
 pub(crate) async fn an_input_put_twice_is_one_input(place: &impl Place) {
     let journal = place.open().await;
