@@ -91,6 +91,7 @@ mod toolset;
 pub use approval::{ApprovalAction, ApprovalPolicy, ApprovalVerdict, InvalidRule, ToolApprovalRule};
 pub use arguments::parse as parse_arguments;
 pub use exec::{ExecSettings, ExecTool, command_environment};
+pub use files::unified_diff;
 use function_tool::function_tool;
 pub use git::{RepositoryTracker, RepositoryWarning};
 pub use output::{last_output_line, plain_text, truncate_output};

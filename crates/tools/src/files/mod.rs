@@ -5,6 +5,7 @@
 //! | `read_file`, `line_range`, `file_type` | read_file; the requested lines out of a stream; what a file is by its first bytes |
 //! | `write_file`, `edit_file`, `text_edits` | write_file; edit_file; edits of a text, as a pure function |
 //! | `writing_tool`, `write_plan` | what both writers share: a write is planned, recorded, performed, and checked after a crash |
+//! | `unified_diff` | the change that a write makes, for people |
 //! | `atomic_replace`, `temporary_file` | replacing a file at once, and never over another program's change |
 
 mod atomic_replace;
@@ -14,6 +15,7 @@ mod line_range;
 pub(crate) mod read_file;
 mod temporary_file;
 mod text_edits;
+mod unified_diff;
 pub(crate) mod write_file;
 mod write_plan;
 mod writing_tool;
@@ -22,6 +24,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 
 use longhaul_protocol::Hash;
+pub use unified_diff::unified_diff;
 
 const MAX_WRITTEN_BYTES: usize = 8 << 20;
 /// The largest file that may be replaced.
