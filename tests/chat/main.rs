@@ -6,6 +6,7 @@ mod crash;
 #[path = "../desk.rs"]
 mod desk;
 mod exit;
+mod permission;
 mod pictures;
 mod piped;
 mod sessions;

@@ -66,6 +66,7 @@ pub mod fork;
 mod history;
 pub mod housekeeping;
 mod memory;
+mod project_approvals;
 mod replay;
 mod runtime;
 mod secrets;

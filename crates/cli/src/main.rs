@@ -23,6 +23,7 @@ mod one_shot;
 mod output;
 mod output_file;
 mod panics;
+mod permission;
 mod printer;
 mod questions;
 mod session_lookup;

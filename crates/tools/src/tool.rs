@@ -129,6 +129,8 @@ pub struct PreparedCall {
     pub takes_up_to: Option<Duration>,
     /// Why the user has to agree first, whatever the approval rules say.
     pub caution: Option<String>,
+    /// What it would change, as a unified diff, for the user who is asked about it.
+    pub diff: Option<String>,
     pub run: RunCall,
 }
 
@@ -147,6 +149,7 @@ impl PreparedCall {
             kept_in: None,
             takes_up_to: None,
             caution: None,
+            diff: None,
             run: Box::new(|stop| Box::pin(run(stop))),
         }
     }
@@ -172,6 +175,12 @@ impl PreparedCall {
     #[must_use]
     pub fn with_caution(self, caution: Option<String>) -> Self {
         Self { caution, ..self }
+    }
+
+    /// Sets what it would change.
+    #[must_use]
+    pub fn with_diff(self, diff: Option<String>) -> Self {
+        Self { diff: diff.filter(|diff| !diff.is_empty()), ..self }
     }
 
     /// Sets the folder of tasks that keeps its command.

@@ -40,6 +40,7 @@ mod many_sessions;
 mod memory;
 mod memory_costs;
 mod mishaps;
+mod permission;
 mod project_rules;
 mod rare_cases;
 mod retention;

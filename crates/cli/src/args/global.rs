@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use longhaul_agent::config::Sources;
 use longhaul_journal::{Home, SqliteJournal};
-use longhaul_protocol::PrintablePath;
+use longhaul_protocol::{PermissionMode, PrintablePath};
 
 use crate::bad_usage;
 
@@ -21,6 +21,9 @@ pub(crate) struct GlobalArgs {
     /// The model, as provider/model; scripted/FILE.json plays a file [default: $LONGHAUL_MODEL, else the config's].
     #[arg(long, value_name = "NAME", global = true)]
     model: Option<String>,
+    /// What the agent may do without asking: ask, auto-edit, auto or plan [default: the session's mode, else the config's].
+    #[arg(long, value_name = "MODE", global = true)]
+    pub(crate) permission: Option<PermissionMode>,
     /// The folder that new sessions work in [default: the one in which the program was started].
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) work_dir: Option<PathBuf>,

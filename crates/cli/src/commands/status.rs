@@ -5,6 +5,7 @@ use std::sync::Arc;
 use longhaul_agent::{Client, Config, ContextReport, Redactor, Session, SessionStatus, context_report};
 use longhaul_journal::Journal;
 use longhaul_model::ContextWindow;
+use longhaul_protocol::PermissionMode;
 use longhaul_protocol::{Question, SessionId};
 use serde_json::{Value, json};
 
@@ -30,6 +31,8 @@ pub(crate) struct StatusReport {
     /// Running tasks.
     pub(crate) tasks: Vec<TaskEntry>,
     pub(crate) memory_scope: String,
+    /// The permission mode.
+    pub(crate) mode: PermissionMode,
     /// Whether extraction is on in the config.
     pub(crate) memory_is_on: bool,
 }
@@ -75,6 +78,7 @@ impl StatusReport {
         };
         Ok(Self {
             memory_scope: scope_of_session(config, &**session.journal(), &status.key, status.id).await?,
+            mode: status.state.permission.mode.unwrap_or(config.settings.approval.mode),
             memory_is_on: config.settings.memory.extract_at_tokens > 0,
             model: report.model.clone(),
             status,
@@ -93,6 +97,7 @@ impl StatusReport {
                 "model",
                 if self.model.is_empty() { "none yet".to_owned() } else { truncate(&self.model, 200) },
             ),
+            named("mode", self.mode.to_string()),
             named("turn", self.turn()),
             named("turns", format_count(state.turn_count, "turn")),
             named("context", self.context()),
@@ -192,6 +197,7 @@ impl StatusReport {
             "session": self.status.key,
             "id": self.status.id,
             "model": Some(&self.model).filter(|model| !model.is_empty()),
+            "mode": self.mode,
             "turn": turn,
             "turns": state.turn_count,
             "context": {

@@ -15,6 +15,7 @@
 pub(crate) mod chat;
 mod detail_view;
 mod input;
+mod permission_keys;
 mod picker;
 mod screen;
 mod sgr;

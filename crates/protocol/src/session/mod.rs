@@ -5,6 +5,7 @@
 //! | `mod` | creation, epochs, inputs and orders, turns, steps, attempts, usage |
 //! | `calls` | tool calls and their effects |
 //! | `tasks`, `questions` | background tasks and notifications; questions to a person |
+//! | `permission` | the permission mode, and what the user always allows |
 //! | `compaction` | compactions, summaries, stubs |
 //! | `carry_over` | the state that a new epoch takes over from the previous one |
 //! | `import` | the mark of an imported session |
@@ -13,6 +14,7 @@ mod calls;
 mod carry_over;
 mod compaction;
 mod import;
+mod permission;
 mod questions;
 mod tasks;
 
@@ -33,7 +35,8 @@ pub use compaction::{
     SystemMessage, TODO_MARK, TextContent,
 };
 pub use import::Imported;
-pub use questions::{Answered, Question};
+pub use permission::{ApprovalGrant, ModeChanged, PermissionMode, SessionPermission, UnknownMode};
+pub use questions::{Answer, Answered, AnsweredBy, Question, QuestionKind};
 pub use tasks::{EndedTask, Note, Notification, TaskEnded, TaskNews, TaskStarted, TaskStatus};
 
 record_kinds! {
@@ -70,6 +73,7 @@ record_kinds! {
         "answered" => Answered(Answered),
         /// The session was imported from a file.
         "imported" => Imported(Imported),
+        "mode_changed" => ModeChanged(ModeChanged),
         "compact_start" => CompactStart(CompactStart),
         /// A message that the runtime composed for the new epoch.
         "system_message" => SystemMessage(SystemMessage),

@@ -1,5 +1,6 @@
 use serde::{Deserialize, Serialize};
 
+use super::PermissionMode;
 use crate::{At, BlobRef, TaskId};
 
 /// A command continues in the background.
@@ -102,11 +103,14 @@ pub struct Note {
     /// The task that seems to wait for input, if the note is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<TaskNews>,
+    /// The permission mode, if the note is about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<PermissionMode>,
 }
 
 impl Note {
     /// A note that is only text.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), running: None, waiting: None }
+        Self { text: text.into(), running: None, waiting: None, mode: None }
     }
 }

@@ -6,13 +6,20 @@
 //! | as it was before | did not happen: run it again |
 //! | something else | unknown: tell the model |
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use longhaul_protocol::{CallId, FileSeen, FileWrite, Hash, ToolStarted};
 
-use super::{MAX_REPLACED_BYTES, atomic_replace, hash_of, temporary_file};
+use super::{MAX_REPLACED_BYTES, atomic_replace, hash_of, temporary_file, unified_diff};
 use crate::scope::{Permission, ScopedFolder, ScopedPath};
 use crate::{FileError, ResumedCall, Scope, ToolInvocation, ToolOutcome};
+
+/// Larger files are not compared for a question.
+const MAX_DIFFED_BYTES: u64 = 1 << 20;
+/// Unchanged lines around each change.
+const DIFF_CONTEXT: usize = 3;
+const MAX_DIFF_LINES: usize = 400;
 
 /// The largest file that a tool changes.
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +84,23 @@ pub(super) struct WritePlan {
 }
 
 impl WritePlan {
+    /// What the write would change, for the person who is asked about it. `None` if the file is no text, or too large.
+    pub(super) fn diff(&self, scope: &Scope) -> Option<String> {
+        let place = scope.at(&self.path, Permission::Write).ok()?;
+        let before = match self.write.before {
+            Some(_) => {
+                let mut text = String::new();
+                let open = place.open().ok().filter(|open| open.bytes() <= MAX_DIFFED_BYTES)?;
+                open.file.take(MAX_DIFFED_BYTES + 1).read_to_string(&mut text).ok()?;
+                Some(text)
+            }
+            None => None,
+        };
+        let after =
+            std::str::from_utf8(&self.content).ok().filter(|text| text.len() as u64 <= MAX_DIFFED_BYTES)?;
+        Some(unified_diff(place.shown(), before.as_deref(), after, DIFF_CONTEXT, MAX_DIFF_LINES))
+    }
+
     /// Performs the write. `success_text` is the result if it worked.
     pub(super) fn perform(
         self,

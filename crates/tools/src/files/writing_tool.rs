@@ -46,7 +46,12 @@ impl<A: WriteArguments> Tool for WritingTool<A> {
         let arguments: A = arguments::parse(&self.definition, &call.arguments)?;
         let amount = arguments.amount();
         let (scope, call) = (Arc::clone(&self.scope), call.clone());
-        let plan = run_to_completion(move || arguments.plan(&scope, &call)).await?;
+        let (plan, diff) = run_to_completion(move || {
+            let plan = arguments.plan(&scope, &call)?;
+            let diff = plan.diff(&scope);
+            Ok((plan, diff))
+        })
+        .await?;
         let (scope, write, caution) = (Arc::clone(&self.scope), plan.write.clone(), plan.caution.clone());
         let run = move |_| async move {
             let success = move |shown: &str, write: &FileWrite| A::success_text(shown, write, amount);
@@ -54,7 +59,7 @@ impl<A: WriteArguments> Tool for WritingTool<A> {
                 .await
                 .unwrap_or_else(|problem| problem)
         };
-        Ok(PreparedCall::new(run).writing(write).with_caution(caution))
+        Ok(PreparedCall::new(run).writing(write).with_caution(caution).with_diff(diff))
     }
 
     async fn resume(&self, call: &ToolInvocation, started: &ToolStarted) -> ResumedCall {

@@ -1,7 +1,7 @@
 use longhaul_agent::session::{CompactionThresholds, ContextBreakdown, ContextBudget, State};
 use longhaul_agent::{ContextReport, SessionStatus};
 use longhaul_model::{ContextWindow, WindowSource};
-use longhaul_protocol::SessionId;
+use longhaul_protocol::{PermissionMode, SessionId};
 
 use super::*;
 
@@ -22,7 +22,15 @@ fn status() -> StatusReport {
     status.id = Some("01JDFJM0000000000000000001".parse::<SessionId>().unwrap());
     status.state = State { turn_count: 3, ..State::default() };
     let (memory_scope, memory_is_on) = ("agent-longhaul".to_owned(), true);
-    StatusReport { status, model: "custom/m".to_owned(), report, tasks: vec![], memory_scope, memory_is_on }
+    StatusReport {
+        status,
+        model: "custom/m".to_owned(),
+        report,
+        tasks: vec![],
+        memory_scope,
+        memory_is_on,
+        mode: PermissionMode::Auto,
+    }
 }
 
 /// The cost of one call with this price, if it has one, and of calls without a price.

@@ -30,9 +30,9 @@ pub(crate) use folder_session::{free_key, key_of};
 use line_source::LineSource;
 pub(crate) use line_source::{LineEvent, TerminalLines};
 use longhaul_agent::{Config, EventSources, Request, RetryMode, Runtime, Session, SessionEvents, Watched};
-use longhaul_protocol::EventKind;
+use longhaul_protocol::{EventKind, PermissionMode};
 use longhaul_transcript::Verbosity;
-use questions::OpenQuestions;
+use questions::{AnswerEffect, OpenQuestions};
 use slash::tasks::note_running_tasks;
 use status_feed::StatusFeed;
 
@@ -68,6 +68,10 @@ struct Chat<'a> {
     background: BackgroundWork,
     status_feed: Option<StatusFeed>,
     questions: OpenQuestions,
+    /// The permission mode that was last ordered or seen in this session.
+    mode: Option<PermissionMode>,
+    /// The mode of `--permission`, or of the session before `/clear`. It is set with the first input.
+    wanted_mode: Option<PermissionMode>,
     /// A suspending signal that came outside of the prompt.
     suspended: Option<u8>,
     /// The exit code of a script: that of the last turn that did not complete.
@@ -134,6 +138,8 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
         events: session.events(event_sources(&lines)),
         registry,
         questions: OpenQuestions::default(),
+        mode: globals.permission,
+        wanted_mode: globals.permission,
         suspended: None,
         lines,
         runtime,
@@ -197,6 +203,9 @@ impl Chat<'_> {
         if self.events.is_new(event) {
             self.printer.watched(watched);
             self.questions.apply_event(&event.kind, &mut self.printer, &self.lines);
+            if let EventKind::ModeChanged { to, .. } = event.kind {
+                self.mode = Some(to);
+            }
         }
     }
 
@@ -236,10 +245,9 @@ impl Chat<'_> {
         match entry {
             SlashInput::Nothing => Ok(ChatStep::Line),
             SlashInput::Say(text) => {
-                let open = self.questions.len();
-                match self.questions.try_answer(&text, &self.session, &mut self.printer).await {
-                    true => self.resume_if_answered(open).await,
-                    false => self.run_turn(Request::Send(text)).await,
+                match self.questions.try_answer(&text, &self.session, &mut self.printer, &self.lines).await {
+                    Some(effect) => self.follow_answer(effect).await,
+                    None => self.run_turn(Request::Send(text)).await,
                 }
             }
             SlashInput::Mistake(words) => {
@@ -255,10 +263,9 @@ impl Chat<'_> {
                     Ok(ChatStep::Line)
                 }
                 SlashAction::Answer => {
-                    let open = self.questions.len();
                     let Self { questions, session, printer, .. } = self;
-                    questions.run_answer_command(&arguments, session, printer).await;
-                    self.resume_if_answered(open).await
+                    let effect = questions.run_answer_command(&arguments, session, printer).await;
+                    self.follow_answer(effect).await
                 }
                 // C12: what is open does not go on because of this.
                 SlashAction::Compact if !self.session.is_unfinished().await? => {
@@ -298,6 +305,7 @@ impl Chat<'_> {
             signals: &mut self.signals,
             suspended: &mut self.suspended,
             screen,
+            mode: &mut self.mode,
         }
     }
 
@@ -317,9 +325,12 @@ impl Chat<'_> {
         }
     }
 
-    /// Resumes the turn if fewer than `open` questions are left.
-    async fn resume_if_answered(&mut self, open: usize) -> anyhow::Result<ChatStep> {
-        if self.questions.len() < open { self.run_turn(Request::Resume).await } else { Ok(ChatStep::Line) }
+    /// Runs the turn that goes on, or begins, with an answer.
+    async fn follow_answer(&mut self, effect: AnswerEffect) -> anyhow::Result<ChatStep> {
+        match effect {
+            AnswerEffect::Turn => self.run_turn(Request::Resume).await,
+            AnswerEffect::Nothing => Ok(ChatStep::Line),
+        }
     }
 
     /// The command that resumes this session.

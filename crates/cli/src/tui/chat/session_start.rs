@@ -74,9 +74,11 @@ impl Chat<'_> {
     /// Shows what is unfinished in the session, and resumes it if the user wants that.
     async fn open_session(&mut self, options: &ChatOptions) -> anyhow::Result<ChatStep> {
         let state = self.session.state().await?;
+        let own = self.wanted_mode.or(state.permission.mode);
+        let mode = own.unwrap_or(self.config.settings.approval.mode);
         if let LineSource::Screen(screen) = &self.lines {
-            let feed =
-                StatusFeed::start(screen.handle(), &self.runtime, &self.session, &self.registry).await?;
+            let feed = StatusFeed::start(screen.handle(), &self.runtime, &self.session, &self.registry, mode)
+                .await?;
             self.status_feed = Some(feed);
         }
         self.questions = OpenQuestions::load(&self.session).await?;
@@ -195,11 +197,18 @@ impl Chat<'_> {
     /// Switches the chat to a new session for the folder.
     async fn open_new_session(&mut self) -> anyhow::Result<ChatStep> {
         let key = free_key(&*self.runtime.journal(), key_of(&self.config.work_dir)).await?;
-        self.open_named_session(&key).await
+        self.wanted_mode = self.mode;
+        self.switch_to(&key).await
+    }
+
+    /// Switches the chat to an existing session, which has its own mode.
+    async fn open_named_session(&mut self, key: &str) -> anyhow::Result<ChatStep> {
+        (self.mode, self.wanted_mode) = (None, None);
+        self.switch_to(key).await
     }
 
     /// Switches the chat to the session with this key.
-    async fn open_named_session(&mut self, key: &str) -> anyhow::Result<ChatStep> {
+    async fn switch_to(&mut self, key: &str) -> anyhow::Result<ChatStep> {
         refuse_trashed(&*self.runtime.journal(), key).await?;
         let session = self.runtime.session(key).await?;
         self.events = session.events(event_sources(&self.lines));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul_agent::{Redactor, Runtime, Session, Watched, Watcher};
-use longhaul_protocol::{EventKind, TaskId};
+use longhaul_protocol::{EventKind, PermissionMode, TaskId};
 use longhaul_transcript::SessionCost;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::MissedTickBehavior;
@@ -35,6 +35,7 @@ impl StatusFeed {
         runtime: &Runtime,
         session: &Session,
         registry: &TaskRegistry,
+        mode: PermissionMode,
     ) -> anyhow::Result<Self> {
         let state = session.state().await?;
         let report = runtime.context_report(&state).await;
@@ -42,7 +43,7 @@ impl StatusFeed {
         let used = (state.head > 0).then(|| report.tokens());
         let window = report.window.map(|window| window.tokens);
         let cost = SessionCost::default();
-        let facts = StatusFacts { model: report.model, window, used, cost, saved };
+        let facts = StatusFacts { model: report.model, window, used, cost, saved, mode: Some(mode) };
         screen.send(ScreenUpdate::StatusFacts(facts));
         let feed = TaskFeed {
             registry: registry.clone(),

@@ -4,7 +4,7 @@
 use longhaul_agent::last_compaction;
 use longhaul_protocol::OrderKind;
 
-use super::{CommandContext, SlashAction, TurnPhase, help, memory, session, tasks};
+use super::{CommandContext, SlashAction, TurnPhase, help, memory, mode, session, tasks};
 use crate::commands::compact::focus_of;
 use crate::commands::context::ContextUsage;
 use crate::commands::doctor;
@@ -54,6 +54,7 @@ async fn try_run(
             }
             Err(error) => context.printer.note(error),
         },
+        SlashAction::Mode => mode::run(context, arguments).await?,
         SlashAction::Save => session::save(context).await?,
         SlashAction::Doctor => show_doctor(context).await?,
         SlashAction::Tasks => tasks::run(context, arguments, phase).await?,

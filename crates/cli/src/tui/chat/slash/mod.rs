@@ -3,12 +3,14 @@
 
 pub(crate) mod info;
 pub(crate) mod memory;
+pub(crate) mod mode;
 pub(crate) mod session;
 pub(crate) mod tasks;
 
 use std::fmt::Write;
 
 use longhaul_agent::{Config, Runtime, Session};
+use longhaul_protocol::PermissionMode;
 
 use super::background::BackgroundWork;
 use crate::args::GlobalArgs;
@@ -41,6 +43,8 @@ pub(crate) struct CommandContext<'a> {
     /// A command that a signal ends leaves the signal here, if it suspends the chat.
     pub(super) suspended: &'a mut Option<u8>,
     pub(super) screen: Option<ScreenHandle>,
+    /// The permission mode that was last ordered or seen.
+    pub(super) mode: &'a mut Option<PermissionMode>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -74,6 +78,7 @@ pub(crate) enum SlashAction {
     Retry,
     Cancel,
     Model,
+    Mode,
     Tasks,
     Memory,
     Remember,
@@ -87,7 +92,7 @@ pub(crate) enum SlashAction {
 }
 
 /// All commands, in the order of `/help`.
-pub(crate) const COMMANDS: [SlashCommand; 18] = [
+pub(crate) const COMMANDS: [SlashCommand; 19] = [
     SlashCommand {
         name: "/help",
         aliases: &["/?"],
@@ -161,6 +166,15 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         action: SlashAction::Model,
     },
     SlashCommand {
+        name: "/mode",
+        aliases: &[],
+        arguments: "[ask|auto-edit|auto|plan|next]",
+        help: "Change what is done without asking, as Shift-Tab does; without a mode, show the one in use.",
+        one_shot: "longhaul run --permission MODE PROMPT",
+        when: Availability::Always,
+        action: SlashAction::Mode,
+    },
+    SlashCommand {
         name: "/tasks",
         aliases: &[],
         arguments: "[list|output ID|kill ID|follow ID]",
@@ -226,9 +240,9 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
     SlashCommand {
         name: "/answer",
         aliases: &[],
-        arguments: "[ID] yes|no|TEXT",
-        help: "Answer an open question; yes and no alone do the same, TEXT is a no with its reason.",
-        one_shot: "longhaul answer -s KEY ID yes|no|TEXT",
+        arguments: "[ID] yes|always|project|no|TEXT",
+        help: "Answer an open question, as the words alone do; TEXT is a no with its reason.",
+        one_shot: "longhaul answer -s KEY ID yes|always|project|no|TEXT",
         when: Availability::Always,
         action: SlashAction::Answer,
     },
