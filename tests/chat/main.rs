@@ -8,6 +8,7 @@ mod desk;
 mod display;
 mod exit;
 mod opening;
+mod permission;
 mod pictures;
 mod piped;
 mod run_input;

@@ -191,7 +191,7 @@ fn pictures_of_a_question() {
     let mut terminal = stage.open(WIDE, STORY);
 
     terminal.keys("Commit the fix and push it.\r");
-    terminal.wait_to_see("y or n and Enter answers it");
+    terminal.wait_to_see("Space: why not");
     terminal.watch_for(Duration::from_millis(300));
 
     keep(&terminal, "question.svg", "A question before a command that a rule asks about", &[]);

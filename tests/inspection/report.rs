@@ -4,8 +4,8 @@ use longhaul_journal::{Append, Blob, Journal, name_session};
 use longhaul_protocol::{
     AttemptEnded, AttemptId, AttemptStarted, BlobRef, Block, CallId, CompactDone, CompactStart, CompactedBy,
     Effect, EpochReason, EpochStarted, InputId, InputTaken, Item, JoinMode, ModelChanged, Outcome, Question,
-    QuestionId, Role, SessionCreated, SessionRecord, StepStarted, StreamName, SystemMessage, TextContent,
-    ToolStarted, TurnEnded, TurnStarted, Usage,
+    QuestionId, QuestionKind, Role, SessionCreated, SessionRecord, StepStarted, StreamName, SystemMessage,
+    TextContent, ToolStarted, TurnEnded, TurnStarted, Usage,
 };
 use serde_json::json;
 
@@ -113,8 +113,7 @@ fn with_turns(turns: u64) -> Desk {
         }
         let changed =
             ModelChanged { from: "anthropic/claude-x".into(), to: "b/c".into(), reason: "quota".into() };
-        let question =
-            Question { id: QuestionId::generate(), text: "May it push?".into(), call: None, reasons: vec![] };
+        let question = Question::new(QuestionId::generate(), QuestionKind::Approval, "May it push?");
         facts.extend([input("one more"), SessionRecord::TurnStarted(TurnStarted { turn: turns + 1 })]);
         facts.extend([SessionRecord::ModelChanged(changed), SessionRecord::Question(question)]);
         for part in facts.chunks(100) {

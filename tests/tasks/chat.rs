@@ -72,7 +72,7 @@ fn yes_answers_the_question_that_is_open() {
     assert!(desk.path("work/ran.txt").exists());
 }
 
-/// P4: other words are an input, and only `/answer` makes them an answer.
+/// P4, P8: piped words are an input, and only `/answer` makes them an answer.
 #[test]
 fn other_words_join_the_turn_and_the_question_stays() {
     let desk = Desk::new(&json!(["first", "Done."]));
@@ -181,7 +181,7 @@ fn a_question_is_shown_on_resuming_and_answered_at_the_prompt() {
     terminal.wait_for("question: May exec run?");
     terminal.wait_for("answer yes or no");
     terminal.keys("no\r");
-    terminal.wait_for("answered: no");
+    terminal.wait_for("answer: no");
     terminal.wait_for("Done.");
     terminal.wait_for("> ");
     terminal.keys("/exit\r");

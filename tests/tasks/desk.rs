@@ -12,8 +12,8 @@ use longhaul_agent::keeper::{FORMAT, Spec};
 use longhaul_journal::{Append, Blob, Journal, accept, name_session, resolve};
 use longhaul_protocol::{
     At, AttemptEnded, AttemptId, AttemptStarted, Block, CallId, InboxRecord, Input, InputId, InputTaken,
-    Item, JoinMode, Question, QuestionId, SessionCreated, SessionId, SessionRecord, StepStarted, StreamName,
-    TaskId, TaskStarted, TurnStarted,
+    Item, JoinMode, Question, QuestionId, QuestionKind, SessionCreated, SessionId, SessionRecord,
+    StepStarted, StreamName, TaskId, TaskStarted, TurnStarted,
 };
 use longhaul_testkit::{broken_rules, records_of};
 use rustix::process::{Pid, Signal, kill_process};
@@ -117,7 +117,7 @@ impl Desk {
         let ended =
             AttemptEnded { attempt, kept: 1, stop: None, error: None, goes_on: false, too_long: None };
         let asked =
-            Question { id: question, text: "May exec run?".to_owned(), call: Some(call), reasons: vec![] };
+            Question { call: Some(call), ..Question::new(question, QuestionKind::Approval, "May exec run?") };
         let facts = vec![
             SessionRecord::InputTaken(InputTaken { id: input, inbox_through, text, images: vec![], mode }),
             SessionRecord::TurnStarted(TurnStarted { turn: 1 }),

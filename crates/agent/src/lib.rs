@@ -67,6 +67,7 @@ pub mod fork;
 mod history;
 pub mod housekeeping;
 mod memory;
+mod project_approvals;
 mod prompt;
 mod recall;
 mod replay;

@@ -26,6 +26,7 @@ mod open_chats;
 mod output;
 mod output_file;
 mod panics;
+mod permission;
 mod printer;
 mod questions;
 mod session_lookup;

@@ -3,8 +3,8 @@
 use std::io::{BufRead, IsTerminal, Read, Write};
 
 use longhaul_agent::{Error, Result, Session};
-use longhaul_protocol::{Question, QuestionId};
-use longhaul_transcript::question_text;
+use longhaul_protocol::{EventKind, Question, QuestionId, QuestionKind};
+use longhaul_transcript::{question_text, sanitize as sanitize_lines};
 
 use crate::output::sanitize;
 use crate::suggested_command::quoted;
@@ -15,18 +15,36 @@ const MAX_ANSWER_BYTES: u64 = 1 << 10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OpenQuestion {
     pub(crate) id: QuestionId,
+    pub(crate) kind: QuestionKind,
     pub(crate) text: String,
+    /// Answers with a meaning of their own.
+    pub(crate) choices: Vec<String>,
+    pub(crate) diff: Option<String>,
 }
 
 impl From<&Question> for OpenQuestion {
     fn from(question: &Question) -> Self {
-        Self { id: question.id, text: question.text.clone() }
+        let Question { id, kind, text, choices, diff, .. } = question;
+        Self { id: *id, kind: *kind, text: text.clone(), choices: choices.clone(), diff: diff.clone() }
     }
 }
 
 impl OpenQuestion {
+    /// The question that an event asks.
+    pub(crate) fn of_event(event: &EventKind) -> Option<Self> {
+        let EventKind::Question { id, kind, text, choices, diff, .. } = event else { return None };
+        let (kind, diff) = (kind.unwrap_or_default(), diff.clone());
+        Some(Self { id: *id, kind, text: text.clone(), choices: choices.clone(), diff })
+    }
+
+    /// Whether a call waits for the answer. A plan may be left open.
+    pub(crate) fn is_about_a_call(&self) -> bool {
+        self.kind == QuestionKind::Approval
+    }
+
     pub(crate) fn shown(&self) -> String {
-        question_text(&self.text)
+        let diff = self.diff.as_deref().map(|diff| format!("\n{}", sanitize_lines(diff.trim_end())));
+        question_text(&self.text) + &diff.unwrap_or_default()
     }
 
     /// The command that answers it with yes.

@@ -170,6 +170,7 @@ fn session_text(record: SessionRecord) -> Option<(String, Option<BlobRef>)> {
         | SessionRecord::Usage(_)
         | SessionRecord::ToolStarted(_)
         | SessionRecord::Imported(_)
+        | SessionRecord::ModeChanged(_)
         | SessionRecord::CompactStart(_)
         | SessionRecord::CompactDone(_)
         | SessionRecord::CompactFailed(_)

@@ -1,7 +1,8 @@
 use longhaul_protocol::{
     Answered, At, AttemptEnded, AttemptId, AttemptStarted, Block, Body, CallId, Gone, Hash, InputId,
-    InputTaken, Item, JoinMode, Note, Notification, Question, QuestionId, Record, Role, Seq, SessionId,
-    SessionRecord, Speaker, StreamName, SystemMessage, TextContent, ToolFinished, TurnStarted, Warning,
+    InputTaken, Item, JoinMode, Note, Notification, Question, QuestionId, QuestionKind, Record, Role, Seq,
+    SessionId, SessionRecord, Speaker, StreamName, SystemMessage, TextContent, ToolFinished, TurnStarted,
+    Warning,
 };
 use proptest::prelude::*;
 
@@ -83,8 +84,8 @@ fn everybody_is_heard_as_who_they_are() {
     let thought = Item::Reasoning { text: "hm".to_owned(), signature: None };
     let told =
         Notification { task_id: CallId::generate().into(), text: "<task-notification>done".to_owned() };
-    let asked = Question { id: question, text: "May I?".to_owned(), call: None, reasons: vec![] };
-    let answered = Answered { id: question, answer: "no, never".to_owned() };
+    let asked = Question::new(question, QuestionKind::Approval, "May I?");
+    let answered = Answered { id: question, answer: "no, never".to_owned(), by: None };
 
     let heard = heard_of(&[
         input("list the files"),

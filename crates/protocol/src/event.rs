@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::rfc3339;
 use crate::{
-    At, AttemptId, CallId, CommandReport, CompactedBy, Effect, InputId, Limit, Outcome, QuestionId, Role,
-    Seq, SessionRecord, TaskId, TaskStatus, TextContent, ToolFinished, ToolStarted, TurnEnded,
+    AnsweredBy, At, AttemptId, CallId, CommandReport, CompactedBy, Effect, InputId, Limit, Outcome,
+    PermissionMode, QuestionId, QuestionKind, Role, Seq, SessionRecord, TaskId, TaskStatus, TextContent,
+    ToolFinished, ToolStarted, TurnEnded,
 };
 
 /// What a watcher sees. `--json` prints one object on each line, and server-sent events have the same objects.
@@ -96,10 +97,26 @@ pub enum EventKind {
     },
     Question {
         id: QuestionId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kind: Option<QuestionKind>,
         text: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        choices: Vec<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<CallId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        diff: Option<String>,
     },
     Answered {
         id: QuestionId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<AnsweredBy>,
+    },
+    ModeChanged {
+        from: PermissionMode,
+        to: PermissionMode,
     },
     Imported {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -208,8 +225,18 @@ impl EventKind {
             }
             SessionRecord::Notification(notification) => Self::Notification { task_id: notification.task_id },
             SessionRecord::Note(note) => Self::Note { text: note.text },
-            SessionRecord::Question(question) => Self::Question { id: question.id, text: question.text },
-            SessionRecord::Answered(answered) => Self::Answered { id: answered.id },
+            SessionRecord::Question(question) => Self::Question {
+                id: question.id,
+                kind: Some(question.kind),
+                text: question.text,
+                choices: question.choices,
+                call_id: question.call,
+                diff: question.diff,
+            },
+            SessionRecord::Answered(answered) => {
+                Self::Answered { id: answered.id, answer: Some(answered.answer), by: answered.by }
+            }
+            SessionRecord::ModeChanged(changed) => Self::ModeChanged { from: changed.from, to: changed.to },
             SessionRecord::Imported(imported) => {
                 Self::Imported { work_dir: imported.work_dir, mine: imported.mine }
             }

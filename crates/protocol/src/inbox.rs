@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::record::record_kinds;
-use crate::{Image, InputId, OrderId, QuestionId, TaskId};
+use crate::{Image, InputId, OrderId, PermissionMode, QuestionId, TaskId};
 
 record_kinds! {
     /// The records of an inbox: accepted durably, not yet taken by the session.
@@ -67,12 +67,16 @@ pub enum OrderKind {
     /// Answer a question.
     Answer {
         question: QuestionId,
-        /// `yes`, `no`, or words.
+        /// `yes`, `always`, `project`, `no`, or words.
         answer: String,
     },
     /// Show the model this text with the next request, without starting a turn: what a program printed for the user.
     AddContext {
         text: String,
+    },
+    /// Change the permission mode.
+    Mode {
+        mode: PermissionMode,
     },
     /// An order of a newer version. The session takes and ignores it, so that it does not block the inbox.
     #[serde(other)]

@@ -90,7 +90,10 @@ mod todo;
 mod tool;
 mod toolset;
 
-pub use approval::{ApprovalAction, ApprovalPolicy, ApprovalVerdict, InvalidRule, ToolApprovalRule};
+pub use approval::{
+    ApprovalAction, ApprovalPolicy, ApprovalVerdict, InvalidRule, JudgedCall, ToolApprovalRule,
+    describe_grant, is_granted, suggest_grant,
+};
 pub use arguments::parse as parse_arguments;
 pub use exec::{ExecSettings, ExecTool, command_environment};
 pub use files::{Attachment, unified_diff};

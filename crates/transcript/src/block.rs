@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use longhaul_protocol::{
-    At, CallId, CompactedBy, Effect, Limit, OrderKind, Outcome, QuestionId, Role, Seq, TaskId, TaskStatus,
+    At, CallId, CompactedBy, Effect, Limit, OrderKind, Outcome, PermissionMode, QuestionId, Role, Seq,
+    TaskId, TaskStatus,
 };
 
 use crate::cost::SessionCost;
@@ -74,10 +75,11 @@ pub enum BlockContent {
         status: TaskStatus,
         exit_code: Option<i32>,
     },
-    /// A question to the user. The answer is known from records, not from events.
+    /// A question to the user. `diff` is what would change. The answer is known once a person gave it.
     Question {
         question: QuestionId,
         text: Option<String>,
+        diff: Option<String>,
         answer: Option<String>,
     },
     /// The wait before the next attempt.
@@ -100,6 +102,11 @@ pub enum BlockContent {
     /// The model of the first attempt, or of the first one after a change that is not on record.
     Model {
         name: String,
+    },
+    /// The permission mode changed.
+    ModeChange {
+        from: PermissionMode,
+        to: PermissionMode,
     },
     ModelChange {
         from: String,

@@ -1,6 +1,6 @@
 //! The fold from events to blocks.
 
-use longhaul_protocol::{At, Event, EventKind, Outcome, Role, Seq, TaskStatus};
+use longhaul_protocol::{AnsweredBy, At, Event, EventKind, Outcome, Role, Seq, TaskStatus};
 
 use crate::block::{
     Block, BlockContent, BlockId, BlockState, Call, CallResult, CompactionOutcome, Retry, TextTarget,
@@ -161,16 +161,22 @@ impl Transcript {
                     }
                 });
             }
-            EventKind::Question { id, text } => {
+            EventKind::Question { id, text, diff, .. } => {
                 self.open_questions += 1;
-                let (question, text) = (*id, Some(text.clone()));
-                self.start(BlockContent::Question { question, text, answer: None }, origin);
+                let (question, text, diff) = (*id, Some(text.clone()), diff.clone());
+                self.start(BlockContent::Question { question, text, diff, answer: None }, origin);
             }
-            EventKind::Answered { id } => {
+            EventKind::Answered { id, answer, by } => {
                 self.open_questions = self.open_questions.saturating_sub(1);
                 let is_question = |content: &BlockContent| matches!(content, BlockContent::Question { question, .. } if question == id);
-                let unseen = BlockContent::Question { question: *id, text: None, answer: None };
-                self.end(is_question, unseen, BlockState::Finished, origin, |_| {});
+                let unseen = BlockContent::Question { question: *id, text: None, diff: None, answer: None };
+                // A question that the runtime withdrew has no answer.
+                let given = answer.clone().filter(|_| *by == Some(AnsweredBy::User));
+                self.end(is_question, unseen, BlockState::Finished, origin, |content| {
+                    if let BlockContent::Question { answer, .. } = content {
+                        *answer = given;
+                    }
+                });
             }
             EventKind::CompactStart { reason } => {
                 self.open.retain(|block| !is_compaction(&block.content));
@@ -350,6 +356,7 @@ fn is_compaction(content: &BlockContent) -> bool {
 fn instant_content(kind: &EventKind) -> Option<BlockContent> {
     Some(match kind {
         EventKind::TurnStarted => BlockContent::TurnStart,
+        EventKind::ModeChanged { from, to } => BlockContent::ModeChange { from: *from, to: *to },
         EventKind::ModelChanged { from, to, reason } => {
             BlockContent::ModelChange { from: from.clone(), to: to.clone(), reason: reason.clone() }
         }

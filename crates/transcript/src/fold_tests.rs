@@ -138,7 +138,14 @@ fn the_end_of_a_turn_interrupts_what_is_open_and_tasks_go_on() {
     let mut transcript = Transcript::new();
     let task_id = CallId::from_bits(7).into();
     let task = EventKind::TaskStarted { task_id, description: "serve".to_owned() };
-    let question = EventKind::Question { id: QuestionId::from_bits(1), text: "May it?".to_owned() };
+    let question = EventKind::Question {
+        id: QuestionId::from_bits(1),
+        kind: None,
+        text: "May it?".to_owned(),
+        choices: vec![],
+        call_id: None,
+        diff: None,
+    };
     apply(&mut transcript, [EventKind::TurnStarted, call_started(1), task, question, delta("half")]);
 
     let updates = transcript.apply(&event(5_000, turn_ended(Outcome::Cancelled)));

@@ -1,6 +1,6 @@
 //! Notices: what people want to know beside the answer, one line each. Every surface uses the same words.
 
-use longhaul_protocol::{CompactedBy, OrderKind, Outcome, TaskId, TaskStatus};
+use longhaul_protocol::{CompactedBy, OrderKind, Outcome, PermissionMode, TaskId, TaskStatus};
 
 use crate::block::{Block, BlockContent, BlockState, Call, CallResult, CompactionOutcome, Retry, Update};
 use crate::call::command_result::CommandResult;
@@ -45,7 +45,10 @@ fn start_notice(content: &BlockContent) -> Option<String> {
     Some(match content {
         BlockContent::Call(call) => format!("· {}", call_text(call)),
         BlockContent::Retry(retry) => retry_text(retry),
-        BlockContent::Question { text, .. } => question_text(text.as_deref().unwrap_or_default()),
+        BlockContent::Question { text, diff, .. } => {
+            let diff = diff.as_deref().map(|diff| format!("\n{}", sanitize(diff.trim_end())));
+            question_text(text.as_deref().unwrap_or_default()) + &diff.unwrap_or_default()
+        }
         BlockContent::Task { task, description, .. } => {
             format!("· {}", task_start_text(*task, description.as_deref().unwrap_or_default()))
         }
@@ -76,6 +79,7 @@ fn end_notice(content: &BlockContent) -> Option<String> {
         BlockContent::Compaction { outcome: Some(outcome), .. } => compaction_outcome_text(outcome),
         BlockContent::Warning { code, text } if code == "resumed" => truncate(text, MAX_REASON_CHARS),
         BlockContent::Warning { text, .. } => format!("warning: {}", truncate(text, MAX_WARNING_CHARS)),
+        BlockContent::ModeChange { from, to } => mode_change_text(*from, *to),
         BlockContent::ModelChange { from, to, reason } => model_change_text(from, to, reason),
         BlockContent::Model { name } => format!("model: {}", truncate(name, 100)),
         BlockContent::MemoryChange { pages } => memory_change_text(pages),
@@ -129,6 +133,17 @@ pub(crate) fn retry_text(retry: &Retry) -> String {
     let of = if retry.max_attempts > 0 { format!(" of {}", retry.max_attempts) } else { String::new() };
     let (delay, reason) = (format_duration(retry.delay_ms), truncate(&retry.reason, 300));
     format!("{}: waiting {delay}, retry {}{of}: {reason}", retry.class.replace('_', " "), retry.attempt)
+}
+
+/// What the new mode does, in one line.
+pub(crate) fn mode_change_text(from: PermissionMode, to: PermissionMode) -> String {
+    let meaning = match to {
+        PermissionMode::Ask => "edits and commands ask first",
+        PermissionMode::AutoEdit => "commands ask first, edits don't",
+        PermissionMode::Auto => "nothing asks, unless a rule does",
+        PermissionMode::Plan => "nothing is changed or run until you accept a plan",
+    };
+    format!("mode: {to} instead of {from}: {meaning}")
 }
 
 pub(crate) fn model_change_text(from: &str, to: &str, reason: &str) -> String {
@@ -207,7 +222,7 @@ fn import_text(work_dir: Option<&str>, mine: bool) -> String {
     format!("· session imported{whose}{folder}; unfinished work was stopped")
 }
 
-/// What a user asked of the session. Answers and compactions have notices of their own.
+/// What a user asked of the session. Answers, changes of mode and compactions have notices of their own.
 fn order_text(order: &OrderKind) -> Option<String> {
     Some(match order {
         OrderKind::Cancel => "· the user cancelled the turn".to_owned(),
@@ -217,7 +232,10 @@ fn order_text(order: &OrderKind) -> Option<String> {
         OrderKind::AddContext { text } => {
             format!("· the user ran a command and showed it to the model\n{text}")
         }
-        OrderKind::Compact { .. } | OrderKind::Answer { .. } | OrderKind::Unknown => return None,
+        OrderKind::Compact { .. }
+        | OrderKind::Answer { .. }
+        | OrderKind::Mode { .. }
+        | OrderKind::Unknown => return None,
     })
 }
 

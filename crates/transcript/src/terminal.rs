@@ -12,6 +12,7 @@ use crate::fold::Transcript;
 use crate::markdown::Markdown;
 use crate::notice::{Verbosity, notice_text, turn_failure_text};
 use crate::plain::BROKEN_OFF;
+use crate::question::question_lines;
 use crate::reasoning::{reasoning_lines, reasoning_summary};
 use crate::style::{Color, Span, Style, StyledLine};
 use crate::text::{format_count, format_elapsed, sanitize, truncate};
@@ -121,6 +122,12 @@ impl TerminalRenderer {
             Update::Started(Block { content: BlockContent::Call(_), .. }) => {}
             // The line of the call that starts the task says so.
             Update::Started(Block { content: BlockContent::Task { .. }, .. }) if runs_call(transcript) => {}
+            Update::Started(Block {
+                content: BlockContent::Question { text: Some(text), diff, .. }, ..
+            }) => {
+                self.begin_aside();
+                self.rows.extend(question_lines(text, diff.as_deref(), self.width));
+            }
             update => self.render_notice(update),
         }
     }

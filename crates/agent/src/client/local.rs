@@ -10,7 +10,7 @@ use longhaul_protocol::{
 };
 use tokio::sync::oneshot;
 
-use super::request::{Request, RequestMark, RequestOutcome, UserMessage};
+use super::request::{EventSink, Request, RequestMark, RequestOutcome, UserMessage};
 use super::session::{Accepted, Settled};
 use super::watch::{Watched, Watcher};
 use crate::Result;
@@ -258,6 +258,30 @@ impl LocalSession {
         // The input is on disk, so the holder finds it at its next check even if this wake is lost.
         let _ = self.runtime.journal.wake_holder(&StreamName::session(id)).await;
     }
+}
+
+/// Lets the worker of this process carry out a request, and passes its events on.
+pub(super) async fn run_here(
+    local: &LocalSession,
+    request: &Request,
+    mark: RequestMark,
+    sink: Option<&mut EventSink<'_>>,
+) -> WorkerResult<RequestOutcome> {
+    let Some(sink) = sink else { return local.run(request, mark).await };
+    let mut watcher = sink.watcher.take().unwrap_or_else(|| local.watch());
+    let mut work = std::pin::pin!(local.run(request, mark));
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            Some(watched) = watcher.next() => sink.show(watched),
+            outcome = &mut work => break outcome,
+        }
+    };
+    while let Some(watched) = watcher.next_waiting().await {
+        sink.show(watched);
+    }
+    *sink.watcher = Some(watcher);
+    outcome
 }
 
 /// The outcome of a request that is in the inbox. Whichever process holds the session, it goes on there.

@@ -9,15 +9,15 @@ use longhaul_journal::{
 };
 use longhaul_memory::{Extraction, PageEdited};
 use longhaul_protocol::{
-    CompactDone, EndedTask, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Question,
-    QuestionId, Seq, SessionCreated, SessionId, SessionRecord, StreamName, TaskId, TurnEnded,
+    CompactDone, EndedTask, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, PermissionMode,
+    Question, QuestionId, Seq, SessionCreated, SessionId, SessionRecord, StreamName, TaskId, TurnEnded,
 };
 use tokio::task::spawn_blocking;
 
 use super::cancel::{CANCEL_GRACE, CancelOutcome, cancel_turn};
 use super::events::{EventSources, SessionEvents};
 use super::follow::Follower;
-use super::local::{LocalSession, input_at};
+use super::local::{LocalSession, input_at, run_here};
 use super::questions::{answer_question, open_questions};
 use super::remote::{RemoteSession, is_running};
 use super::request::{EventSink, PendingRequest, Request, RequestMark, RequestOutcome, UserMessage};
@@ -27,7 +27,7 @@ use crate::Redactor;
 use crate::memory;
 use crate::replay::{load, load_through};
 use crate::session::state::State;
-use crate::worker::{WorkerResult, WorkerStop};
+use crate::worker::WorkerStop;
 use crate::{Error, Result};
 
 /// How soon a cancel is repeated if it came before the input that it concerns.
@@ -370,6 +370,16 @@ impl Session {
         Ok(())
     }
 
+    /// Changes the permission mode. It applies to every call that begins once the process that runs the session has recorded it.
+    pub async fn set_permission_mode(&self, mode: PermissionMode) -> Result<()> {
+        let id = self.named().await?;
+        self.order(OrderKind::Mode { mode }).await?;
+        if let Link::Local(local) = &self.link {
+            local.ring(id).await;
+        }
+        Ok(())
+    }
+
     /// Cancels the running turn and waits until its end is recorded. `None` if no turn was running.
     pub async fn cancel(&self) -> Result<Option<TurnEnded>> {
         match self.cancel_within(CANCEL_GRACE).await? {
@@ -583,28 +593,4 @@ impl Session {
         let id = self.known_id().await?;
         memory::remember(&self.runtime_handle()?.runtime, self.key(), id, text).await
     }
-}
-
-/// Lets the worker of this process carry out a request, and passes its events on.
-async fn run_here(
-    local: &LocalSession,
-    request: &Request,
-    mark: RequestMark,
-    sink: Option<&mut EventSink<'_>>,
-) -> WorkerResult<RequestOutcome> {
-    let Some(sink) = sink else { return local.run(request, mark).await };
-    let mut watcher = sink.watcher.take().unwrap_or_else(|| local.watch());
-    let mut work = std::pin::pin!(local.run(request, mark));
-    let outcome = loop {
-        tokio::select! {
-            biased;
-            Some(watched) = watcher.next() => sink.show(watched),
-            outcome = &mut work => break outcome,
-        }
-    };
-    while let Some(watched) = watcher.next_waiting().await {
-        sink.show(watched);
-    }
-    *sink.watcher = Some(watcher);
-    outcome
 }

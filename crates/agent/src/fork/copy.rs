@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use longhaul_journal::{RecordCopy, first_import_key};
 use longhaul_protocol::{
-    Answered, At, AttemptEnded, Body, CompactFailed, DecodeError, EpochStarted, Imported, InputId, Note,
-    OrderKind, Outcome, Record, Seq, SessionCreated, SessionRecord, TaskId, ToolFinished, TurnEnded,
+    Answered, AnsweredBy, At, AttemptEnded, Body, CompactFailed, DecodeError, EpochStarted, Imported,
+    InputId, Note, OrderKind, Outcome, Record, Seq, SessionCreated, SessionRecord, TaskId, ToolFinished,
+    TurnEnded,
 };
 
 use super::creation;
@@ -259,7 +260,7 @@ impl ForkDraft {
         let questions: Vec<_> = self.state.questions.iter().map(|question| question.id).collect();
         for id in questions {
             let answer = WITHDRAWN.to_owned();
-            self.write(at, &SessionRecord::Answered(Answered { id, answer }))?;
+            self.write(at, &SessionRecord::Answered(Answered { id, answer, by: Some(AnsweredBy::Runtime) }))?;
         }
         if self.state.compaction.open_reason.is_some() {
             let reason = FORKED.to_owned();

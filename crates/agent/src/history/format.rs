@@ -53,6 +53,9 @@ impl RecordView {
             SessionRecord::ModelChanged(changed) => {
                 (format!("model changed from {} to {}", changed.from, changed.to), changed.reason)
             }
+            SessionRecord::ModeChanged(changed) => {
+                (format!("permission mode changed from {} to {}", changed.from, changed.to), String::new())
+            }
             SessionRecord::TurnStarted(started) => (format!("turn {} begins", started.turn), String::new()),
             SessionRecord::TurnEnded(ended) => turn_end_view(ended)?,
             SessionRecord::SessionCreated(_)
@@ -120,8 +123,11 @@ fn order_view(order: &Order) -> Option<&'static str> {
         OrderKind::Continue => "go on",
         OrderKind::Compact { .. } => "make the context smaller",
         OrderKind::Kill { .. } => "end a task",
-        // The record of the answer shows it.
-        OrderKind::Answer { .. } | OrderKind::AddContext { .. } | OrderKind::Unknown => return None,
+        // The record that follows shows it.
+        OrderKind::Answer { .. }
+        | OrderKind::AddContext { .. }
+        | OrderKind::Mode { .. }
+        | OrderKind::Unknown => return None,
     })
 }
 

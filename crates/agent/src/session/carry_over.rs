@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use longhaul_context::TokenCalibration;
 use longhaul_protocol::{
-    Carried, CarriedCounting, CarriedOutput, EpochStarted, FileSeen, Item, OpenTurn, Seq,
+    Carried, CarriedCounting, CarriedOutput, EpochStarted, FileSeen, Item, OpenTurn, Seq, SessionPermission,
 };
 
 use crate::compaction::plan::Compaction;
@@ -70,7 +70,15 @@ pub(crate) fn carry_over<'a>(
         since_answer: state.compaction.count_since_answer.saturating_add(1),
         covered_through,
         asked_in: state.request_turn,
+        permission: carry_permission(state),
     }
+}
+
+/// The permission. The note on plan mode may go with the old context, so the model is told again if the mode is still on.
+fn carry_permission(state: &State) -> SessionPermission {
+    let permission = state.permission.clone();
+    let is_current = permission.announced.is_some() && permission.announced == permission.mode;
+    SessionPermission { announced: permission.announced.filter(|_| !is_current), ..permission }
 }
 
 /// The file contents that the model knows, by path. If there are too many, the changed files stay, the newest first.
@@ -129,6 +137,7 @@ pub(crate) fn new_epoch_state(state: &State, began: Seq, epoch: EpochStarted) ->
         pins: epoch.pins,
         tasks: SessionTasks::restore(epoch.tasks, epoch.ended, carried.tasks),
         questions: epoch.questions,
+        permission: carried.permission,
         last_outcome: carried.last_outcome,
         interrupted_answer: carried.interrupted,
         turn_request: carried.again.and_then(|again| match again.as_str() {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use longhaul_context::{WrittenSummary, normalise};
 use longhaul_protocol::{
-    Answered, At, AttemptEnded, AttemptId, AttemptStarted, BlobRef, Block, CallId, Checkpoint, CompactFailed,
-    CompactStart, Effect, EpochReason, EpochStarted, FileSeen, FileWrite, Hash, Image, Imported, InputId,
-    InputTaken, Item, JoinMode, ModelChanged, Order, OrderId, OrderKind, OrderTaken, Outcome, Question,
-    QuestionId, Record, Role, SessionCreated, SessionId, SessionRecord, StepStarted, Stubbed, Summary,
-    TaskEnded, TaskId, TaskNews, TaskStarted, TaskStatus, Todo, TodoStatus, ToolFinished, ToolStarted,
-    TurnEnded, TurnStarted, Usage, Warning,
+    Answered, ApprovalGrant, At, AttemptEnded, AttemptId, AttemptStarted, BlobRef, Block, CallId, Checkpoint,
+    CompactFailed, CompactStart, Effect, EpochReason, EpochStarted, FileSeen, FileWrite, Hash, Image,
+    Imported, InputId, InputTaken, Item, JoinMode, ModeChanged, ModelChanged, Note, Order, OrderId,
+    OrderKind, OrderTaken, Outcome, PermissionMode, Question, QuestionId, QuestionKind, Record, Role,
+    SessionCreated, SessionId, SessionPermission, SessionRecord, StepStarted, Stubbed, Summary, TaskEnded,
+    TaskId, TaskNews, TaskStarted, TaskStatus, Todo, TodoStatus, ToolFinished, ToolStarted, TurnEnded,
+    TurnStarted, Usage, Warning,
 };
 use proptest::prelude::*;
 
@@ -49,6 +50,7 @@ enum Happens {
     Stall,
     AskPerson,
     AnswerPerson,
+    ChangeMode(PermissionMode),
     ChangeModel,
     Warn,
     Compact {
@@ -90,6 +92,7 @@ fn happens() -> impl Strategy<Value = Happens> {
         2 => Just(Happens::Stall),
         1 => Just(Happens::AskPerson),
         1 => Just(Happens::AnswerPerson),
+        1 => proptest::sample::select(PermissionMode::ALL.to_vec()).prop_map(Happens::ChangeMode),
         1 => Just(Happens::ChangeModel),
         1 => Just(Happens::Warn),
         3 => (prop_oneof![Just(0u64), 0u64..2_000], any::<bool>())
@@ -308,15 +311,25 @@ impl Scribe {
             Happens::AskPerson => {
                 let id = QuestionId::from_bits(self.id());
                 self.write(&SessionRecord::Question(Question {
-                    id,
-                    text: "so?".into(),
-                    call: None,
-                    reasons: vec![],
+                    grant: Some(ApprovalGrant {
+                        tool: format!("tool_{id}"),
+                        command: None,
+                        line: None,
+                        work_dir: None,
+                        reasons: vec![],
+                    }),
+                    ..Question::new(id, QuestionKind::Approval, "so?")
                 }));
             }
             Happens::AnswerPerson => {
                 let Some(id) = self.state.questions.first().map(|question| question.id) else { return };
-                self.write(&SessionRecord::Answered(Answered { id, answer: "yes".into() }));
+                self.write(&SessionRecord::Answered(Answered { id, answer: "always".into(), by: None }));
+            }
+            Happens::ChangeMode(to) => {
+                let from = self.state.permission.mode.unwrap_or(PermissionMode::Auto);
+                self.write(&SessionRecord::ModeChanged(ModeChanged { from, to: *to }));
+                let note = Note { mode: Some(*to), ..Note::new("the mode changed") };
+                self.write(&SessionRecord::Note(note));
             }
             Happens::ChangeModel => {
                 let (from, to, reason) = ("m".to_owned(), "n".to_owned(), "it failed".to_owned());
@@ -415,6 +428,11 @@ impl Scribe {
             summary: after.summary,
             pins: after.pins,
             provider_count: None,
+            // The model is told again of a mode whose note may be gone.
+            permission: SessionPermission {
+                announced: before.permission.announced.filter(|told| Some(*told) != before.permission.mode),
+                ..before.permission
+            },
             ..before
         }
     }

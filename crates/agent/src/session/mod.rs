@@ -8,6 +8,7 @@ pub(crate) mod events;
 #[cfg(test)]
 #[path = "fixtures_tests.rs"]
 pub(crate) mod fixtures;
+pub(crate) mod permission;
 pub(crate) mod repeats;
 pub(crate) mod state;
 pub(crate) mod tasks;

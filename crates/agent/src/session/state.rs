@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use longhaul_context::{TokenCalibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
-    AddedContext, At, AttemptId, BlobRef, Block, CallId, DecodeError, Effect, Environment, Hash, Item,
-    JoinMode, Outcome, PendingInput, Pin, Place, Question, QuestionId, Record, Role, Seq, Summary, Todo,
-    ToolStarted,
+    AddedContext, ApprovalGrant, At, AttemptId, BlobRef, Block, CallId, DecodeError, Effect, Environment,
+    Hash, Item, JoinMode, Outcome, PendingInput, Pin, Place, Question, QuestionId, Record, Role, Seq,
+    SessionPermission, Summary, Todo, ToolStarted,
 };
 
 use crate::compaction::plan::Compaction;
@@ -68,6 +68,8 @@ pub struct State {
     pub tasks: SessionTasks,
     /// Open questions to the user.
     pub questions: Vec<Question>,
+    /// The permission mode, and what the user always allows.
+    pub permission: SessionPermission,
     /// How the last turn ended.
     pub last_outcome: Option<Outcome>,
     /// The partial text of the answer at which the last turn stopped. The context contains it only if the user
@@ -247,6 +249,8 @@ pub struct ApprovalAnswer {
     pub text: String,
     /// Why the runtime asked the user.
     pub reasons: Vec<String>,
+    /// What `always` and `project` allow.
+    pub grant: Option<ApprovalGrant>,
 }
 
 impl State {

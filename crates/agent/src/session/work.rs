@@ -1,7 +1,7 @@
 //! The work that a session has. Waking, idle work, retention, `resume` and every list use this, so that they can't
 //! disagree.
 
-use longhaul_protocol::Seq;
+use longhaul_protocol::{QuestionKind, Seq};
 
 use crate::config::Wake;
 use crate::session::state::State;
@@ -22,7 +22,7 @@ pub struct Work {
     pub unannounced: bool,
     /// A command runs, according to the records.
     pub running_task: bool,
-    /// A question waits for a person's answer.
+    /// A call waits for a person's answer. A plan that may be accepted is no work.
     pub question: bool,
 }
 
@@ -38,7 +38,7 @@ impl Work {
             task_end: state.tasks.should_wake(wake),
             unannounced: state.tasks.unannounced_ends().next().is_some(),
             running_task: state.tasks.running().next().is_some(),
-            question: !state.questions.is_empty(),
+            question: state.questions.iter().any(|question| question.kind == QuestionKind::Approval),
         }
     }
 

@@ -1,5 +1,6 @@
 use longhaul_protocol::{
-    At, CallId, JoinMode, Question, QuestionId, SessionRecord, TaskEnded, TaskId, TaskStarted, TaskStatus,
+    At, CallId, JoinMode, Question, QuestionId, QuestionKind, SessionRecord, TaskEnded, TaskId, TaskStarted,
+    TaskStatus,
 };
 
 use super::Work;
@@ -29,7 +30,7 @@ fn task_ends(status: TaskStatus) -> SessionRecord {
 
 fn asks() -> SessionRecord {
     let (id, text) = (QuestionId::from_bits(60), "so?".to_owned());
-    SessionRecord::Question(Question { id, text, call: None, reasons: vec![] })
+    SessionRecord::Question(Question::new(id, QuestionKind::Approval, text))
 }
 
 fn compacting() -> SessionRecord {

@@ -1,24 +1,21 @@
-//! Whether a call may run. This depends on the approval rules, the user's answer, and whether the sandbox works here.
+//! Whether a call may run. This depends on the approval rules, the permission mode, the user's answers, and whether the sandbox works here.
 
-use std::path::Path;
+use longhaul_protocol::{Answer, ApprovalGrant, Effect, PermissionMode, Question, SessionRecord, Warning};
+use longhaul_tools::{ApprovalAction, ApprovalVerdict, JudgedCall, PreparedCall, is_granted, suggest_grant};
 
-use longhaul_protocol::{PrintablePath, Question, QuestionId};
-use longhaul_tools::{ApprovalAction, ApprovalVerdict};
-use serde_json::Value;
+use crate::config::{SandboxMode, WithoutSandbox};
+use crate::project_approvals::{load_project_grants, save_project_grant};
+use crate::session::state::{ApprovalAnswer, CallState};
+use crate::turn::approval_question::approval_question;
+use crate::worker::{Worker, WorkerResult};
 
-use crate::config::WithoutSandbox;
-use crate::session::state::CallState;
-use crate::worker::Worker;
-
-/// The most characters of a command or of arguments to show in the question.
-const MAX_SHOWN_CHARS: usize = 8 << 10;
-/// Longer runs of spaces or empty lines are shown as a count.
-const MAX_BLANKS: usize = 40;
-const MAX_EMPTY_LINES: usize = 2;
 /// The tool that runs in the sandbox.
 const EXEC: &str = "exec";
+const PLAN_REFUSAL: &str = "not run: plan mode is on, and only reads run in it. Go on without it, and end with the plan: the user can \
+                            accept it, or leave plan mode.";
 
 /// Whether a call may run.
+#[allow(clippy::large_enum_variant, reason = "there is one a call, and it is taken apart at once")]
 pub(super) enum CallPermission {
     Granted,
     Refused(String),
@@ -26,133 +23,114 @@ pub(super) enum CallPermission {
     Ask(Question),
 }
 
-/// Whether a call that has not begun may run. `caution` is a reason to ask the user whatever the rules say.
-pub(super) async fn check_permission(
-    worker: &Worker,
-    call: &CallState,
-    caution: Option<&str>,
-) -> CallPermission {
-    if let Some(refused) = call.approval.as_ref().and_then(|answer| refusal(&answer.text)) {
-        return refused;
+/// What a call would do, as far as its permission depends on it.
+pub(super) struct CallEffect {
+    pub(super) effect: Effect,
+    /// A reason to ask the user whatever the rules say.
+    pub(super) caution: Option<String>,
+    /// What it would change, as a unified diff.
+    pub(super) diff: Option<String>,
+}
+
+impl CallEffect {
+    pub(super) fn new(effect: Effect, prepared: &PreparedCall) -> Self {
+        Self { effect, caution: prepared.caution.clone(), diff: prepared.diff.clone() }
     }
-    // The current rules decide, even about a call that the user approved under earlier ones. Also, a link may have
-    // been created on its path since the question.
-    let ApprovalVerdict { action, reason } = worker.runtime().approvals.judge(&call.name, &call.arguments);
-    let mut reasons = match action {
-        ApprovalAction::Auto => vec![],
-        ApprovalAction::Ask => vec![reason],
-        ApprovalAction::Deny => {
-            return CallPermission::Refused(format!("not run: {reason}; do it another way, or ask the user"));
-        }
-    };
-    reasons.extend(caution.map(str::to_owned));
+}
+
+/// Whether a call that has not begun may run.
+pub(super) async fn check_permission(
+    worker: &mut Worker,
+    call: &CallState,
+    prepared: CallEffect,
+) -> WorkerResult<CallPermission> {
+    if let Some(refused) = call.approval.as_ref().and_then(|answer| refusal(&answer.text)) {
+        return Ok(refused);
+    }
+    let (mode, effect) = (worker.permission_mode(), prepared.effect);
     let unenforced = if call.name == EXEC { worker.runtime().not_enforced().await } else { None };
+    let sandbox = &worker.runtime().config.settings.sandbox;
+    // The current rules and the current mode decide, even about a call that the user approved under earlier ones.
+    let ApprovalVerdict { action, reason } = worker.runtime().approvals.judge_in_mode(&JudgedCall {
+        mode,
+        effect,
+        tool: &call.name,
+        arguments: &call.arguments,
+        is_sandboxed: unenforced.is_none() && sandbox.mode != SandboxMode::Off,
+    });
+    let is_change = !matches!(effect, Effect::Read | Effect::Idempotent);
+    if action == ApprovalAction::Deny && mode == PermissionMode::Plan && is_change {
+        return Ok(CallPermission::Refused(PLAN_REFUSAL.to_owned()));
+    }
+    if action == ApprovalAction::Deny {
+        let refusal = format!("not run: {reason}; do it another way, or ask the user");
+        return Ok(CallPermission::Refused(refusal));
+    }
+    // Reasons that no rule is about. A link may have been created on the path since the question.
+    let mut others: Vec<String> = prepared.caution.iter().cloned().collect();
     if let Some(reason) = unenforced {
-        match worker.runtime().config.settings.sandbox.unavailable {
+        match sandbox.unavailable {
             WithoutSandbox::Allow => {}
-            WithoutSandbox::Ask => reasons.push(format!("it would run without bounds: {reason}")),
+            WithoutSandbox::Ask => others.push(format!("it would run without bounds: {reason}")),
             WithoutSandbox::Refuse => {
                 let policy = "sandbox.unavailable is \"refuse\"; ask the user";
-                return CallPermission::Refused(format!("not run: {reason}, and {policy}"));
+                return Ok(CallPermission::Refused(format!("not run: {reason}, and {policy}")));
             }
         }
     }
-    // Questions of earlier versions have no recorded reasons. Their only reasons were the rules.
-    let is_approved = |reason: &String| {
-        let is_caution = caution == Some(reason.as_str());
-        call.approval
-            .as_ref()
-            .is_some_and(|yes| yes.reasons.contains(reason) || (yes.reasons.is_empty() && !is_caution))
-    };
+    let rule = (action == ApprovalAction::Ask).then_some(reason);
+    let reasons: Vec<String> = rule.iter().chain(&others).cloned().collect();
     // A call that began before a crash had its permission then.
-    if call.started.is_some() || reasons.iter().all(is_approved) {
-        CallPermission::Granted
-    } else {
-        CallPermission::Ask(approval_question(call, reasons))
+    if call.started.is_some() || reasons.is_empty() {
+        return Ok(CallPermission::Granted);
     }
+    if let Some(answer) = call.approval.as_ref().filter(|answer| covers_reasons(answer, &reasons, &prepared))
+    {
+        save_answer_for_project(worker, answer).await?;
+        return Ok(CallPermission::Granted);
+    }
+    if is_always_allowed(worker, call, rule.is_some(), &others) {
+        return Ok(CallPermission::Granted);
+    }
+    let grant = suggest_grant(&call.name, &call.arguments, others);
+    Ok(CallPermission::Ask(approval_question(call, reasons, prepared.diff, grant)))
+}
+
+/// Whether the user's yes was about all of these reasons.
+fn covers_reasons(yes: &ApprovalAnswer, reasons: &[String], prepared: &CallEffect) -> bool {
+    // Questions of earlier versions have no recorded reasons. Their only reasons were the rules.
+    let is_of_rule = |reason: &String| yes.reasons.is_empty() && prepared.caution.as_ref() != Some(reason);
+    reasons.iter().all(|reason| yes.reasons.contains(reason) || is_of_rule(reason))
+}
+
+/// Whether the user allowed calls like this one for the session or the project: in spite of the rule, and of each other reason.
+fn is_always_allowed(worker: &Worker, call: &CallState, by_rule: bool, others: &[String]) -> bool {
+    let folder = worker.toolset().work_dir();
+    let of_project = load_project_grants(&worker.runtime().config.home, folder);
+    let grants: Vec<&ApprovalGrant> = worker.state().permission.grants.iter().chain(&of_project).collect();
+    let covers = |reason: &String| {
+        let accepting = grants.iter().copied().filter(|grant| grant.reasons.contains(reason));
+        is_granted(accepting, &call.name, &call.arguments)
+    };
+    (!by_rule || is_granted(grants.iter().copied(), &call.name, &call.arguments)) && others.iter().all(covers)
+}
+
+/// Saves the rule of an answer that is for the whole project, before its call runs. If that fails, the answer holds for the session.
+async fn save_answer_for_project(worker: &mut Worker, answer: &ApprovalAnswer) -> WorkerResult<()> {
+    let (Answer::Project, Some(grant)) = (Answer::parse(&answer.text), &answer.grant) else { return Ok(()) };
+    let (home, folder) = (&worker.runtime().config.home, worker.toolset().work_dir());
+    let Err(error) = save_project_grant(home, folder, grant) else { return Ok(()) };
+    let text = format!("the rule is kept for this session only: {error}");
+    worker.commit(vec![SessionRecord::Warning(Warning::new("rule_not_saved", text))], vec![]).await
 }
 
 /// The refusal in the user's answer, unless it is a yes.
 fn refusal(answer: &str) -> Option<CallPermission> {
-    let answer = answer.trim();
-    let is = |words: &[&str]| words.iter().any(|word| answer.eq_ignore_ascii_case(word));
-    if is(&["yes", "y"]) {
-        None
-    } else if is(&["no", "n", ""]) {
-        Some(CallPermission::Refused("not run: the user said no".to_owned()))
-    } else {
-        Some(CallPermission::Refused(format!("not run: the user did not say yes, but: {answer}")))
-    }
-}
-
-/// The question to the user. It shows the command first and in full, because the user must see what a yes allows.
-fn approval_question(call: &CallState, reasons: Vec<String>) -> Question {
-    let arguments =
-        (call.name == EXEC).then(|| serde_json::from_str::<Value>(&call.arguments).ok()).flatten();
-    let command = arguments.as_ref().and_then(|arguments| Some((arguments, arguments["command"].as_str()?)));
-    let what = match command {
-        Some((arguments, command)) => show_command(command) + &show_options(arguments),
-        None => format!(" with{}", show_command(&call.arguments)),
-    };
-    let why = on_one_line(&reasons.join("; "));
-    let text = format!("May {} run{what}\n({why})", call.name);
-    Question { id: QuestionId::generate(), text, call: Some(call.id), reasons }
-}
-
-/// The folder of a command, and whether it runs in the background.
-fn show_options(arguments: &Value) -> String {
-    let folder = arguments["work_dir"].as_str();
-    let folder = folder.map(|folder| format!("\n(in {})", Path::new(folder).printable()));
-    let background = (arguments["run_in_background"] == true).then_some("\n(in the background)");
-    folder.unwrap_or_default() + background.unwrap_or_default()
-}
-
-/// A command in the form that the question shows: on one line, or with a bar before each line, so that no line looks
-/// like a part of the question. Empty lines are shown as a count, so that they can't push anything out of sight.
-fn show_command(command: &str) -> String {
-    let shown: String = command.chars().take(MAX_SHOWN_CHARS).collect();
-    let mut rows = Vec::new();
-    for lines in
-        shown.trim_end().lines().collect::<Vec<_>>().chunk_by(|one, next| is_blank(one) == is_blank(next))
-    {
-        match lines {
-            [first, ..] if is_blank(first) && lines.len() > MAX_EMPTY_LINES => {
-                rows.push(format!("({} empty lines)", lines.len()));
-            }
-            lines => rows.extend(lines.iter().map(|line| on_one_line(line))),
-        }
-    }
-    let hidden = command.chars().count().saturating_sub(MAX_SHOWN_CHARS);
-    if hidden > 0 {
-        rows.push(format!("[… {hidden} more characters are not shown]"));
-    }
-    match rows.as_slice() {
-        [row] => format!(": {row}"),
-        rows => {
-            let lines = match command.trim_end().lines().count() {
-                1 => "1 line".to_owned(),
-                several => format!("{several} lines"),
-            };
-            format!(" ({lines}):\n│ {}", rows.join("\n│ "))
+    match Answer::parse(answer) {
+        Answer::Yes | Answer::Always | Answer::Project => None,
+        Answer::No => Some(CallPermission::Refused("not run: the user said no".to_owned())),
+        Answer::Text(text) => {
+            Some(CallPermission::Refused(format!("not run: the user did not say yes, but: {text}")))
         }
     }
 }
-
-fn is_blank(line: &str) -> bool {
-    line.trim().is_empty()
-}
-
-/// A text on one line, with long runs of spaces shown as a count.
-fn on_one_line(text: &str) -> String {
-    let letters: Vec<char> = text.chars().collect();
-    let runs = letters.chunk_by(|one, next| one.is_whitespace() == next.is_whitespace());
-    let shown = runs.map(|run| match run.first() {
-        Some(blank) if blank.is_whitespace() && run.len() > MAX_BLANKS => format!(" ({} blanks) ", run.len()),
-        _ => run.iter().map(|letter| if *letter == '\n' { '⏎' } else { *letter }).collect(),
-    });
-    shown.collect()
-}
-
-#[cfg(test)]
-#[path = "approval_tests.rs"]
-mod tests;

@@ -21,6 +21,8 @@ use longhaul_redact::StreamRedactor;
 use tokio::time::Instant;
 
 use crate::prompt::environment::SessionSetup;
+use crate::session::permission::{mode_note, plan_questions};
+use crate::turn::end::withdraw_question;
 use crate::turn::outcome::{attempt_ended, open_items, record_outcome, stopped_attempt};
 use crate::turn::request::{ModelCall, prepare_model_call, select_model};
 use crate::worker::tasks::record_finished_tasks;
@@ -37,6 +39,9 @@ const MAX_TOOL_NAME_CHARS: usize = 64;
 const CANCELLED: &str = "cancelled";
 const OUT_OF_TIME: &str = "the turn ran out of time";
 const NOT_SAVED: &str = "the answer could not be saved";
+
+/// The answer to a question about a plan when the conversation goes on without one.
+const NEXT_TURN: &str = "withdrawn: the next turn began";
 
 /// How an attempt ended.
 pub(super) enum AttemptEnd {
@@ -153,6 +158,7 @@ async fn opening_records(
     let state = worker.state();
     let mut records = Vec::new();
     if let Some(turn) = turn {
+        records.extend(plan_questions(state).map(|question| withdraw_question(question.id, NEXT_TURN)));
         records.push(SessionRecord::TurnStarted(TurnStarted { turn }));
         let warnings = worker.toolset().warnings().iter();
         let new = warnings.filter(|warning| !state.given_warnings.contains(&warning.code));
@@ -164,6 +170,7 @@ async fn opening_records(
     }
     if let Some(step) = step {
         records.extend(state.tasks.announcements());
+        records.extend(mode_note(state, worker.permission_mode()).map(SessionRecord::Note));
         let later = crate::compaction::plan::deferred_inputs(state, &worker.policy().context);
         records.push(SessionRecord::StepStarted(StepStarted { step, later }));
     }

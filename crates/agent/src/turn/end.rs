@@ -1,6 +1,9 @@
 //! Ends a turn: every call gets a result, every question is withdrawn, and `turn_ended` says how the turn ended.
 
-use longhaul_protocol::{Answered, SessionRecord, ToolFinished, TurnEnded, Warning};
+use longhaul_protocol::{
+    Answer, Answered, AnsweredBy, Outcome, PermissionMode, Question, QuestionId, QuestionKind, SessionRecord,
+    ToolFinished, TurnEnded, Warning,
+};
 
 use crate::session::decide::TurnEnding;
 use crate::session::work::Work;
@@ -8,6 +11,14 @@ use crate::worker::{Worker, WorkerResult};
 
 /// The answer to a question that is still open when its turn ends.
 const WITHDRAWN: &str = "withdrawn: the turn ended";
+
+/// The question after a turn in plan mode. It stays open after the turn, until it is answered or the next turn begins.
+const ACCEPT_PLAN: &str = "Accept this plan?";
+
+/// Settles a question that needs no answer any more.
+pub(crate) fn withdraw_question(id: QuestionId, why: &str) -> SessionRecord {
+    SessionRecord::Answered(Answered { id, answer: why.to_owned(), by: Some(AnsweredBy::Runtime) })
+}
 
 /// Ends the open turn, in one append with the records that precede its end.
 pub(crate) async fn end_turn(
@@ -27,11 +38,8 @@ pub(crate) async fn end_turn(
         let result = ToolFinished::new(call.id, &call.name, content);
         SessionRecord::ToolFinished(ToolFinished { is_error: true, ..result })
     }));
-    records.extend(
-        state.questions.iter().map(|question| {
-            SessionRecord::Answered(Answered { id: question.id, answer: WITHDRAWN.to_owned() })
-        }),
-    );
+    records.extend(state.questions.iter().map(|question| withdraw_question(question.id, WITHDRAWN)));
+    let mode = worker.permission_mode();
     let TurnEnding { outcome, limit, error, code, text } = ending;
     // An answer that should have continued has at least its first part.
     let answer = if turn.text.is_empty() { &turn.text_before_cut } else { &turn.text };
@@ -46,6 +54,11 @@ pub(crate) async fn end_turn(
     records.extend(
         news.as_ref().map(|news| SessionRecord::Warning(Warning::new("new_repository", news.text.clone()))),
     );
+    if mode == PermissionMode::Plan && ended.outcome == Outcome::Completed && !ended.text.trim().is_empty() {
+        let choices = [Answer::Yes, Answer::No].map(|answer| answer.word().to_owned()).to_vec();
+        let question = Question::new(QuestionId::generate(), QuestionKind::Plan, ACCEPT_PLAN);
+        records.push(SessionRecord::Question(Question { choices, ..question }));
+    }
     records.push(SessionRecord::TurnEnded(ended));
     worker.commit(records, vec![]).await?;
     if let Some(news) = news {

@@ -10,13 +10,14 @@
 //! | `retry` | retry with back-off, Retry-After, giving up |
 //! | `fallback` | the chain of models; falling back to the next one |
 //! | `tool_calls`, `tool_result` | running calls, resuming them after a crash; recording and truncating their output |
-//! | `approval` | whether a call may run, and the question to the user |
+//! | `approval`, `approval_question` | whether a call may run; the question to the user |
 //! | `full_output` | reading an output that was truncated |
 //! | `budget` | what was spent today, and the limit for a day |
 //! | `epoch`, `end` | the records that begin an epoch and end a turn |
 
 mod answer_length;
-pub(crate) mod approval;
+mod approval;
+mod approval_question;
 pub(crate) mod attempt;
 pub(crate) mod budget;
 pub(crate) mod end;

@@ -20,7 +20,7 @@ use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
 
 use crate::session::state::CallState;
-use crate::turn::approval::{CallPermission, check_permission};
+use crate::turn::approval::{CallEffect, CallPermission, check_permission};
 use crate::turn::full_output;
 use crate::turn::request::effective_window;
 use crate::turn::tool_result::{output_cap, record_result};
@@ -237,7 +237,7 @@ async fn check_call(
             return refuse(ToolOutcome::error(format!("not run: the tool {reason}")));
         }
     };
-    match check_permission(worker, call, prepared.caution.as_deref()).await {
+    match check_permission(worker, call, CallEffect::new(effect, &prepared)).await? {
         CallPermission::Granted => {
             let next = CheckedCall::Run { effect, run: prepared.run, takes_up_to: prepared.takes_up_to };
             let started = ToolStarted {

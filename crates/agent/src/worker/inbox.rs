@@ -2,11 +2,17 @@
 
 use longhaul_journal::{Error as JournalError, Journal, Page, records};
 use longhaul_protocol::{
-    Answered, InboxRecord, InputTaken, Order, OrderId, OrderKind, OrderTaken, Question, QuestionId, Record,
-    Seq, SessionId, SessionRecord, StreamName, Warning,
+    Answer, Answered, AnsweredBy, InboxRecord, InputId, InputTaken, JoinMode, ModeChanged, Order, OrderId,
+    OrderKind, OrderTaken, PermissionMode, Question, QuestionKind, Record, Seq, SessionId, SessionRecord,
+    StreamName, Warning,
 };
 
+use crate::session::permission::mode_after_plan;
+use crate::session::state::State;
 use crate::worker::WorkerResult;
+
+/// The input that an accepted plan begins its turn with.
+const CARRY_OUT_PLAN: &str = "I accept the plan. Carry it out.";
 
 /// The inbox of one session, and how far the worker has read it.
 pub(super) struct Inbox {
@@ -27,17 +33,26 @@ impl Inbox {
 
     /// Reads the next page. It is empty at the end, or if the journal can't be read now. The caller reads again soon.
     ///
-    /// `open` are the session's open questions. The first answer to a question settles it.
+    /// `mode` is the present permission mode.
     pub(super) async fn next_batch(
         &self,
         journal: &dyn Journal,
-        open: &[Question],
+        state: &State,
+        mode: PermissionMode,
     ) -> WorkerResult<InboxBatch> {
         let from = self.read_through + 1;
         match journal.read(&self.stream, from, Page::default()).await {
             Ok(records) => {
                 let through = records.last().map_or(self.read_through, |record| record.seq);
-                let facts = settle_questions(records.iter().map(take_record), open);
+                let mut effects = OrderEffects::new(state, mode);
+                let facts = records.iter().map(take_record).flat_map(|fact| {
+                    let after = match &fact {
+                        SessionRecord::OrderTaken(taken) => effects.records_after(taken),
+                        _ => vec![],
+                    };
+                    std::iter::once(fact).chain(after)
+                });
+                let facts = facts.collect();
                 Ok(InboxBatch { facts, through })
             }
             Err(error @ JournalError::Damaged { .. }) => {
@@ -66,25 +81,65 @@ impl Inbox {
     }
 }
 
-/// Adds an `answered` record after each order that answers an open question.
-fn settle_questions(facts: impl Iterator<Item = SessionRecord>, open: &[Question]) -> Vec<SessionRecord> {
-    let mut open: Vec<QuestionId> = open.iter().map(|question| question.id).collect();
-    let mut settled = Vec::new();
-    for fact in facts {
-        let answer = match &fact {
-            SessionRecord::OrderTaken(OrderTaken { order, .. }) => match &order.kind {
-                OrderKind::Answer { question, answer } => open
-                    .extract_if(.., |open| open == question)
-                    .next()
-                    .map(|id| SessionRecord::Answered(Answered { id, answer: answer.clone() })),
-                _ => None,
-            },
-            _ => None,
-        };
-        settled.push(fact);
-        settled.extend(answer);
+/// What the orders of a batch change, as the batch goes on.
+struct OrderEffects {
+    /// Questions without an answer. The first answer to one settles it.
+    open: Vec<Question>,
+    mode: PermissionMode,
+    mode_after_plan: PermissionMode,
+}
+
+impl OrderEffects {
+    fn new(state: &State, mode: PermissionMode) -> Self {
+        Self { open: state.questions.clone(), mode, mode_after_plan: mode_after_plan(state) }
     }
-    settled
+
+    /// The records that follow an order, in the same append.
+    fn records_after(&mut self, taken: &OrderTaken) -> Vec<SessionRecord> {
+        match &taken.order.kind {
+            OrderKind::Mode { mode } => self.change_mode(*mode).into_iter().collect(),
+            OrderKind::Answer { question, answer } => {
+                let settled = self.open.extract_if(.., |open| open.id == *question).next();
+                settled.map_or_else(Vec::new, |settled| self.settle(&settled, answer, taken.inbox_through))
+            }
+            _ => vec![],
+        }
+    }
+
+    fn change_mode(&mut self, to: PermissionMode) -> Option<SessionRecord> {
+        let from = std::mem::replace(&mut self.mode, to);
+        if to == PermissionMode::Plan && from != to {
+            self.mode_after_plan = from;
+        }
+        (from != to).then_some(SessionRecord::ModeChanged(ModeChanged { from, to }))
+    }
+
+    fn settle(&mut self, question: &Question, answer: &str, inbox_through: Seq) -> Vec<SessionRecord> {
+        let (id, by) = (question.id, Some(AnsweredBy::User));
+        let mut records = vec![SessionRecord::Answered(Answered { id, answer: answer.to_owned(), by })];
+        if question.kind != QuestionKind::Plan {
+            return records;
+        }
+        // A plan's question belongs to no turn, so the answer begins one.
+        let said = match Answer::parse(answer) {
+            Answer::No => return records,
+            Answer::Text(text) => text,
+            Answer::Yes | Answer::Always | Answer::Project => {
+                if self.mode == PermissionMode::Plan {
+                    records.extend(self.change_mode(self.mode_after_plan));
+                }
+                CARRY_OUT_PLAN
+            }
+        };
+        records.push(SessionRecord::InputTaken(InputTaken {
+            id: InputId::generate(),
+            inbox_through,
+            text: said.to_owned(),
+            images: vec![],
+            mode: JoinMode::Join,
+        }));
+        records
+    }
 }
 
 /// The session record that takes a record of the inbox.

@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use longhaul_journal::{Blob, Error as JournalError, Lease};
 use longhaul_protocol::{
-    EpochReason, EventKind, InboxRecord, SessionId, SessionRecord, SystemMessage, TextContent,
+    EpochReason, EventKind, InboxRecord, PermissionMode, SessionId, SessionRecord, SystemMessage, TextContent,
 };
 use tokio::time::Instant;
 
@@ -233,7 +233,8 @@ impl Worker {
             let InboxBatch { mut facts, through } = {
                 // The client shows that its input was accepted before the worker can take it.
                 let _inbox_lock = self.slot().inbox_lock.lock().await;
-                self.inbox.next_batch(&*self.runtime.journal, &self.state().questions).await?
+                let mode = self.permission_mode();
+                self.inbox.next_batch(&*self.runtime.journal, self.state(), mode).await?
             };
             if facts.is_empty() {
                 return Ok(());
@@ -311,6 +312,11 @@ impl Worker {
 
     pub(crate) fn state(&self) -> &State {
         self.log.state()
+    }
+
+    /// The permission mode: the session's own, or else the configured one.
+    pub(crate) fn permission_mode(&self) -> PermissionMode {
+        self.state().permission.mode.unwrap_or(self.runtime.config.settings.approval.mode)
     }
 
     pub(crate) fn policy(&self) -> &Policy {

@@ -40,6 +40,7 @@ mod many_sessions;
 mod memory;
 mod memory_costs;
 mod mishaps;
+mod permission;
 mod project_rules;
 mod prompt;
 mod rare_cases;

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use longhaul_agent::config::Sources;
 use longhaul_journal::{Home, SqliteJournal};
-use longhaul_protocol::PrintablePath;
+use longhaul_protocol::{PermissionMode, PrintablePath};
 
 use crate::bad_usage;
 
@@ -22,6 +22,9 @@ pub(crate) struct GlobalArgs {
     /// Model to use, as provider/model [default: $LONGHAUL_MODEL or model.name].
     #[arg(long, value_name = "NAME", global = true)]
     model: Option<String>,
+    /// What the agent may do without asking: ask, auto-edit, auto or plan [default: approval.mode].
+    #[arg(long, value_name = "MODE", global = true)]
+    pub(crate) permission: Option<PermissionMode>,
     /// Folder that new sessions work in [default: the current folder].
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) work_dir: Option<PathBuf>,

@@ -1,12 +1,12 @@
 //! `longhaul answer`: answers an open question of a session, whichever process runs it.
 
 use longhaul_agent::redactor;
-use longhaul_protocol::QuestionId;
+use longhaul_protocol::{Answer, QuestionId};
 use serde_json::json;
 
 use crate::args::{AnswerOptions, GlobalArgs};
 use crate::output::{note, print, sanitize, truncate};
-use crate::questions::{OpenQuestion, open_questions, yes_or_no};
+use crate::questions::{OpenQuestion, open_questions};
 use crate::session_lookup::{open_live_session, session_name};
 use crate::short_id::{IdMatch, find};
 use crate::suggested_command::quoted;
@@ -27,12 +27,16 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &AnswerOptions) -> anyhow
             return Err(bad_usage(hint));
         }
         [words] => (only_question(&open, key)?, words),
-        _ => return Err(bad_usage("the answer is missing; answer yes, no, or the reason for a no")),
+        _ => {
+            return Err(bad_usage(
+                "the answer is missing; answer yes, always, project, no, or the reason for a no",
+            ));
+        }
     };
     if words.trim().is_empty() {
         return Err(bad_usage("the answer is empty; answer yes, no, or the reason for a no"));
     }
-    let words = yes_or_no(words).map_or_else(|| redactor.redact(words).into_owned(), str::to_owned);
+    let words = redactor.redact(Answer::parse(words).word()).into_owned();
     session.answer(question, &words).await?;
     print(
         options.json,

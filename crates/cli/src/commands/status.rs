@@ -9,6 +9,7 @@ use longhaul_agent::{
 use longhaul_journal::Journal;
 use longhaul_memory::{MemoryCalls, consolidation_calls};
 use longhaul_model::ContextWindow;
+use longhaul_protocol::PermissionMode;
 use longhaul_protocol::{Question, SessionId};
 use longhaul_transcript::format_money;
 use serde_json::{Value, json};
@@ -35,6 +36,8 @@ pub(crate) struct StatusReport {
     /// Running tasks.
     pub(crate) tasks: Vec<TaskEntry>,
     pub(crate) memory_scope: String,
+    /// The permission mode.
+    pub(crate) mode: PermissionMode,
     /// Whether extraction is on in the config.
     pub(crate) memory_is_on: bool,
     /// The model calls for the pages of the memory scope.
@@ -87,6 +90,7 @@ impl StatusReport {
         Ok(Self {
             page_calls: consolidation_calls(journal, &memory_scope).await?,
             memory_scope,
+            mode: status.state.permission.mode.unwrap_or(config.settings.approval.mode),
             memory_is_on: config.settings.memory.extract_at_tokens > 0,
             model: report.model.clone(),
             instructions: instruction_files(config, &work_dir(&status, config)),
@@ -106,6 +110,7 @@ impl StatusReport {
                 "model",
                 if self.model.is_empty() { "none yet".to_owned() } else { truncate(&self.model, 200) },
             ),
+            named("mode", self.mode.to_string()),
             named("turn", self.turn()),
             named("turns", format_count(state.turn_count, "turn")),
             named("context", self.context()),
@@ -214,6 +219,7 @@ impl StatusReport {
             "session": self.status.key,
             "id": self.status.id,
             "model": Some(&self.model).filter(|model| !model.is_empty()),
+            "mode": self.mode,
             "turn": turn,
             "turns": state.turn_count,
             "context": {

@@ -1,10 +1,10 @@
 //! What a one-shot process does while its request runs: show events, react to signals, ask the user.
 
 use longhaul_agent::{PendingRequest, Request, RequestOutcome, SessionEvents, Watched};
-use longhaul_protocol::{EventKind, Outcome};
+use longhaul_protocol::{Answer, EventKind, Outcome};
 
 use crate::event_printer::EventPrinter;
-use crate::questions::{OpenQuestion, has_terminal, is_settled, yes_or_no};
+use crate::questions::{OpenQuestion, has_terminal, is_settled};
 use crate::signals::{ExitSignals, SIGINT};
 use crate::tui::chat::{LineEvent, TerminalLines};
 use crate::{exit, panics};
@@ -127,7 +127,7 @@ impl<'a> EventLoop<'a> {
         let words = line.trim();
         view.prompted = None;
         let Some(question) = view.asked.first().filter(|_| !words.is_empty()) else { return };
-        let answered = pending.answer(question.id, yes_or_no(words).unwrap_or(words)).await;
+        let answered = pending.answer(question.id, Answer::parse(words).word()).await;
         if is_settled(&answered) {
             view.asked.remove(0);
         }
@@ -147,10 +147,11 @@ impl<'a> EventLoop<'a> {
                 view.turn_is_open = false;
                 self.ended.push((*outcome, code.clone(), error.clone()));
             }
-            EventKind::Question { id, text } if !view.only_settles => {
-                view.asked.push(OpenQuestion { id: *id, text: text.clone() });
+            kind @ EventKind::Question { .. } if !view.only_settles => {
+                // A plan is the answer of its turn. Whoever wants to, accepts it later.
+                view.asked.extend(OpenQuestion::of_event(kind).filter(OpenQuestion::is_about_a_call));
             }
-            EventKind::Answered { id } => view.asked.retain(|open| open.id != *id),
+            EventKind::Answered { id, .. } => view.asked.retain(|open| open.id != *id),
             _ => {}
         }
     }

@@ -22,6 +22,7 @@ use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
 use crate::event_printer::{EventPrinter, Form};
 use crate::one_shot::event_loop::{EventLoop, StageEnd};
 use crate::output::{note, outcome_text, truncate, turn_failure_text};
+use crate::permission::set_flagged_mode;
 use crate::questions::{OpenQuestion, has_terminal};
 use crate::session_lookup::refuse_trashed;
 use crate::short_id::short;
@@ -128,6 +129,7 @@ impl OneShot<'_> {
                 }
             };
             self.name_session(&request, watch.printer);
+            set_flagged_mode(self.globals, &session).await?;
             match self.run_stages(&session, request.clone(), watch).await {
                 // The process that ran the session is gone. From here on this one runs it.
                 Ok(StageOutcome::Abandoned(left, so_far)) if runtime.is_none() => {
@@ -224,7 +226,7 @@ impl OneShot<'_> {
         loop {
             let settles = matches!(stage, Request::Settle);
             let open = if stage.is_about_a_turn() { session.open_questions().await? } else { vec![] };
-            let open = open.iter().map(OpenQuestion::from).collect();
+            let open = open.iter().map(OpenQuestion::from).filter(OpenQuestion::is_about_a_call).collect();
             let outcome = match watch.run(&mut events, &stage, open).await? {
                 StageEnd::Suspended(number) if settles => {
                     say_what_ended(watch);

@@ -21,6 +21,7 @@ pub(crate) mod editor;
 mod input;
 mod key_table;
 mod notifier;
+mod permission_keys;
 mod picker;
 mod pinned_todo;
 mod repeated_key;

@@ -13,7 +13,14 @@ fn ended() -> EventKind {
 }
 
 fn question() -> EventKind {
-    EventKind::Question { id: QuestionId::generate(), text: "May it?".to_owned() }
+    EventKind::Question {
+        id: QuestionId::generate(),
+        kind: None,
+        text: "May it?".to_owned(),
+        choices: vec![],
+        call_id: None,
+        diff: None,
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The status line: model, context, cost, running tasks, and whether everything is saved.
 
-use longhaul_protocol::EventKind;
+use longhaul_protocol::{EventKind, PermissionMode};
 use longhaul_transcript::{Color, SessionCost, Span, StyledLine, text_width};
 
 use crate::output::{format_count, truncate};
@@ -15,6 +15,8 @@ pub(crate) struct StatusFacts {
     /// What was spent since the chat was opened.
     pub(crate) cost: SessionCost,
     pub(crate) saved: SaveState,
+    /// The permission mode, once it is known.
+    pub(crate) mode: Option<PermissionMode>,
 }
 
 /// Whether everything in the session is on disk.
@@ -37,6 +39,7 @@ impl StatusFacts {
                 }
                 self.model.clone_from(to);
             }
+            EventKind::ModeChanged { to, .. } => self.mode = Some(*to),
             EventKind::Usage { input, output, cost, .. } => {
                 if let Some(input) = input {
                     self.used = Some(input + output.unwrap_or(0));
@@ -58,6 +61,10 @@ impl StatusFacts {
     pub(crate) fn line(&self, tasks: usize, hint: &str, width: u16) -> StyledLine {
         // Each part with its rank: the highest number is left out first.
         let mut parts: Vec<(u8, Span)> = vec![(1, Span::dim(truncate(&self.model, 40)))];
+        // The usual mode is not worth the room.
+        if let Some(mode) = self.mode.filter(|mode| *mode != PermissionMode::Auto) {
+            parts.push((1, Span::colored(mode.name(), Color::Yellow)));
+        }
         if let Some(used) = self.used {
             parts.push((2, self.context_part(used)));
         }

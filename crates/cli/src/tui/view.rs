@@ -5,12 +5,13 @@ use std::time::Instant;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_agent::Watched;
 use longhaul_protocol::{CallId, EventKind, TaskId, TaskStatus, Todo};
-use longhaul_transcript::{Color, ReasoningDisplay, Span, Style, StyledLine, truncate_line, wrap_line};
+use longhaul_transcript::{Color, ReasoningDisplay, Span, StyledLine, truncate_line, wrap_line};
 use ratatui::text::Line;
 use tokio::sync::oneshot;
 
 use super::detail_view::{DetailOutcome, DetailView, OutputPages, OutputRequests};
 use super::input::{InputField, KeyOutcome};
+use super::permission_keys::{answer_key, answer_lines, mode_key};
 use super::picker::{Picker, PickerItem, PickerOutcome};
 use super::pinned_todo::PinnedTodo;
 use super::repeated_key::{FirstPress, RepeatedKey};
@@ -19,7 +20,7 @@ use super::styled_text::{to_line, to_lines, to_rows};
 use super::transcript::Transcript;
 use super::viewport::Frame;
 use crate::output::{sanitize, truncate};
-use crate::questions::{OpenQuestion, yes_or_no};
+use crate::questions::OpenQuestion;
 use crate::short_id::short;
 use crate::tui::chat::slash::{SlashInput, parse_line};
 use crate::tui::chat::{LineEvent, PastTurns, UserCommand};
@@ -27,7 +28,6 @@ use crate::tui::chat::{LineEvent, PastTurns, UserCommand};
 /// Rows of each kind; the rest is counted in one more row.
 const MAX_PILL_ROWS: usize = 3;
 const MAX_QUEUED_ROWS: usize = 3;
-const MAX_QUESTION_ROWS: usize = 4;
 /// Rows of the live part of the transcript that are shown even in a low terminal.
 const MIN_LIVE_ROWS: usize = 6;
 /// With more rows than this, empty rows separate the parts.
@@ -241,10 +241,10 @@ impl View {
             EventKind::TaskEnded { task_id, status, .. } if *status != TaskStatus::Running => {
                 self.pills.retain(|pill| pill.id != *task_id);
             }
-            EventKind::Question { id, text } if self.questions.iter().all(|open| open.id != *id) => {
-                self.questions.push(OpenQuestion { id: *id, text: text.clone() });
+            EventKind::Question { id, .. } if self.questions.iter().all(|open| open.id != *id) => {
+                self.questions.extend(OpenQuestion::of_event(kind));
             }
-            EventKind::Answered { id } => self.questions.retain(|open| open.id != *id),
+            EventKind::Answered { id, .. } => self.questions.retain(|open| open.id != *id),
             // A client that joins in the middle of a turn has not seen its start.
             EventKind::TurnStarted
             | EventKind::StepStarted
@@ -256,7 +256,7 @@ impl View {
                 self.activity = Activity::Idle;
             }
             EventKind::TurnEnded { .. } => {
-                self.questions.clear();
+                self.questions.retain(|open| !open.is_about_a_call());
                 self.activity = Activity::Idle;
             }
             _ => {}
@@ -385,6 +385,9 @@ impl View {
         if self.asked.is_some() && key.code == KeyCode::Enter && self.input.is_empty() {
             return self.answer(String::new());
         }
+        if let Some(line) = self.permission_key(key) {
+            return ViewRequest::Line(LineEvent::Line(line));
+        }
         match self.input.press(key) {
             // Esc ends the turn, and a half typed input stays.
             KeyOutcome::Edited if key.code == KeyCode::Esc && self.activity != Activity::Idle => {
@@ -417,6 +420,15 @@ impl View {
         }
     }
 
+    /// The command of a key that answers a question or changes the permission mode.
+    fn permission_key(&self, key: KeyEvent) -> Option<String> {
+        if self.asked.is_some() || self.input.has_completions() {
+            return None;
+        }
+        let question = self.questions.first().filter(|_| self.input.is_empty());
+        mode_key(key).or_else(|| question.and_then(|question| answer_key(question, key)))
+    }
+
     fn answer(&mut self, text: String) -> ViewRequest {
         let asked = self.asked.take().unwrap_or_default();
         self.transcript.renderer.push_aside(&format!("{asked}{text}"));
@@ -426,10 +438,10 @@ impl View {
 
     /// Puts an input into the transcript at once, or into the queue if it joins a turn.
     fn echo(&mut self, text: &str) {
-        let is_answer = !self.questions.is_empty() && yes_or_no(text).is_some();
         if UserCommand::parse(text).is_some() {
             return self.transcript.renderer.push_input(text);
         }
+        let is_answer = !self.questions.is_empty();
         match parse_line(text) {
             SlashInput::Say(said) if self.activity == Activity::Turn && !is_answer => {
                 self.queued.push(QueuedInput { text: said, is_taken: false });
@@ -549,22 +561,7 @@ impl View {
             lines.push(StyledLine::dim(format!("+ {} more", self.queued.len() - MAX_QUEUED_ROWS)));
         }
         if let Some(open) = self.questions.first() {
-            let style = Style::new().fg(Color::Yellow).bold();
-            // The transcript has all of it; here is its first line.
-            let shown = open.shown();
-            let about = shown.lines().next().unwrap_or_default().to_owned();
-            let mut rows = wrap_line(&StyledLine::styled(about, style), width, "  ");
-            if rows.len() > MAX_QUESTION_ROWS {
-                rows.truncate(MAX_QUESTION_ROWS);
-                rows.push(StyledLine::styled("  … all of it stands above", style));
-            }
-            lines.extend(rows);
-            let more = match self.questions.len() {
-                1 => String::new(),
-                several => format!("; {} more after this one", several - 1),
-            };
-            let how = format!("  y or n and Enter answers it; /answer TEXT is a no with its reason{more}");
-            lines.extend(wrap_line(&StyledLine::dim(how), width, "  "));
+            lines.extend(answer_lines(open, self.questions.len(), width));
         }
         for pill in self.pills.iter().take(MAX_PILL_ROWS) {
             lines.push(pill_line(pill));

@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use longhaul_protocol::{At, AttemptId, CallId, Effect, Event, InputId, Outcome, QuestionId, Role, TaskId};
+use longhaul_protocol::{
+    At, AttemptId, CallId, Effect, Event, InputId, Outcome, PermissionMode, QuestionId, Role, TaskId,
+};
 use longhaul_testkit::TerminalScreen;
 use longhaul_transcript::{SessionCost, Verbosity};
 
@@ -39,6 +41,7 @@ impl Seen {
             used: Some(34_000),
             cost,
             saved: SaveState::All,
+            mode: None,
         };
         view.update(ScreenUpdate::StatusFacts(facts), now);
         let viewport = Viewport::new(Vec::new(), size, Colours::Shown);
@@ -217,17 +220,60 @@ fn tasks_stand_in_a_row_each_with_what_they_printed_last() {
     insta::assert_snapshot!(seen.screen());
 }
 
+fn question(text: &str) -> EventKind {
+    EventKind::Question {
+        id: QuestionId::generate(),
+        kind: None,
+        text: text.to_owned(),
+        choices: ["yes", "always", "project", "no"].map(str::to_owned).to_vec(),
+        call_id: None,
+        diff: None,
+    }
+}
+
+fn asked_id(question: &EventKind) -> QuestionId {
+    OpenQuestion::of_event(question).unwrap().id
+}
+
+/// P4: what is typed is a no with that reason, whatever its first letter.
+#[test]
+fn a_letter_answers_only_while_nothing_is_typed() {
+    let mut seen = Seen::new((70, 14));
+    seen.see(EventKind::TurnStarted);
+    seen.types("n");
+    seen.see(question("May it?"));
+
+    let typed = seen.types("ay\n");
+
+    assert_eq!(typed.last(), Some(&ViewRequest::Line(LineEvent::Line("nay".to_owned()))));
+}
+
+#[test]
+fn shift_tab_changes_the_mode_and_the_status_line_shows_it() {
+    let mut seen = Seen::new((90, 14));
+
+    let pressed = seen.view.press(KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT));
+    seen.see(EventKind::ModeChanged { from: PermissionMode::Auto, to: PermissionMode::Plan });
+    let screen = seen.screen();
+
+    assert_eq!(pressed, ViewRequest::Line(LineEvent::Line("/mode next".to_owned())));
+    assert!(screen.contains("sonnet-4-5 · plan · 17%"), "{screen}");
+    assert!(screen.contains("mode: plan instead of auto"), "{screen}");
+}
+
 #[test]
 fn a_question_is_seen_whole_and_answered_by_a_letter() {
     let mut seen = Seen::new((70, 14));
     seen.see(EventKind::TurnStarted);
     let text = "May exec run?\n  git push --force origin main".to_owned();
-    seen.see(EventKind::Question { id: QuestionId::generate(), text });
+    let asked = question(&text);
+    let id = asked_id(&asked);
+    seen.see(asked);
 
     let screen = seen.screen();
-    let typed = seen.types("y\n");
+    let typed = seen.types("y");
 
-    assert_eq!(typed, [ViewRequest::Line(LineEvent::Line("y".to_owned()))]);
+    assert_eq!(typed, [ViewRequest::Line(LineEvent::Line(format!("/answer {id} yes")))]);
     insta::assert_snapshot!(screen);
 }
 
@@ -273,7 +319,7 @@ fn no_size_is_too_small() {
     for size in [(1, 1), (2, 2), (3, 1), (1, 40), (7, 3), (500, 2)] {
         let mut seen = with_a_turn(size);
         seen.types("some words that are longer than that");
-        seen.see(EventKind::Question { id: QuestionId::generate(), text: "May it?".to_owned() });
+        seen.see(question("May it?"));
 
         let frame = seen.view.frame(seen.now);
 
@@ -420,7 +466,7 @@ fn a_terminal_that_is_lost_chooses_nothing() {
 #[test]
 fn an_answer_to_a_question_of_before_joins_no_turn() {
     let mut seen = Seen::new((80, 10));
-    let question = OpenQuestion { id: QuestionId::generate(), text: "May it?".to_owned() };
+    let question = OpenQuestion::of_event(&question("May it?")).unwrap();
     seen.update(ScreenUpdate::Questions(vec![question]));
     seen.update(ScreenUpdate::Activity(Activity::Turn));
 
@@ -428,7 +474,7 @@ fn an_answer_to_a_question_of_before_joins_no_turn() {
     seen.types("y\n");
     let after = frame_text(&seen.view.frame(seen.now));
 
-    assert!(before.contains("May it?"), "{before}");
+    assert!(before.contains("yes · always this session"), "{before}");
     assert!(!after.contains("joins the turn"), "{after}");
 }
 

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{FileSeen, Outcome, TaskNews};
+use super::{FileSeen, Outcome, SessionPermission, TaskNews};
 use crate::{At, BlobRef, CallId, Hash, Image, InputId, JoinMode, Seq, TaskId};
 
 /// The state that a new epoch takes over, in addition to the fields of `EpochStarted`. Loading a session reads no
@@ -61,6 +61,9 @@ pub struct Carried {
     pub covered_through: Seq,
     /// The turn whose request the last turn answered.
     pub asked_in: u64,
+    /// The permission mode, and what the user always allows.
+    #[serde(skip_serializing_if = "SessionPermission::is_default")]
+    pub permission: SessionPermission,
 }
 
 /// The open turn, between two of its steps. The fields are those of the state's turn.

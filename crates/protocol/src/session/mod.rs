@@ -5,6 +5,7 @@
 //! | `mod` | creation, epochs, inputs and orders, turns, steps, attempts, usage |
 //! | `calls` | tool calls and their effects |
 //! | `tasks`, `questions` | background tasks and notifications; questions to a person |
+//! | `permission` | the permission mode, and what the user always allows |
 //! | `compaction` | compactions, summaries, stubs |
 //! | `environment` | where the session works, as the model is told |
 //! | `carry_over` | the state that a new epoch takes over from the previous one |
@@ -15,6 +16,7 @@ mod carry_over;
 mod compaction;
 mod environment;
 mod import;
+mod permission;
 mod questions;
 mod tasks;
 
@@ -36,7 +38,8 @@ pub use compaction::{
 };
 pub use environment::{Environment, GitState};
 pub use import::Imported;
-pub use questions::{Answered, Question};
+pub use permission::{ApprovalGrant, ModeChanged, PermissionMode, SessionPermission, UnknownMode};
+pub use questions::{Answer, Answered, AnsweredBy, Question, QuestionKind};
 pub use tasks::{EndedTask, Note, Notification, TaskEnded, TaskNews, TaskStarted, TaskStatus};
 
 record_kinds! {
@@ -73,6 +76,7 @@ record_kinds! {
         "answered" => Answered(Answered),
         /// The session was imported from a file.
         "imported" => Imported(Imported),
+        "mode_changed" => ModeChanged(ModeChanged),
         "compact_start" => CompactStart(CompactStart),
         /// A message that the runtime composed for the new epoch.
         "system_message" => SystemMessage(SystemMessage),

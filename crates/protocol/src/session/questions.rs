@@ -1,18 +1,55 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, QuestionId};
+use crate::{ApprovalGrant, CallId, QuestionId};
 
 /// A person is asked something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     pub id: QuestionId,
+    #[serde(default, skip_serializing_if = "QuestionKind::is_approval")]
+    pub kind: QuestionKind,
     pub text: String,
+    /// Answers with a meaning of their own. Any other text is an answer, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
     /// The call that waits for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
     /// The reasons why the call needs approval. A yes covers these and no others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
+    /// What the call would change, as a unified diff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// What `always` and `project` allow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<ApprovalGrant>,
+}
+
+impl Question {
+    /// A question without choices that no call waits for.
+    pub fn new(id: QuestionId, kind: QuestionKind, text: impl Into<String>) -> Self {
+        let (choices, call, reasons, diff, grant) = (vec![], None, vec![], None, None);
+        Self { id, kind, text: text.into(), choices, call, reasons, diff, grant }
+    }
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionKind {
+    /// Whether a call may run.
+    #[default]
+    Approval,
+    /// Whether a plan should be carried out.
+    Plan,
+}
+
+impl QuestionKind {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+    fn is_approval(&self) -> bool {
+        *self == Self::Approval
+    }
 }
 
 /// A question was settled.
@@ -20,4 +57,56 @@ pub struct Question {
 pub struct Answered {
     pub id: QuestionId,
     pub answer: String,
+    /// Who settled it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<AnsweredBy>,
+}
+
+/// Who settled a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnsweredBy {
+    /// A person, from any client.
+    User,
+    /// The runtime withdrew it.
+    Runtime,
+}
+
+/// The meaning of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer<'a> {
+    Yes,
+    /// Yes, and the same from now on in this session.
+    Always,
+    /// Yes, and the same from now on in this project.
+    Project,
+    No,
+    /// A no with its reason; for a plan, what should be different.
+    Text(&'a str),
+}
+
+impl<'a> Answer<'a> {
+    /// Reads an answer. A word or its first letter stands for itself, in any case.
+    pub fn parse(text: &'a str) -> Self {
+        let text = text.trim();
+        let is = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+        match () {
+            () if is(&["yes", "y"]) => Self::Yes,
+            () if is(&["always", "a"]) => Self::Always,
+            () if is(&["project", "p"]) => Self::Project,
+            () if is(&["no", "n", ""]) => Self::No,
+            () => Self::Text(text),
+        }
+    }
+
+    /// The whole word; for a text, the text.
+    pub fn word(self) -> &'a str {
+        match self {
+            Self::Yes => "yes",
+            Self::Always => "always",
+            Self::Project => "project",
+            Self::No => "no",
+            Self::Text(text) => text,
+        }
+    }
 }

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::Environment;
+use super::{Environment, PermissionMode};
 use crate::{At, BlobRef, TaskId};
 
 /// A command continues in the background.
@@ -106,11 +106,14 @@ pub struct Note {
     /// The surroundings now, if the note tells what has changed in them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Box<Environment>>,
+    /// The permission mode, if the note is about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<PermissionMode>,
 }
 
 impl Note {
     /// A note that is only text.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), running: None, waiting: None, environment: None }
+        Self { text: text.into(), running: None, waiting: None, environment: None, mode: None }
     }
 }

@@ -6,7 +6,11 @@
 
 mod command_forms;
 mod glob_pattern;
+mod grants;
 mod option_pattern;
+mod permission_mode;
+
+use std::sync::Arc;
 
 use longhaul_protocol::former_tool_names;
 use serde::Deserialize;
@@ -14,7 +18,9 @@ use serde::Deserialize;
 use crate::shell::{ShellCommand, ShellScript};
 use command_forms::{CommandForm, doubt_of_script, forms_of};
 use glob_pattern::{CommandText, GlobPattern};
+pub use grants::{describe_grant, is_granted, suggest_grant};
 use option_pattern::{CommandOptions, OptionPattern};
+pub use permission_mode::JudgedCall;
 
 const EXEC_TOOL: &str = "exec";
 
@@ -65,7 +71,9 @@ pub struct ApprovalVerdict {
 #[derive(Debug, Clone)]
 pub struct ApprovalPolicy {
     default: ApprovalAction,
-    rules: Vec<CompiledRule>,
+    /// Why the default applies, if the permission mode set it.
+    default_reason: Option<&'static str>,
+    rules: Arc<[CompiledRule]>,
 }
 
 #[derive(Debug, Clone)]
@@ -113,7 +121,17 @@ impl ApprovalPolicy {
     /// Compiles the rules. `default` applies to calls that no rule matches.
     pub fn new(default: ApprovalAction, rules: Vec<ToolApprovalRule>) -> Result<Self, InvalidRule> {
         let rules = rules.into_iter().enumerate().map(|(index, rule)| compile_rule(index, rule));
-        Ok(Self { default, rules: rules.collect::<Result<_, _>>()? })
+        Ok(Self { default, default_reason: None, rules: rules.collect::<Result<_, _>>()? })
+    }
+
+    /// The same rules with another default.
+    fn with_default(&self, default: ApprovalAction, reason: &'static str) -> Self {
+        Self { default, default_reason: Some(reason), rules: Arc::clone(&self.rules) }
+    }
+
+    /// Why the default applies to a call or a command.
+    fn default_reason(&self, what: &str) -> String {
+        self.default_reason.map_or_else(|| format!("no rule matches `{what}`"), str::to_owned)
     }
 
     /// Judges a call of a tool. `arguments` are JSON.
@@ -141,7 +159,7 @@ impl ApprovalPolicy {
                 action: rule.rule.action,
                 reason: format!("`{tool}` matches the rule for the tool `{}`", rule.rule.tool),
             },
-            None => ApprovalVerdict { action: self.default, reason: format!("no rule matches `{tool}`") },
+            None => ApprovalVerdict { action: self.default, reason: self.default_reason(tool) },
         }
     }
 
@@ -167,7 +185,7 @@ impl ApprovalPolicy {
             .filter(|rule| rule.rule.action > ApprovalAction::Auto && rule.command.is_some())
             .copied()
             .collect();
-        let lenient = Self { default: ApprovalAction::Auto, rules: Vec::new() };
+        let lenient = Self { default: ApprovalAction::Auto, default_reason: None, rules: Arc::default() };
         let values = script.values.iter().map(|value| {
             lenient.judge_command(value, &forms_of(value, None), &lenient.judge_tool(EXEC_TOOL, &[]), &strict)
         });
@@ -209,7 +227,7 @@ impl ApprovalPolicy {
                     let pattern = rule_pattern(&rule.rule);
                     Some(format!("`{command}` matches the rule `{pattern}`, but {doubt}"))
                 });
-                let reason = doubted.unwrap_or_else(|| format!("no rule matches `{command}`"));
+                let reason = doubted.unwrap_or_else(|| self.default_reason(&command.to_string()));
                 ApprovalVerdict { action: self.default, reason }
             }
         };

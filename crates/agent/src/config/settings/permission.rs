@@ -1,4 +1,5 @@
 use longhaul_keeper::{Enforcement, Network};
+use longhaul_protocol::PermissionMode;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +9,10 @@ use super::none_if_empty;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ApprovalSettings {
+    /// What is done without asking, where no rule matches: `ask` (reads), `auto-edit` (reads and edits), `auto` (everything), `plan` (reads
+    /// alone; the rest is refused). A session's own mode, set by `--permission`, `/mode` or Shift-Tab, wins.
+    #[schemars(schema_with = "mode_schema")]
+    pub mode: PermissionMode,
     /// What to do with calls that no rule matches: `auto`, `ask` or `deny`.
     pub default: Approval,
     /// Rules for certain calls, as `[[approval.rule]]`.
@@ -16,7 +21,7 @@ pub struct ApprovalSettings {
 
 impl Default for ApprovalSettings {
     fn default() -> Self {
-        Self { default: Approval::Auto, rule: Vec::new() }
+        Self { mode: PermissionMode::Auto, default: Approval::Auto, rule: Vec::new() }
     }
 }
 
@@ -139,6 +144,11 @@ pub enum WithoutSandbox {
     Ask,
     /// Run commands anyway.
     Allow,
+}
+
+/// The schema of the mode. Its type belongs to the crate `protocol`.
+fn mode_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": PermissionMode::ALL.map(PermissionMode::name), "default": "auto"})
 }
 
 /// The schema without the value "unset", because a file can't contain that.

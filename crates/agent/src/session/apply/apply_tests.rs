@@ -1,5 +1,6 @@
-use longhaul_protocol::{Body, Effect, FileSeen, Gone, Hash, SessionRecord, TurnEnded};
-use longhaul_protocol::{Order, OrderId};
+use longhaul_protocol::{
+    Body, Effect, FileSeen, Gone, Hash, Order, OrderId, Question, QuestionKind, SessionRecord, TurnEnded,
+};
 
 use super::*;
 use crate::session::fixtures::*;
@@ -188,13 +189,8 @@ fn what_is_erased_is_not_done_again() {
 #[test]
 fn a_question_that_was_open_for_all_of_time_is_no_time_of_the_turn() {
     let id = longhaul_protocol::QuestionId::generate();
-    let asked = SessionRecord::Question(longhaul_protocol::Question {
-        id,
-        text: "May it run?".to_owned(),
-        call: None,
-        reasons: vec![],
-    });
-    let answered = SessionRecord::Answered(Answered { id, answer: "yes".to_owned() });
+    let asked = SessionRecord::Question(Question::new(id, QuestionKind::Approval, "May it run?"));
+    let answered = SessionRecord::Answered(Answered { id, answer: "yes".to_owned(), by: None });
     let mut state = after(&[input(JoinMode::Join), turn(), step(1)]);
 
     for (seq, (at, fact)) in (10..).zip([(i64::MIN, &asked), (i64::MAX, &answered)].repeat(2)) {
@@ -269,9 +265,11 @@ fn a_task_whose_start_was_erased_is_still_a_task() {
 fn a_question_whose_answer_was_erased_is_not_open_again() {
     use longhaul_protocol::{Answered, Question, QuestionId};
     let (id, text) = (QuestionId::from_bits(7), "May it?".to_owned());
-    let question =
-        SessionRecord::Question(Question { id, text, call: Some(CallId::from_bits(1)), reasons: vec![] });
-    let no = SessionRecord::Answered(Answered { id, answer: "no, the key is 123".to_owned() });
+    let question = SessionRecord::Question(Question {
+        call: Some(CallId::from_bits(1)),
+        ..Question::new(id, QuestionKind::Approval, text)
+    });
+    let no = SessionRecord::Answered(Answered { id, answer: "no, the key is 123".to_owned(), by: None });
     let waits = [&asked()[..], &[answered(2), question]].concat();
 
     let state = after_gone(&waits, &no, &[finishes(1, "write", "not run")]);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use longhaul_context::{TokenCalibration, parse_first_request_pin, parse_rendered_summary, stub_text};
 use longhaul_protocol::{
-    CallId, CompactDone, CompactFailed, EpochStarted, Item, Place, Record, Role, Seq, Stubbed, SystemMessage,
+    CallId, CompactDone, CompactFailed, EpochStarted, Item, Place, Record, Role, Seq, SessionPermission,
+    Stubbed, SystemMessage,
 };
 
 use crate::compaction::plan::{Compaction, context_outline};
@@ -27,6 +28,7 @@ pub(super) fn fold_epoch(state: &mut State, record: &Record, epoch: EpochStarted
         state.full_outputs.clear();
         state.tasks = SessionTasks::restore(epoch.tasks, epoch.ended, vec![]);
         state.questions = epoch.questions;
+        state.permission = SessionPermission::default();
     }
     // A context that goes on has the notes about what changed.
     state.told_environment = match (&epoch.environment, epoch.folds_from) {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use longhaul_protocol::{AttemptEnded, Effect, Item, Record, Role, ToolFinished, ToolStarted};
+use longhaul_protocol::{
+    AttemptEnded, Effect, Item, PermissionMode, Record, Role, ToolFinished, ToolStarted,
+};
 
 use super::epoch::fold_compact_start;
 use super::import::fold_gone_import;
@@ -42,6 +44,8 @@ pub(super) fn fold_gone(state: &mut State, record: &Record, reason: &str) {
             state.questions.clear();
             update_question_wait(state, record.at);
         }
+        // It is unknown which mode the user chose. The next change says it again.
+        ("mode_changed", _) => state.permission.mode = Some(PermissionMode::Ask),
         ("notification", _) => {
             state.tasks.record_erased_notification();
             push_announcement(state, Item::Text { role: Role::User, text: erased });

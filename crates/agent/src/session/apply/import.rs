@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_protocol::{Imported, Item, Outcome, Place, ToolFinished};
+use longhaul_protocol::{Imported, Item, Outcome, Place, SessionPermission, ToolFinished};
 
 use super::{fold_result, push_item, settle_calls};
 use crate::compaction::plan::Compaction;
@@ -74,6 +74,8 @@ fn close_for_import(state: &mut State) {
     }
     state.pending_inputs.clear();
     state.questions.clear();
+    // What another user allowed, and the mode that another user chose, don't count here.
+    state.permission = SessionPermission::default();
     state.turn_request = None;
     state.compaction = Compaction {
         count: state.compaction.count,

@@ -20,6 +20,7 @@ use self::erased::fold_gone;
 pub(crate) use self::import::IMPORTED_NOTICE;
 use self::import::fold_import;
 use crate::compaction::plan::CompactionRequest;
+use crate::session::permission::{fold_grant, fold_mode};
 use crate::session::state::{
     ApprovalAnswer, Attempt, CallState, ProviderCount, SessionCreation, State, TruncatedPrompt, Turn,
     TurnRequest, text_of,
@@ -111,6 +112,7 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
             if note.environment.is_some() {
                 state.told_environment = note.environment;
             }
+            state.permission.announced = note.mode.or(state.permission.announced);
             push_announcement(state, Item::Note { text: note.text });
         }
         SessionRecord::Question(question) => {
@@ -122,6 +124,7 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
             update_question_wait(state, record.at);
         }
         SessionRecord::Imported(imported) => fold_import(state, imported),
+        SessionRecord::ModeChanged(changed) => fold_mode(state, changed),
         SessionRecord::ModelChanged(changed) => state.model = Some(changed.to),
         SessionRecord::Warning(warning) => {
             if let Some(news) = warning.task {
@@ -306,8 +309,10 @@ fn update_question_wait(state: &mut State, now: At) {
 fn fold_answered(state: &mut State, answered: Answered) {
     let settled = state.questions.extract_if(.., |question| question.id == answered.id).next();
     let Some(question) = settled else { return };
+    fold_grant(state, &question, &answered);
     if let Some(call) = question.call.and_then(|call| call_mut(state, call)) {
-        call.approval = Some(ApprovalAnswer { text: answered.answer, reasons: question.reasons });
+        let (reasons, grant) = (question.reasons, question.grant);
+        call.approval = Some(ApprovalAnswer { text: answered.answer, reasons, grant });
     }
 }
 

@@ -2,7 +2,7 @@ use longhaul_agent::session::{CompactionThresholds, ContextBreakdown, ContextBud
 use longhaul_agent::{ContextReport, SessionStatus};
 use longhaul_memory::MemoryCalls;
 use longhaul_model::{ContextWindow, WindowSource};
-use longhaul_protocol::SessionId;
+use longhaul_protocol::{PermissionMode, SessionId};
 
 use super::*;
 
@@ -32,6 +32,7 @@ fn status() -> StatusReport {
         memory_is_on,
         page_calls: MemoryCalls::default(),
         instructions: vec![],
+        mode: PermissionMode::Auto,
     }
 }
 

@@ -39,10 +39,10 @@ pub(crate) use line_source::{LineEvent, TerminalLines};
 use longhaul_agent::{
     Config, EventSources, Request, RetryMode, Runtime, Session, SessionEvents, UserMessage, Watched,
 };
-use longhaul_protocol::EventKind;
+use longhaul_protocol::{EventKind, PermissionMode};
 use longhaul_transcript::Verbosity;
 pub(crate) use past_turns::PastTurns;
-use questions::OpenQuestions;
+use questions::{AnswerEffect, OpenQuestions};
 use slash::tasks::note_running_tasks;
 use status_feed::StatusFeed;
 pub(crate) use user_command::UserCommand;
@@ -88,6 +88,10 @@ struct Chat<'a> {
     questions: OpenQuestions,
     /// Lines that were entered while something else ran, and that are handled next.
     deferred: VecDeque<String>,
+    /// The permission mode that was last ordered or seen in this session.
+    mode: Option<PermissionMode>,
+    /// The mode of `--permission`, or of the session before `/clear`. It is set with the first input.
+    wanted_mode: Option<PermissionMode>,
     /// A suspending signal that came outside of the prompt.
     suspended: Option<u8>,
     /// A line that ended a command, for the prompt.
@@ -164,6 +168,8 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
         registry,
         questions: OpenQuestions::default(),
         deferred: VecDeque::new(),
+        mode: globals.permission,
+        wanted_mode: globals.permission,
         suspended: None,
         typed: None,
         lines,
@@ -239,6 +245,9 @@ impl Chat<'_> {
         if self.events.is_new(event) {
             self.printer.watched(watched);
             self.questions.apply_event(&event.kind, &mut self.printer, &self.lines);
+            if let EventKind::ModeChanged { to, .. } = event.kind {
+                self.mode = Some(to);
+            }
         }
     }
 
@@ -283,10 +292,9 @@ impl Chat<'_> {
         match entry {
             SlashInput::Nothing => Ok(ChatStep::Line),
             SlashInput::Say(text) => {
-                let open = self.questions.len();
-                match self.questions.try_answer(&text, &self.session, &mut self.printer).await {
-                    true => self.resume_if_answered(open).await,
-                    false => match self.message_of(text).await? {
+                match self.questions.try_answer(&text, &self.session, &mut self.printer, &self.lines).await {
+                    Some(effect) => self.follow_answer(effect).await,
+                    None => match self.message_of(text).await? {
                         Some(message) => self.run_turn(Request::Send(message)).await,
                         None => Ok(ChatStep::Line),
                     },
@@ -305,10 +313,9 @@ impl Chat<'_> {
                     Ok(ChatStep::Line)
                 }
                 SlashAction::Answer => {
-                    let open = self.questions.len();
                     let Self { questions, session, printer, .. } = self;
-                    questions.run_answer_command(&arguments, session, printer).await;
-                    self.resume_if_answered(open).await
+                    let effect = questions.run_answer_command(&arguments, session, printer).await;
+                    self.follow_answer(effect).await
                 }
                 // C12: what is open does not go on because of this.
                 SlashAction::Compact if !self.session.is_unfinished().await? => {
@@ -369,6 +376,7 @@ impl Chat<'_> {
             lines: &mut self.lines,
             typed: &mut self.typed,
             screen,
+            mode: &mut self.mode,
         }
     }
 
@@ -388,9 +396,12 @@ impl Chat<'_> {
         }
     }
 
-    /// Resumes the turn if fewer than `open` questions are left.
-    async fn resume_if_answered(&mut self, open: usize) -> anyhow::Result<ChatStep> {
-        if self.questions.len() < open { self.run_turn(Request::Resume).await } else { Ok(ChatStep::Line) }
+    /// Runs the turn that goes on, or begins, with an answer.
+    async fn follow_answer(&mut self, effect: AnswerEffect) -> anyhow::Result<ChatStep> {
+        match effect {
+            AnswerEffect::Turn => self.run_turn(Request::Resume).await,
+            AnswerEffect::Nothing => Ok(ChatStep::Line),
+        }
     }
 
     /// The command that resumes this session.

@@ -117,7 +117,7 @@ async fn a_session_rests_if_it_ends_with_a_turn_after_which_no_input_waited() {
         }
         facts
     };
-    let note = SessionRecord::Note(Note { text: "something".into(), running: None, waiting: None });
+    let note = SessionRecord::Note(Note::new("something"));
 
     let (resting, waiting) = (past_of(rests(Some(7))).await, past_of(rests(None)).await);
     let after = past_of(rests(Some(7)).into_iter().chain([note]).collect()).await;

@@ -1,16 +1,24 @@
 //! The open questions of the session, and the answers that the user types.
 
 use longhaul_agent::Session;
-use longhaul_protocol::{EventKind, QuestionId};
+use longhaul_protocol::{Answer, EventKind, QuestionId};
 
 use super::line_source::LineSource;
 use crate::event_printer::EventPrinter;
-use crate::output::truncate;
-use crate::questions::{OpenQuestion, is_settled, open_questions, yes_or_no};
+use crate::questions::{OpenQuestion, is_settled, open_questions};
 use crate::short_id::{IdMatch, find};
 use crate::tui::ScreenUpdate;
 
-const HOW_TO_ANSWER: &str = "answer yes or no; /answer TEXT says no, with a reason";
+const HOW_TO_ANSWER: &str = "answer yes or no; `always` allows it for this session, `project` for this project; any other text says no, with that reason";
+const HOW_TO_ACCEPT: &str = "answer yes to carry it out, or no; any other text says what to change";
+
+/// What an answer leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AnswerEffect {
+    /// A turn goes on, or begins.
+    Turn,
+    Nothing,
+}
 
 /// The open questions, the oldest first.
 #[derive(Default)]
@@ -21,12 +29,9 @@ impl OpenQuestions {
         Ok(Self(open_questions(session).await?))
     }
 
+    /// Whether no call waits for an answer. A plan may be left open.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
+        !self.0.iter().any(OpenQuestion::is_about_a_call)
     }
 
     pub(super) fn clear(&mut self) {
@@ -46,58 +51,70 @@ impl OpenQuestions {
     fn show_answer_hint(&self, printer: &mut EventPrinter, lines: &LineSource) {
         match lines {
             LineSource::Screen(_) => printer.tell(ScreenUpdate::Questions(self.0.clone())),
-            LineSource::Plain(_) | LineSource::Piped(_) => printer.note(HOW_TO_ANSWER),
+            LineSource::Plain(_) | LineSource::Piped(_) => {
+                printer.note(if self.is_empty() { HOW_TO_ACCEPT } else { HOW_TO_ANSWER });
+            }
         }
     }
 
     /// Keeps track of the questions that an event opens and closes.
     pub(super) fn apply_event(&mut self, kind: &EventKind, printer: &mut EventPrinter, lines: &LineSource) {
         match kind {
-            EventKind::Question { id, text } if self.0.iter().all(|open| open.id != *id) => {
-                self.0.push(OpenQuestion { id: *id, text: text.clone() });
+            EventKind::Question { id, .. } if self.0.iter().all(|open| open.id != *id) => {
+                self.0.extend(OpenQuestion::of_event(kind));
                 self.show_answer_hint(printer, lines);
             }
-            EventKind::Answered { id } => self.0.retain(|open| open.id != *id),
-            EventKind::TurnEnded { .. } => self.0.clear(),
+            EventKind::Answered { id, .. } => self.0.retain(|open| open.id != *id),
+            EventKind::TurnEnded { .. } => self.0.retain(|open| !open.is_about_a_call()),
             _ => {}
         }
     }
 
-    /// Answers the oldest question if the line says yes or no. False if it does not.
+    /// Answers the oldest question with a line. `None` if no question is open. A piped line answers only if it is one of the answers: text from
+    /// a pipe is no person's reason.
     pub(super) async fn try_answer(
         &mut self,
         line: &str,
         session: &Session,
         printer: &mut EventPrinter,
-    ) -> bool {
-        let (Some(answer), Some(open)) = (yes_or_no(line), self.0.first()) else { return false };
+        lines: &LineSource,
+    ) -> Option<AnswerEffect> {
+        let is_text = matches!(Answer::parse(line), Answer::Text(_));
+        let open = self.0.first().filter(|_| lines.is_interactive() || !is_text)?;
         let id = open.id;
-        self.send_answer(id, answer, session, printer).await;
-        true
+        Some(self.send_answer(id, line, session, printer).await)
     }
 
-    /// `/answer [ID] yes|no|TEXT`.
+    /// `/answer [ID] yes|always|project|no|TEXT`.
     pub(super) async fn run_answer_command(
         &mut self,
         arguments: &str,
         session: &Session,
         printer: &mut EventPrinter,
-    ) {
+    ) -> AnswerEffect {
+        let nothing = |printer: &mut EventPrinter, note: String| {
+            printer.note(note);
+            AnswerEffect::Nothing
+        };
         let (first, rest) = arguments.split_once(char::is_whitespace).unwrap_or((arguments, ""));
         let named = find(self.0.iter().map(|open| open.id), first);
         let (question, answer) = match (named, &self.0[..]) {
             _ if arguments.is_empty() => {
-                return printer.note("the answer is missing; usage: /answer [ID] yes|no|TEXT");
+                let usage = "the answer is missing; usage: /answer [ID] yes|always|project|no|TEXT";
+                return nothing(printer, usage.to_owned());
             }
             (IdMatch::One(id), _) if !rest.trim().is_empty() => (id, rest.trim()),
-            (_, []) => return printer.note("no question is open"),
+            (_, []) => return nothing(printer, "no question is open".to_owned()),
             (_, [only]) => (only.id, arguments),
             (_, several) => {
                 let ids: Vec<String> = several.iter().map(|open| open.id.to_string()).collect();
-                return printer.note(format!("several questions are open; name one of {}", ids.join(", ")));
+                return nothing(
+                    printer,
+                    format!("several questions are open; name one of {}", ids.join(", ")),
+                );
             }
         };
-        self.send_answer(question, yes_or_no(answer).unwrap_or(answer), session, printer).await;
+        self.send_answer(question, answer, session, printer).await
     }
 
     async fn send_answer(
@@ -106,14 +123,19 @@ impl OpenQuestions {
         answer: &str,
         session: &Session,
         printer: &mut EventPrinter,
-    ) {
-        let answered = session.answer(question, answer).await;
+    ) -> AnswerEffect {
+        let answer = Answer::parse(answer);
+        let answered = session.answer(question, answer.word()).await;
+        let is_plan = self.0.iter().any(|open| open.id == question && !open.is_about_a_call());
         if is_settled(&answered) {
             self.0.retain(|open| open.id != question);
         }
-        match answered {
-            Ok(()) => printer.note(format!("answered: {}", truncate(answer, 80))),
-            Err(error) => printer.note(error),
+        if let Err(error) = &answered {
+            printer.note(error);
+        }
+        match is_settled(&answered) && !(is_plan && answer == Answer::No) {
+            true => AnswerEffect::Turn,
+            false => AnswerEffect::Nothing,
         }
     }
 

@@ -11,7 +11,7 @@ use super::line_source::{LineEvent, LineSource};
 use super::past_turns::PastTurns;
 use super::questions::OpenQuestions;
 use super::slash::session::NextSession;
-use super::status_feed::StatusFeed;
+use super::status_feed::{ModeSources, StatusFeed};
 use super::{Chat, ChatStep, event_sources, line_or_step};
 use crate::args::ChatOptions;
 use crate::commands::sessions::list::now;
@@ -104,8 +104,12 @@ impl Chat<'_> {
         };
         let (model, _) = self.runtime.model().await;
         self.printer.note(format!("session {} ({so_far}), with {model}", self.session.key()));
-        let folder = state.created.and_then(|created| created.work_dir).map(PathBuf::from);
-        let folder = folder.unwrap_or_else(|| self.config.work_dir.clone());
+        // A session that is loaded later belongs to this folder, unless the user named it.
+        let folder = match opened.is_long_and_rests {
+            true => None,
+            false => self.session.state().await?.created.and_then(|created| created.work_dir),
+        };
+        let folder = folder.map_or_else(|| self.config.work_dir.clone(), PathBuf::from);
         if let Some(line) = config::instructions_line(&self.config, &folder) {
             self.printer.note(line);
         }
@@ -129,8 +133,14 @@ impl Chat<'_> {
         }
         let state = self.session.state().await?;
         if let LineSource::Screen(screen) = &self.lines {
-            let feed =
-                StatusFeed::start(screen.handle(), &self.runtime, &self.session, &self.registry).await?;
+            let feed = StatusFeed::start(
+                screen.handle(),
+                &self.runtime,
+                &self.session,
+                &self.registry,
+                self.mode_sources(),
+            )
+            .await?;
             self.status_feed = Some(feed);
         }
         self.questions = OpenQuestions::load(&self.session).await?;
@@ -237,11 +247,18 @@ impl Chat<'_> {
     /// Switches the chat to a new session for the folder.
     async fn open_new_session(&mut self) -> anyhow::Result<ChatStep> {
         let key = self.new_session_key().await?;
-        self.open_named_session(&key).await
+        self.wanted_mode = self.mode;
+        self.switch_to(&key).await
+    }
+
+    /// Switches the chat to an existing session, which has its own mode.
+    async fn open_named_session(&mut self, key: &str) -> anyhow::Result<ChatStep> {
+        (self.mode, self.wanted_mode) = (None, None);
+        self.switch_to(key).await
     }
 
     /// Switches the chat to the session with this key.
-    async fn open_named_session(&mut self, key: &str) -> anyhow::Result<ChatStep> {
+    async fn switch_to(&mut self, key: &str) -> anyhow::Result<ChatStep> {
         refuse_trashed(&*self.runtime.journal(), key).await?;
         let session = self.runtime.session(key).await?;
         let is_renamed = session.id().is_some() && session.id() == self.session.id();
@@ -277,12 +294,22 @@ impl Chat<'_> {
         self.printer.past_turns(opened.past.clone());
     }
 
+    fn mode_sources(&self) -> ModeSources {
+        ModeSources { wanted: self.wanted_mode, configured: self.config.settings.approval.mode }
+    }
+
     /// Loads a long session while its prompt is shown: the last row of the screen, and the ends of its tasks.
     fn load_in_background(&mut self) {
         let (session, runtime, registry) =
             (self.session.clone(), self.runtime.clone(), self.registry.clone());
         if let LineSource::Screen(screen) = &self.lines {
-            self.status_feed = Some(StatusFeed::start_later(screen.handle(), runtime, &session, registry));
+            self.status_feed = Some(StatusFeed::start_later(
+                screen.handle(),
+                runtime,
+                &session,
+                registry,
+                self.mode_sources(),
+            ));
         }
         tokio::spawn(async move {
             if session.state().await.is_ok_and(|state| !state.tasks.are_settled()) {

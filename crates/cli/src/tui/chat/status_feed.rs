@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use longhaul_agent::{Redactor, Runtime, Session, Watched, Watcher};
-use longhaul_protocol::{EventKind, TaskId};
+use longhaul_protocol::{EventKind, PermissionMode, TaskId};
 use longhaul_transcript::SessionCost;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::MissedTickBehavior;
@@ -19,6 +19,14 @@ use crate::tui::{SaveState, ScreenHandle, ScreenUpdate, StatusFacts, TaskPill};
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The end of the output in which the last line is looked for.
 const TAIL_BYTES: u64 = 4 << 10;
+
+/// Where the permission mode of the status line comes from, beside the session.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ModeSources {
+    /// The mode that the first input will set.
+    pub(super) wanted: Option<PermissionMode>,
+    pub(super) configured: PermissionMode,
+}
 
 /// A background task that is aborted on drop.
 pub(super) struct StatusFeed(JoinHandle<()>);
@@ -36,8 +44,9 @@ impl StatusFeed {
         runtime: &Runtime,
         session: &Session,
         registry: &TaskRegistry,
+        mode: ModeSources,
     ) -> anyhow::Result<Self> {
-        let output = show_session(&screen, runtime, session, registry).await?;
+        let output = show_session(&screen, runtime, session, registry, mode).await?;
         let (registry, redactor) = (registry.clone(), runtime.redactor().clone());
         let feed = TaskFeed { registry, redactor, session: session.clone(), screen };
         let watcher = session.watch();
@@ -53,11 +62,12 @@ impl StatusFeed {
         runtime: Runtime,
         session: &Session,
         registry: TaskRegistry,
+        mode: ModeSources,
     ) -> Self {
         let (session, watcher) = (session.clone(), session.watch());
         Self(tokio::spawn(async move {
             // The next event of the session shows what can't be read.
-            let _output = show_session(&screen, &runtime, &session, &registry).await;
+            let _output = show_session(&screen, &runtime, &session, &registry, mode).await;
             let redactor = runtime.redactor().clone();
             TaskFeed { registry, redactor, session, screen }.run(watcher).await;
         }))
@@ -70,14 +80,16 @@ async fn show_session(
     runtime: &Runtime,
     session: &Session,
     registry: &TaskRegistry,
+    mode: ModeSources,
 ) -> anyhow::Result<OutputFeed> {
     let state = session.state().await?;
+    let mode = mode.wanted.or(state.permission.mode).unwrap_or(mode.configured);
     let report = runtime.context_report(&state).await;
     let saved = if state.head > 0 { SaveState::All } else { SaveState::Nothing };
     let used = (state.head > 0).then(|| report.tokens());
     let window = report.window.map(|window| window.tokens);
     let cost = SessionCost::default();
-    let facts = StatusFacts { model: report.model, window, used, cost, saved };
+    let facts = StatusFacts { model: report.model, window, used, cost, saved, mode: Some(mode) };
     screen.send(ScreenUpdate::StatusFacts(facts));
     screen.send(ScreenUpdate::Todo(state.todo.clone()));
     Ok(OutputFeed::start(screen.clone(), session, &state, registry, runtime.redactor()))

@@ -96,6 +96,9 @@ impl Chat<'_> {
             self.exit_code = exit::BAD_USAGE;
             return Ok(ChatStep::Line);
         }
+        if let Request::Send(_) = request {
+            self.set_wanted_mode().await?;
+        }
         let mut request = request;
         let mut is_first = true;
         loop {
@@ -127,6 +130,17 @@ impl Chat<'_> {
                 _ => return Ok(ChatStep::Line),
             }
         }
+    }
+
+    /// Sets the mode that the chat was opened with, unless the user has chosen another one since.
+    async fn set_wanted_mode(&mut self) -> anyhow::Result<()> {
+        let Some(mode) = self.wanted_mode.take().filter(|wanted| self.mode == Some(*wanted)) else {
+            return Ok(());
+        };
+        if self.session.state().await?.permission.mode != Some(mode) {
+            self.session.set_permission_mode(mode).await?;
+        }
+        Ok(())
     }
 
     /// Runs one request: shows its events and handles lines and keys until it is over. The inner error says why the chat goes on before that.
@@ -255,8 +269,7 @@ impl Chat<'_> {
         match entry {
             SlashInput::Nothing => {}
             SlashInput::Mistake(words) => self.printer.note(words),
-            SlashInput::Say(text)
-                if self.questions.try_answer(&text, &self.session, &mut self.printer).await => {}
+            SlashInput::Say(text) if self.try_answer(&text).await => {}
             SlashInput::Say(text) => {
                 let Some(message) = self.message_of(text).await? else { return Ok(()) };
                 match self.session.put_message(&message, JoinMode::Join).await {
@@ -293,6 +306,12 @@ impl Chat<'_> {
             },
         }
         Ok(())
+    }
+
+    /// Whether a line was the answer to an open question.
+    async fn try_answer(&mut self, text: &str) -> bool {
+        let Self { questions, session, printer, lines, .. } = self;
+        questions.try_answer(text, session, printer, lines).await.is_some()
     }
 
     /// Notes a failed or cancelled turn with the ways to go on, and sets the exit code.

@@ -39,7 +39,7 @@ fn a_slash_offers_the_commands_of_the_table() {
     assert_eq!(offered(&mut completer, "/").len(), COMMANDS.len());
     assert_eq!(offered(&mut completer, "/st"), ["/status"]);
     assert_eq!(offered(&mut completer, "/qu"), ["/quit"]);
-    assert_eq!(offered(&mut completer, "/mod"), ["/model "]);
+    assert_eq!(offered(&mut completer, "/mod"), ["/model ", "/mode "]);
     assert_eq!(offered(&mut completer, "/model x"), Vec::<String>::new());
     assert_eq!(offered(&mut completer, "//st"), Vec::<String>::new());
     assert_eq!(offered(&mut completer, "see /st"), Vec::<String>::new());

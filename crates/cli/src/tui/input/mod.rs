@@ -220,6 +220,11 @@ impl InputField {
         KeyOutcome::Edited
     }
 
+    /// Whether completions are shown. Then Shift-Tab goes to the one before.
+    pub(crate) fn has_completions(&self) -> bool {
+        self.completion.is_some()
+    }
+
     /// Renders the field in at most `rows` rows, around the cursor.
     pub(crate) fn render(&self, prompt: &str, width: u16, rows: u16) -> InputView {
         let (width, height) = (usize::from(width), usize::from(rows));

@@ -4,7 +4,7 @@
 use longhaul_agent::last_compaction;
 use longhaul_protocol::OrderKind;
 
-use super::{CommandContext, SlashAction, TurnPhase, help, memory, model, session, tasks};
+use super::{CommandContext, SlashAction, TurnPhase, help, memory, mode, model, session, tasks};
 use crate::commands::compact::focus_of;
 use crate::commands::context::ContextUsage;
 use crate::commands::doctor;
@@ -40,6 +40,7 @@ async fn try_run(
         }
         SlashAction::Compact => order_compaction(context, arguments).await?,
         SlashAction::Model => model::run(context, arguments, phase).await?,
+        SlashAction::Mode => mode::run(context, arguments).await?,
         SlashAction::Save => session::save(context).await?,
         SlashAction::Doctor => show_doctor(context).await?,
         SlashAction::Tasks => tasks::run(context, arguments, phase).await?,

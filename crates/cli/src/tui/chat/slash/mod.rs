@@ -3,6 +3,7 @@
 
 pub(crate) mod info;
 pub(crate) mod memory;
+pub(crate) mod mode;
 mod model;
 pub(crate) mod session;
 pub(crate) mod tasks;
@@ -10,6 +11,7 @@ pub(crate) mod tasks;
 use std::fmt::Write;
 
 use longhaul_agent::{Config, Runtime, Session};
+use longhaul_protocol::PermissionMode;
 use tokio::sync::oneshot;
 
 use super::background::BackgroundWork;
@@ -47,6 +49,8 @@ pub(crate) struct CommandContext<'a> {
     /// A command that a line ends leaves the line here; the prompt takes it next.
     pub(super) typed: &'a mut Option<LineEvent>,
     pub(super) screen: Option<ScreenHandle>,
+    /// The permission mode that was last ordered or seen.
+    pub(super) mode: &'a mut Option<PermissionMode>,
 }
 
 impl CommandContext<'_> {
@@ -97,6 +101,7 @@ pub(crate) enum SlashAction {
     Retry,
     Cancel,
     Model,
+    Mode,
     Tasks,
     Memory,
     Remember,
@@ -110,7 +115,7 @@ pub(crate) enum SlashAction {
 }
 
 /// All commands, in the order of `/help`.
-pub(crate) const COMMANDS: [SlashCommand; 18] = [
+pub(crate) const COMMANDS: [SlashCommand; 19] = [
     SlashCommand {
         name: "/help",
         aliases: &["/?"],
@@ -184,6 +189,15 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
         action: SlashAction::Model,
     },
     SlashCommand {
+        name: "/mode",
+        aliases: &[],
+        arguments: "[ask|auto-edit|auto|plan|next]",
+        help: "Change what is done without asking, as Shift-Tab does; without a mode, show the one in use.",
+        one_shot: "longhaul run --permission MODE PROMPT",
+        when: Availability::Always,
+        action: SlashAction::Mode,
+    },
+    SlashCommand {
         name: "/tasks",
         aliases: &[],
         arguments: "[list|output ID|kill ID|follow ID]",
@@ -249,9 +263,9 @@ pub(crate) const COMMANDS: [SlashCommand; 18] = [
     SlashCommand {
         name: "/answer",
         aliases: &[],
-        arguments: "[ID] yes|no|TEXT",
+        arguments: "[ID] yes|always|project|no|TEXT",
         help: "Answer a question; TEXT says no, with a reason.",
-        one_shot: "longhaul answer -s KEY ID yes|no|TEXT",
+        one_shot: "longhaul answer -s KEY ID yes|always|project|no|TEXT",
         when: Availability::Always,
         action: SlashAction::Answer,
     },

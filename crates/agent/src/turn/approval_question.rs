@@ -1,0 +1,112 @@
+//! The question whether a call may run: what it would do, why the runtime asks, and what the answers allow.
+
+use std::path::Path;
+
+use longhaul_protocol::{Answer, ApprovalGrant, PrintablePath, Question, QuestionId, QuestionKind};
+use longhaul_tools::describe_grant;
+use serde_json::Value;
+
+use crate::session::state::CallState;
+
+/// The most characters of a command or of arguments to show in the question.
+const MAX_SHOWN_CHARS: usize = 8 << 10;
+/// Longer runs of spaces or empty lines are shown as a count.
+const MAX_BLANKS: usize = 40;
+const MAX_EMPTY_LINES: usize = 2;
+/// The tool whose command is shown in place of its arguments.
+const EXEC: &str = "exec";
+
+/// The question to the user. It shows the command first and in full, because the user must see what a yes allows.
+/// `grant` is what `always` and `project` allow.
+pub(super) fn approval_question(
+    call: &CallState,
+    reasons: Vec<String>,
+    diff: Option<String>,
+    grant: Option<ApprovalGrant>,
+) -> Question {
+    let arguments =
+        (call.name == EXEC).then(|| serde_json::from_str::<Value>(&call.arguments).ok()).flatten();
+    let command = arguments.as_ref().and_then(|arguments| Some((arguments, arguments["command"].as_str()?)));
+    let what = match command {
+        Some((arguments, command)) => show_command(command) + &show_options(arguments),
+        // The diff shows everything that the arguments do.
+        None if diff.is_some() => show_path(&call.arguments),
+        None => format!(" with{}", show_command(&call.arguments)),
+    };
+    let why = on_one_line(&reasons.join("; "));
+    let always =
+        grant.as_ref().map(|grant| format!("\n(always allows: {})", on_one_line(&describe_grant(grant))));
+    let text = format!("May {} run{what}\n({why}){}", call.name, always.unwrap_or_default());
+    let answers = match grant {
+        Some(_) => vec![Answer::Yes, Answer::Always, Answer::Project, Answer::No],
+        None => vec![Answer::Yes, Answer::No],
+    };
+    let choices = answers.into_iter().map(|answer| answer.word().to_owned()).collect();
+    let question = Question::new(QuestionId::generate(), QuestionKind::Approval, text);
+    Question { choices, call: Some(call.id), reasons, diff, grant, ..question }
+}
+
+/// The file that a call is about.
+fn show_path(arguments: &str) -> String {
+    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+    let path = arguments["path"].as_str().map(|path| format!(" on {}", Path::new(path).printable()));
+    path.unwrap_or_default()
+}
+
+/// The folder of a command, and whether it runs in the background.
+fn show_options(arguments: &Value) -> String {
+    let folder = arguments["work_dir"].as_str();
+    let folder = folder.map(|folder| format!("\n(in {})", Path::new(folder).printable()));
+    let background = (arguments["run_in_background"] == true).then_some("\n(in the background)");
+    folder.unwrap_or_default() + background.unwrap_or_default()
+}
+
+/// A command in the form that the question shows: on one line, or with a bar before each line, so that no line looks
+/// like a part of the question. Empty lines are shown as a count, so that they can't push anything out of sight.
+fn show_command(command: &str) -> String {
+    let shown: String = command.chars().take(MAX_SHOWN_CHARS).collect();
+    let mut rows = Vec::new();
+    for lines in
+        shown.trim_end().lines().collect::<Vec<_>>().chunk_by(|one, next| is_blank(one) == is_blank(next))
+    {
+        match lines {
+            [first, ..] if is_blank(first) && lines.len() > MAX_EMPTY_LINES => {
+                rows.push(format!("({} empty lines)", lines.len()));
+            }
+            lines => rows.extend(lines.iter().map(|line| on_one_line(line))),
+        }
+    }
+    let hidden = command.chars().count().saturating_sub(MAX_SHOWN_CHARS);
+    if hidden > 0 {
+        rows.push(format!("[… {hidden} more characters are not shown]"));
+    }
+    match rows.as_slice() {
+        [row] => format!(": {row}"),
+        rows => {
+            let lines = match command.trim_end().lines().count() {
+                1 => "1 line".to_owned(),
+                several => format!("{several} lines"),
+            };
+            format!(" ({lines}):\n│ {}", rows.join("\n│ "))
+        }
+    }
+}
+
+fn is_blank(line: &str) -> bool {
+    line.trim().is_empty()
+}
+
+/// A text on one line, with long runs of spaces shown as a count.
+fn on_one_line(text: &str) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    let runs = letters.chunk_by(|one, next| one.is_whitespace() == next.is_whitespace());
+    let shown = runs.map(|run| match run.first() {
+        Some(blank) if blank.is_whitespace() && run.len() > MAX_BLANKS => format!(" ({} blanks) ", run.len()),
+        _ => run.iter().map(|letter| if *letter == '\n' { '⏎' } else { *letter }).collect(),
+    });
+    shown.collect()
+}
+
+#[cfg(test)]
+#[path = "approval_question_tests.rs"]
+mod tests;

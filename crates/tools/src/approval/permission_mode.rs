@@ -1,0 +1,103 @@
+//! What a permission mode does with a call that no rule matches.
+//!
+//! | mode | reads | the agent's own bookkeeping | edits | commands |
+//! | --- | --- | --- | --- | --- |
+//! | `ask` | run | run | ask | ask |
+//! | `auto-edit` | run | run | run | ask |
+//! | `auto` | run | run | run | run |
+//! | `plan` | run | run | refused | refused |
+//!
+//! The class of a call comes from the [`Effect`] of its tool. An idempotent tool keeps the agent's own books: the todo list, notes, ending
+//! its own tasks. It changes no file and runs no command.
+
+use longhaul_protocol::{Effect, PermissionMode};
+
+use super::{ApprovalAction, ApprovalPolicy, ApprovalVerdict, ToolApprovalRule};
+
+/// Why the modes `ask` and `auto-edit` ask. The same in both, so that a yes stays one when the user goes from one to the other.
+const ASKS_BEFORE_EDITS: &str = "the permission mode asks before edits";
+const ASKS_BEFORE_COMMANDS: &str = "the permission mode asks before commands";
+const REFUSED_IN_PLAN: &str = "plan mode is on, and only reads run in it";
+
+/// Commands that only read, whatever their arguments. Options with which one of them runs a program ask.
+const READING_COMMANDS: [&str; 12] = [
+    "ls *",
+    "pwd *",
+    "cat *",
+    "head *",
+    "tail *",
+    "wc *",
+    "grep *",
+    "rg *",
+    "git status *",
+    "git diff *",
+    "git log *",
+    "git show *",
+];
+const RUNNING_OPTIONS: [&str; 4] =
+    ["rg * --pre*", "rg * --hostname-bin*", "git * --ext-diff*", "git * --textconv*"];
+
+/// A call, for the rules and the mode.
+#[derive(Debug, Clone, Copy)]
+pub struct JudgedCall<'a> {
+    pub mode: PermissionMode,
+    /// The effect of the tool.
+    pub effect: Effect,
+    pub tool: &'a str,
+    /// JSON.
+    pub arguments: &'a str,
+    /// Whether the sandbox holds commands to the scope. Then a command that only reads can't read more than the file tools can.
+    pub is_sandboxed: bool,
+}
+
+impl ApprovalPolicy {
+    /// Judges a call in a permission mode. Rules win over the mode, except in plan mode: there nothing but reads runs.
+    pub fn judge_in_mode(&self, call: &JudgedCall<'_>) -> ApprovalVerdict {
+        let (action, reason) = action_of_mode(call.mode, call.effect);
+        if action == ApprovalAction::Deny {
+            return ApprovalVerdict { action, reason: reason.to_owned() };
+        }
+        // The stricter of the mode and the configured default applies where no rule matches.
+        if action <= self.default || (call.is_sandboxed && only_reads(call)) {
+            return self.judge(call.tool, call.arguments);
+        }
+        self.with_default(action, reason).judge(call.tool, call.arguments)
+    }
+}
+
+/// What the mode does with calls of this effect, and why.
+fn action_of_mode(mode: PermissionMode, effect: Effect) -> (ApprovalAction, &'static str) {
+    let is_edit = match effect {
+        Effect::Read | Effect::Idempotent => return (ApprovalAction::Auto, ""),
+        Effect::CheckedWrite => true,
+        Effect::Command | Effect::Unknown => false,
+    };
+    match (mode, is_edit) {
+        (PermissionMode::Auto, _) | (PermissionMode::AutoEdit, true) => (ApprovalAction::Auto, ""),
+        (PermissionMode::Ask, true) => (ApprovalAction::Ask, ASKS_BEFORE_EDITS),
+        (PermissionMode::Ask | PermissionMode::AutoEdit, false) => {
+            (ApprovalAction::Ask, ASKS_BEFORE_COMMANDS)
+        }
+        (PermissionMode::Plan, _) => (ApprovalAction::Deny, REFUSED_IN_PLAN),
+    }
+}
+
+/// Whether a command line certainly does nothing but read.
+fn only_reads(call: &JudgedCall<'_>) -> bool {
+    if call.effect != Effect::Command {
+        return false;
+    }
+    let rule = |command: &str, action| ToolApprovalRule {
+        tool: call.tool.to_owned(),
+        command: Some(command.to_owned()),
+        action,
+    };
+    let reads = READING_COMMANDS.iter().map(|command| rule(command, ApprovalAction::Auto));
+    let runs = RUNNING_OPTIONS.iter().map(|command| rule(command, ApprovalAction::Ask));
+    ApprovalPolicy::new(ApprovalAction::Ask, reads.chain(runs).collect())
+        .is_ok_and(|policy| policy.judge(call.tool, call.arguments).action == ApprovalAction::Auto)
+}
+
+#[cfg(test)]
+#[path = "permission_mode_tests.rs"]
+mod tests;

@@ -1,0 +1,130 @@
+use ApprovalAction::{Ask, Auto, Deny};
+use serde_json::json;
+
+use super::*;
+
+const ALL: [PermissionMode; 4] = PermissionMode::ALL;
+
+fn rule(tool: &str, command: Option<&str>, action: ApprovalAction) -> ToolApprovalRule {
+    ToolApprovalRule { tool: tool.to_owned(), command: command.map(str::to_owned), action }
+}
+
+fn policy(default: ApprovalAction, rules: Vec<ToolApprovalRule>) -> ApprovalPolicy {
+    ApprovalPolicy::new(default, rules).unwrap()
+}
+
+fn actions(policy: &ApprovalPolicy, effect: Effect, tool: &str, arguments: &str) -> [ApprovalAction; 4] {
+    ALL.map(|mode| {
+        policy.judge_in_mode(&JudgedCall { mode, effect, tool, arguments, is_sandboxed: true }).action
+    })
+}
+
+fn exec(policy: &ApprovalPolicy, line: &str) -> [ApprovalAction; 4] {
+    actions(policy, Effect::Command, "exec", &json!({ "command": line }).to_string())
+}
+
+/// P4
+#[test]
+fn a_mode_decides_by_the_effect_of_the_tool() {
+    let no_rules = policy(Auto, vec![]);
+
+    //                                                                 ask   auto-edit auto plan
+    assert_eq!(actions(&no_rules, Effect::Read, "x", "{}"), [Auto, Auto, Auto, Auto]);
+    assert_eq!(actions(&no_rules, Effect::Idempotent, "x", "{}"), [Auto, Auto, Auto, Auto]);
+    assert_eq!(actions(&no_rules, Effect::CheckedWrite, "x", "{}"), [Ask, Auto, Auto, Deny]);
+    assert_eq!(actions(&no_rules, Effect::Command, "x", "{}"), [Ask, Ask, Auto, Deny]);
+    assert_eq!(actions(&no_rules, Effect::Unknown, "x", "{}"), [Ask, Ask, Auto, Deny]);
+}
+
+/// P4: rules win over the mode, deny over all, and plan mode runs nothing but reads.
+#[test]
+fn rules_win_over_the_mode_except_in_plan_mode() {
+    let rules = policy(
+        Auto,
+        vec![
+            rule("exec", Some("make *"), Auto),
+            rule("exec", Some("git push*"), Ask),
+            rule("exec", Some("rm *"), Deny),
+            rule("edit_file", None, Auto),
+            rule("read_file", None, Ask),
+        ],
+    );
+
+    assert_eq!(exec(&rules, "make all"), [Auto, Auto, Auto, Deny]);
+    assert_eq!(exec(&rules, "make all && touch x"), [Ask, Ask, Auto, Deny]);
+    assert_eq!(exec(&rules, "git push"), [Ask, Ask, Ask, Deny]);
+    assert_eq!(exec(&rules, "rm x"), [Deny, Deny, Deny, Deny]);
+    assert_eq!(actions(&rules, Effect::CheckedWrite, "edit_file", "{}"), [Auto, Auto, Auto, Deny]);
+    assert_eq!(actions(&rules, Effect::CheckedWrite, "write_file", "{}"), [Ask, Auto, Auto, Deny]);
+    assert_eq!(actions(&rules, Effect::Read, "read_file", "{}"), [Ask, Ask, Ask, Ask]);
+}
+
+/// P4
+#[test]
+fn of_the_mode_and_the_default_the_stricter_holds() {
+    let asks = policy(Ask, vec![]);
+    let denies = policy(Deny, vec![]);
+
+    assert_eq!(actions(&asks, Effect::CheckedWrite, "x", "{}"), [Ask, Ask, Ask, Deny]);
+    assert_eq!(actions(&asks, Effect::Read, "x", "{}"), [Ask, Ask, Ask, Ask]);
+    assert_eq!(actions(&denies, Effect::CheckedWrite, "x", "{}"), [Deny, Deny, Deny, Deny]);
+}
+
+/// P4: only what certainly reads, and nothing of it in plan mode.
+#[test]
+fn a_command_that_only_reads_runs_without_asking() {
+    let no_rules = policy(Auto, vec![]);
+    let reads = [
+        "ls -la src",
+        "git status",
+        "git diff HEAD~1 -- a.rs",
+        "rg -n 'fn main' src",
+        "cat a | head -3",
+        "git log --oneline",
+    ];
+    let asks = [
+        "ls > list",
+        "git push",
+        "git log --output=x",
+        "git -c core.pager=x log",
+        "git diff --ext-diff",
+        "rg --pre ./x main",
+        "rg main --pre=./x",
+        "cat a | sh",
+        "ls $(touch x)",
+        "./ls",
+        "PATH=. ls",
+        "find . -delete",
+        "echo x",
+    ];
+
+    for line in reads {
+        assert_eq!(exec(&no_rules, line), [Auto, Auto, Auto, Deny], "{line}");
+    }
+    for line in asks {
+        assert_eq!(exec(&no_rules, line), [Ask, Ask, Auto, Deny], "{line}");
+    }
+}
+
+/// P4: without the sandbox, `cat` reads what the file tools may not.
+#[test]
+fn without_a_sandbox_a_command_that_reads_asks_too() {
+    let arguments = json!({"command": "cat /etc/passwd"}).to_string();
+    let call = JudgedCall {
+        mode: PermissionMode::Ask,
+        effect: Effect::Command,
+        tool: "exec",
+        arguments: &arguments,
+        is_sandboxed: false,
+    };
+
+    assert_eq!(policy(Auto, vec![]).judge_in_mode(&call).action, Ask);
+}
+
+/// P4: an ask rule for a command that only reads holds in every mode.
+#[test]
+fn a_rule_about_a_reading_command_holds() {
+    let rules = policy(Auto, vec![rule("exec", Some("git log *"), Ask)]);
+
+    assert_eq!(exec(&rules, "git log"), [Ask, Ask, Ask, Deny]);
+}

@@ -1,0 +1,108 @@
+//! Permission modes and questions in a terminal.
+
+use longhaul_testkit::Terminal;
+use serde_json::{Value, json};
+
+use crate::Desk;
+use crate::terminal::wait_for_prompt;
+
+fn exec(command: &str) -> Value {
+    json!({"calls": [{"name": "exec", "arguments": {"command": command}}]})
+}
+
+fn write(path: &str, content: &str) -> Value {
+    json!({"calls": [{"name": "write_file", "arguments": {"path": path, "content": content}}]})
+}
+
+/// P4: one key each, and a text is a no with that reason.
+#[test]
+fn a_question_takes_one_key_or_a_reason() {
+    let desk = Desk::new(&json!([
+        write("a.txt", "hello\n"),
+        exec("touch b.txt"),
+        exec("touch c.txt"),
+        exec("touch b.txt"),
+        "Done."
+    ]));
+    let mut terminal = Terminal::start(desk.command(&["--permission", "ask"]));
+    wait_for_prompt(&mut terminal);
+
+    terminal.keys("go\r");
+    let asked = terminal.wait_to_see("Space: why not");
+    terminal.keys("y");
+    terminal.wait_to_see("touch b.txt");
+    terminal.keys("a");
+    terminal.wait_to_see("touch c.txt");
+    terminal.keys(" not c, please\r");
+    terminal.wait_to_see("Done.");
+    terminal.keys("\x04");
+    terminal.wait();
+
+    assert!(asked.contains("+hello"), "{asked}");
+    assert_eq!(asked.matches("May write_file run").count(), 1, "{asked}");
+    assert_eq!(desk.recorded("answered", "answer"), [json!("yes"), json!("always"), json!("not c, please")]);
+    assert!(desk.path("work/a.txt").exists() && desk.path("work/b.txt").exists());
+    assert!(!desk.path("work/c.txt").exists());
+    let told = desk.recorded("tool_finished", "content");
+    assert!(told[2].as_str().unwrap().contains("not c, please"), "{told:?}");
+    assert_eq!(desk.recorded("mode_changed", "to"), [json!("ask")]);
+    assert_eq!(desk.recorded("input_taken", "text"), [json!("go")]);
+}
+
+/// P4: Shift-Tab goes on to the next mode, and a plan is accepted by one key.
+#[test]
+fn shift_tab_leads_to_plan_mode_and_one_key_accepts_the_plan() {
+    let desk =
+        Desk::new(&json!([exec("touch a.txt"), "I would touch a.txt.", exec("touch a.txt"), "Touched."]));
+    let mut terminal = Terminal::start(desk.command(&[]));
+    wait_for_prompt(&mut terminal);
+
+    terminal.keys("\x1b[Z");
+    terminal.wait_to_see("mode: plan instead of auto");
+    terminal.keys("go\r");
+    terminal.wait_to_see("Space: what should be different");
+    assert!(!desk.path("work/a.txt").exists());
+    terminal.keys("/status\r");
+    terminal.wait_to_see("mode          plan");
+    terminal.keys("y");
+    terminal.wait_to_see("Touched.");
+    wait_for_prompt(&mut terminal);
+    terminal.keys("\x04");
+    terminal.wait();
+
+    assert!(desk.path("work/a.txt").exists());
+    assert_eq!(desk.recorded("mode_changed", "to"), [json!("plan"), json!("auto")]);
+    assert_eq!(desk.recorded("turn_ended", "outcome"), [json!("completed"), json!("completed")]);
+}
+
+/// P4: in one shot nobody can answer; the question waits, and the answer lets the turn go on.
+#[test]
+fn a_run_in_ask_mode_leaves_its_question_open_and_an_answer_goes_on() {
+    let desk = Desk::new(&json!([exec("touch a.txt"), exec("touch b.txt"), "Done."]));
+
+    let (code, _, errors) = desk.run(&["run", "-s", "a", "--permission", "ask", "--json", "go"]);
+    let answered = desk.run(&["answer", "-s", "a", "project"]);
+    let (again, out, _) = desk.run(&["resume", "a", "--json"]);
+
+    assert_eq!(code, 7, "{errors}");
+    assert_eq!((answered.0, again), (0, 7), "{}{out}", answered.2);
+    assert!(desk.path("work/a.txt").exists() && !desk.path("work/b.txt").exists());
+    let rules = std::fs::read_to_string(desk.path("home/approvals.toml")).unwrap();
+    assert!(rules.contains("line = \"touch a.txt\""), "{rules}");
+    let event = out.lines().find(|line| line.contains("\"type\":\"question\"")).unwrap();
+    let event: Value = serde_json::from_str(event).unwrap();
+    assert_eq!((&event["kind"], &event["choices"][1]), (&json!("approval"), &json!("always")), "{event}");
+}
+
+/// P4: the plan is the answer.
+#[test]
+fn a_run_in_plan_mode_ends_with_the_plan() {
+    let desk = Desk::new(&json!([exec("touch a.txt"), "I would touch a.txt."]));
+
+    let (code, out, errors) = desk.run(&["run", "-s", "a", "--permission", "plan", "go"]);
+    let wrong = desk.run(&["run", "--permission", "yolo", "go"]);
+
+    assert_eq!((code, out.as_str()), (0, "I would touch a.txt.\n"), "{errors}");
+    assert!(!desk.path("work/a.txt").exists());
+    assert_eq!((wrong.0, wrong.2.contains("auto-edit")), (2, true), "{}", wrong.2);
+}
