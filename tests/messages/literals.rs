@@ -43,8 +43,8 @@ impl Lexer<'_> {
             let length = rest[start..].find(&close).unwrap_or(rest.len() - start);
             let text = rest[start..start + length].to_owned();
             self.push(text, start + length + close.len());
-        } else if rest.starts_with('"') {
-            let (text, length) = unescape(&rest[1..]);
+        } else if let Some(content) = rest.strip_prefix('"') {
+            let (text, length) = unescape(content);
             self.push(text, length + 2);
         } else if rest.starts_with('\'') {
             self.at += character_length(rest);
