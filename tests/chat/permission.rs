@@ -60,7 +60,7 @@ fn shift_tab_leads_to_plan_mode_and_one_key_accepts_the_plan() {
     terminal.keys("\x1b[Z");
     terminal.wait_to_see("mode: plan instead of auto");
     terminal.keys("go\r");
-    terminal.wait_to_see("Space: what should be different");
+    terminal.wait_to_see("Space: what to change");
     assert!(!desk.path("work/a.txt").exists());
     terminal.keys("/status\r");
     terminal.wait_to_see("mode          plan");

@@ -56,17 +56,17 @@ fn a_window_that_is_just_large_enough_is_taken() {
 #[test]
 fn without_tools_only_the_system_prompt_counts() {
     let desk = Desk::new(&json!(["One."]));
-    let instructions = "be brief ".repeat(100);
+    let instructions = "be brief ".repeat(400);
 
-    desk.configure(&window(200, "tools = false\n"));
+    desk.configure(&window(1_600, "tools = false\n"));
     let (begun, _, _) = desk.run(&["run", "hello"]);
-    desk.configure(&window(200, &format!("tools = false\n[agent]\ninstructions = '{instructions}'\n")));
+    desk.configure(&window(1_600, &format!("tools = false\n[agent]\ninstructions = '{instructions}'\n")));
     let (code, _, errors) = desk.run(&["run", "hello"]);
 
     assert_ne!(begun, 2, "the system prompt alone fits");
     assert_eq!(code, 2, "{errors}");
     assert!(
-        errors.contains("the system prompt takes ") && errors.contains(", but only 150 are available"),
+        errors.contains("the system prompt takes ") && errors.contains(", but only 1200 are available"),
         "{errors}"
     );
 }

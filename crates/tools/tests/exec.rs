@@ -266,7 +266,7 @@ async fn a_command_that_can_not_start_is_an_error_also_when_it_is_asked_for_late
     let finished = in_time((prepared.run)(stop)).await;
     let resumed = place.resume(&call).await;
 
-    assert!(finished.is_error && finished.content.contains("inner is not there"), "{}", finished.content);
+    assert!(finished.is_error && finished.content.contains("inner does not exist"), "{}", finished.content);
     assert!(matches!(resumed, ResumedCall::Finished(again) if again == finished));
 }
 
@@ -339,7 +339,7 @@ async fn of_a_long_output_that_was_hardly_kept_head_and_tail_are_shown() {
 async fn an_output_is_shown_as_it_was_printed() {
     let place = Workplace::new();
 
-    for (what, shown) in [("\\", '\\'), ("\"", '"'), ("x", 'x')] {
+    for (what, shown) in [("\\\\", '\\'), ("\"", '"'), ("x", 'x')] {
         let command = format!("head -c 30000 /dev/zero | tr '\\0' '{what}'");
 
         let finished = place.run(json!({"command": command})).await;

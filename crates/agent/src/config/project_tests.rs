@@ -244,7 +244,7 @@ fn a_file_in_a_sticky_folder_is_used_in_the_work_folder_and_not_above_it() {
     assert_eq!(within.settings.agent.name, "mine");
     assert_eq!(above.settings.agent.name, "longhaul");
     let file = folder.join("longhaul.toml");
-    assert_eq!(above.warnings, [format!("{} is not used: every user can write its folder", file.display())]);
+    assert_eq!(above.warnings, [format!("ignoring {}: every user can write its folder", file.display())]);
 }
 
 /// P7: whatever key there is, one that nobody has opened to projects is closed to them.

@@ -86,7 +86,7 @@ impl Instructions {
             permission == Permission::Read && path.starts_with(denied)
         };
         if scope.denied().any(is_denied) {
-            self.skipped.push(format!("{shown} is not used: your config denies it"));
+            self.skipped.push(format!("ignoring {shown}: your config denies it"));
             return;
         }
         let read = read_file_above(&path, MAX_FILE_BYTES);
@@ -115,15 +115,15 @@ impl Instructions {
     ) {
         let file = match read {
             Ok(None) => return,
-            Err(error) => return self.skipped.push(format!("{shown} is not used: {error}")),
+            Err(error) => return self.skipped.push(format!("ignoring {shown}: {error}")),
             Ok(Some(SmallFile { foreign: Some(reason), .. })) => {
-                return self.skipped.push(format!("{shown} is not used: {reason}"));
+                return self.skipped.push(format!("ignoring {shown}: {reason}"));
             }
             Ok(Some(file)) => file,
         };
         if file.is_cut {
             let kib = MAX_FILE_BYTES >> 10;
-            self.skipped.push(format!("{shown} is longer than {kib} KiB; what is behind that is not used"));
+            self.skipped.push(format!("{shown} is longer than {kib} KiB; ignoring the rest"));
         }
         let text = String::from_utf8_lossy(&file.bytes).trim().to_owned();
         if !text.is_empty() {
@@ -139,9 +139,8 @@ impl Instructions {
             let Some(outermost) = self.files.iter().position(is_project) else { return };
             let left_out = self.files.remove(outermost);
             let (shown, kib) = (left_out.path.printable(), MAX_TOTAL_BYTES >> 10);
-            self.skipped.push(format!(
-                "{shown} is not used: with it, the files with instructions are longer than {kib} KiB"
-            ));
+            self.skipped
+                .push(format!("ignoring {shown}: with it, the instruction files are longer than {kib} KiB"));
         }
     }
 }

@@ -114,7 +114,7 @@ fn a_link_above_the_work_folder_is_not_followed_and_the_user_is_told() {
 
         assert_eq!(files, []);
         let [warning] = skipped.as_slice() else { panic!("{skipped:?}") };
-        assert!(warning.starts_with(&format!("{} is not used: ", link.display())), "{warning}");
+        assert!(warning.starts_with(&format!("ignoring {}: ", link.display())), "{warning}");
     }
 }
 
@@ -126,7 +126,7 @@ fn a_file_above_that_another_user_could_have_written_is_not_read() {
     let is_refused = |reason: &str| {
         let (files, skipped) = project.read();
         assert_eq!(files, [], "{reason}");
-        assert_eq!(skipped, [format!("{} is not used: {reason}", file.display())]);
+        assert_eq!(skipped, [format!("ignoring {}: {reason}", file.display())]);
     };
 
     project.set_mode("repo/crates/AGENTS.md", 0o666);
@@ -196,7 +196,7 @@ fn a_file_above_that_the_user_denies_is_not_read() {
     let found = read_instructions(&home, &Scope::new(&project.work_dir(), &config, &home));
 
     assert_eq!(found.files, []);
-    assert_eq!(found.skipped, [format!("{} is not used: your config denies it", file.display())]);
+    assert_eq!(found.skipped, [format!("ignoring {}: your config denies it", file.display())]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn what_is_misspelt_is_answered_with_the_nearest_at_every_level() {
 
 #[test]
 fn a_prompt_without_quotes_is_answered_with_how_to_say_it() {
-    let hint = "tip: a prompt stands between quotes: longhaul ";
+    let hint = "tip: quote the prompt: longhaul ";
 
     for (words, prompt) in [
         (&["fix", "the", "bug"][..], "'fix the bug'"),
@@ -53,7 +53,7 @@ fn a_prompt_without_quotes_is_answered_with_how_to_say_it() {
 #[test]
 fn a_single_word_that_is_no_command_is_answered_with_how_to_say_it() {
     assert!(said(&["hi"]).contains("there is no command 'hi'"), "{}", said(&["hi"]));
-    assert!(said(&["hi"]).contains("tip: to say it to the agent: longhaul -- hi"));
+    assert!(said(&["hi"]).contains("tip: to send it to the agent, use: longhaul -- hi"));
     assert!(said(&["--plain", "stauts"]).contains("tip: did you mean 'status'?"));
 }
 

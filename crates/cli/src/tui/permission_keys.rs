@@ -60,20 +60,20 @@ pub(super) fn answer_lines(question: &OpenQuestion, open: usize, width: u16) -> 
     let mut spans = vec![Span::raw("  ")];
     for answer in answers(question) {
         let meaning = match answer {
-            Answer::Yes if is_plan => "es, carry it out",
-            Answer::Yes => "es",
-            Answer::Always => "lways this session",
-            Answer::Project => "roject: always here",
-            Answer::No if is_plan => "o, leave it",
-            Answer::No => "o",
+            Answer::Yes if is_plan => "yes, carry it out",
+            Answer::Yes => "yes",
+            Answer::Always => "always this session",
+            Answer::Project => "always this project",
+            Answer::No if is_plan => "no, leave it",
+            Answer::No => "no",
             Answer::Text(_) => continue,
         };
         let letter = answer.word().chars().take(1).collect::<String>();
         spans.push(Span::colored(letter, Color::Yellow));
-        spans.push(Span::dim(format!("{meaning} · ")));
+        spans.push(Span::dim(format!(" {meaning}  ")));
     }
     // A space begins a text whose first letter would be an answer.
-    let words = if is_plan { "Space: what should be different" } else { "Space: why not" };
+    let words = if is_plan { "Space: what to change" } else { "Space: why not" };
     spans.push(Span::dim(words));
     lines.extend(wrap_line(&StyledLine::from(spans), width, "  "));
     lines

@@ -474,7 +474,7 @@ fn an_answer_to_a_question_of_before_joins_no_turn() {
     seen.types("y\n");
     let after = frame_text(&seen.view.frame(seen.now));
 
-    assert!(before.contains("yes · always this session"), "{before}");
+    assert!(before.contains("y yes  a always this session"), "{before}");
     assert!(!after.contains("joins the turn"), "{after}");
 }
 

@@ -91,7 +91,7 @@ impl CommandRun {
             // The command may have started all the same.
             Ok(Err(error)) => match self.find_state().await {
                 Ok(CommandState::NotStarted) => {
-                    ToolOutcome::error(format!("the command did not start: {error}"))
+                    ToolOutcome::error(format!("could not start the command: {error}"))
                 }
                 Ok(CommandState::Running(task)) => self.wait_for_end(task, stop).await,
                 Ok(CommandState::Unclear(_)) => self.wait_for_end(None, stop).await,

@@ -38,7 +38,7 @@ pub(super) fn finished(run: &CommandRun, over: &CommandEnd) -> ToolOutcome {
         CommandEnd::Expired => return lost(run, EXPIRED),
     };
     match status.never_started() {
-        Some(reason) => ToolOutcome::error(format!("the command did not start: {reason}")),
+        Some(reason) => ToolOutcome::error(format!("could not start the command: {reason}")),
         None => ended(run, status),
     }
 }

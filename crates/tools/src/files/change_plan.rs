@@ -26,12 +26,15 @@ use std::sync::Arc;
 
 use longhaul_protocol::{CallId, FileChange, FileWrite, Hash, ToolStarted};
 
+use super::unified_diff::diff_of_write;
 use super::write_plan::{FileBeforeWrite, SizeLimit, finish_interrupted_write, hash_at};
 use super::{MAX_REPLACED_BYTES, atomic_replace, file_removal, temporary_file};
 use crate::blocking::run_to_completion;
 use crate::scope::{Permission, ScopedPath};
 use crate::{FileError, ResumedCall, RunCall, Scope, ToolOutcome};
 
+/// The diff of a call is stored with its result.
+const MAX_DIFF_BYTES: usize = 48 << 10;
 const CHECK_LIMIT: SizeLimit = SizeLimit { bytes: MAX_REPLACED_BYTES, doing: "a write replaces" };
 
 /// A change of one file.
@@ -39,6 +42,8 @@ pub(super) struct PlannedChange {
     path: PathBuf,
     step: ChangeStep,
     record: FileChange,
+    /// The change, for people.
+    diff: Option<String>,
 }
 
 enum ChangeStep {
@@ -60,17 +65,21 @@ enum ChangeStep {
 impl PlannedChange {
     pub(super) fn write(file: &FileBeforeWrite, old_content: Option<Vec<u8>>, content: Vec<u8>) -> Self {
         let after = Some(Hash::of(&content));
-        Self::new(file, after, ChangeStep::Write { content, old_content, like: None })
+        let before = old_content.as_deref().map(|old| String::from_utf8_lossy(old));
+        let diff = diff_of_write(file.path.shown(), before.as_deref(), &content);
+        Self { diff, ..Self::new(file, after, ChangeStep::Write { content, old_content, like: None }) }
     }
 
     /// Creates a file with the mode and owner of the one that it is moved from.
     pub(super) fn write_like(file: &FileBeforeWrite, moved: &FileBeforeWrite, content: Vec<u8>) -> Self {
         let (after, like) = (Some(Hash::of(&content)), Some(moved.path.path().to_owned()));
-        Self::new(file, after, ChangeStep::Write { content, old_content: None, like })
+        let diff = diff_of_write(file.path.shown(), None, &content);
+        Self { diff, ..Self::new(file, after, ChangeStep::Write { content, old_content: None, like }) }
     }
 
     pub(super) fn remove(file: &FileBeforeWrite) -> Self {
-        Self::new(file, None, ChangeStep::Remove)
+        let diff = file.text().and_then(|text| diff_of_write(file.path.shown(), Some(&text), b""));
+        Self { diff, ..Self::new(file, None, ChangeStep::Remove) }
     }
 
     /// Moves a file. These are two changes, in this order.
@@ -81,7 +90,7 @@ impl PlannedChange {
 
     fn new(file: &FileBeforeWrite, after: Option<Hash>, step: ChangeStep) -> Self {
         let record = FileChange { path: file.key.clone(), before: file.before, after };
-        Self { path: file.path.path().to_owned(), step, record }
+        Self { path: file.path.path().to_owned(), step, record, diff: None }
     }
 
     fn perform(&self, scope: &Scope, id: CallId) -> Result<(), FileError> {
@@ -151,6 +160,23 @@ impl ChangePlan {
         Self { call, changes, success, caution }
     }
 
+    /// The changes of all files as one diff, for people. Past [`MAX_DIFF_BYTES`] further files are left out.
+    pub(super) fn diff(&self) -> Option<String> {
+        let mut diff = String::new();
+        for change in self.changes.iter().filter_map(|change| change.diff.as_deref()) {
+            if diff.len() + change.len() <= MAX_DIFF_BYTES {
+                diff += change;
+            }
+        }
+        (!diff.is_empty()).then_some(diff)
+    }
+
+    /// For the rest of a call: a diff of some of its files would look like all of it.
+    fn without_diff(mut self) -> Self {
+        self.changes.iter_mut().for_each(|change| change.diff = None);
+        self
+    }
+
     /// The hashes of all files, for the record.
     pub(super) fn records(&self) -> Vec<FileChange> {
         self.changes.iter().map(|change| change.record.clone()).collect()
@@ -176,7 +202,7 @@ impl ChangePlan {
                 return self.take_back(scope, index, &error);
             }
         }
-        ToolOutcome::ok(self.success)
+        ToolOutcome { diff: self.diff(), ..ToolOutcome::ok(self.success) }
     }
 
     /// Another program's change before the first write is no reason to take anything back.
@@ -269,7 +295,7 @@ pub(super) fn resume(
         return ResumedCall::RunAgain;
     }
     match plan_rest(&rest) {
-        Ok(plan) if plan.records() == rest => ResumedCall::Running(plan.into_run(scope)),
+        Ok(plan) if plan.records() == rest => ResumedCall::Running(plan.without_diff().into_run(scope)),
         Ok(_) => unknown(&lines),
         Err(problem) => unknown(&format!("{lines}; {}", problem.content)),
     }

@@ -69,9 +69,9 @@ impl<A: ChangeArguments> Tool for ChangingTool<A> {
             arguments.plan(&PlanContext { scope: &scope, call: &call, rest: None })
         });
         let plan = planned.await?;
-        let (records, caution) = (plan.records(), plan.caution.clone());
+        let (records, caution, diff) = (plan.records(), plan.caution.clone(), plan.diff());
         let run = plan.into_run(&self.scope);
-        Ok(PreparedCall::new(run).changing(records).with_caution(caution))
+        Ok(PreparedCall::new(run).changing(records).with_caution(caution).with_diff(diff))
     }
 
     async fn resume(&self, call: &ToolInvocation, started: &ToolStarted) -> ResumedCall {

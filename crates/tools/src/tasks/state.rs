@@ -87,7 +87,7 @@ pub(crate) fn keeper_state(tasks: &Tasks, id: TaskId) -> Result<TaskState> {
 fn ended(tasks: &Tasks, id: TaskId, status: &Status) -> TaskState {
     let limit = || tasks.spec(id).ok().flatten().and_then(|spec| spec.max_runtime_s);
     let how = match (status.never_started(), status.status) {
-        (Some(reason), _) => Some(format!("the command did not start: {reason}")),
+        (Some(reason), _) => Some(format!("could not start the command: {reason}")),
         (None, TaskStatus::TimedOut) => limit().map(out_of_time),
         (None, _) => None,
     };

@@ -67,7 +67,7 @@ async fn a_command_in_the_background_that_can_not_start_is_an_error() {
     let finished = in_time((prepared.run)(stop)).await;
     let resumed = place.resume(&call).await;
 
-    assert!(finished.is_error && finished.content.contains("inner is not there"), "{}", finished.content);
+    assert!(finished.is_error && finished.content.contains("inner does not exist"), "{}", finished.content);
     assert_eq!(finished.task, None);
     assert!(matches!(resumed, ResumedCall::Finished(again) if again == finished));
 }

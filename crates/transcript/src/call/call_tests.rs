@@ -234,9 +234,9 @@ fn an_opened_call_shows_all_of_it_as_text() {
         done
       timeout: 60
 
+      status: failed
       exit_code: 1
       message: odd
-      status: failed
 
       one
           two
