@@ -182,19 +182,21 @@ fn pictures_of_a_task() {
 #[ignore = "makes pictures; scripts/pictures runs it"]
 fn pictures_of_a_question() {
     let story = json!([{
-        "text": "The fix is committed. I push it.",
-        "calls": [{"name": "exec", "arguments": {"command": "git push origin main"}}],
+        "text": "Both `unwrap`s take for granted that there is a number. An `Option` is returned anyway:",
+        "calls": [{"name": "edit_file", "arguments": {"path": "src/parse.rs", "edits": [{
+            "old": "    let word = line.split(' ').next().unwrap();\n    Some(word.parse().unwrap())\n",
+            "new": "    let word = line.split_whitespace().next()?;\n    word.parse().ok()\n",
+        }]}}],
         "usage": {"input": 14_200, "output": 60},
     }]);
-    let rule = "[[approval.rule]]\ntool = \"exec\"\ncommand = \"git push*\"\naction = \"ask\"\n";
-    let stage = Stage::new(&story, rule);
+    let stage = Stage::new(&story, "[approval]\nmode = \"ask\"\n");
     let mut terminal = stage.open(WIDE, STORY);
 
-    terminal.keys("Commit the fix and push it.\r");
+    terminal.keys("It crashes on a line without a number. Fix that.\r");
     terminal.wait_to_see("Space: why not");
     terminal.watch_for(Duration::from_millis(300));
 
-    keep(&terminal, "question.svg", "A question before a command that a rule asks about", &[]);
+    keep(&terminal, "question.svg", "A question before an edit, with its diff", &[]);
 }
 
 /// A server that has enough of everybody for a while, and its port.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use longhaul_protocol::{
     AddedContext, Answered, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode,
-    OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord, StepStarted,
+    Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord, StepStarted,
     TaskStarted, ToolFinished, TurnStarted, Usage,
 };
 
@@ -107,14 +107,7 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
             state.tasks.record_notification(notification.task_id);
             push_announcement(state, Item::Text { role: Role::User, text: notification.text });
         }
-        SessionRecord::Note(note) => {
-            state.tasks.record_note(&note);
-            if note.environment.is_some() {
-                state.told_environment = note.environment;
-            }
-            state.permission.announced = note.mode.or(state.permission.announced);
-            push_announcement(state, Item::Note { text: note.text });
-        }
+        SessionRecord::Note(note) => record_note(state, note),
         SessionRecord::Question(question) => {
             state.questions.push(question);
             update_question_wait(state, record.at);
@@ -523,6 +516,15 @@ fn record_changed_file(state: &mut State, path: String) {
 fn push_item(state: &mut State, place: Place, item: Arc<Item>) {
     state.items.push(item);
     state.places.push(place);
+}
+
+fn record_note(state: &mut State, note: Note) {
+    state.tasks.record_note(&note);
+    if note.environment.is_some() {
+        state.told_environment = note.environment;
+    }
+    state.permission.announced = note.mode.or(state.permission.announced);
+    push_announcement(state, Item::Note { text: note.text });
 }
 
 /// Adds an announcement to the model. It belongs to the next step.
