@@ -39,7 +39,7 @@ fn a_question_takes_one_key_or_a_reason() {
     terminal.wait();
 
     assert!(asked.contains("+hello"), "{asked}");
-    assert_eq!(asked.matches("May write_file run").count(), 1, "{asked}");
+    assert_eq!(asked.matches("May write_file change").count(), 1, "{asked}");
     assert_eq!(desk.recorded("answered", "answer"), [json!("yes"), json!("always"), json!("not c, please")]);
     assert!(desk.path("work/a.txt").exists() && desk.path("work/b.txt").exists());
     assert!(!desk.path("work/c.txt").exists());

@@ -158,6 +158,7 @@ async fn runs(journal: &dyn Journal, folder: &Path) -> anyhow::Result<Vec<Sessio
         let first = record_at(journal, &StreamName::session(entry.id), 1).await.ok().flatten();
         if let Some(Ok(SessionRecord::SessionCreated(created))) = first.as_ref().map(SessionRecord::decode)
             && created.work_dir.is_some_and(|work_dir| Path::new(&work_dir) == folder)
+            && import_mark(journal, entry.id).await?.foreign_through == 0
         {
             found.push(entry);
         }

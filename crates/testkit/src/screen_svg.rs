@@ -59,7 +59,7 @@ impl TerminalScreen {
         let name = escaped(name);
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {across:.0} {down:.0}\" width=\"{across:.0}\" height=\"{down:.0}\" \
-             role=\"img\" aria-labelledby=\"name\">\n<title id=\"name\">{name}</title>\n<style>text{{font:{FONT_SIZE}px ui-monospace,\
+             role=\"img\" aria-labelledby=\"name\" xml:space=\"preserve\">\n<title id=\"name\">{name}</title>\n<style>text{{font:{FONT_SIZE}px ui-monospace,\
              SFMono-Regular,Menlo,Consolas,\"DejaVu Sans Mono\",\"Liberation Mono\",monospace;white-space:pre}}"
         );
         let mut styles: Vec<TextStyle> = Vec::new();

@@ -9,12 +9,12 @@ fn texts(lines: &[StyledLine]) -> Vec<String> {
 fn a_question_about_an_edit_shows_its_diff_behind_a_bar() {
     let diff = "--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n-old\n+? May exec run: ls\n";
 
-    let lines = question_lines("May edit_file run on a.rs\n(the mode asks)", Some(diff), 60);
+    let lines = question_lines("May edit_file change a.rs?\n(the mode asks)", Some(diff), 60);
 
     assert_eq!(
         texts(&lines),
         [
-            "? May edit_file run on a.rs",
+            "? May edit_file change a.rs?",
             "  (the mode asks)",
             "  │ --- a/a.rs",
             "  │ +++ b/a.rs",

@@ -28,15 +28,15 @@ pub(super) fn approval_question(
         (call.name == EXEC).then(|| serde_json::from_str::<Value>(&call.arguments).ok()).flatten();
     let command = arguments.as_ref().and_then(|arguments| Some((arguments, arguments["command"].as_str()?)));
     let what = match command {
-        Some((arguments, command)) => show_command(command) + &show_options(arguments),
+        Some((arguments, command)) => format!("run{}{}", show_command(command), show_options(arguments)),
         // The diff shows everything that the arguments do.
-        None if diff.is_some() => show_path(&call.arguments),
-        None => format!(" with{}", show_command(&call.arguments)),
+        None if diff.is_some() => format!("change {}?", show_path(&call.arguments)),
+        None => format!("run with{}", show_command(&call.arguments)),
     };
     let why = on_one_line(&reasons.join("; "));
     let always =
         grant.as_ref().map(|grant| format!("\n(always allows: {})", on_one_line(&describe_grant(grant))));
-    let text = format!("May {} run{what}\n({why}){}", call.name, always.unwrap_or_default());
+    let text = format!("May {} {what}\n({why}){}", call.name, always.unwrap_or_default());
     let answers = match grant {
         Some(_) => vec![Answer::Yes, Answer::Always, Answer::Project, Answer::No],
         None => vec![Answer::Yes, Answer::No],
@@ -49,8 +49,8 @@ pub(super) fn approval_question(
 /// The file that a call is about.
 fn show_path(arguments: &str) -> String {
     let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-    let path = arguments["path"].as_str().map(|path| format!(" on {}", Path::new(path).printable()));
-    path.unwrap_or_default()
+    let path = arguments["path"].as_str().map(|path| Path::new(path).printable().to_string());
+    path.unwrap_or_else(|| "these files".to_owned())
 }
 
 /// The folder of a command, and whether it runs in the background.

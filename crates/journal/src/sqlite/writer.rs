@@ -173,6 +173,8 @@ pub(crate) struct Writer {
     checkpointed: u32,
     touched: BTreeSet<StreamName>,
     heads_written_at: Option<Instant>,
+    /// A commit that need not wait for the disk was made, and the connection still has that setting.
+    is_sync_deferred: bool,
 }
 
 impl Writer {
@@ -205,6 +207,7 @@ impl Writer {
             checkpointed: 0,
             touched: BTreeSet::new(),
             heads_written_at: None,
+            is_sync_deferred: false,
         };
         let (sender, requests) = mpsc::channel();
         let thread = std::thread::Builder::new()
@@ -251,6 +254,12 @@ impl Writer {
     }
 
     fn commit(&mut self, mut batch: Vec<Box<dyn Work>>, sync: Sync) {
+        // Only if this connection could not be set back after a deferred commit is it not FULL already.
+        if sync == Sync::Now
+            && let Err(error) = self.restore_sync()
+        {
+            return batch.into_iter().for_each(|work| work.answer(Err(error.clone())));
+        }
         // If this fails, the commit is synced, as usual.
         let is_deferred = sync == Sync::Later && self.db.execute_batch("PRAGMA synchronous = NORMAL").is_ok();
         let committed = self.transact(&mut batch);
@@ -259,13 +268,22 @@ impl Writer {
             let _ = self.db.execute_batch("ROLLBACK");
         }
         // No commit with records may come before this.
-        let committed = match is_deferred.then(|| self.db.execute_batch("PRAGMA synchronous = FULL")) {
-            Some(Err(error)) => committed.and(Err(failure(&self.path, &error))),
-            _ => committed,
-        };
+        self.is_sync_deferred |= is_deferred;
+        let committed = committed.and(self.restore_sync());
         for work in batch {
             work.answer(committed.clone());
         }
+    }
+
+    /// Lets commits wait for the disk again.
+    fn restore_sync(&mut self) -> Result<()> {
+        if self.is_sync_deferred {
+            self.db
+                .execute_batch("PRAGMA synchronous = FULL")
+                .map_err(|error| failure(&self.path, &error))?;
+            self.is_sync_deferred = false;
+        }
+        Ok(())
     }
 
     fn transact(&mut self, batch: &mut [Box<dyn Work>]) -> Result<()> {

@@ -45,7 +45,9 @@ pub(super) fn forms_of(command: &ShellCommand, doubt_of_line: Option<&String>) -
         let by_path = words.first().and_then(by_path);
         let git = without_global_options(words);
         let variants = [Some(words), git.as_ref().filter(|git| *git != words)];
-        for variant in variants.into_iter().flatten() {
+        for (index, variant) in variants.into_iter().flatten().enumerate() {
+            // `./git-log` is not certainly the log of git.
+            let of_git = (index > 0).then(|| by_path.clone().or_else(|| other_name_of_git(words))).flatten();
             // Options before the subcommand of git are not options of the subcommand.
             let is_whole = git.as_ref().is_none_or(|git| git == variant);
             let options = is_whole.then(|| CommandOptions::of_words(variant)).flatten();
@@ -53,7 +55,7 @@ pub(super) fn forms_of(command: &ShellCommand, doubt_of_line: Option<&String>) -
                 text: CommandText::of_words(variant),
                 options,
                 is_guess: false,
-                doubt: doubt.clone(),
+                doubt: doubt.clone().or(of_git),
             });
             if let Some(text) = CommandText::without_folder(variant) {
                 let doubt = doubt.clone().or_else(|| by_path.clone());
@@ -65,6 +67,12 @@ pub(super) fn forms_of(command: &ShellCommand, doubt_of_line: Option<&String>) -
     }
     forms.extend(guessed_forms(command.words()));
     forms
+}
+
+/// The doubt about a program such as `git-log`, which is read as `git log`.
+fn other_name_of_git(words: &[ShellWord]) -> Option<String> {
+    let name = words.first()?.literal();
+    (name != Some("git")).then(|| "its program may be another than git".to_owned())
 }
 
 /// The forms that result if the words before a subcommand are options: `docker --host x push` may be `docker push`.

@@ -20,22 +20,9 @@ const ASKS_BEFORE_COMMANDS: &str = "the permission mode asks before commands";
 const REFUSED_IN_PLAN: &str = "plan mode is on, and only reads run in it";
 
 /// Commands that only read, whatever their arguments. Options with which one of them runs a program ask.
-const READING_COMMANDS: [&str; 12] = [
-    "ls *",
-    "pwd *",
-    "cat *",
-    "head *",
-    "tail *",
-    "wc *",
-    "grep *",
-    "rg *",
-    "git status *",
-    "git diff *",
-    "git log *",
-    "git show *",
-];
-const RUNNING_OPTIONS: [&str; 4] =
-    ["rg * --pre*", "rg * --hostname-bin*", "git * --ext-diff*", "git * --textconv*"];
+/// Git is not among them: the config of a repository, which may be a folder of the project, names programs that even `git status` runs.
+const READING_COMMANDS: [&str; 8] = ["ls *", "pwd *", "cat *", "head *", "tail *", "wc *", "grep *", "rg *"];
+const RUNNING_OPTIONS: [&str; 2] = ["rg * --pre*", "rg * --hostname-bin*"];
 
 /// A call, for the rules and the mode.
 #[derive(Debug, Clone, Copy)]

@@ -74,17 +74,16 @@ fn of_the_mode_and_the_default_the_stricter_holds() {
 #[test]
 fn a_command_that_only_reads_runs_without_asking() {
     let no_rules = policy(Auto, vec![]);
-    let reads = [
-        "ls -la src",
-        "git status",
-        "git diff HEAD~1 -- a.rs",
-        "rg -n 'fn main' src",
-        "cat a | head -3",
-        "git log --oneline",
-    ];
+    let reads = ["ls -la src", "rg -n 'fn main' src", "cat a | head -3", "wc -l < a"];
     let asks = [
         "ls > list",
         "git push",
+        "git status",
+        "./git-log",
+        "git-log --output=x",
+        "git -C docs/x status",
+        "cat < /dev/tcp/example.org/80",
+        "cat < $x",
         "git log --output=x",
         "git -c core.pager=x log",
         "git diff --ext-diff",

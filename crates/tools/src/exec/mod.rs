@@ -5,6 +5,7 @@
 
 mod command_run;
 pub(crate) mod result;
+mod sandbox_refusal;
 mod task_limit;
 
 use std::collections::BTreeMap;

@@ -4,6 +4,7 @@ use longhaul_keeper::Status;
 use longhaul_protocol::{CommandReport, TaskNews, TaskStatus};
 
 use super::command_run::CommandRun;
+use super::sandbox_refusal::refusal_hint;
 use crate::ToolOutcome;
 use crate::output::{FullOutput, fit_report, report_outcome, report_status, set_message};
 use crate::output::{OutputReader, OutputText, count_lines};
@@ -108,6 +109,9 @@ fn with_output(
         said.push(format!("its output can't be read: {error}"));
         (OutputText::default(), None, 0)
     });
+    if status == TaskStatus::Failed {
+        said.extend(refusal_hint(&run.settings.sandbox, &text).map(str::to_owned));
+    }
     set_message(&mut report, said.into_iter().chain(run.notes.clone()));
     let news = TaskNews { task_id: run.id(), printed: end, ended: false };
     let fitting = fit_report(report, run.output_limit, &text, FullOutput::OfCall(run.call));

@@ -24,7 +24,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use longhaul_protocol::{CallId, FileChange, FileWrite, Hash, ToolStarted};
+use longhaul_protocol::{CallId, FileChange, FileWrite, Hash, PrintablePath, ToolStarted};
 
 use super::unified_diff::diff_of_write;
 use super::write_plan::{FileBeforeWrite, SizeLimit, finish_interrupted_write, hash_at};
@@ -160,13 +160,19 @@ impl ChangePlan {
         Self { call, changes, success, caution }
     }
 
-    /// The changes of all files as one diff, for people. Past [`MAX_DIFF_BYTES`] further files are left out.
+    /// The changes of all files as one diff, for people. A file without a diff, or past [`MAX_DIFF_BYTES`], is named.
     pub(super) fn diff(&self) -> Option<String> {
         let mut diff = String::new();
-        for change in self.changes.iter().filter_map(|change| change.diff.as_deref()) {
-            if diff.len() + change.len() <= MAX_DIFF_BYTES {
-                diff += change;
+        let mut hidden = Vec::new();
+        for change in &self.changes {
+            match change.diff.as_deref() {
+                Some(shown) if diff.len() + shown.len() <= MAX_DIFF_BYTES => diff += shown,
+                _ => hidden.push(change),
             }
+        }
+        for change in hidden {
+            let what = if change.is_removal() { "deletes or moves" } else { "writes" };
+            diff += &format!("… also {what} {} (not shown)\n", change.path.printable());
         }
         (!diff.is_empty()).then_some(diff)
     }
@@ -217,10 +223,14 @@ impl ChangePlan {
         Ok(())
     }
 
+    /// Takes the changes that were made back, and reports the error. A removal can't be taken back; then all changes stay, because what
+    /// was removed may only exist where an earlier change has written it.
     fn take_back(&self, scope: &Scope, made: usize, error: &FileError) -> ToolOutcome {
+        let made = &self.changes[..made];
+        let has_removal = made.iter().any(PlannedChange::is_removal);
         let mut stand = Vec::new();
-        for change in self.changes[..made].iter().rev() {
-            if change.take_back(scope, temporary_id(self.call, &change.record.path)).is_err() {
+        for change in made.iter().rev() {
+            if has_removal || change.take_back(scope, temporary_id(self.call, &change.record.path)).is_err() {
                 stand.push(scope.show(&change.path));
             }
         }

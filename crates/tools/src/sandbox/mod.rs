@@ -129,6 +129,11 @@ impl Sandbox {
         self.mode
     }
 
+    /// The network of commands.
+    pub(crate) fn network(&self) -> Network {
+        self.network
+    }
+
     /// The git repositories in the work folder.
     pub fn repositories(&self) -> &Arc<RepositoryTracker> {
         &self.repositories

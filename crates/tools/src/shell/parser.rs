@@ -532,11 +532,14 @@ impl<'text, 'script> ShellParser<'text, 'script> {
     }
 }
 
-/// Whether a redirection writes to a file, and not to a descriptor or `/dev/null`.
+/// Whether a redirection writes to a file, and not to a descriptor or `/dev/null`, or may open a connection.
 fn writes(operator: &str, target: &ShellWord) -> bool {
     let is_descriptor = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     match (operator, target.literal()) {
-        ("<" | "<&" | "<<" | "<<-" | "<<<", _) => false,
+        // Bash opens connections by the names of such files.
+        ("<", Some(text)) => text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/"),
+        ("<", None) => true,
+        ("<&" | "<<" | "<<-" | "<<<", _) => false,
         (_, Some("/dev/null" | "/dev/stdout" | "/dev/stderr")) => false,
         (">&", Some(text)) => !is_descriptor(text),
         _ => true,

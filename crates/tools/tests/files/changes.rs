@@ -212,6 +212,52 @@ async fn a_change_that_fails_takes_back_those_before_it() {
     assert!(!place.path("new.txt").exists());
 }
 
+/// A removal can't be taken back, so what was moved stays where it was moved to: nothing is lost.
+#[tokio::test]
+async fn a_removal_that_fails_after_another_loses_nothing() {
+    let place = Workplace::new();
+    place.put("one.txt", "one\n");
+    place.put("closed/two.txt", "two\n");
+    let lines = [
+        "*** Update File: one.txt",
+        "*** Move to: first.txt",
+        "@@",
+        "-one",
+        "+first",
+        "*** Update File: closed/two.txt",
+        "*** Move to: second.txt",
+        "@@",
+        "-two",
+        "+second",
+    ];
+    let call = call(&patch(&lines));
+    let prepared = place.tool("patch").prepare(&call).await.map_err(|refused| refused.content).unwrap();
+    let blocked = temporary_name(&call, &place.path("closed/two.txt"));
+    fs::create_dir_all(place.path(&format!("closed/{blocked}/full"))).unwrap();
+
+    let failed = crate::workplace::run(prepared).await;
+
+    assert!(failed.is_error && failed.content.contains("and stay so: "), "{}", failed.content);
+    assert_eq!(place.text("first.txt"), "first\n", "{}", failed.content);
+    assert_eq!(place.text("closed/two.txt"), "two\n");
+}
+
+/// A person who is asked about a patch sees all of it: what has no diff is named.
+#[tokio::test]
+async fn the_diff_of_a_patch_names_what_it_does_not_show() {
+    let place = Workplace::new();
+    place.put("a.txt", "one\n");
+    fs::write(place.path("data.bin"), [0xff, 0xfe, 0]).unwrap();
+    let lines = ["*** Update File: a.txt", "@@", "-one", "+two", "*** Delete File: data.bin"];
+
+    let call = call(&patch(&lines));
+    let prepared = place.tool("patch").prepare(&call).await.map_err(|refused| refused.content).unwrap();
+
+    let diff = prepared.diff.unwrap();
+    assert!(diff.contains("-one\n+two\n"), "{diff}");
+    assert!(diff.contains("data.bin (not shown)"), "{diff}");
+}
+
 /// The name of the temporary file of a file that a call changes.
 pub(crate) fn temporary_name(call: &longhaul_tools::ToolInvocation, path: &std::path::Path) -> String {
     let hash = Hash::of(format!("{} {}", call.id, path.to_str().unwrap()));

@@ -280,7 +280,8 @@ impl Chat<'_> {
 
     /// Handles a line that the user enters between turns.
     async fn handle_line(&mut self, line: &str) -> anyhow::Result<ChatStep> {
-        if self.lines.is_interactive()
+        // Without a screen, a pasted line looks like a typed one.
+        if matches!(self.lines, LineSource::Screen(_))
             && let Some(command) = UserCommand::parse(line)
         {
             return self.run_user_command(command).await;

@@ -257,7 +257,7 @@ impl Chat<'_> {
         pending: &mut PendingRequest,
         turn_input: &mut TurnInput,
     ) -> anyhow::Result<()> {
-        if self.lines.is_interactive() && UserCommand::parse(line).is_some() {
+        if matches!(self.lines, LineSource::Screen(_)) && UserCommand::parse(line).is_some() {
             self.printer.note("the command runs when the turn has ended");
             self.deferred.push_back(line.to_owned());
             return Ok(());
