@@ -168,7 +168,11 @@ fn esc_esc_goes_back_to_an_earlier_message_in_a_fork() {
     terminal.wait_to_see("> the second thing");
     terminal.keys("\r");
     terminal.wait_to_see("stays as it was");
-    terminal.wait_for_row("> the second thing");
+    // The same words stand in the conversation, further up.
+    terminal.wait_until("the message in the input field", |seen| {
+        let last_rows = || seen.trim_end().lines().rev().take(3);
+        seen.contains("-fork (1 turn so far)") && last_rows().any(|row| row.trim() == "> the second thing")
+    });
     terminal.keys(" again\r");
     // The copy has had one answer, so its next one is the second.
     terminal.wait_until("the answer once more", |seen| seen.matches("\nTwo.\n").count() == 2);

@@ -66,7 +66,7 @@ fn a_prompt_longer_than_the_window_stops_with_exit_code_5() {
     assert_eq!(ran.code, Some(5), "{:?} {}", ran.events, ran.errors);
     assert_eq!((&ran.end()["outcome"], &ran.end()["code"]), (&json!("failed"), &json!("context_too_long")));
     assert_eq!(ran.events("retry_wait").len(), 0, "it is not sent again as it is");
-    assert!(ran.errors.contains("longer than"), "{}", ran.errors);
+    assert!(ran.errors.contains("too long for the model"), "{}", ran.errors);
 }
 
 /// How many turns; `scripts/soak` sets another number.
