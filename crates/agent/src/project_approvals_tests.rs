@@ -11,7 +11,7 @@ fn grant(line: &str) -> ApprovalGrant {
 #[test]
 fn a_rule_is_kept_for_its_folder_in_a_private_file() {
     let home = tempfile::tempdir().unwrap();
-    let (one, other) = (Path::new("/work/one"), Path::new("/work/o\"ther"));
+    let (one, other) = (Path::new("/projects/one"), Path::new("/projects/o\"ther"));
     let odd = grant("echo 'a' \"b\" \\ \n$(x)\u{7}");
 
     save_project_grant(home.path(), one, &grant("make")).unwrap();
@@ -30,7 +30,7 @@ fn a_rule_is_kept_for_its_folder_in_a_private_file() {
 fn a_damaged_or_foreign_file_allows_nothing_and_is_kept() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join(FILE_NAME);
-    let folder = Path::new("/work/one");
+    let folder = Path::new("/projects/one");
 
     std::fs::write(&path, "[[project]\n").unwrap();
     assert_eq!(load_project_grants(home.path(), folder), []);
