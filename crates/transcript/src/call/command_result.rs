@@ -1,55 +1,26 @@
 //! The result of a command: a head of fields, and what the command printed.
 
-use std::borrow::Cow;
+use longhaul_protocol::CommandReport;
 
-use serde_json::Value;
-
-/// A result of `exec` or of a task tool. Earlier versions wrote it as a JSON object, whose field `output` has the output.
+/// A result of `exec` or of a task tool.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct CommandResult<'a> {
+pub(crate) struct CommandResult {
     /// Names and values, in the order of the result.
     pub(crate) fields: Vec<(String, String)>,
-    pub(crate) output: Cow<'a, str>,
+    pub(crate) output: String,
 }
 
-impl<'a> CommandResult<'a> {
+impl CommandResult {
     /// None if the text is not the result of a command.
-    pub(crate) fn parse(content: &'a str) -> Option<Self> {
-        match content.starts_with('{') {
-            true => Self::from_json(content),
-            false => Self::from_text(content),
-        }
-    }
-
-    fn from_json(content: &str) -> Option<Self> {
-        let Value::Object(object) = serde_json::from_str(content).ok()? else { return None };
-        let output = object.get("output").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let fields = object.into_iter().filter(|(name, _)| name != "output");
-        let fields = fields.map(|(name, value)| match value {
-            Value::String(text) => (name, text),
-            value => (name, value.to_string()),
-        });
-        Some(Self { fields: fields.collect(), output: Cow::Owned(output) })
-    }
-
-    /// Lines of `name: value`, an empty line, and the output as it was printed.
-    fn from_text(content: &'a str) -> Option<Self> {
-        let (head, output) = match content.split_once("\n\n") {
-            Some((head, output)) => (head, output),
-            None => (content.trim_end(), ""),
-        };
-        let mut fields = Vec::new();
-        for line in head.lines() {
-            let (name, value) = line.split_once(": ")?;
-            let is_name =
-                !name.is_empty() && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase());
-            if !is_name {
-                return None;
-            }
-            fields.push((name.to_owned(), value.to_owned()));
-        }
-        let is_result = fields.first().is_some_and(|(name, _)| name == "status");
-        is_result.then_some(Self { fields, output: Cow::Borrowed(output) })
+    pub(crate) fn parse(content: &str) -> Option<Self> {
+        let (report, output) = CommandReport::parse(content)?;
+        report.status.as_ref()?;
+        let head = report.head();
+        let fields = head.lines().filter_map(|line| line.split_once(": "));
+        Some(Self {
+            fields: fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            output,
+        })
     }
 
     pub(crate) fn field(&self, name: &str) -> Option<&str> {

@@ -13,7 +13,12 @@ fn a_result_is_read_in_its_present_and_its_former_form() {
         assert_eq!(result.field("message"), Some("odd: very"));
         assert_eq!(result.output, "one\n\ntwo\n");
     }
-    assert_eq!(CommandResult::parse("status: background_started\ntask_id: x\n").unwrap().output, "");
+    assert_eq!(
+        CommandResult::parse("status: background_started\ntask_id: task_01jq4z5v8k2m9x7w3r6t1y0b4n\n")
+            .unwrap()
+            .output,
+        ""
+    );
     assert_eq!(CommandResult::parse("a: b\n\nc"), None, "it has no status");
     assert_eq!(CommandResult::parse("status: completed\nno field\n\nc"), None);
     assert_eq!(CommandResult::parse("{nonsense"), None);

@@ -47,7 +47,7 @@ pub fn call_head_lines(call: &Call, took: Duration, width: u16) -> Vec<StyledLin
 pub fn call_output(call: &Call) -> Cow<'_, str> {
     let Some(result) = &call.result else { return Cow::Borrowed("") };
     match CommandResult::parse(&result.content).filter(|_| !result.is_error) {
-        Some(report) => report.output,
+        Some(report) => Cow::Owned(report.output),
         None => Cow::Borrowed(&result.content),
     }
 }
@@ -89,7 +89,7 @@ impl CallDetail {
         }
     }
 
-    fn push_report_fields(&mut self, report: &CommandResult<'_>) {
+    fn push_report_fields(&mut self, report: &CommandResult) {
         let fields = report.fields.iter().filter(|(name, _)| name != "duration_ms");
         fields.for_each(|(name, value)| self.push_field(name, value));
     }

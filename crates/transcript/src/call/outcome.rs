@@ -65,11 +65,11 @@ fn ok() -> CallOutcome {
 }
 
 /// How many lines a command has printed.
-pub(super) fn line_count(result: &CallResult, report: &CommandResult<'_>) -> LineCount {
+pub(super) fn line_count(result: &CallResult, report: &CommandResult) -> LineCount {
     result.lines.map_or_else(|| LineCount::of(&report.output), LineCount::Exact)
 }
 
-fn command_outcome(report: &CommandResult<'_>, lines: LineCount) -> CallOutcome {
+fn command_outcome(report: &CommandResult, lines: LineCount) -> CallOutcome {
     let in_the_background = || match report.field("task_id") {
         Some(id) => format!("in the background as {}", task_name(id)),
         None => "in the background".to_owned(),
@@ -89,14 +89,14 @@ fn command_outcome(report: &CommandResult<'_>, lines: LineCount) -> CallOutcome 
 }
 
 /// The status of a task. A failed task is not a failed call.
-fn task_outcome(report: &CommandResult<'_>, lines: LineCount) -> CallOutcome {
+fn task_outcome(report: &CommandResult, lines: LineCount) -> CallOutcome {
     let status = status_text(report.status(), report);
     let notes = [Some(status).filter(|words| !words.is_empty()), line_count_text(lines)];
     CallOutcome { notes: notes.into_iter().flatten().collect(), ..ok() }
 }
 
 /// `exit code 3`, `killed, exit code 143`, or the status alone.
-fn status_text(status: &str, report: &CommandResult<'_>) -> String {
+fn status_text(status: &str, report: &CommandResult) -> String {
     let status = truncate(&status.replace('_', " "), 40);
     match report.exit_code() {
         Some(code) if status == "failed" => format!("exit code {code}"),
