@@ -36,7 +36,8 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("tools", vec!["protocol", "keeper"]),
         ("memory", vec!["protocol", "journal", "model", "context"]),
         ("agent", below_agent),
-        ("cli", [all_but_cli.clone(), vec!["salvage", "transcript"]].concat()),
+        ("server", [all_but_cli.clone(), vec!["transcript"]].concat()),
+        ("cli", [all_but_cli.clone(), vec!["salvage", "transcript", "server"]].concat()),
         ("testkit", all_but_cli),
     ])
 }

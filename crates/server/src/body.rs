@@ -1,0 +1,91 @@
+//! Reading request bodies and queries, with errors that name the wrong value.
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, StatusCode};
+use serde::de::DeserializeOwned;
+
+use crate::problem::{ApiResult, Problem};
+use crate::state::ServerState;
+
+/// A JSON body. The content type must say so: a page on another site can send other types without asking the browser.
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<ServerState> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &ServerState) -> ApiResult<Self> {
+        require_content_type(request.headers(), "application/json")?;
+        let bytes = read_body(request, state.max_body_bytes()).await?;
+        parse_json(&bytes).map(Self)
+    }
+}
+
+/// The parameters after the question mark.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<ServerState> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &ServerState) -> ApiResult<Self> {
+        let query = axum::extract::Query::<T>::try_from_uri(&parts.uri);
+        let rejected = |error: axum::extract::rejection::QueryRejection| {
+            Problem::bad_request("invalid_query", format!("the query can't be read: {}", error.body_text()))
+        };
+        query.map(|query| Self(query.0)).map_err(rejected)
+    }
+}
+
+/// Refuses a request whose body is not of this media type.
+pub(crate) fn require_content_type(headers: &HeaderMap, expected: &str) -> ApiResult<()> {
+    let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media_type = sent.split(';').next().unwrap_or_default().trim();
+    if media_type.eq_ignore_ascii_case(expected) {
+        return Ok(());
+    }
+    let detail = format!("send the body as {expected}, with a Content-Type header that says so");
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail))
+}
+
+/// The whole body, if it has at most `limit` bytes. A body whose length is announced as larger is not read at all.
+pub(crate) async fn read_body(request: Request, limit: usize) -> ApiResult<Vec<u8>> {
+    let too_large = || {
+        let detail = format!("the body is larger than {limit} bytes (server.max_body_bytes)");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
+    };
+    let announced =
+        request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limit as u64) {
+        return Err(too_large());
+    }
+    match Limited::new(request.into_body(), limit).collect().await {
+        Ok(body) => Ok(body.to_bytes().to_vec()),
+        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
+        Err(_) => {
+            Err(Problem::bad_request("body_cut", "the connection ended before the whole body had arrived"))
+        }
+    }
+}
+
+fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
+    let mut parser = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut parser).map_err(|error| {
+        let path = error.path().to_string();
+        let (code, detail) = match (error.inner().classify(), path.as_str()) {
+            (serde_json::error::Category::Data, ".") => {
+                ("invalid_body", format!("the body is wrong: {}", error.inner()))
+            }
+            (serde_json::error::Category::Data, path) => {
+                ("invalid_body", format!("{path}: {}", error.inner()))
+            }
+            _ => ("invalid_json", format!("the body is not JSON: {}", error.inner())),
+        };
+        Problem::bad_request(code, detail)
+    })?;
+    parser
+        .end()
+        .map_err(|error| Problem::bad_request("invalid_json", format!("the body is not JSON: {error}")))?;
+    Ok(value)
+}

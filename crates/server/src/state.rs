@@ -1,0 +1,55 @@
+//! What all handlers share.
+
+use std::sync::Arc;
+
+use longhaul_agent::Runtime;
+use longhaul_journal::{Journal, SessionEntry};
+use longhaul_protocol::SessionId;
+
+use crate::problem::{ApiResult, Problem};
+use crate::tokens::TokenStore;
+
+/// What all handlers share. A clone is cheap.
+#[derive(Clone)]
+pub(crate) struct ServerState(Arc<SharedState>);
+
+struct SharedState {
+    runtime: Runtime,
+    tokens: TokenStore,
+    max_body_bytes: usize,
+}
+
+impl ServerState {
+    pub(crate) fn new(runtime: Runtime, tokens: TokenStore, max_body_bytes: usize) -> Self {
+        Self(Arc::new(SharedState { runtime, tokens, max_body_bytes }))
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.0.runtime
+    }
+
+    pub(crate) fn journal(&self) -> Arc<dyn Journal> {
+        self.0.runtime.journal()
+    }
+
+    pub(crate) fn tokens(&self) -> &TokenStore {
+        &self.0.tokens
+    }
+
+    pub(crate) fn max_body_bytes(&self) -> usize {
+        self.0.max_body_bytes
+    }
+
+    /// The session with this key or id.
+    pub(crate) async fn session_entry(&self, key: &str) -> ApiResult<SessionEntry> {
+        let journal = self.journal();
+        if let Some(entry) = journal.session(key).await? {
+            return Ok(entry);
+        }
+        let by_id = match key.parse::<SessionId>() {
+            Ok(id) => journal.session_with_id(id).await?,
+            Err(_) => None,
+        };
+        by_id.ok_or_else(|| Problem::no_such_session(key))
+    }
+}

@@ -1,0 +1,12 @@
+//! The server over real sockets, with the real journal. Only the model is scripted.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
+
+mod document;
+mod test_server;
+
+#[test]
+#[ignore = "a part that keepers play in other processes"]
+fn keeper_process() {
+    longhaul_agent::keeper::keep_here()
+}

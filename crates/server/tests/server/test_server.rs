@@ -1,0 +1,82 @@
+//! A server on a free port of loopback, with its own home and a scripted model.
+
+use std::sync::Arc;
+
+use longhaul_agent::Runtime;
+use longhaul_agent::model::{Model, ScriptedModel};
+use longhaul_server::{Scope, Server, ServerOptions, TokenStore};
+use longhaul_testkit::TestHome;
+use reqwest::{Method, RequestBuilder};
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+/// The token that requests have unless a test sets another one.
+pub(crate) const ADMIN_TOKEN: &str = "admin-token-of-the-test";
+
+/// A running server and what it serves.
+pub(crate) struct TestServer {
+    pub(crate) home: TestHome,
+    pub(crate) runtime: Runtime,
+    server: Server,
+    client: reqwest::Client,
+}
+
+impl TestServer {
+    /// A server whose model plays these answers: a JSON list as in `docs/scripted.md`.
+    pub(crate) async fn with_script(script: &str) -> Self {
+        Self::with_model(Arc::new(ScriptedModel::from_json(script).unwrap())).await
+    }
+
+    pub(crate) async fn with_model(model: Arc<dyn Model>) -> Self {
+        let home = TestHome::new();
+        let runtime = Runtime::with_model(home.config(), model).await.unwrap();
+        runtime.start().await.unwrap();
+        let mut tokens = TokenStore::default();
+        tokens.insert("test", Scope::Admin, ADMIN_TOKEN);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let options = ServerOptions { max_body_bytes: 1 << 20 };
+        let server = Server::start(listener, runtime.clone(), tokens, &options).unwrap();
+        // reqwest is built without a provider of its own. A second test of this process finds it installed.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        Self { home, runtime, server, client: reqwest::Client::builder().no_proxy().build().unwrap() }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.server.address())
+    }
+
+    /// A request without a token.
+    pub(crate) fn anonymous(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, self.url(path))
+    }
+
+    /// A request with the admin token.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.anonymous(method, path).header("authorization", format!("Bearer {ADMIN_TOKEN}"))
+    }
+
+    /// The status and the JSON of the answer to a GET.
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
+        json_answer(self.request(Method::GET, path)).await
+    }
+
+    /// The status and the JSON of the answer to a POST with this body.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let request = self.request(Method::POST, path).header("content-type", "application/json");
+        json_answer(request.body(body.to_string())).await
+    }
+
+    pub(crate) async fn shutdown(self) {
+        self.server.shutdown().await;
+        self.runtime.shutdown().await.unwrap();
+    }
+}
+
+/// The status and the JSON of an answer; `Null` if the body is empty.
+pub(crate) async fn json_answer(request: RequestBuilder) -> (u16, Value) {
+    let answer = request.send().await.unwrap();
+    let status = answer.status().as_u16();
+    let body = answer.bytes().await.unwrap();
+    let value = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
+    (status, value)
+}
