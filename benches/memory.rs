@@ -67,7 +67,7 @@ fn said(number: usize) -> String {
 fn record(number: usize) -> [NewRecord; 2] {
     if number.is_multiple_of(2) {
         let (id, images, mode) = (InputId::generate(), vec![], JoinMode::Join);
-        let input = InputTaken { id, inbox_through: 1, text: said(number), images, mode };
+        let input = InputTaken { id, inbox_through: 1, text: said(number), images, mode, client: None };
         let turn = longhaul_protocol::TurnStarted { turn: 1 };
         return [SessionRecord::InputTaken(input).encode(), SessionRecord::TurnStarted(turn).encode()];
     }

@@ -197,7 +197,7 @@ async fn between_processes(folder: &Path) {
     let mut delays = Vec::new();
     for _ in 0..INPUTS {
         let (id_of_input, text) = (InputId::generate(), "hello".to_owned());
-        let input = Input { id: id_of_input, text, images: vec![], mode: JoinMode::Join };
+        let input = Input { id: id_of_input, text, images: vec![], mode: JoinMode::Join, client: None };
         put(&journal, id, InboxRecord::Input(input).encode()).await.expect("an input");
         let put_at = Instant::now();
         wait_for(&mut lines, "input_taken");

@@ -43,7 +43,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! let journal = SqliteJournal::open(&Home::create(&folder)?).await?;
 //! let inbox = StreamName::inbox(SessionId::generate());
-//! let input = Input { id: InputId::generate(), text: "hello".into(), images: vec![], mode: JoinMode::Join };
+//! let input = Input { id: InputId::generate(), text: "hello".into(), images: vec![], mode: JoinMode::Join, client: None };
 //!
 //! journal.append(Append::to(&inbox).record(InboxRecord::Input(input).encode())).await?;
 //!

@@ -48,6 +48,7 @@ fn input(text: &str) -> SessionRecord {
         text: text.to_owned(),
         images: vec![],
         mode,
+        client: None,
     })
 }
 

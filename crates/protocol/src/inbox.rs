@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::record::record_kinds;
-use crate::{Image, InputId, OrderId, PermissionMode, QuestionId, TaskId};
+use crate::{Hash, Image, InputId, OrderId, PermissionMode, QuestionId, TaskId};
 
 record_kinds! {
     /// The records of an inbox: accepted durably, not yet taken by the session.
@@ -21,6 +21,36 @@ pub struct Input {
     pub images: Vec<Image>,
     /// What the input does if a turn is running.
     pub mode: JoinMode,
+    /// What a client of the OpenAI-compatible API sent beside the words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Box<ClientRequest>>,
+}
+
+/// What a client of the OpenAI-compatible API sent beside the words of an input. The next request of that client is
+/// compared with it: it may be a retry, or go on with the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientRequest {
+    /// The name of the client's token.
+    pub token: String,
+    /// The hash of the body. A retry has the same.
+    pub body: Hash,
+    /// The hash of the conversation that the client sent, up to and including this input.
+    pub conversation: Hash,
+    /// The client's `user`. It is only recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The most tokens of each answer in the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+    /// The client's system message. The model gets it as a note, unless its context has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// Earlier messages that no session has. The model gets them before the words, as data (P8).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<String>,
+    /// The client does not want to retrieve the response later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unstored: bool,
 }
 
 /// What an input does while a turn is running.

@@ -32,7 +32,7 @@
 //! use longhaul_protocol::{InboxRecord, Input, InputId, JoinMode};
 //!
 //! let id: InputId = "01JCZ5M0000000000000000000".parse()?;
-//! let input = InboxRecord::Input(Input { id, text: "hello".into(), images: vec![], mode: JoinMode::Join });
+//! let input = InboxRecord::Input(Input { id, text: "hello".into(), images: vec![], mode: JoinMode::Join, client: None });
 //! let record = input.encode();
 //! assert_eq!(record.kind, "input");
 //! assert_eq!(record.body.get(), r#"{"id":"01JCZ5M0000000000000000000","text":"hello","mode":"join"}"#);
@@ -49,6 +49,7 @@ mod item;
 pub mod json_path;
 mod memory;
 mod names;
+mod openai;
 mod printable;
 mod record;
 mod session;
@@ -62,7 +63,7 @@ pub use command_report::CommandReport;
 pub use event::{Event, EventKind};
 pub use hash::Hash;
 pub use id::{AttemptId, CallId, InputId, OrderId, ParseError, QuestionId, SessionId, TaskId};
-pub use inbox::{InboxRecord, Input, JoinMode, Order, OrderKind};
+pub use inbox::{ClientRequest, InboxRecord, Input, JoinMode, Order, OrderKind};
 pub use item::{Image, Item, Role, with_picture_note};
 pub use json_path::JsonPath;
 pub use memory::{
@@ -72,6 +73,7 @@ pub use memory::{
 pub use names::{
     NamesRecord, SessionDeleted, SessionNamed, SessionPinned, SessionRenamed, SessionRestored, SessionTrashed,
 };
+pub use openai::{ConversationBound, OpenaiRecord, ResponseDeleted};
 pub use printable::{Printable, PrintablePath, is_misleading, printable};
 pub use record::{Body, DecodeError, Gone, NewRecord, Record, Seq};
 pub use session::*;

@@ -53,6 +53,12 @@ impl StreamName {
         format!("consolidation/{scope}").parse()
     }
 
+    /// What the OpenAI-compatible API has to know beside the sessions: which session a conversation is in, and which
+    /// responses were deleted.
+    pub fn openai() -> Self {
+        Self("openai".into())
+    }
+
     /// The session that the stream belongs to.
     pub fn session_id(&self) -> Option<SessionId> {
         let (family, id) = self.0.split_once('/')?;

@@ -39,12 +39,13 @@ impl<T: Into<String>> From<T> for UserMessage {
 
 impl UserMessage {
     /// The input for the inbox. [`UserMessage::blobs`] has the bytes of its images.
-    pub(super) fn input(&self, id: InputId, mode: JoinMode) -> Input {
+    pub fn input(&self, id: InputId, mode: JoinMode) -> Input {
         let image = |image: &AttachedImage| Image { data: BlobRef::to(&image.bytes, &image.media_type) };
-        Input { id, text: self.text.clone(), images: self.images.iter().map(image).collect(), mode }
+        Input { id, text: self.text.clone(), images: self.images.iter().map(image).collect(), mode, client: None }
     }
 
-    pub(super) fn blobs(&self) -> Vec<Blob> {
+    /// The bytes of the images.
+    pub fn blobs(&self) -> Vec<Blob> {
         self.images.iter().map(|image| Blob::new(image.bytes.to_vec())).collect()
     }
 }

@@ -289,7 +289,8 @@ impl Session {
         self.put_with_blobs(message.input(InputId::generate(), mode), message.blobs(), None).await
     }
 
-    async fn put_with_blobs(
+    /// Like [`put`](Self::put), with the bytes of the input's images.
+    pub async fn put_with_blobs(
         &self,
         input: Input,
         blobs: Vec<Blob>,

@@ -360,7 +360,9 @@ fn worthwhile_stubs(state: &State, space: &ContextLimits, room: ContextBudget) -
 /// Uncalibrated estimate of an input.
 fn input_tokens(input: &PendingInput) -> u64 {
     let pictures = input.images.iter().cloned().map(Item::Image).map(Arc::new);
-    estimate_text(&input.text) + estimate_items(&pictures.collect::<Vec<_>>())
+    let sent = input.client.iter().flat_map(|client| client.instructions.iter().chain(&client.history));
+    let sent: u64 = sent.map(|text| estimate_text(text)).sum();
+    estimate_text(&input.text) + estimate_items(&pictures.collect::<Vec<_>>()) + sent
 }
 
 fn request_too_long_error(least: u64, room: ContextBudget) -> String {

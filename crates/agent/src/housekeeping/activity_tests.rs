@@ -16,6 +16,7 @@ fn input_taken() -> SessionRecord {
         text: "hello".to_owned(),
         images: vec![],
         mode: JoinMode::Join,
+        client: None,
     })
 }
 

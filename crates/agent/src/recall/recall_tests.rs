@@ -57,7 +57,7 @@ impl Desk {
 
     async fn said(&self, session: SessionId, text: &str) -> Seq {
         let (id, images, mode) = (InputId::generate(), vec![], JoinMode::Join);
-        let input = InputTaken { id, inbox_through: 1, text: text.to_owned(), images, mode };
+        let input = InputTaken { id, inbox_through: 1, text: text.to_owned(), images, mode, client: None };
         let seq = self.append(session, SessionRecord::InputTaken(input)).await;
         self.append(session, SessionRecord::TurnStarted(TurnStarted { turn: 1 })).await;
         seq

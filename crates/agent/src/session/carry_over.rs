@@ -154,6 +154,7 @@ pub(crate) fn new_epoch_state(state: &State, began: Seq, epoch: EpochStarted) ->
         provider_count: None,
         rate_limits: carried.rate_limits,
         given_warnings: carried.warned,
+        client_instructions: None,
     }
 }
 
@@ -178,6 +179,7 @@ fn carry_turn(turn: &Turn) -> OpenTurn {
         // The refused prompt is gone with the old context.
         refusal: None,
         repeats: turn.repeats.carry_over(),
+        max_output: turn.max_output,
     }
 }
 
@@ -202,6 +204,7 @@ fn restore_turn(open: OpenTurn) -> Turn {
         overflow_count: open.too_long,
         refusal: open.refusal,
         repeats: RepeatDetector::restore(open.repeats),
+        max_output: open.max_output,
         // A step without an answer has no results in the context yet.
         results_in_context: open.answered,
         ..Turn::default()

@@ -260,7 +260,7 @@ impl Scribe {
                 let (id, inbox_through) = (InputId::from_bits(self.id()), self.state.inbox_through + 1);
                 let images = vec![Image { data: BlobRef::to(b"picture", "image/png") }];
                 let text = format!("input {id}");
-                let input = InputTaken { id, inbox_through, text, images, mode: *mode };
+                let input = InputTaken { id, inbox_through, text, images, mode: *mode, client: None };
                 self.write(&SessionRecord::InputTaken(input));
             }
             Happens::Cancel => self.order(OrderKind::Cancel),

@@ -62,7 +62,7 @@ pub(crate) fn policy() -> Policy {
 
 pub(crate) fn input(mode: JoinMode) -> SessionRecord {
     let (id, text) = (InputId::from_bits(1), "hello".to_owned());
-    SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text, images: vec![], mode })
+    SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text, images: vec![], mode, client: None })
 }
 
 pub(crate) fn cancel() -> SessionRecord {

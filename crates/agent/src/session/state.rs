@@ -89,6 +89,8 @@ pub struct State {
     pub rate_limits: BTreeMap<String, String>,
     /// Codes of the once-only warnings that the user has got.
     pub given_warnings: BTreeSet<String>,
+    /// The client's instructions that the context has as a note. A compaction may drop the note, so it is not carried over.
+    pub client_instructions: Option<String>,
 }
 
 /// A turn that is requested without an input of its own.
@@ -210,6 +212,8 @@ pub struct Turn {
     pub refusal: Option<String>,
     /// The latest calls and results, to detect a loop.
     pub repeats: RepeatDetector,
+    /// The most tokens of an answer, if a client set them.
+    pub max_output: Option<u64>,
 }
 
 /// An open model call.

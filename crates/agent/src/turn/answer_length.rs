@@ -12,6 +12,9 @@ use crate::worker::{Worker, WorkerResult};
 const CONTINUE_NOTE: &str =
     "Your answer reached the limit of its length. Go on from exactly this point, without repeating anything.";
 
+/// The code of a turn that ends because an answer reached the limit of the client.
+const MAX_OUTPUT_TOKENS: &str = "max_output_tokens";
+
 /// Records a truncated answer: its complete calls run, its text continues in the next attempt, or the turn ends with a limit.
 pub(super) async fn record_truncated_answer(
     worker: &mut Worker,
@@ -39,6 +42,13 @@ pub(super) async fn record_truncated_answer(
         close.keep(before_calls.len());
     } else {
         close.ended.error = Some("it reached its length limit before it said anything".to_owned());
+    }
+    let client_limit = worker.state().turn.as_ref().and_then(|turn| turn.max_output);
+    if let Some(limit) = client_limit.filter(|_| first_call.is_none()) {
+        let error = format!("the answer reached the limit of {limit} tokens that the client set");
+        let (text, code) = (Some(text), Some(MAX_OUTPUT_TOKENS.to_owned()));
+        let ending = TurnEnding { text, code, ..TurnEnding::limit(Limit::Tokens, error) };
+        return end_turn(worker, close.into_records(), ending).await;
     }
     if !is_first {
         let error = "the answer reached its length limit, even with a higher one; \

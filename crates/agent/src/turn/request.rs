@@ -62,7 +62,9 @@ pub(super) async fn prepare_model_call(worker: &mut Worker, attempt: AttemptId) 
         request.tools = Arc::default();
     }
     let settings = &worker.runtime().config.settings.model;
-    request.max_output = Some(worker.models().answer_tokens(settings, &capabilities));
+    let client_limit = worker.state().turn.as_ref().and_then(|turn| turn.max_output);
+    let answer_tokens = worker.models().answer_tokens(settings, &capabilities);
+    request.max_output = Some(answer_tokens.min(client_limit.unwrap_or(u64::MAX)));
     let answers_before = worker.state().answer_count.saturating_sub(request.finished_steps() as u64);
     request.purpose = Purpose::Step { answers_before: usize::try_from(answers_before).unwrap_or(usize::MAX) };
     let estimated = estimate(&request.system, &request.tools, &request.items);

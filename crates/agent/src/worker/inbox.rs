@@ -137,6 +137,7 @@ impl OrderEffects {
             text: said.to_owned(),
             images: vec![],
             mode: JoinMode::Join,
+            client: None,
         }));
         records
     }
@@ -152,6 +153,7 @@ fn take_record(record: &Record) -> SessionRecord {
             text: input.text,
             images: input.images,
             mode: input.mode,
+            client: input.client,
         }),
         Ok(InboxRecord::Order(order)) => SessionRecord::OrderTaken(OrderTaken { inbox_through, order }),
         Ok(InboxRecord::Unknown { .. }) | Err(_) => take_unreadable(inbox_through),

@@ -111,7 +111,7 @@ fn run(place: &TestHome, launches: &Arc<AtomicUsize>, crash: Option<Crash>) -> R
         let session = runtime.session("a").await.unwrap();
         let mut watcher = session.watch();
         let input =
-            Input { id: InputId::generate(), text: "go".into(), images: vec![], mode: JoinMode::Join };
+            Input { id: InputId::generate(), text: "go".into(), images: vec![], mode: JoinMode::Join, client: None };
         session.put(input, Some("once")).await.unwrap();
         tokio::select! {
             () = journal.crashed() => {}

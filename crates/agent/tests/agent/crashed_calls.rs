@@ -100,7 +100,7 @@ mod calls {
             let session = runtime.session("a").await.unwrap();
             let mut watcher = session.watch();
             let input =
-                Input { id: InputId::generate(), text: "go".into(), images: vec![], mode: JoinMode::Join };
+                Input { id: InputId::generate(), text: "go".into(), images: vec![], mode: JoinMode::Join, client: None };
             session.put(input, Some("once")).await.unwrap();
             tokio::select! {
                 () = journal.crashed() => {}
@@ -206,6 +206,7 @@ mod orders {
                     text: "go".into(),
                     images: vec![],
                     mode: JoinMode::Join,
+                    client: None,
                 };
                 session.put(input, Some("once")).await.map_err(|e| e.to_string())?;
                 continue;

@@ -51,7 +51,7 @@ async fn export_with_an_approved_call(place: &TestHome) -> tempfile::NamedTempFi
     let id = session.id().unwrap();
     crate::detached(&journal, "a").await.answer(asked, "yes").await.unwrap();
     let (input, text) = (InputId::generate(), "and then touch planted again".to_owned());
-    let input = Input { id: input, text, images: vec![], mode: JoinMode::After };
+    let input = Input { id: input, text, images: vec![], mode: JoinMode::After, client: None };
     put(&*journal, id, InboxRecord::Input(input).encode()).await.unwrap();
     let file = export(&journal, "a").await;
     journal.close().await;

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::{heard, open, script, sends, sound_records};
 
 fn input(text: &str, mode: JoinMode) -> Input {
-    Input { id: InputId::generate(), text: text.to_owned(), images: vec![], mode }
+    Input { id: InputId::generate(), text: text.to_owned(), images: vec![], mode, client: None }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -90,7 +90,7 @@ fn script(answers: &serde_json::Value) -> ScriptedModel {
 /// An input.
 fn said(text: &str) -> longhaul_protocol::Input {
     let (id, mode) = (longhaul_protocol::InputId::generate(), longhaul_protocol::JoinMode::Join);
-    longhaul_protocol::Input { id, text: text.to_owned(), images: vec![], mode }
+    longhaul_protocol::Input { id, text: text.to_owned(), images: vec![], mode, client: None }
 }
 
 /// A runtime in this place.

@@ -92,6 +92,7 @@ async fn a_text_sent_to_a_session_of_another_runtime_is_answered_there() {
         text: "three".into(),
         images: vec![],
         mode: longhaul_protocol::JoinMode::Join,
+        client: None,
     };
     visited.put(input, None).await.unwrap();
     while held.state().await.unwrap().inbox_through < 3 {

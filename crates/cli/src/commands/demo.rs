@@ -62,6 +62,7 @@ async fn play(folder: &Path) -> anyhow::Result<u8> {
         text: "Write a program that builds something in parts, and run it.".to_owned(),
         images: vec![],
         mode: JoinMode::Join,
+        client: None,
     };
     line(format!("you      {}", input.text))?;
     put(&journal, session, InboxRecord::Input(input).encode()).await?;

@@ -30,6 +30,7 @@ pub(crate) async fn a_full_journal(folder: &Path) -> Home {
             text: format!("do {number}"),
             images: vec![],
             mode: JoinMode::Join,
+            client: None,
         };
         put(&journal, session, InboxRecord::Input(input).encode().with_key("once")).await.unwrap();
         let stream = StreamName::session(session);

@@ -56,11 +56,11 @@ impl Counter {
                 return Ok(());
             }
             for record in waiting {
-                let Ok(InboxRecord::Input(Input { id, text, images, mode })) = InboxRecord::decode(&record)
+                let Ok(InboxRecord::Input(Input { id, text, images, mode, .. })) = InboxRecord::decode(&record)
                 else {
                     panic!("{record:?}")
                 };
-                let taken = InputTaken { id, inbox_through: record.seq, text, images, mode };
+                let taken = InputTaken { id, inbox_through: record.seq, text, images, mode, client: None };
                 let append = Append::under(lease)
                     .expecting(self.head)
                     .record(SessionRecord::InputTaken(taken).encode());
@@ -72,7 +72,7 @@ impl Counter {
 
 async fn add(journal: &dyn Journal, session: SessionId, number: u64, key: &str) {
     let (id, text) = (InputId::generate(), format!("add {number}"));
-    let input = InboxRecord::Input(Input { id, text, images: vec![], mode: JoinMode::Join });
+    let input = InboxRecord::Input(Input { id, text, images: vec![], mode: JoinMode::Join, client: None });
     put(journal, session, input.encode().with_key(key)).await.unwrap();
 }
 

@@ -81,10 +81,10 @@ async fn an_erasure_that_was_held_up_is_finished_by_another() {
     let journal = SqliteJournal::open(&home).await.unwrap();
     let session = name_session(&journal, "cli:x").await.unwrap();
     let input =
-        Input { id: InputId::generate(), text: "xyzzysecret".into(), images: vec![], mode: JoinMode::Join };
+        Input { id: InputId::generate(), text: "xyzzysecret".into(), images: vec![], mode: JoinMode::Join, client: None };
     put(&journal, session, InboxRecord::Input(input.clone()).encode()).await.unwrap();
-    let Input { id, text, images, mode } = input;
-    let taken = SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text, images, mode });
+    let Input { id, text, images, mode, .. } = input;
+    let taken = SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text, images, mode, client: None });
     journal.append(Append::to(&StreamName::session(session)).record(taken.encode())).await.unwrap();
     let reader = rusqlite::Connection::open(home.journal_file()).unwrap();
     reader.execute_batch("BEGIN; SELECT * FROM records;").unwrap();
@@ -153,7 +153,7 @@ async fn erased_bytes_are_gone_from_every_file() {
 
 fn said(text: &str) -> SessionRecord {
     let (id, images, mode) = (InputId::generate(), vec![], JoinMode::Join);
-    SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text: text.into(), images, mode })
+    SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text: text.into(), images, mode, client: None })
 }
 
 fn epoch(changed: impl Fn(&mut EpochStarted)) -> SessionRecord {
@@ -231,7 +231,7 @@ async fn what_another_input_holds_in_its_place_in_the_inbox_stays() {
     let journal = SqliteJournal::open(&Home::create(folder.path()).unwrap()).await.unwrap();
     let session = name_session(&journal, "cli:x").await.unwrap();
     let (id, images, mode) = (InputId::generate(), vec![], JoinMode::Join);
-    let waiting = Input { id, text: "still to be done".into(), images, mode };
+    let waiting = Input { id, text: "still to be done".into(), images, mode, client: None };
     put(&journal, session, InboxRecord::Input(waiting).encode()).await.unwrap();
     let stream = StreamName::session(session);
     journal.append(Append::to(&stream).record(said("xyzzysecret").encode())).await.unwrap();

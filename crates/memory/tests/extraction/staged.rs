@@ -122,6 +122,7 @@ pub(crate) fn input(text: &str) -> SessionRecord {
         text: text.to_owned(),
         images: vec![],
         mode,
+        client: None,
     })
 }
 

@@ -79,7 +79,7 @@ impl Session {
         let (attempt, call) = (AttemptId::generate(), CallId::generate());
         let (id, text, images) = (InputId::generate(), asked.to_owned(), vec![]);
         let (inbox_through, mode) = (self.turns, JoinMode::Join);
-        let input = InputTaken { id, inbox_through, text, images, mode };
+        let input = InputTaken { id, inbox_through, text, images, mode, client: None };
         let asked = self.said(&SessionRecord::InputTaken(input), asked);
         self.add(&SessionRecord::TurnStarted(TurnStarted { turn: self.turns }));
         let mut shown_at = 0;

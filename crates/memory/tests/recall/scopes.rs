@@ -11,7 +11,7 @@ use crate::{journal, open};
 
 async fn said(journal: &dyn Journal, session: SessionId, text: &str) -> Seq {
     let (id, images, mode) = (InputId::generate(), vec![], JoinMode::Join);
-    let input = InputTaken { id, inbox_through: 1, text: text.to_owned(), images, mode };
+    let input = InputTaken { id, inbox_through: 1, text: text.to_owned(), images, mode, client: None };
     append(journal, session, SessionRecord::InputTaken(input)).await
 }
 

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::{FileSeen, Outcome, SessionPermission, TaskNews};
-use crate::{At, BlobRef, CallId, Hash, Image, InputId, JoinMode, Seq, TaskId};
+use crate::{At, BlobRef, CallId, ClientRequest, Hash, Image, InputId, JoinMode, Seq, TaskId};
 
 /// The state that a new epoch takes over, in addition to the fields of `EpochStarted`. Loading a session reads no
 /// record from before its newest epoch, so all other state is lost.
@@ -94,6 +94,8 @@ pub struct OpenTurn {
     pub refusal: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub repeats: Vec<Hash>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<u64>,
 }
 
 /// An input that was taken but not yet sent to the model.
@@ -109,6 +111,8 @@ pub struct PendingInput {
     /// The `seq` of its record `input_taken`.
     #[serde(default)]
     pub taken: Seq,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Box<ClientRequest>>,
 }
 
 /// A text that waits for the next step of the open turn, or for its end.

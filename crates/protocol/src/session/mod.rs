@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::record::record_kinds;
-use crate::{AttemptId, BlobRef, Image, InputId, Item, JoinMode, Order, Seq, SessionId};
+use crate::{AttemptId, BlobRef, ClientRequest, Image, InputId, Item, JoinMode, Order, Seq, SessionId};
 
 pub use calls::{Effect, FileChange, FileSeen, FileWrite, ToolFinished, ToolStarted};
 pub use carry_over::{
@@ -245,6 +245,9 @@ pub struct InputTaken {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
     pub mode: JoinMode,
+    /// As in the input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Box<ClientRequest>>,
 }
 
 /// An order was taken from the inbox.

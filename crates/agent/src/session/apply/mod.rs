@@ -7,7 +7,7 @@ mod import;
 use std::sync::Arc;
 
 use longhaul_protocol::{
-    AddedContext, Answered, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode,
+    AddedContext, Answered, At, AttemptEnded, AttemptId, CallId, ClientRequest, DecodeError, InputTaken, Item, JoinMode,
     Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord, StepStarted,
     TaskStarted, ToolFinished, TurnStarted, Usage,
 };
@@ -29,6 +29,8 @@ use crate::session::state::{
 /// The note to the model where the user interrupted a turn.
 const CANCELLED: &str = "The user interrupted here. The next message says how to go on.";
 
+/// Begins the note with the instructions of a client.
+const CLIENT_INSTRUCTIONS: &str = "The program through which the user talks to you sends these instructions:";
 /// The note to the model to continue an interrupted answer.
 const GO_ON: &str =
     "Your answer was interrupted here. Go on from exactly this point, without repeating anything.";
@@ -229,11 +231,12 @@ fn fold_turn_end(state: &mut State, outcome: Option<Outcome>, inbox_through: Opt
 
 fn fold_input(state: &mut State, input: InputTaken) {
     state.inbox_through = input.inbox_through;
-    let InputTaken { id, text, images, mode, .. } = input;
+    let InputTaken { id, text, images, mode, client, .. } = input;
     if let (JoinMode::Interrupt, Some(turn)) = (mode, &mut state.turn) {
         turn.cancelled = true;
     }
-    state.pending_inputs.push(PendingInput { id, mode, text, images, cancelled: false, taken: state.head });
+    let (cancelled, taken) = (false, state.head);
+    state.pending_inputs.push(PendingInput { id, mode, text, images, cancelled, taken, client });
 }
 
 fn fold_order(state: &mut State, taken: &OrderTaken) {
@@ -329,6 +332,9 @@ fn fold_step(state: &mut State, started: &StepStarted) {
     for input in seen {
         let said = Some(input.taken);
         let place = Place { seq: state.head, turn: state.turn_count, step, said };
+        if let Some(client) = input.client {
+            fold_client(state, *client, Place { said: None, ..place });
+        }
         push_item(state, place, Arc::new(Item::Text { role: Role::User, text: input.text }));
         for image in input.images {
             push_item(state, place, Arc::new(Item::Image(image)));
@@ -343,6 +349,23 @@ fn fold_step(state: &mut State, started: &StepStarted) {
         turn.calls.clear();
         turn.had_calls = false;
         turn.results_in_context = false;
+    }
+}
+
+/// Adds what a client sent beside the words of an input. None of it is the user's own words (P8).
+fn fold_client(state: &mut State, client: ClientRequest, place: Place) {
+    if let Some(instructions) = client.instructions
+        && state.client_instructions.as_ref() != Some(&instructions)
+    {
+        let text = format!("{CLIENT_INSTRUCTIONS}\n{instructions}");
+        push_item(state, place, Arc::new(Item::Note { text }));
+        state.client_instructions = Some(instructions);
+    }
+    if let Some(text) = client.history {
+        push_item(state, place, Arc::new(Item::Text { role: Role::User, text }));
+    }
+    if let Some(turn) = &mut state.turn {
+        turn.max_output = turn.max_output.into_iter().chain(client.max_output_tokens).min();
     }
 }
 

@@ -550,6 +550,7 @@ impl World {
                     text,
                     images: vec![],
                     mode: *mode,
+                    client: None,
                 }));
             }
             Happens::Cancel => order(OrderKind::Cancel),

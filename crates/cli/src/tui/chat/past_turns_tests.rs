@@ -17,6 +17,7 @@ fn turn(number: u64, answer: &str) -> Vec<SessionRecord> {
             text,
             images: vec![],
             mode: JoinMode::Join,
+            client: None,
         }),
         SessionRecord::TurnStarted(TurnStarted { turn: number }),
         SessionRecord::AttemptStarted(AttemptStarted { attempt, model: "a/b".into() }),

@@ -100,7 +100,7 @@ pub(crate) async fn sessions_are_listed_with_what_loading_them_needs(place: &imp
     start_epoch(&*journal, &stream, 1).await;
     start_epoch(&*journal, &stream, 2).await;
     append_notes(&*journal, &stream, &["three"]).await;
-    let input = Input { id: InputId::generate(), text: "hi".into(), images: vec![], mode: JoinMode::Join };
+    let input = Input { id: InputId::generate(), text: "hi".into(), images: vec![], mode: JoinMode::Join, client: None };
     put(&*journal, full_id, InboxRecord::Input(input).encode()).await.unwrap();
 
     let mut listed = Vec::new();
@@ -191,7 +191,7 @@ pub(crate) async fn an_input_put_twice_is_one_input(place: &impl Place) {
     let id = name_session(&*journal, &a_key("http")).await.unwrap();
     let input = |text: &str| {
         let (id, text) = (InputId::generate(), text.to_owned());
-        InboxRecord::Input(Input { id, text, images: vec![], mode: JoinMode::Join })
+        InboxRecord::Input(Input { id, text, images: vec![], mode: JoinMode::Join, client: None })
             .encode()
             .with_key("request 7")
     };
