@@ -285,7 +285,14 @@ async fn append_turns(journal: &dyn Journal, key: &str, turns: u64) {
     for turn in 1..=turns {
         let (input, text) = (InputId::generate(), format!("question {turn}"));
         let mode = JoinMode::Join;
-        let taken = InputTaken { id: input, inbox_through: turn, text: text.clone(), images: vec![], mode, client: None };
+        let taken = InputTaken {
+            id: input,
+            inbox_through: turn,
+            text: text.clone(),
+            images: vec![],
+            mode,
+            client: None,
+        };
         let input = Input { id: input, text, images: vec![], mode, client: None };
         put(journal, id, InboxRecord::Input(input).encode()).await.unwrap();
         facts.push(SessionRecord::InputTaken(taken));

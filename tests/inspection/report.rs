@@ -15,7 +15,14 @@ const HOSTILE: &str = "<script>alert(1)</script> ]]> \"q\" 'q' & \u{202e}evil";
 
 fn input(text: &str) -> SessionRecord {
     let (id, text) = (InputId::generate(), text.to_owned());
-    SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text, images: vec![], mode: JoinMode::Join, client: None })
+    SessionRecord::InputTaken(InputTaken {
+        id,
+        inbox_through: 1,
+        text,
+        images: vec![],
+        mode: JoinMode::Join,
+        client: None,
+    })
 }
 
 /// One turn of a conversation: a failed attempt now and then, a call, an answer, what it cost.

@@ -105,7 +105,8 @@ impl Desk {
         let (input, question) = (InputId::generate(), QuestionId::generate());
         let (attempt, call) = (AttemptId::generate(), CallId::generate());
         let text = "go".to_owned();
-        let accepted = Input { id: input, text: text.clone(), images: vec![], mode: JoinMode::Join, client: None };
+        let accepted =
+            Input { id: input, text: text.clone(), images: vec![], mode: JoinMode::Join, client: None };
         let inbox_through = self.with_journal(|journal| async move {
             let session = name_session(&*journal, key).await.unwrap();
             accept(&*journal, session, InboxRecord::Input(accepted).encode()).await.unwrap()
@@ -119,7 +120,14 @@ impl Desk {
         let asked =
             Question { call: Some(call), ..Question::new(question, QuestionKind::Approval, "May exec run?") };
         let facts = vec![
-            SessionRecord::InputTaken(InputTaken { id: input, inbox_through, text, images: vec![], mode, client: None }),
+            SessionRecord::InputTaken(InputTaken {
+                id: input,
+                inbox_through,
+                text,
+                images: vec![],
+                mode,
+                client: None,
+            }),
             SessionRecord::TurnStarted(TurnStarted { turn: 1 }),
             SessionRecord::StepStarted(StepStarted::new(1)),
             SessionRecord::AttemptStarted(AttemptStarted { attempt, model: "m".to_owned() }),

@@ -73,7 +73,7 @@ pub use memory::{
 pub use names::{
     NamesRecord, SessionDeleted, SessionNamed, SessionPinned, SessionRenamed, SessionRestored, SessionTrashed,
 };
-pub use openai::{ConversationBound, OpenaiRecord, ResponseDeleted};
+pub use openai::{AnsweredQuestion, ConversationBound, OpenaiRecord, ResponseDeleted};
 pub use printable::{Printable, PrintablePath, is_misleading, printable};
 pub use record::{Body, DecodeError, Gone, NewRecord, Record, Seq};
 pub use session::*;

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::record::record_kinds;
-use crate::{InputId, SessionId};
+use crate::{Hash, InputId, QuestionId, SessionId};
 
 record_kinds! {
     /// The records of the stream `openai`. Each has a key by which it is found.
@@ -18,6 +18,18 @@ pub struct ConversationBound {
     pub session: SessionId,
     /// The input that ends the conversation.
     pub input: InputId,
+    /// The hash of the request's body. A retry has the same.
+    pub body: Hash,
+    /// The question that the request answered instead of sending an input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<AnsweredQuestion>,
+}
+
+/// A question that a request answered, and the turn that asked it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnsweredQuestion {
+    pub question: QuestionId,
+    pub turn: u64,
 }
 
 /// A response can't be retrieved any more. Its turn stays in the session.

@@ -5,8 +5,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::access::Access;
+use crate::openai::ErrorBody;
 use crate::problem::ProblemBody;
-use crate::route::{Content, Route};
+use crate::route::{Content, JSON, Route};
 
 /// Where OpenAPI keeps named schemas.
 const COMPONENTS: &str = "/components/schemas";
@@ -92,14 +93,21 @@ fn responses(route: &Route, schemas: &mut SchemaGenerator) -> Value {
     for response in &route.responses {
         let mut documented = json!({"description": response.description});
         let body = match response.content {
-            _ if response.is_problem => Some(problem_content(schemas)),
+            _ if response.is_problem => Some(problem_content(route, schemas)),
             Some(body) => Some(content(body, schemas)),
             None => None,
         };
+        let status = response.status.as_str();
         if let Some(body) = body {
-            documented["content"] = body;
+            // One status may have bodies of several media types.
+            let mut content =
+                responses.get(status).map_or_else(|| json!({}), |known: &Value| known["content"].clone());
+            for (media_type, schema) in body.as_object().into_iter().flatten() {
+                content[media_type] = schema.clone();
+            }
+            documented["content"] = content;
         }
-        responses.insert(response.status.as_str().to_owned(), documented);
+        responses.insert(status.to_owned(), documented);
     }
     Value::Object(responses)
 }
@@ -110,7 +118,10 @@ fn content(content: Content, schemas: &mut SchemaGenerator) -> Value {
     json!({ content.media_type: {"schema": schema} })
 }
 
-fn problem_content(schemas: &mut SchemaGenerator) -> Value {
+fn problem_content(route: &Route, schemas: &mut SchemaGenerator) -> Value {
+    if route.path.starts_with("/v1/") {
+        return json!({ JSON: {"schema": schemas.subschema_for::<ErrorBody>()} });
+    }
     let schema = schemas.subschema_for::<ProblemBody>();
     json!({ "application/problem+json": {"schema": schema}, })
 }

@@ -7,6 +7,7 @@ use longhaul_journal::{Journal, SessionEntry};
 use longhaul_protocol::SessionId;
 use tokio::sync::watch;
 
+use crate::openai::{Deliveries, ServedModels};
 use crate::problem::{ApiResult, Problem};
 use crate::tokens::TokenStore;
 
@@ -19,6 +20,8 @@ struct SharedState {
     tokens: TokenStore,
     max_body_bytes: usize,
     shutdown: watch::Receiver<bool>,
+    deliveries: Deliveries,
+    served_models: ServedModels,
 }
 
 impl ServerState {
@@ -28,7 +31,8 @@ impl ServerState {
         max_body_bytes: usize,
         shutdown: watch::Receiver<bool>,
     ) -> Self {
-        Self(Arc::new(SharedState { runtime, tokens, max_body_bytes, shutdown }))
+        let (deliveries, served_models) = (Deliveries::default(), ServedModels::default());
+        Self(Arc::new(SharedState { runtime, tokens, max_body_bytes, shutdown, deliveries, served_models }))
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
@@ -45,6 +49,16 @@ impl ServerState {
 
     pub(crate) fn max_body_bytes(&self) -> usize {
         self.0.max_body_bytes
+    }
+
+    /// Which answers of `/v1` have reached their clients.
+    pub(crate) fn deliveries(&self) -> &Deliveries {
+        &self.0.deliveries
+    }
+
+    /// The models that the servers of this home offer.
+    pub(crate) fn served_models(&self) -> &ServedModels {
+        &self.0.served_models
     }
 
     /// Becomes true when the server stops. A stream then sends `retry: MS` and ends; a request that waits answers at once.

@@ -20,7 +20,14 @@ fn told(facts: Vec<SessionRecord>) -> Vec<Update> {
 
 fn input(text: &str) -> SessionRecord {
     let (id, text) = (InputId::generate(), text.to_owned());
-    SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text, images: vec![], mode: JoinMode::Join, client: None })
+    SessionRecord::InputTaken(InputTaken {
+        id,
+        inbox_through: 1,
+        text,
+        images: vec![],
+        mode: JoinMode::Join,
+        client: None,
+    })
 }
 
 fn turn(turn: u64) -> SessionRecord {

@@ -41,7 +41,13 @@ impl UserMessage {
     /// The input for the inbox. [`UserMessage::blobs`] has the bytes of its images.
     pub fn input(&self, id: InputId, mode: JoinMode) -> Input {
         let image = |image: &AttachedImage| Image { data: BlobRef::to(&image.bytes, &image.media_type) };
-        Input { id, text: self.text.clone(), images: self.images.iter().map(image).collect(), mode, client: None }
+        Input {
+            id,
+            text: self.text.clone(),
+            images: self.images.iter().map(image).collect(),
+            mode,
+            client: None,
+        }
     }
 
     /// The bytes of the images.

@@ -134,7 +134,13 @@ fn quiet(runtime: &Runtime, entry: &SessionEntry, clock: ClockReading) -> Durati
 }
 
 fn input() -> Input {
-    Input { id: InputId::generate(), text: "more".to_owned(), images: vec![], mode: JoinMode::Join, client: None }
+    Input {
+        id: InputId::generate(),
+        text: "more".to_owned(),
+        images: vec![],
+        mode: JoinMode::Join,
+        client: None,
+    }
 }
 
 /// Y5, Y3: a session that has fallen idle is looked at once; again only when something is new. Nothing of it is read meanwhile.

@@ -223,6 +223,11 @@ impl Runtime {
         &self.0.redactor
     }
 
+    /// The providers of this home and their models.
+    pub fn models(&self) -> &Models {
+        &self.0.models
+    }
+
     /// The name of the current model, and its capabilities.
     pub async fn model(&self) -> (String, Capabilities) {
         let model = self.0.model_chain().primary();

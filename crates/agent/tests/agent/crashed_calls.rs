@@ -99,8 +99,13 @@ mod calls {
                 .unwrap();
             let session = runtime.session("a").await.unwrap();
             let mut watcher = session.watch();
-            let input =
-                Input { id: InputId::generate(), text: "go".into(), images: vec![], mode: JoinMode::Join, client: None };
+            let input = Input {
+                id: InputId::generate(),
+                text: "go".into(),
+                images: vec![],
+                mode: JoinMode::Join,
+                client: None,
+            };
             session.put(input, Some("once")).await.unwrap();
             tokio::select! {
                 () = journal.crashed() => {}

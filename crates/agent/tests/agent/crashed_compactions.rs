@@ -99,7 +99,8 @@ impl Scene {
     /// Does everything that has not been done, and waits until the session has come to rest.
     async fn drive(&self, session: &Session, journal: &dyn Journal) {
         let say = async |text: &str, mode, key: String| {
-            let input = Input { id: InputId::generate(), text: text.to_owned(), images: vec![], mode, client: None };
+            let input =
+                Input { id: InputId::generate(), text: text.to_owned(), images: vec![], mode, client: None };
             session.put(input, Some(&key)).await.unwrap();
         };
         let mut accepted = 0;

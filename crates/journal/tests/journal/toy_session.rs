@@ -56,7 +56,8 @@ impl Counter {
                 return Ok(());
             }
             for record in waiting {
-                let Ok(InboxRecord::Input(Input { id, text, images, mode, .. })) = InboxRecord::decode(&record)
+                let Ok(InboxRecord::Input(Input { id, text, images, mode, .. })) =
+                    InboxRecord::decode(&record)
                 else {
                     panic!("{record:?}")
                 };

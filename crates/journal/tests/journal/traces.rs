@@ -80,11 +80,17 @@ async fn an_erasure_that_was_held_up_is_finished_by_another() {
     let home = Home::create(folder.path()).unwrap();
     let journal = SqliteJournal::open(&home).await.unwrap();
     let session = name_session(&journal, "cli:x").await.unwrap();
-    let input =
-        Input { id: InputId::generate(), text: "xyzzysecret".into(), images: vec![], mode: JoinMode::Join, client: None };
+    let input = Input {
+        id: InputId::generate(),
+        text: "xyzzysecret".into(),
+        images: vec![],
+        mode: JoinMode::Join,
+        client: None,
+    };
     put(&journal, session, InboxRecord::Input(input.clone()).encode()).await.unwrap();
     let Input { id, text, images, mode, .. } = input;
-    let taken = SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text, images, mode, client: None });
+    let taken =
+        SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text, images, mode, client: None });
     journal.append(Append::to(&StreamName::session(session)).record(taken.encode())).await.unwrap();
     let reader = rusqlite::Connection::open(home.journal_file()).unwrap();
     reader.execute_batch("BEGIN; SELECT * FROM records;").unwrap();
@@ -153,7 +159,14 @@ async fn erased_bytes_are_gone_from_every_file() {
 
 fn said(text: &str) -> SessionRecord {
     let (id, images, mode) = (InputId::generate(), vec![], JoinMode::Join);
-    SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text: text.into(), images, mode, client: None })
+    SessionRecord::InputTaken(InputTaken {
+        id,
+        inbox_through: 1,
+        text: text.into(),
+        images,
+        mode,
+        client: None,
+    })
 }
 
 fn epoch(changed: impl Fn(&mut EpochStarted)) -> SessionRecord {

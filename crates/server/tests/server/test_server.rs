@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use longhaul_agent::Runtime;
 use longhaul_agent::model::{Model, ScriptedModel};
+use longhaul_agent::{Config, Runtime};
 use longhaul_server::{Scope, Server, ServerOptions, TokenStore};
 use longhaul_testkit::TestHome;
 use reqwest::{Method, RequestBuilder};
@@ -28,8 +28,19 @@ impl TestServer {
     }
 
     pub(crate) async fn with_model(model: Arc<dyn Model>) -> Self {
+        Self::with_model_and(model, |_| {}).await
+    }
+
+    /// The same with other settings.
+    pub(crate) async fn with_script_and(script: &str, change: impl FnOnce(&mut Config)) -> Self {
+        Self::with_model_and(Arc::new(ScriptedModel::from_json(script).unwrap()), change).await
+    }
+
+    async fn with_model_and(model: Arc<dyn Model>, change: impl FnOnce(&mut Config)) -> Self {
         let home = TestHome::new();
-        let runtime = Runtime::with_model(home.config(), model).await.unwrap();
+        let mut config = home.config();
+        change(&mut config);
+        let runtime = Runtime::with_model(config, model).await.unwrap();
         runtime.start().await.unwrap();
         let mut tokens = TokenStore::default();
         tokens.insert("test", Scope::Admin, ADMIN_TOKEN);

@@ -7,9 +7,9 @@ mod import;
 use std::sync::Arc;
 
 use longhaul_protocol::{
-    AddedContext, Answered, At, AttemptEnded, AttemptId, CallId, ClientRequest, DecodeError, InputTaken, Item, JoinMode,
-    Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord, StepStarted,
-    TaskStarted, ToolFinished, TurnStarted, Usage,
+    AddedContext, Answered, At, AttemptEnded, AttemptId, CallId, ClientRequest, DecodeError, InputTaken,
+    Item, JoinMode, Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq,
+    SessionRecord, StepStarted, TaskStarted, ToolFinished, TurnStarted, Usage,
 };
 
 use self::epoch::{

@@ -19,7 +19,13 @@ async fn a_session(journal: &dyn Journal, key: &str) -> SessionId {
     let id = name_session(journal, key).await.unwrap();
     append_notes(journal, &StreamName::session(id), &["one", "two"]).await;
     append_notes(journal, &StreamName::extract(id), &["remembered"]).await;
-    let input = Input { id: InputId::generate(), text: "hi".into(), images: vec![], mode: JoinMode::Join, client: None };
+    let input = Input {
+        id: InputId::generate(),
+        text: "hi".into(),
+        images: vec![],
+        mode: JoinMode::Join,
+        client: None,
+    };
     put(journal, id, InboxRecord::Input(input).encode()).await.unwrap();
     id
 }

@@ -181,7 +181,14 @@ pub(crate) async fn a_search_forgets_a_stream_that_was_removed(place: &impl Plac
 
 fn asked(text: &str) -> NewRecord {
     let (id, images) = (InputId::generate(), vec![]);
-    let input = InputTaken { id, inbox_through: 1, text: text.to_owned(), images, mode: JoinMode::Join, client: None };
+    let input = InputTaken {
+        id,
+        inbox_through: 1,
+        text: text.to_owned(),
+        images,
+        mode: JoinMode::Join,
+        client: None,
+    };
     SessionRecord::InputTaken(input).encode()
 }
 

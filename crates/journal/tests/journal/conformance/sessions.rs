@@ -100,7 +100,13 @@ pub(crate) async fn sessions_are_listed_with_what_loading_them_needs(place: &imp
     start_epoch(&*journal, &stream, 1).await;
     start_epoch(&*journal, &stream, 2).await;
     append_notes(&*journal, &stream, &["three"]).await;
-    let input = Input { id: InputId::generate(), text: "hi".into(), images: vec![], mode: JoinMode::Join, client: None };
+    let input = Input {
+        id: InputId::generate(),
+        text: "hi".into(),
+        images: vec![],
+        mode: JoinMode::Join,
+        client: None,
+    };
     put(&*journal, full_id, InboxRecord::Input(input).encode()).await.unwrap();
 
     let mut listed = Vec::new();

@@ -1,0 +1,434 @@
+//! `POST /v1/chat/completions`.
+//!
+//! A chat stream can't take text back. If the model's answer breaks off and it answers again, the stream goes on where the
+//! new answer begins with the text that was sent, and ends with an error where it does not.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use hyper::header::HeaderValue;
+use longhaul_protocol::{Hash, Limit, Outcome, Question, QuestionKind, TurnEnded};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, timeout_at};
+
+use super::error::{OpenaiError, OpenaiResult};
+use super::follower::TurnFollower;
+use super::messages::{Conversation, WireMessage};
+use super::models::{CONFIGURED_MODEL, check_model};
+use super::parameters::check_parameters;
+use super::placement::{Incoming, NamedSession, Placed, place, retry_headers};
+use super::request::{SESSION_HEADER, named_session, read_request};
+use super::sse::{ClientGone, EventWriter, event_stream};
+use super::turn::{AnswerText, TurnStep, TurnUsage};
+use crate::access::Caller;
+use crate::body::JsonBody;
+use crate::state::ServerState;
+
+/// How long a stream waits for the first text before it begins. A turn that fails until then is an HTTP error.
+const FIRST_TEXT_WAIT: Duration = Duration::from_secs(10);
+
+/// A request for a chat completion. Other parameters are in `docs/openai.md`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct ChatRequest {
+    /// An id of `GET /v1/models`.
+    model: Option<String>,
+    messages: Vec<WireMessage>,
+    stream: Option<bool>,
+    stream_options: Option<StreamOptions>,
+    /// The most tokens of each answer of the model.
+    max_tokens: Option<u64>,
+    /// The same, by its newer name.
+    max_completion_tokens: Option<u64>,
+    /// `metadata.session` is the key of a session.
+    metadata: Option<Map<String, Value>>,
+    /// The key of a session, `conv_` and its id, or an object with that as `id`.
+    conversation: Option<Value>,
+    /// Recorded, and never a key.
+    user: Option<String>,
+}
+
+/// What a stream contains.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct StreamOptions {
+    /// Whether the last chunk has the usage.
+    include_usage: Option<bool>,
+}
+
+pub(crate) async fn create_chat_completion(
+    State(state): State<ServerState>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> OpenaiResult<Response> {
+    let request: ChatRequest = read_request(&body)?;
+    let incoming = incoming_of(&state, caller, &headers, &body, &request).await?;
+    let placed = place(&state, &incoming).await?;
+    let mut follower = placed.follow(&state).await?;
+    let model = request.model.clone().unwrap_or_else(|| CONFIGURED_MODEL.to_owned());
+    let mut completion = Completion::new(&placed, model);
+    let key = HeaderValue::from_str(&urlencoded(placed.session.key())).ok();
+    let mut response = if request.stream == Some(true) {
+        let with_usage = request.stream_options.and_then(|options| options.include_usage) == Some(true);
+        stream_completion(placed, follower, completion, with_usage).await?
+    } else {
+        while completion.end.is_none() {
+            let step = follower.next().await?;
+            completion.apply(&follower, step).await?;
+        }
+        if let Some(error) = completion.error() {
+            placed.delivery.mark_delivered();
+            return Err(error);
+        }
+        let answer = Json(completion.json()).into_response();
+        placed.delivery.mark_delivered();
+        answer
+    };
+    if let Some(key) = key {
+        response.headers_mut().insert(SESSION_HEADER, key);
+    }
+    Ok(response)
+}
+
+/// A session key as a header value.
+fn urlencoded(key: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'%';
+    key.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+async fn incoming_of(
+    state: &ServerState,
+    caller: Caller,
+    headers: &HeaderMap,
+    body: &Value,
+    request: &ChatRequest,
+) -> OpenaiResult<Incoming> {
+    if let Some(body) = body.as_object() {
+        check_parameters(body)?;
+    }
+    let model = check_model(state, request.model.as_deref()).await?;
+    let mut conversation = Conversation::default();
+    for (index, message) in request.messages.iter().enumerate() {
+        conversation.push(message, &format!("messages[{index}]"))?;
+    }
+    if !conversation.has_input() {
+        let message = "the last message is not the user's: there is nothing to answer";
+        return Err(OpenaiError::invalid("no_input", "messages", message));
+    }
+    let (client_key, is_counted_retry) = retry_headers(headers);
+    let named: Option<NamedSession> =
+        named_session(headers, request.metadata.as_ref(), request.conversation.as_ref())?;
+    Ok(Incoming {
+        token: caller.token,
+        named,
+        conversation,
+        body: Hash::of(body.to_string()),
+        client_key,
+        is_counted_retry,
+        user: request.user.clone(),
+        max_output_tokens: request.max_completion_tokens.or(request.max_tokens),
+        unstored: false,
+        model,
+    })
+}
+
+/// A chat completion that is being made.
+struct Completion {
+    id: String,
+    model: String,
+    created: i64,
+    /// The question that the request answered. What came before its answer was told by the request before.
+    skips_until: Option<longhaul_protocol::QuestionId>,
+    answer: AnswerText,
+    usage: TurnUsage,
+    plan: Option<Question>,
+    end: Option<CompletionEnd>,
+}
+
+enum CompletionEnd {
+    Turn(TurnEnded),
+    Question(Question),
+}
+
+impl Completion {
+    fn new(placed: &Placed, model: String) -> Self {
+        Self {
+            id: format!("chatcmpl-{}", placed.request),
+            model,
+            created: placed.request.made_at().0 / 1_000,
+            skips_until: placed.answered.map(|answered| answered.question),
+            answer: AnswerText::default(),
+            usage: TurnUsage::default(),
+            plan: None,
+            end: None,
+        }
+    }
+
+    async fn apply(&mut self, follower: &TurnFollower, step: TurnStep) -> OpenaiResult<()> {
+        if self.skips_until.is_some() {
+            let ended = matches!(step, TurnStep::Ended(_));
+            if matches!(&step, TurnStep::Answered(id) if Some(*id) == self.skips_until) || ended {
+                self.skips_until = None;
+            }
+            if !ended {
+                return Ok(());
+            }
+        }
+        match step {
+            TurnStep::MessageEnded { text, goes_on } => self.answer.add(&text, goes_on),
+            TurnStep::Usage(usage) => self.usage.add(&usage),
+            TurnStep::Question(question) if question.kind == QuestionKind::Plan => self.plan = Some(question),
+            TurnStep::Question(question) if follower.is_open(question.id).await? => {
+                self.end = Some(CompletionEnd::Question(question));
+            }
+            TurnStep::Ended(ended) => {
+                self.end = Some(match self.plan.take() {
+                    Some(plan) if follower.is_open(plan.id).await? => CompletionEnd::Question(plan),
+                    _ => CompletionEnd::Turn(ended),
+                });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The error of a turn that failed.
+    fn error(&self) -> Option<OpenaiError> {
+        match &self.end {
+            Some(CompletionEnd::Turn(ended)) if ended.outcome == Outcome::Failed => {
+                Some(OpenaiError::of_turn(ended))
+            }
+            _ => None,
+        }
+    }
+
+    /// The text that follows the messages: the question, or why a limit ended the turn.
+    fn closing_text(&self) -> Option<String> {
+        match &self.end {
+            Some(CompletionEnd::Question(question)) => Some(question.text.clone()),
+            _ => None,
+        }
+    }
+
+    fn finish_reason(&self) -> &'static str {
+        match &self.end {
+            Some(CompletionEnd::Turn(ended)) if ended.outcome == Outcome::Limit => "length",
+            _ => "stop",
+        }
+    }
+
+    /// What OpenAI has no field for.
+    fn extension(&self) -> Option<Value> {
+        match self.end.as_ref()? {
+            CompletionEnd::Question(question) => Some(json!({"question": question_json(question)})),
+            CompletionEnd::Turn(ended) if ended.outcome == Outcome::Completed => None,
+            CompletionEnd::Turn(ended) => {
+                Some(json!({"outcome": ended.outcome, "limit": ended.limit, "message": ended.error}))
+            }
+        }
+    }
+
+    fn usage_json(&self) -> Value {
+        let TurnUsage { input, output, cached } = self.usage;
+        json!({
+            "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
+            "prompt_tokens_details": {"cached_tokens": cached},
+        })
+    }
+
+    fn json(&self) -> Value {
+        let mut answer = self.answer.clone();
+        if let Some(closing) = self.closing_text() {
+            answer.add(&closing, false);
+        }
+        let message = json!({"role": "assistant", "content": answer.into_text(), "refusal": null});
+        let mut form = json!({
+            "id": self.id, "object": "chat.completion", "created": self.created, "model": self.model,
+            "choices": [{
+                "index": 0, "message": message, "logprobs": null, "finish_reason": self.finish_reason(),
+            }],
+            "usage": self.usage_json(),
+        });
+        if let Some(extension) = self.extension() {
+            form["longhaul"] = extension;
+        }
+        form
+    }
+
+    fn chunk(&self, delta: &Value, finish_reason: Option<&str>) -> Value {
+        json!({
+            "id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model,
+            "choices": [{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason}],
+        })
+    }
+}
+
+/// A question as clients see it.
+pub(crate) fn question_json(question: &Question) -> Value {
+    json!({"id": question.id, "kind": question.kind, "choices": question.choices})
+}
+
+/// The text of the message that is being written, and how much of it the client has.
+#[derive(Default)]
+struct SentText {
+    text: String,
+    /// The client's part of a discarded answer. The new answer has to begin with it.
+    owed: String,
+}
+
+impl SentText {
+    /// The next part for the client. An error if it contradicts what the client has.
+    fn push(&mut self, piece: &str) -> Result<String, ()> {
+        let before = self.text.len();
+        self.text.push_str(piece);
+        if self.owed.is_empty() {
+            return Ok(piece.to_owned());
+        }
+        let shared = self.owed.len().min(self.text.len());
+        if self.text.as_bytes()[..shared] != self.owed.as_bytes()[..shared] {
+            return Err(());
+        }
+        let new = self.text.get(self.owed.len().max(before)..).unwrap_or_default().to_owned();
+        if self.text.len() >= self.owed.len() {
+            self.owed.clear();
+        }
+        Ok(new)
+    }
+
+    fn discard(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        // A shorter second try does not make the client forget.
+        if text.len() > self.owed.len() {
+            self.owed = text;
+        }
+    }
+}
+
+/// Begins a stream when there is text, an end or a question, so that an early failure is an HTTP error.
+async fn stream_completion(
+    placed: Placed,
+    mut follower: TurnFollower,
+    mut completion: Completion,
+    with_usage: bool,
+) -> OpenaiResult<Response> {
+    let deadline = Instant::now() + FIRST_TEXT_WAIT;
+    let mut first = None;
+    while let Ok(step) = timeout_at(deadline, follower.next()).await {
+        let step = step?;
+        let is_text = matches!(step, TurnStep::Text(_)) && completion.skips_until.is_none();
+        completion.apply(&follower, step.clone()).await?;
+        if is_text || completion.end.is_some() {
+            first = Some(step);
+            break;
+        }
+    }
+    if let Some(error) = completion.error() {
+        placed.delivery.mark_delivered();
+        return Err(error);
+    }
+    let (writer, response) = event_stream();
+    tokio::spawn(async move {
+        // A client that is gone ends the stream, and nothing else.
+        let _ = write_completion(&writer, &placed, follower, completion, first, with_usage).await;
+    });
+    Ok(response)
+}
+
+async fn write_completion(
+    writer: &EventWriter,
+    placed: &Placed,
+    mut follower: TurnFollower,
+    mut completion: Completion,
+    first: Option<TurnStep>,
+    with_usage: bool,
+) -> Result<(), ClientGone> {
+    let mut sent = SentText::default();
+    writer.data(&completion.chunk(&json!({"role": "assistant", "content": ""}), None).to_string()).await?;
+    let mut waiting = first;
+    loop {
+        let is_shown = completion.skips_until.is_none();
+        if let Some(step) = waiting.take()
+            && is_shown
+        {
+            let part = match &step {
+                TurnStep::Text(piece) => sent.push(piece),
+                TurnStep::MessageEnded { .. } => {
+                    sent = SentText::default();
+                    Ok(String::new())
+                }
+                TurnStep::Discarded { .. } => {
+                    sent.discard();
+                    Ok(String::new())
+                }
+                _ => Ok(String::new()),
+            };
+            let Ok(part) = part else {
+                let error = OpenaiError::new(
+                    hyper::StatusCode::BAD_GATEWAY,
+                    "answer_changed",
+                    "the model's answer broke off, and its next one is different; ask for the whole answer again",
+                );
+                return writer.data(&json!(error.body()).to_string()).await;
+            };
+            // The separator comes with the first piece of a message.
+            let is_first_piece = matches!(&step, TurnStep::Text(piece) if sent.text.len() == piece.len());
+            let separator =
+                if is_first_piece && !part.is_empty() { completion.answer.separator() } else { "" };
+            if !part.is_empty() {
+                let delta = json!({"content": format!("{separator}{part}")});
+                writer.data(&completion.chunk(&delta, None).to_string()).await?;
+            }
+        }
+        if completion.end.is_some() {
+            break;
+        }
+        let step = match writer.next_step(&mut follower).await? {
+            Ok(step) => step,
+            Err(error) => return writer.data(&json!(error.body()).to_string()).await,
+        };
+        if let Err(error) = completion.apply(&follower, step.clone()).await {
+            return writer.data(&json!(error.body()).to_string()).await;
+        }
+        waiting = Some(step);
+    }
+    if let Some(error) = completion.error() {
+        placed.delivery.mark_delivered();
+        return writer.data(&json!(error.body()).to_string()).await;
+    }
+    if let Some(closing) = completion.closing_text() {
+        let delta = json!({"content": format!("{}{closing}", completion.answer.separator())});
+        writer.data(&completion.chunk(&delta, None).to_string()).await?;
+    }
+    let mut last = completion.chunk(&json!({}), Some(completion.finish_reason()));
+    if let Some(extension) = completion.extension() {
+        last["longhaul"] = extension;
+    }
+    writer.data(&last.to_string()).await?;
+    if with_usage {
+        let mut usage = completion.chunk(&json!({}), None);
+        usage["choices"] = json!([]);
+        usage["usage"] = completion.usage_json();
+        writer.data(&usage.to_string()).await?;
+    }
+    writer.data("[DONE]").await?;
+    placed.delivery.mark_delivered();
+    Ok(())
+}
+
+/// The word for a limit, as OpenAI's clients know it.
+pub(crate) fn limit_word(ended: &TurnEnded) -> String {
+    match ended.limit {
+        Some(Limit::Tokens) | None => "max_output_tokens".to_owned(),
+        Some(limit) => json!(limit).as_str().unwrap_or("limit").to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "chat_tests.rs"]
+mod tests;

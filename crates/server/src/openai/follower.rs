@@ -1,0 +1,198 @@
+//! Following one turn of a session, and looking a turn up in the records.
+
+use std::collections::VecDeque;
+
+use longhaul_agent::{Followed, Follower, Session};
+use longhaul_journal::{Journal, Page, records};
+use longhaul_protocol::{
+    InputId, QuestionId, QuestionKind, Record, Seq, SessionId, SessionRecord, StreamName,
+};
+use tokio::sync::watch;
+
+use super::error::{OpenaiError, OpenaiResult};
+use super::turn::{AnswerText, TurnFold, TurnStep, TurnTarget};
+
+/// Records to read at a time on the way back.
+const BACKWARD_PAGE: Seq = 256;
+
+/// Sees the steps of one turn. Dropping it ends nothing but the following.
+pub(crate) struct TurnFollower {
+    session: Session,
+    follower: Follower,
+    fold: TurnFold,
+    steps: VecDeque<TurnStep>,
+    shutdown: watch::Receiver<bool>,
+}
+
+impl TurnFollower {
+    pub(crate) async fn start(
+        session: Session,
+        after: Seq,
+        fold: TurnFold,
+        shutdown: watch::Receiver<bool>,
+    ) -> OpenaiResult<Self> {
+        let follower = session.follow(after).await?;
+        Ok(Self { session, follower, fold, steps: VecDeque::new(), shutdown })
+    }
+
+    /// The next step. An error if the server stops. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> OpenaiResult<TurnStep> {
+        loop {
+            if let Some(step) = self.steps.pop_front() {
+                return Ok(step);
+            }
+            let followed = tokio::select! {
+                biased;
+                followed = self.follower.step() => followed?,
+                _ = self.shutdown.wait_for(|stopped| *stopped) => return Err(OpenaiError::stopping()),
+            };
+            let followed = followed.ok_or_else(OpenaiError::stopping)?;
+            self.steps.extend(self.fold.apply(&followed));
+        }
+    }
+
+    /// Whether any question waits for its answer.
+    pub(crate) async fn has_open_question(&self) -> OpenaiResult<bool> {
+        Ok(!self.session.open_questions().await?.is_empty())
+    }
+
+    /// Whether a question still waits for its answer.
+    pub(crate) async fn is_open(&self, question: QuestionId) -> OpenaiResult<bool> {
+        Ok(self.session.open_questions().await?.iter().any(|open| open.id == question))
+    }
+}
+
+/// Where a turn is in its session.
+#[derive(Debug, Clone)]
+pub(crate) struct TurnPlace {
+    /// The record before its first one.
+    pub(crate) before: Seq,
+    pub(crate) ended: Option<Seq>,
+    /// No input came after its end.
+    pub(crate) is_last: bool,
+    /// The client did not want it to be stored.
+    pub(crate) unstored: bool,
+}
+
+/// Calls `visit` with the records of a session, the newest first, until it returns false.
+async fn read_backward(
+    journal: &dyn Journal,
+    session: SessionId,
+    mut visit: impl FnMut(&Record) -> bool,
+) -> OpenaiResult<()> {
+    let stream = StreamName::session(session);
+    let mut end = journal.head(&stream).await?.seq;
+    while end > 0 {
+        let from = end.saturating_sub(BACKWARD_PAGE - 1).max(1);
+        let page = Page { records: usize::try_from(end - from + 1).unwrap_or(usize::MAX), bytes: usize::MAX };
+        for record in journal.read(&stream, from, page).await?.iter().rev() {
+            if !visit(record) {
+                return Ok(());
+            }
+        }
+        end = from - 1;
+    }
+    Ok(())
+}
+
+/// The record before the one that took this input; `None` if none has.
+pub(crate) async fn find_input(
+    journal: &dyn Journal,
+    session: SessionId,
+    input: InputId,
+) -> OpenaiResult<Option<Seq>> {
+    let mut found = None;
+    let visit = |record: &Record| {
+        if record.kind == "input_taken"
+            && let Ok(SessionRecord::InputTaken(taken)) = SessionRecord::decode(record)
+            && taken.id == input
+        {
+            found = Some(record.seq - 1);
+        }
+        found.is_none()
+    };
+    read_backward(journal, session, visit).await?;
+    Ok(found)
+}
+
+/// The place of a turn; `None` if the session has no such turn.
+pub(crate) async fn find_turn(
+    journal: &dyn Journal,
+    session: SessionId,
+    turn: u64,
+) -> OpenaiResult<Option<TurnPlace>> {
+    let (mut before, mut ended, mut is_last, mut unstored) = (None, None, true, false);
+    let visit = |record: &Record| {
+        match record.kind.as_str() {
+            "turn_ended" if before.is_some() => return false,
+            "turn_ended" => {
+                if let Ok(SessionRecord::TurnEnded(end)) = SessionRecord::decode(record) {
+                    ended = (end.turn == turn).then_some(record.seq).or(ended);
+                }
+            }
+            "turn_started" => match SessionRecord::decode(record) {
+                Ok(SessionRecord::TurnStarted(started)) if started.turn == turn => {
+                    before = Some(record.seq - 1)
+                }
+                Ok(SessionRecord::TurnStarted(started)) if started.turn < turn => return false,
+                _ => {}
+            },
+            "input_taken" if before.is_some() => {
+                if let Ok(SessionRecord::InputTaken(taken)) = SessionRecord::decode(record) {
+                    unstored |= taken.client.is_some_and(|client| client.unstored);
+                }
+            }
+            "input_taken" => is_last &= ended.is_some(),
+            _ => {}
+        }
+        true
+    };
+    read_backward(journal, session, visit).await?;
+    let is_last = is_last || ended.is_none();
+    Ok(before.map(|before| TurnPlace { before, ended, is_last, unstored }))
+}
+
+/// What a client was told in answer to one request: up to the end of the turn or to the question that was asked.
+pub(crate) struct ToldAnswer {
+    pub(crate) text: String,
+    pub(crate) turn: u64,
+    /// The record that ended the turn; `None` if a question ended the answer.
+    pub(crate) ended: Option<Seq>,
+}
+
+/// Reads what a client was told about a turn after this record; `None` if the answer is not complete.
+pub(crate) async fn read_answer(
+    journal: &dyn Journal,
+    session: SessionId,
+    after: Seq,
+    target: TurnTarget,
+    is_open: bool,
+) -> OpenaiResult<Option<ToldAnswer>> {
+    let (mut fold, mut answer) = (TurnFold::new(target, is_open), AnswerText::default());
+    let mut turn = match target {
+        TurnTarget::Turn(turn) => turn,
+        TurnTarget::Input(_) => 0,
+    };
+    let stream = StreamName::session(session);
+    let mut cursor = records(journal, &stream, after + 1);
+    while let Some(record) = cursor.next().await? {
+        let seq = record.seq;
+        for step in fold.apply(&Followed::Record(Box::new(record), None)) {
+            match step {
+                TurnStep::Started { turn: number, .. } => turn = number,
+                TurnStep::MessageEnded { text, goes_on } => answer.add(&text, goes_on),
+                TurnStep::Question(question) => {
+                    answer.add(&question.text, false);
+                    if question.kind != QuestionKind::Plan {
+                        return Ok(Some(ToldAnswer { text: answer.into_text(), turn, ended: None }));
+                    }
+                }
+                TurnStep::Ended(_) => {
+                    return Ok(Some(ToldAnswer { text: answer.into_text(), turn, ended: Some(seq) }));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,87 @@
+//! What the requests of both endpoints have in common.
+
+use axum::http::HeaderMap;
+use hyper::header::HeaderName;
+use longhaul_protocol::SessionId;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::error::{OpenaiError, OpenaiResult};
+use super::placement::NamedSession;
+
+/// The session of a request, and of its answer.
+pub(crate) const SESSION_HEADER: HeaderName = HeaderName::from_static("x-longhaul-session");
+
+/// Reads a body, with an error that names the wrong parameter.
+pub(crate) fn read_request<T: DeserializeOwned>(body: &Value) -> OpenaiResult<T> {
+    serde_path_to_error::deserialize(body).map_err(|error| {
+        let path = error.path().to_string();
+        OpenaiError::invalid("invalid_value", &path, format!("{path}: {}", error.inner()))
+    })
+}
+
+/// The session that a request names: by the header, else in its metadata, else as its conversation.
+pub(crate) fn named_session(
+    headers: &HeaderMap,
+    metadata: Option<&Map<String, Value>>,
+    conversation: Option<&Value>,
+) -> OpenaiResult<Option<NamedSession>> {
+    if let Some(value) = headers.get(SESSION_HEADER) {
+        let bad =
+            || OpenaiError::invalid("invalid_value", "X-Longhaul-Session", "the header is not a session key");
+        let key = value.to_str().map_err(|_| bad())?;
+        let key = percent_decoded(key).filter(|key| !key.trim().is_empty()).ok_or_else(bad)?;
+        return Ok(Some(NamedSession::Key(key)));
+    }
+    if let Some(key) = metadata.and_then(|metadata| metadata.get("session")).and_then(Value::as_str) {
+        return Ok(Some(NamedSession::Key(key.to_owned())));
+    }
+    let conversation = match conversation {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(key)) => Some(key.as_str()),
+        Some(object) => object.get("id").and_then(Value::as_str),
+    };
+    let key = conversation.filter(|key| !key.trim().is_empty()).ok_or_else(|| {
+        OpenaiError::invalid(
+            "invalid_value",
+            "conversation",
+            "a conversation is a session key, or conv_ and a session id",
+        )
+    })?;
+    let id = key.strip_prefix("conv_").and_then(|id| id.parse::<SessionId>().ok());
+    Ok(Some(id.map_or_else(|| NamedSession::Key(key.to_owned()), NamedSession::Id)))
+}
+
+/// A header value whose other characters than printable ASCII are percent-encoded.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = std::str::from_utf8(after.get(..2).unwrap_or_default()).ok();
+        match (first, code.filter(|code| code.len() == 2).and_then(|code| u8::from_str_radix(code, 16).ok()))
+        {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// The session and the turn of a response id, `resp_<session id>_<turn>`.
+pub(crate) fn parse_response_id(id: &str) -> Option<(SessionId, u64)> {
+    let (session, turn) = id.strip_prefix("resp_")?.split_once('_')?;
+    Some((session.parse().ok()?, turn.parse().ok()?))
+}
+
+/// The session and the turn of the id of an output item, `msg_<session id>_<turn>_<index>`.
+pub(crate) fn parse_item_id(id: &str) -> Option<(SessionId, u64)> {
+    let (session, rest) = id.strip_prefix("msg_")?.split_once('_')?;
+    let (turn, _) = rest.split_once('_')?;
+    Some((session.parse().ok()?, turn.parse().ok()?))
+}

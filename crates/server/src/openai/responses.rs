@@ -1,0 +1,342 @@
+//! `/v1/responses`. A response is a turn: its id names the session and the turn, and its form is folded from the records.
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use longhaul_agent::Followed;
+use longhaul_journal::records;
+use longhaul_protocol::{Hash, QuestionId, SessionId, StreamName};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::bindings::{delete_response, is_deleted};
+use super::error::{OpenaiError, OpenaiResult};
+use super::follower::{TurnFollower, TurnPlace, find_turn};
+use super::messages::{Conversation, Utterance, WireMessage};
+use super::models::{CONFIGURED_MODEL, check_model};
+use super::parameters::check_parameters;
+use super::placement::{Incoming, NamedSession, place, retry_headers};
+use super::request::{named_session, parse_item_id, parse_response_id, read_request};
+use super::response_events::{ResponseFold, ResponseHead, ResponseStatus};
+use super::sse::{ClientGone, EventWriter, event_stream};
+use super::turn::{TurnFold, TurnStep, TurnTarget};
+use crate::access::Caller;
+use crate::body::{JsonBody, Query};
+use crate::state::ServerState;
+
+/// A request for a response. Other parameters are in `docs/openai.md`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct ResponsesRequest {
+    /// An id of `GET /v1/models`.
+    model: Option<String>,
+    input: ResponsesInput,
+    /// A note to the model.
+    instructions: Option<String>,
+    stream: Option<bool>,
+    /// Answer as soon as the turn has begun.
+    background: Option<bool>,
+    /// `false`: the response can't be retrieved later.
+    store: Option<bool>,
+    /// The key of a session, `conv_` and its id, or an object with that as `id`.
+    conversation: Option<Value>,
+    /// The response to go on from. If it is not the newest of its session, the session is forked.
+    previous_response_id: Option<String>,
+    /// The most tokens of each answer of the model.
+    max_output_tokens: Option<u64>,
+    /// `metadata.session` is the key of a session.
+    metadata: Option<Map<String, Value>>,
+    /// Recorded, and never a key.
+    user: Option<String>,
+}
+
+/// The input of a response.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum ResponsesInput {
+    Text(String),
+    Items(Vec<WireMessage>),
+}
+
+/// How a response is retrieved.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct RetrieveQuery {
+    /// Get the events of the response.
+    stream: Option<bool>,
+    /// Only events with a higher `sequence_number`.
+    starting_after: Option<u64>,
+}
+
+pub(crate) async fn create_response(
+    State(state): State<ServerState>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody<Value>,
+) -> OpenaiResult<Response> {
+    let request: ResponsesRequest = read_request(&body)?;
+    let incoming = incoming_of(&state, caller, &headers, &body, &request).await?;
+    let placed = place(&state, &incoming).await?;
+    let mut follower = placed.follow(&state).await?;
+    let is_background = request.background == Some(true);
+    let head = ResponseHead {
+        session: placed.id,
+        model: request.model.clone().unwrap_or_else(|| CONFIGURED_MODEL.to_owned()),
+        instructions: request.instructions.clone(),
+        max_output_tokens: request.max_output_tokens,
+        previous_response_id: request.previous_response_id.clone(),
+        metadata: json!(request.metadata.clone().unwrap_or_default()),
+        background: is_background,
+        store: request.store != Some(false),
+    };
+    let mut fold = ResponseFold::new(head, 0);
+    let mut skips_until = placed.answered.map(|answered| answered.question);
+    // The id is known when the turn has begun.
+    let mut events = Vec::new();
+    while events.is_empty() {
+        events = next_events(&mut follower, &mut fold, &mut skips_until).await?;
+    }
+    if request.stream == Some(true) {
+        let (writer, response) = event_stream();
+        tokio::spawn(async move {
+            let written = write_events(&writer, events, &mut follower, &mut fold, 0).await;
+            if written.is_ok() {
+                placed.delivery.mark_delivered();
+            }
+        });
+        return Ok(response);
+    }
+    while !is_background && !is_over(&follower, &fold).await? {
+        next_events(&mut follower, &mut fold, &mut None).await?;
+    }
+    let response = Json(fold.json()).into_response();
+    placed.delivery.mark_delivered();
+    Ok(response)
+}
+
+async fn incoming_of(
+    state: &ServerState,
+    caller: Caller,
+    headers: &HeaderMap,
+    body: &Value,
+    request: &ResponsesRequest,
+) -> OpenaiResult<Incoming> {
+    if let Some(body) = body.as_object() {
+        check_parameters(body)?;
+    }
+    let model = check_model(state, request.model.as_deref()).await?;
+    let mut conversation = read_input(state, &request.input).await?;
+    if let Some(instructions) = &request.instructions {
+        conversation.add_instructions(instructions);
+    }
+    if !conversation.has_input() {
+        let message = "the last item is not the user's: there is nothing to answer";
+        return Err(OpenaiError::invalid("no_input", "input", message));
+    }
+    let mut named = named_session(headers, request.metadata.as_ref(), request.conversation.as_ref())?;
+    if let (None, Some(previous)) = (&named, &request.previous_response_id) {
+        let (session, turn) = parse_response_id(previous).ok_or_else(|| {
+            let message = format!("there is no response {previous:?}");
+            let error = OpenaiError::not_found("previous_response_not_found", message);
+            error.about("previous_response_id")
+        })?;
+        named = Some(NamedSession::Response { session, turn });
+    }
+    let (client_key, is_counted_retry) = retry_headers(headers);
+    Ok(Incoming {
+        token: caller.token,
+        named,
+        conversation,
+        body: Hash::of(body.to_string()),
+        client_key,
+        is_counted_retry,
+        user: request.user.clone(),
+        max_output_tokens: request.max_output_tokens,
+        unstored: request.store == Some(false),
+        model,
+    })
+}
+
+async fn read_input(state: &ServerState, input: &ResponsesInput) -> OpenaiResult<Conversation> {
+    let items = match input {
+        ResponsesInput::Text(text) => return Ok(Conversation::of_text(text.clone())),
+        ResponsesInput::Items(items) => items,
+    };
+    let mut conversation = Conversation::default();
+    for (index, item) in items.iter().enumerate() {
+        let param = format!("input[{index}]");
+        match (item.r#type.as_deref(), &item.id) {
+            (Some("item_reference"), Some(id)) => {
+                let text = referenced_text(state, id).await?;
+                let missing =
+                    || OpenaiError::invalid("item_not_found", &param, format!("there is no item {id:?}"));
+                conversation.push_utterance(Utterance::assistant(text.ok_or_else(missing)?));
+            }
+            _ => conversation.push(item, &param)?,
+        }
+    }
+    Ok(conversation)
+}
+
+/// The text of an output item of an earlier response.
+async fn referenced_text(state: &ServerState, id: &str) -> OpenaiResult<Option<String>> {
+    let Some((session, turn)) = parse_item_id(id) else { return Ok(None) };
+    let Some(place) = find_turn(&*state.journal(), session, turn).await? else { return Ok(None) };
+    let fold = read_response(state, session, turn, &place).await?;
+    Ok(fold.item_text(id).map(str::to_owned))
+}
+
+/// The events of the next step. Steps up to the answer to `skips_until` make none: they were told before.
+async fn next_events(
+    follower: &mut TurnFollower,
+    fold: &mut ResponseFold,
+    skips_until: &mut Option<QuestionId>,
+) -> OpenaiResult<Vec<Value>> {
+    let step = follower.next().await?;
+    let is_skipped = skips_until.is_some();
+    if matches!(&step, TurnStep::Answered(id) if Some(*id) == *skips_until)
+        || matches!(step, TurnStep::Ended(_))
+    {
+        *skips_until = None;
+    }
+    let events = fold.apply(step);
+    Ok(if is_skipped && skips_until.is_some() { vec![] } else { events })
+}
+
+/// Whether the response changes no more until the client acts.
+async fn is_over(follower: &TurnFollower, fold: &ResponseFold) -> OpenaiResult<bool> {
+    match fold.status() {
+        ResponseStatus::InProgress => Ok(false),
+        ResponseStatus::Ended(_) => Ok(true),
+        ResponseStatus::Question => follower.has_open_question().await,
+    }
+}
+
+/// Writes events until the response is over.
+async fn write_events(
+    writer: &EventWriter,
+    mut events: Vec<Value>,
+    follower: &mut TurnFollower,
+    fold: &mut ResponseFold,
+    first_number: u64,
+) -> Result<(), ClientGone> {
+    loop {
+        for event in &events {
+            if event["sequence_number"].as_u64() >= Some(first_number) {
+                writer.event(event).await?;
+            }
+        }
+        let step = match is_over(follower, fold).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => writer.next_step(follower).await?,
+            Err(error) => Err(error),
+        };
+        match step {
+            Ok(step) => events = fold.apply(step),
+            // The client comes back with the number of the last event.
+            Err(error) => {
+                let event =
+                    json!({"type": "error", "code": error.code, "message": error.message, "param": null});
+                writer.event(&event).await?;
+                return Err(ClientGone);
+            }
+        }
+    }
+}
+
+/// A response that can be retrieved.
+async fn find_response(state: &ServerState, id: &str) -> OpenaiResult<(SessionId, u64, TurnPlace)> {
+    let missing = || OpenaiError::not_found("response_not_found", format!("there is no response {id:?}"));
+    let (session, turn) = parse_response_id(id).ok_or_else(missing)?;
+    let journal = state.journal();
+    journal.session_with_id(session).await?.ok_or_else(missing)?;
+    let place = find_turn(&*journal, session, turn).await?.ok_or_else(missing)?;
+    if place.unstored || is_deleted(&*journal, session, turn).await? {
+        return Err(missing());
+    }
+    Ok((session, turn, place))
+}
+
+fn recorded_head(session: SessionId) -> ResponseHead {
+    ResponseHead {
+        session,
+        model: CONFIGURED_MODEL.to_owned(),
+        instructions: None,
+        max_output_tokens: None,
+        previous_response_id: None,
+        metadata: json!({}),
+        background: false,
+        store: true,
+    }
+}
+
+/// A response as its records have it.
+async fn read_response(
+    state: &ServerState,
+    session: SessionId,
+    turn: u64,
+    place: &TurnPlace,
+) -> OpenaiResult<ResponseFold> {
+    let (journal, stream) = (state.journal(), StreamName::session(session));
+    let (mut steps, mut fold) =
+        (TurnFold::new(TurnTarget::Turn(turn), false), ResponseFold::new(recorded_head(session), turn));
+    let mut cursor = records(&*journal, &stream, place.before + 1);
+    while let Some(record) = cursor.next().await? {
+        for step in steps.apply(&Followed::Record(Box::new(record), None)) {
+            let is_end = matches!(step, TurnStep::Ended(_));
+            fold.apply(step);
+            if is_end {
+                return Ok(fold);
+            }
+        }
+    }
+    Ok(fold)
+}
+
+pub(crate) async fn retrieve_response(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+    Query(query): Query<RetrieveQuery>,
+) -> OpenaiResult<Response> {
+    let (session, turn, place) = find_response(&state, &id).await?;
+    if query.stream != Some(true) {
+        return Ok(Json(read_response(&state, session, turn, &place).await?.json()).into_response());
+    }
+    let entry = state.journal().session_with_id(session).await?;
+    let missing = || OpenaiError::not_found("response_not_found", format!("there is no response {id:?}"));
+    let handle = state.runtime().session(&entry.ok_or_else(missing)?.key).await?;
+    let steps = TurnFold::new(TurnTarget::Turn(turn), false);
+    let mut follower = TurnFollower::start(handle, place.before, steps, state.shutdown()).await?;
+    let mut fold = ResponseFold::new(recorded_head(session), turn);
+    let first_number = query.starting_after.map_or(0, |after| after.saturating_add(1));
+    let (writer, response) = event_stream();
+    tokio::spawn(async move {
+        let _ = write_events(&writer, vec![], &mut follower, &mut fold, first_number).await;
+    });
+    Ok(response)
+}
+
+pub(crate) async fn cancel_response(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+) -> OpenaiResult<Json<Value>> {
+    let (session, turn, place) = find_response(&state, &id).await?;
+    if place.ended.is_none()
+        && let Some(entry) = state.journal().session_with_id(session).await?
+    {
+        let handle = state.runtime().session(&entry.key).await?;
+        if handle.state().await?.turn.is_some_and(|open| open.number == turn) {
+            handle.cancel().await?;
+        }
+    }
+    Ok(Json(read_response(&state, session, turn, &place).await?.json()))
+}
+
+pub(crate) async fn remove_response(
+    State(state): State<ServerState>,
+    Path(id): Path<String>,
+) -> OpenaiResult<Json<Value>> {
+    let (session, turn, _) = find_response(&state, &id).await?;
+    delete_response(&*state.journal(), session, turn).await?;
+    Ok(Json(json!({"id": id, "object": "response", "deleted": true})))
+}

@@ -1,0 +1,292 @@
+//! One turn as a client of `/v1` sees it, folded from the records and live events of its session. Pure.
+//!
+//! Text comes in pieces whose bounds depend on the text alone, so a client that comes back gets the same pieces, however
+//! the model's server had split the text.
+
+use longhaul_agent::Followed;
+use longhaul_protocol::{
+    At, AttemptEnded, AttemptId, EventKind, InputId, Item, Question, QuestionId, Role, SessionRecord,
+    TurnEnded, Usage,
+};
+
+/// The most characters of a piece of text.
+const MAX_PIECE_CHARS: usize = 48;
+
+/// Which turn a client follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TurnTarget {
+    /// The turn that answers this input.
+    Input(InputId),
+    /// The turn with this number.
+    Turn(u64),
+}
+
+/// What a client sees of a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum TurnStep {
+    Started {
+        turn: u64,
+        at: At,
+    },
+    /// The next piece of the message that is being written.
+    Text(String),
+    /// The message is complete. `goes_on`: the next one continues its text.
+    MessageEnded {
+        text: String,
+        goes_on: bool,
+    },
+    /// The pieces since the last complete message don't count.
+    Discarded {
+        had_text: bool,
+    },
+    Question(Question),
+    Answered(QuestionId),
+    Usage(Usage),
+    Ended(TurnEnded),
+}
+
+/// Folds what a follower sees into the steps of one turn.
+pub(crate) struct TurnFold {
+    target: TurnTarget,
+    is_taken: bool,
+    turn: Option<u64>,
+    attempt: Option<OpenAttempt>,
+}
+
+/// A model call that is open.
+struct OpenAttempt {
+    id: AttemptId,
+    /// Its complete blocks; `None` for one that is no text.
+    blocks: Vec<Option<String>>,
+    /// The text of the block that is being written.
+    unfinished: String,
+    /// The part of `unfinished` that is on record.
+    recorded: String,
+    has_recorded_text: bool,
+    /// The bytes of its text that were given out.
+    given: usize,
+}
+
+impl TurnFold {
+    /// `open`: the turn is open and its records so far are not wanted.
+    pub(crate) fn new(target: TurnTarget, open: bool) -> Self {
+        let turn = match target {
+            TurnTarget::Turn(turn) if open => Some(turn),
+            _ => None,
+        };
+        Self { target, is_taken: false, turn, attempt: None }
+    }
+
+    pub(crate) fn apply(&mut self, followed: &Followed) -> Vec<TurnStep> {
+        match followed {
+            Followed::Record(record, _) => match SessionRecord::decode(record) {
+                Ok(fact) => self.apply_record(fact, record.at),
+                Err(_) => vec![],
+            },
+            Followed::Live(event) if self.turn.is_some() => self.apply_live(&event.kind),
+            Followed::Live(_) => vec![],
+        }
+    }
+
+    fn apply_record(&mut self, fact: SessionRecord, at: At) -> Vec<TurnStep> {
+        match (fact, self.turn) {
+            (SessionRecord::InputTaken(input), _) if self.target == TurnTarget::Input(input.id) => {
+                self.is_taken = true;
+                vec![]
+            }
+            (SessionRecord::TurnStarted(started), None) => {
+                let is_mine = self.is_taken || self.target == TurnTarget::Turn(started.turn);
+                self.turn = is_mine.then_some(started.turn);
+                self.turn.map(|turn| TurnStep::Started { turn, at }).into_iter().collect()
+            }
+            (fact, Some(turn)) => self.apply_to_turn(fact, turn),
+            (_, None) => vec![],
+        }
+    }
+
+    fn apply_to_turn(&mut self, fact: SessionRecord, turn: u64) -> Vec<TurnStep> {
+        match fact {
+            // The input did not fit, and waits for the next turn.
+            SessionRecord::StepStarted(step)
+                if step.later.iter().any(|later| self.target == TurnTarget::Input(*later)) =>
+            {
+                self.turn = None;
+                vec![]
+            }
+            SessionRecord::AttemptStarted(started) => {
+                self.attempt = Some(OpenAttempt::new(started.attempt));
+                vec![]
+            }
+            SessionRecord::Block(block) => {
+                let Some(attempt) = self.attempt.as_mut().filter(|open| open.id == block.attempt) else {
+                    return vec![];
+                };
+                attempt.push_block(block.item);
+                attempt.complete_pieces()
+            }
+            SessionRecord::Checkpoint(checkpoint) => {
+                let Some(attempt) = self.attempt.as_mut().filter(|open| open.id == checkpoint.attempt) else {
+                    return vec![];
+                };
+                attempt.push_checkpoint(&checkpoint.text);
+                attempt.complete_pieces()
+            }
+            SessionRecord::AttemptEnded(ended) => {
+                let attempt = self.attempt.take_if(|open| open.id == ended.attempt);
+                attempt.map(|attempt| attempt.end(&ended)).unwrap_or_default()
+            }
+            SessionRecord::Question(question) => vec![TurnStep::Question(question)],
+            SessionRecord::Answered(answered) => vec![TurnStep::Answered(answered.id)],
+            SessionRecord::Usage(usage) => vec![TurnStep::Usage(usage)],
+            SessionRecord::TurnEnded(ended) if ended.turn == turn => vec![TurnStep::Ended(ended)],
+            _ => vec![],
+        }
+    }
+
+    fn apply_live(&mut self, event: &EventKind) -> Vec<TurnStep> {
+        let Some(attempt) = &mut self.attempt else { return vec![] };
+        match event {
+            EventKind::TextDelta { text } => attempt.unfinished.push_str(text),
+            EventKind::Partial { attempt: id, text } if *id == attempt.id => attempt.catch_up(text),
+            _ => {}
+        }
+        attempt.complete_pieces()
+    }
+}
+
+impl OpenAttempt {
+    fn new(id: AttemptId) -> Self {
+        let (unfinished, recorded) = (String::new(), String::new());
+        Self { id, blocks: vec![], unfinished, recorded, has_recorded_text: false, given: 0 }
+    }
+
+    fn push_block(&mut self, item: Item) {
+        let text = match item {
+            Item::Text { role: Role::Assistant, text } => Some(text),
+            _ => None,
+        };
+        self.has_recorded_text |= text.is_some();
+        self.blocks.push(text);
+        self.unfinished.clear();
+        self.recorded.clear();
+    }
+
+    /// Takes text that only the record has, because its deltas were not seen.
+    fn push_checkpoint(&mut self, text: &str) {
+        self.has_recorded_text = true;
+        self.recorded.push_str(text);
+        if self.recorded.starts_with(&self.unfinished) {
+            self.unfinished.clone_from(&self.recorded);
+        }
+    }
+
+    /// Takes the whole text so far.
+    fn catch_up(&mut self, text: &str) {
+        let blocks = joined(&self.blocks);
+        let rest = text.strip_prefix(blocks.as_str()).unwrap_or_default();
+        let rest = if blocks.is_empty() { rest } else { rest.strip_prefix("\n\n").unwrap_or_default() };
+        if rest.starts_with(&self.unfinished) {
+            rest.clone_into(&mut self.unfinished);
+        }
+    }
+
+    /// The text so far.
+    fn text(&self) -> String {
+        let blocks = joined(&self.blocks);
+        match (blocks.is_empty(), self.unfinished.is_empty()) {
+            (_, true) => blocks,
+            (true, false) => self.unfinished.clone(),
+            (false, false) => format!("{blocks}\n\n{}", self.unfinished),
+        }
+    }
+
+    /// The pieces of the text that are complete and were not given out yet.
+    fn complete_pieces(&mut self) -> Vec<TurnStep> {
+        let text = self.text();
+        let mut pieces = Vec::new();
+        while let Some(length) = text.get(self.given..).and_then(piece_length) {
+            pieces.push(TurnStep::Text(text[self.given..self.given + length].to_owned()));
+            self.given += length;
+        }
+        pieces
+    }
+
+    fn end(mut self, ended: &AttemptEnded) -> Vec<TurnStep> {
+        let kept = usize::try_from(ended.kept).unwrap_or(usize::MAX).min(self.blocks.len());
+        let text = joined(&self.blocks[..kept]);
+        let mut steps = Vec::new();
+        if (kept == 0 && ended.error.is_some()) || !text.starts_with(&self.text()[..self.given]) {
+            steps.push(TurnStep::Discarded { had_text: self.has_recorded_text });
+            self.given = 0;
+        }
+        if !text.is_empty() {
+            self.blocks.truncate(kept);
+            self.unfinished.clear();
+            steps.extend(self.complete_pieces());
+            steps.extend((self.given < text.len()).then(|| TurnStep::Text(text[self.given..].to_owned())));
+            steps.push(TurnStep::MessageEnded { text, goes_on: ended.goes_on });
+        }
+        steps
+    }
+}
+
+fn joined(blocks: &[Option<String>]) -> String {
+    blocks.iter().flatten().map(String::as_str).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The bytes of the first piece: a word with the space around it, if what follows it is there. `None` if the piece
+/// may go on.
+fn piece_length(text: &str) -> Option<usize> {
+    let (mut has_word, mut has_space_after) = (false, false);
+    for (count, (position, character)) in text.char_indices().enumerate() {
+        if count == MAX_PIECE_CHARS || (has_space_after && !character.is_whitespace()) {
+            return Some(position);
+        }
+        has_space_after |= has_word && character.is_whitespace();
+        has_word |= !character.is_whitespace();
+    }
+    None
+}
+
+/// The tokens of a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TurnUsage {
+    pub(crate) input: u64,
+    pub(crate) output: u64,
+    pub(crate) cached: u64,
+}
+
+impl TurnUsage {
+    pub(crate) fn add(&mut self, usage: &Usage) {
+        self.input += usage.input.unwrap_or(0);
+        self.output += usage.output.unwrap_or(0);
+        self.cached += usage.cached.unwrap_or(0);
+    }
+}
+
+/// The messages of a turn, joined to one text.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AnswerText {
+    text: String,
+    goes_on: bool,
+}
+
+impl AnswerText {
+    /// What comes between the messages so far and the next one.
+    pub(crate) fn separator(&self) -> &'static str {
+        if self.text.is_empty() || self.goes_on { "" } else { "\n\n" }
+    }
+
+    pub(crate) fn add(&mut self, message: &str, goes_on: bool) {
+        self.text = format!("{}{}{message}", self.text, self.separator());
+        self.goes_on = goes_on;
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        self.text
+    }
+}
+
+#[cfg(test)]
+#[path = "turn_tests.rs"]
+mod tests;
