@@ -1,5 +1,6 @@
 //! A server on a free port of loopback, with its own home and a scripted model.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use longhaul_agent::Runtime;
@@ -28,17 +29,30 @@ impl TestServer {
     }
 
     pub(crate) async fn with_model(model: Arc<dyn Model>) -> Self {
+        let options = ServerOptions { max_body_bytes: 1 << 20, ..ServerOptions::default() };
+        Self::with_options(model, options).await
+    }
+
+    /// A server with other settings, which never calls its model.
+    pub(crate) async fn configured(options: ServerOptions) -> Self {
+        Self::with_options(Arc::new(ScriptedModel::from_json("[]").unwrap()), options).await
+    }
+
+    async fn with_options(model: Arc<dyn Model>, options: ServerOptions) -> Self {
         let home = TestHome::new();
         let runtime = Runtime::with_model(home.config(), model).await.unwrap();
         runtime.start().await.unwrap();
         let mut tokens = TokenStore::default();
         tokens.insert("test", Scope::Admin, ADMIN_TOKEN);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let options = ServerOptions { max_body_bytes: 1 << 20 };
         let server = Server::start(listener, runtime.clone(), tokens, &options).unwrap();
         // reqwest is built without a provider of its own. A second test of this process finds it installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Self { home, runtime, server, client: reqwest::Client::builder().no_proxy().build().unwrap() }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.server.address()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
