@@ -7,9 +7,13 @@ use longhaul_journal::{Journal, SessionEntry};
 use longhaul_protocol::SessionId;
 use tokio::sync::watch;
 
+use crate::ServerOptions;
+use crate::metrics::Metrics;
 use crate::openai::{Deliveries, ServedModels};
+use crate::origin::OriginPolicy;
 use crate::problem::{ApiResult, Problem};
-use crate::tokens::TokenStore;
+use crate::readiness::Readiness;
+use crate::tokens::{CookieKey, FailureLimiter, TokenStore};
 
 /// What all handlers share. A clone is cheap.
 #[derive(Clone)]
@@ -18,21 +22,37 @@ pub(crate) struct ServerState(Arc<SharedState>);
 struct SharedState {
     runtime: Runtime,
     tokens: TokenStore,
+    failures: FailureLimiter,
+    cookie_key: CookieKey,
+    origin_policy: OriginPolicy,
     max_body_bytes: usize,
     shutdown: watch::Receiver<bool>,
     deliveries: Deliveries,
     served_models: ServedModels,
+    metrics: Arc<Metrics>,
+    readiness: Readiness,
 }
 
 impl ServerState {
     pub(crate) fn new(
         runtime: Runtime,
         tokens: TokenStore,
-        max_body_bytes: usize,
+        options: &ServerOptions,
         shutdown: watch::Receiver<bool>,
     ) -> Self {
-        let (deliveries, served_models) = (Deliveries::default(), ServedModels::default());
-        Self(Arc::new(SharedState { runtime, tokens, max_body_bytes, shutdown, deliveries, served_models }))
+        Self(Arc::new(SharedState {
+            runtime,
+            tokens,
+            failures: FailureLimiter::default(),
+            cookie_key: CookieKey::derive(&options.cookie_secret),
+            origin_policy: OriginPolicy::new(&options.allowed_hosts, &options.allowed_origins),
+            max_body_bytes: options.max_body_bytes,
+            shutdown,
+            metrics: Arc::default(),
+            readiness: Readiness::default(),
+            deliveries: Deliveries::default(),
+            served_models: ServedModels::default(),
+        }))
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
@@ -47,6 +67,18 @@ impl ServerState {
         &self.0.tokens
     }
 
+    pub(crate) fn failures(&self) -> &FailureLimiter {
+        &self.0.failures
+    }
+
+    pub(crate) fn cookie_key(&self) -> &CookieKey {
+        &self.0.cookie_key
+    }
+
+    pub(crate) fn origin_policy(&self) -> &OriginPolicy {
+        &self.0.origin_policy
+    }
+
     pub(crate) fn max_body_bytes(&self) -> usize {
         self.0.max_body_bytes
     }
@@ -59,6 +91,14 @@ impl ServerState {
     /// The models that the servers of this home offer.
     pub(crate) fn served_models(&self) -> &ServedModels {
         &self.0.served_models
+    }
+
+    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
+        &self.0.metrics
+    }
+
+    pub(crate) fn readiness(&self) -> &Readiness {
+        &self.0.readiness
     }
 
     /// Becomes true when the server stops. A stream then sends `retry: MS` and ends; a request that waits answers at once.

@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+mod attacks;
 mod document;
+mod limits;
 mod openai;
+mod probes;
+mod sign_in;
 mod test_server;
 
 #[test]

@@ -1,5 +1,6 @@
 //! A server on a free port of loopback, with its own home and a scripted model.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use longhaul_agent::model::{Model, ScriptedModel};
@@ -31,12 +32,22 @@ impl TestServer {
         Self::with_model_and(model, |_| {}).await
     }
 
-    /// The same with other settings.
+    /// The same with other settings of the runtime.
     pub(crate) async fn with_script_and(script: &str, change: impl FnOnce(&mut Config)) -> Self {
         Self::with_model_and(Arc::new(ScriptedModel::from_json(script).unwrap()), change).await
     }
 
     async fn with_model_and(model: Arc<dyn Model>, change: impl FnOnce(&mut Config)) -> Self {
+        let options = ServerOptions { max_body_bytes: 1 << 20, ..ServerOptions::default() };
+        Self::start(model, options, change).await
+    }
+
+    /// A server with other settings, which never calls its model.
+    pub(crate) async fn configured(options: ServerOptions) -> Self {
+        Self::start(Arc::new(ScriptedModel::from_json("[]").unwrap()), options, |_| {}).await
+    }
+
+    async fn start(model: Arc<dyn Model>, options: ServerOptions, change: impl FnOnce(&mut Config)) -> Self {
         let home = TestHome::new();
         let mut config = home.config();
         change(&mut config);
@@ -45,11 +56,14 @@ impl TestServer {
         let mut tokens = TokenStore::default();
         tokens.insert("test", Scope::Admin, ADMIN_TOKEN);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let options = ServerOptions { max_body_bytes: 1 << 20 };
         let server = Server::start(listener, runtime.clone(), tokens, &options).unwrap();
         // reqwest is built without a provider of its own. A second test of this process finds it installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Self { home, runtime, server, client: reqwest::Client::builder().no_proxy().build().unwrap() }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.server.address()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
