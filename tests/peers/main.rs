@@ -5,6 +5,7 @@
 
 mod client_behaviour;
 mod desk;
+mod openai_clients;
 mod scenarios;
 mod servers;
 mod small_model;

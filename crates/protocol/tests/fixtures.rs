@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use longhaul_protocol::{
-    Event, ExtractRecord, InboxRecord, Item, MemoryRecord, NamesRecord, NewRecord, Record, SessionRecord,
-    TokenRecord,
+    Event, ExtractRecord, InboxRecord, Item, MemoryRecord, NamesRecord, NewRecord, OpenaiRecord, Record,
+    SessionRecord, TokenRecord,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -69,6 +69,12 @@ fn inbox_records_keep_their_form() {
 fn names_records_keep_their_form() {
     let again = |record: &Record| NamesRecord::decode(record).unwrap().encode();
     family(include_str!("../fixtures/names.jsonl"), NamesRecord::KINDS, again);
+}
+
+#[test]
+fn records_of_the_openai_api_keep_their_form() {
+    let again = |record: &Record| OpenaiRecord::decode(record).unwrap().encode();
+    family(include_str!("../fixtures/openai.jsonl"), OpenaiRecord::KINDS, again);
 }
 
 #[test]
