@@ -122,6 +122,7 @@ fn call(arguments: &Value) -> ToolInvocation {
         output_limit: OutputLimit::default(),
         session: SessionId::generate(),
         tasks: Arc::default(),
+        confinement: longhaul_tools::Confinement::Sandbox,
     }
 }
 

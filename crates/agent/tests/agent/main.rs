@@ -40,6 +40,7 @@ mod many_sessions;
 mod memory;
 mod memory_costs;
 mod mishaps;
+mod outside_runs;
 mod permission;
 mod project_rules;
 mod prompt;
