@@ -19,6 +19,7 @@ mod crash_table;
 mod crashed_calls;
 mod crashed_compactions;
 mod crashed_memory;
+mod crashed_permissions;
 mod crashed_tasks;
 mod cut_streams;
 mod embedding;
