@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_agent::Watched;
+use longhaul_memory::MemoryCalls;
 use longhaul_protocol::{CallId, EventKind, TaskStatus, Todo};
 use longhaul_transcript::{ReasoningDisplay, StyledLine, truncate_line, wrap_line};
 use ratatui::text::Line;
@@ -64,6 +65,8 @@ pub(crate) enum ScreenUpdate {
         name: String,
         window: Option<u64>,
     },
+    /// What memory has cost in this session.
+    MemoryCalls(MemoryCalls),
     Activity(Activity),
     /// A text for the input field.
     Input(String),
@@ -274,6 +277,7 @@ impl View {
                 (self.facts.model, self.facts.window) = (name.clone(), window);
                 self.chosen_model = (name, window);
             }
+            ScreenUpdate::MemoryCalls(calls) => self.facts.memory = calls,
             ScreenUpdate::Activity(activity) => self.activity = activity,
             ScreenUpdate::Input(text) => self.input.recall_text(&text),
             ScreenUpdate::Leaving => self.is_leaving = true,

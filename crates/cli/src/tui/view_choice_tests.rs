@@ -83,6 +83,23 @@ fn what_is_attached_stands_in_the_input_line() {
 
     let screen = seen.screen();
 
-    assert!(screen.contains("> compare @src/main.rs with /home/me/a\\ cat.png and [pasted 120"), "{screen}");
+    assert!(
+        screen.contains("> compare @src/main.rs with /home/me/a\\ cat.png and\n  [pasted 120 lines]"),
+        "{screen}"
+    );
     insta::assert_snapshot!("attachments_in_the_input_line", screen);
+}
+
+/// What memory costs is in the last row where there is room, and leaves it first.
+#[test]
+fn the_calls_of_memory_are_in_the_last_row() {
+    let calls = MemoryCalls { calls: 2, cost: Some(0.0031) };
+    let rows = [110, 70].map(|width| {
+        let mut seen = Seen::new((width, 10));
+        seen.update(ScreenUpdate::MemoryCalls(calls));
+        seen.screen()
+    });
+
+    assert!(rows[0].contains("saved · memory: 2 model calls, $0.0031"), "{}", rows[0]);
+    assert!(!rows[1].contains("memory") && rows[1].contains("saved"), "{}", rows[1]);
 }

@@ -41,6 +41,7 @@ impl Seen {
             used: Some(34_000),
             cost,
             saved: SaveState::All,
+            memory: MemoryCalls::default(),
             mode: None,
         };
         view.update(ScreenUpdate::StatusFacts(facts), now);
