@@ -187,6 +187,12 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     // Started calls are finished first, because their effect must be known before anything else runs.
     let open: Vec<CallId> = turn.calls.iter().filter(|call| call.is_open()).map(|call| call.id).collect();
     if !open.is_empty() {
+        // A command that the sandbox refused waits for the user's answer, unless the turn ends.
+        let must_end = turn.cancelled || policy.must_end_turn() || turn.lost_record.is_some();
+        let question = open.iter().find_map(|call| state.question_about(*call)).filter(|_| !must_end);
+        if let Some(question) = question {
+            return Action::AwaitAnswer(question.id);
+        }
         return Action::RunTools(open);
     }
     if turn.cancelled {

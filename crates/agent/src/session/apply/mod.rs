@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use longhaul_protocol::{
     AddedContext, Answered, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode,
-    Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord, StepStarted,
-    TaskStarted, ToolFinished, TurnStarted, Usage,
+    Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Question, Record, Role, Seq, SessionRecord,
+    StepStarted, TaskStarted, ToolFinished, TurnStarted, Usage,
 };
 
 use self::epoch::{
@@ -22,8 +22,8 @@ use self::import::fold_import;
 use crate::compaction::plan::CompactionRequest;
 use crate::session::permission::{fold_grant, fold_mode};
 use crate::session::state::{
-    ApprovalAnswer, Attempt, CallState, ProviderCount, SessionCreation, State, TruncatedPrompt, Turn,
-    TurnRequest, text_of,
+    ApprovalAnswer, Attempt, CallState, ProviderCount, RefusedRun, SessionCreation, State, TruncatedPrompt,
+    Turn, TurnRequest, text_of,
 };
 
 /// The note to the model where the user interrupted a turn.
@@ -109,6 +109,7 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
         }
         SessionRecord::Note(note) => record_note(state, note),
         SessionRecord::Question(question) => {
+            fold_refusal(state, &question);
             state.questions.push(question);
             update_question_wait(state, record.at);
         }
@@ -299,13 +300,24 @@ fn update_question_wait(state: &mut State, now: At) {
     }
 }
 
+/// The question has the result of the run in the sandbox, which is the call's own unless the user says yes.
+fn fold_refusal(state: &mut State, question: &Question) {
+    let (Some(call), Some(result)) = (question.call, &question.refused) else { return };
+    if let Some(call) = call_mut(state, call).filter(|call| call.is_open()) {
+        call.refused = Some(RefusedRun { result: (**result).clone(), answer: None });
+    }
+}
+
 fn fold_answered(state: &mut State, answered: Answered) {
     let settled = state.questions.extract_if(.., |question| question.id == answered.id).next();
     let Some(question) = settled else { return };
     fold_grant(state, &question, &answered);
-    if let Some(call) = question.call.and_then(|call| call_mut(state, call)) {
+    let Some(call) = question.call.and_then(|call| call_mut(state, call)) else { return };
+    if question.refused.is_none() {
         let (reasons, grant) = (question.reasons, question.grant);
         call.approval = Some(ApprovalAnswer { text: answered.answer, reasons, grant });
+    } else if let Some(refused) = &mut call.refused {
+        refused.answer = Some(answered.answer);
     }
 }
 
@@ -452,7 +464,8 @@ fn fold_result(state: &mut State, finished: ToolFinished) {
     }
     if state.turn.as_mut().is_some_and(|turn| std::mem::take(&mut turn.erased_task)) {
         let erased = || "[erased]".to_owned();
-        let (task_id, target, started_at) = (finished.call.into(), "local".to_owned(), None);
+        let task_id = finished.report.task_id.unwrap_or(finished.call.into());
+        let (target, started_at) = ("local".to_owned(), None);
         state.tasks.record_start(TaskStarted {
             task_id,
             command: erased(),
@@ -558,6 +571,7 @@ fn call_of(block: &Item) -> Option<CallState> {
             arguments: arguments.clone(),
             approval: None,
             started: None,
+            refused: None,
             result: None,
             finished_seq: 0,
         }),
