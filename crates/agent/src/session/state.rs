@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use longhaul_context::{TokenCalibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
-    AddedContext, Answer, ApprovalGrant, At, AttemptId, BlobRef, Block, CallId, DecodeError, Effect,
+    AddedContext, Answer, ApprovalGrant, At, AttemptId, BlobRef, Block, CallId, Cause, DecodeError, Effect,
     Environment, Hash, Item, JoinMode, Outcome, PendingInput, Pin, Place, Question, QuestionId, Record, Role,
     Seq, SessionPermission, Summary, TaskId, Todo, ToolFinished, ToolStarted,
 };
@@ -180,6 +180,12 @@ pub struct Turn {
     pub tokens: u64,
     /// Cost, in billionths of a US dollar.
     pub cost_nano: u64,
+    /// Why it calls models.
+    pub cause: Cause,
+    /// Soft limits that the user has agreed to pass.
+    pub budget_consents: Vec<String>,
+    /// Soft limits that the user does not want to pass.
+    pub budget_refused: Vec<String>,
     /// How many orders to retry now the turn has got.
     pub retry_now_count: u64,
     /// The open model call.
@@ -265,6 +271,14 @@ pub struct ApprovalAnswer {
 }
 
 impl State {
+    /// Why the next turn calls models: its first request is a person's, or the end of a task.
+    pub fn next_turn_cause(&self) -> Cause {
+        match self.pending_inputs.is_empty() && self.turn_request.is_none() {
+            true => Cause::Task,
+            false => Cause::Turn,
+        }
+    }
+
     /// Folds one record into the state. The caller passes the records in order.
     pub fn apply(&mut self, record: &Record) -> Result<(), DecodeError> {
         apply(self, record)

@@ -47,6 +47,8 @@ pub enum QuestionKind {
     Approval,
     /// Whether a plan should be carried out.
     Plan,
+    /// Whether the turn may pass a soft limit. `reasons` names the limits.
+    Budget,
 }
 
 impl QuestionKind {
