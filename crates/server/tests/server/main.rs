@@ -3,6 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
 mod document;
+mod event_client;
+mod events;
+mod inputs;
+mod sessions;
 mod test_server;
 
 #[test]
