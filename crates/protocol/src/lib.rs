@@ -19,7 +19,7 @@
 //! | `tool` | a tool's definition, and the names of the recall tools |
 //! | `record` | one durable fact, and the macro that ties each kind to the type of its body |
 //! | `blob` | references to blobs in a body |
-//! | `session`, `inbox`, `names`, `memory`, `spend` | the kinds of record in each family of streams |
+//! | `session`, `inbox`, `names`, `memory`, `spend`, `tokens` | the kinds of record in each family of streams |
 //! | `command_report` | how a command or a task is doing: the head of a result, for the model and for programs |
 //! | `event` | what watchers see |
 //! | `json_path` | paths in JSON, also those that are not UTF-8 |
@@ -55,6 +55,7 @@ mod session;
 mod spend;
 mod stream;
 mod time;
+mod tokens;
 mod tool;
 mod words;
 
@@ -82,6 +83,7 @@ pub use spend::{
 };
 pub use stream::StreamName;
 pub use time::At;
+pub use tokens::{TokenCreated, TokenRecord, TokenRevoked, TokenScope};
 pub use tool::{
     MEMORY_NOTE, RECALL, RECALL_READ, ToolSchema, current_tool_name, former_tool_names, is_recall_tool,
     renamed_tool,

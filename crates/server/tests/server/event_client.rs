@@ -78,7 +78,10 @@ fn parse(text: &str) -> Message {
     }
     let Some(data) = field("data") else { return Message::Comment };
     assert!(text.lines().count() <= 2, "one event has one id and one line of data: {text:?}");
-    Message::Event { id: field("id").map(|id| id.parse().unwrap()), data: serde_json::from_str(data).unwrap() }
+    Message::Event {
+        id: field("id").map(|id| id.parse().unwrap()),
+        data: serde_json::from_str(data).unwrap(),
+    }
 }
 
 /// The seqs of events that are on record.

@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+mod attacks;
 mod document;
 mod event_client;
 mod events;
 mod inputs;
+mod limits;
+mod probes;
 mod sessions;
+mod sign_in;
 mod test_server;
 
 #[test]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use longhaul_protocol::{
     AddedContext, Answer, Answered, AnsweredBy, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken,
-    Item, JoinMode, Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Question, QuestionKind, Record,
-    Role, Seq, SessionRecord, StepStarted, TaskStarted, ToolFinished, TurnStarted, Usage,
+    Item, JoinMode, Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Question, QuestionKind,
+    Record, Role, Seq, SessionRecord, StepStarted, TaskStarted, ToolFinished, TurnStarted, Usage,
 };
 
 use self::epoch::{
