@@ -24,6 +24,7 @@
 //! | `prompt` | what the system prompt is made of: the text, files with instructions, the session's surroundings |
 //! | `memory`, `history`, [`fork`] | memory jobs and tools; reading the past; a session that begins with the past of another |
 //! | [`config`], `secrets` | settings, their sources and the trust list; what is redacted |
+//! | [`tasks`] | the tasks of a home, for people and programs: list, read their output, follow, kill |
 //! | `replay` | from records to a state |
 //!
 //! # Example
@@ -74,6 +75,7 @@ mod replay;
 mod runtime;
 mod secrets;
 pub mod session;
+pub mod tasks;
 mod turn;
 mod worker;
 

@@ -210,5 +210,5 @@ fn tasks(config: &Config, home: &Path) -> Result<Tasks> {
         Some(launcher) => launcher.clone(),
         None => Launcher::this_program().map_err(|error| folder_error(error.to_string()))?,
     };
-    Tasks::at(&folder, launcher).map_err(|error| Error::Keeper(Arc::new(error)))
+    Ok(Tasks::at(&folder, launcher)?)
 }

@@ -36,6 +36,7 @@ use crate::memory::Memory;
 use crate::prompt::git_status::GitStatusProbe;
 use crate::runtime::slot::SessionSlot;
 use crate::session::state::State;
+use crate::tasks::TaskRegistry;
 use crate::turn::budget::SpendLedger;
 use crate::turn::fallback::{ModelChain, open_model};
 use crate::worker::WorkerStop;
@@ -255,6 +256,11 @@ impl Runtime {
     /// The journal of the home.
     pub fn journal(&self) -> Arc<dyn Journal> {
         self.0.journal.clone()
+    }
+
+    /// The tasks of all sessions.
+    pub fn task_registry(&self) -> TaskRegistry {
+        TaskRegistry::of_runtime(self.0.journal.clone(), self.0.tasks.clone(), &self.0.config.home)
     }
 
     /// The other process that hosts this home, if there is one. A started runtime waits until that process has ended.
