@@ -80,6 +80,22 @@ pub enum Error {
         /// What happened to it, or the open questions.
         known: String,
     },
+    /// The question was answered, or withdrawn with its turn.
+    #[error("{key} has no open question {question}: {known}")]
+    QuestionSettled {
+        /// The session.
+        key: String,
+        /// The question that the caller asked for.
+        question: String,
+        /// What happened to it.
+        known: String,
+    },
+    /// An idempotency key was used before, with another content.
+    #[error("this idempotency key belongs to entry {seq} of the inbox, which says something else")]
+    KeyReused {
+        /// The position of that entry.
+        seq: Seq,
+    },
     /// The session has no such task.
     #[error("{key} has no task {task}: {known}")]
     NoSuchTask {

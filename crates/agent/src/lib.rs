@@ -79,13 +79,16 @@ pub mod tasks;
 mod turn;
 mod worker;
 
+pub use client::accepted::{Accepted, AcceptedOrder};
+pub use client::begin::SessionStart;
 pub use client::call_output::call_output;
 pub use client::cancel::CancelOutcome;
 pub use client::context_report::{ContextReport, context_report, last_compaction};
 pub use client::events::{EventSources, SessionEvents};
 pub use client::follow::{Followed, Follower};
+pub use client::recorded_events::RecordedEvents;
 pub use client::request::{AttachedImage, PendingRequest, Request, RequestOutcome, UserMessage};
-pub use client::session::{Accepted, Client, Session, SessionStart, Settled};
+pub use client::session::{Client, Session, Settled};
 pub use client::status::SessionStatus;
 pub use client::watch::{Watched, Watcher};
 pub use config::Config;

@@ -177,6 +177,8 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         longhaul_agent::Error::Config { .. }
         | longhaul_agent::Error::Model(_)
         | longhaul_agent::Error::NoSuchQuestion { .. }
+        | longhaul_agent::Error::QuestionSettled { .. }
+        | longhaul_agent::Error::KeyReused { .. }
         | longhaul_agent::Error::NoSuchTask { .. }
         | longhaul_agent::Error::NoSuchPoint { .. },
     ) = error.downcast_ref()

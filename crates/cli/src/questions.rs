@@ -84,7 +84,7 @@ pub(crate) fn confirm(question: &str) -> std::io::Result<bool> {
 
 /// Whether a question is settled after an attempt to answer it. It stays open where the answer could not be saved.
 pub(crate) fn is_settled(answered: &Result<()>) -> bool {
-    matches!(answered, Ok(()) | Err(Error::NoSuchQuestion { .. }))
+    matches!(answered, Ok(()) | Err(Error::NoSuchQuestion { .. } | Error::QuestionSettled { .. }))
 }
 
 /// Whether there is a terminal to ask the user on.

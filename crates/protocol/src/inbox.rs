@@ -74,6 +74,11 @@ pub enum OrderKind {
     AddContext {
         text: String,
     },
+    /// Note a text in memory, word for word. Without a text, extract what is new in the session.
+    Remember {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+    },
     /// Change the permission mode.
     Mode {
         mode: PermissionMode,

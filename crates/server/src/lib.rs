@@ -79,8 +79,8 @@ impl Server {
         options: &ServerOptions,
     ) -> std::io::Result<Self> {
         let address = listener.local_addr()?;
-        let state = ServerState::new(runtime, tokens, options.max_body_bytes);
         let (stop, stopped) = watch::channel(false);
+        let state = ServerState::new(runtime, tokens, options.max_body_bytes, stopped.clone());
         let serving = tokio::spawn(listener::serve(listener, app(&state), stopped));
         Ok(Self { address, stop, serving })
     }

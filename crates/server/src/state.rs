@@ -5,6 +5,7 @@ use std::sync::Arc;
 use longhaul_agent::Runtime;
 use longhaul_journal::{Journal, SessionEntry};
 use longhaul_protocol::SessionId;
+use tokio::sync::watch;
 
 use crate::problem::{ApiResult, Problem};
 use crate::tokens::TokenStore;
@@ -17,11 +18,17 @@ struct SharedState {
     runtime: Runtime,
     tokens: TokenStore,
     max_body_bytes: usize,
+    shutdown: watch::Receiver<bool>,
 }
 
 impl ServerState {
-    pub(crate) fn new(runtime: Runtime, tokens: TokenStore, max_body_bytes: usize) -> Self {
-        Self(Arc::new(SharedState { runtime, tokens, max_body_bytes }))
+    pub(crate) fn new(
+        runtime: Runtime,
+        tokens: TokenStore,
+        max_body_bytes: usize,
+        shutdown: watch::Receiver<bool>,
+    ) -> Self {
+        Self(Arc::new(SharedState { runtime, tokens, max_body_bytes, shutdown }))
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
@@ -38,6 +45,12 @@ impl ServerState {
 
     pub(crate) fn max_body_bytes(&self) -> usize {
         self.0.max_body_bytes
+    }
+
+    /// Becomes true when the server stops. A stream then sends `retry: MS` and ends; a request that waits answers at once.
+    /// It is never false again.
+    pub(crate) fn shutdown(&self) -> watch::Receiver<bool> {
+        self.0.shutdown.clone()
     }
 
     /// The session with this key or id.

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Blob, Journal, accept, accept_with_blobs, check_size, record_at};
+use longhaul_journal::{Blob, accept, check_size};
 use longhaul_protocol::{
     EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId,
     SessionRecord, StreamName, TurnEnded,
 };
 use tokio::sync::oneshot;
 
+use super::accepted::{Accepted, accept_input};
 use super::request::{EventSink, Request, RequestMark, RequestOutcome, UserMessage};
-use super::session::{Accepted, Settled};
+use super::session::Settled;
 use super::watch::{Watched, Watcher};
 use crate::Result;
 use crate::replay::load;
@@ -86,25 +87,17 @@ impl LocalSession {
     }
 
     pub(super) async fn put(&self, input: Input, blobs: Vec<Blob>, key: Option<&str>) -> Result<Accepted> {
-        let new_id = input.id;
-        let mut record = self.runtime.redactor.redact_record(InboxRecord::Input(input).encode());
+        let record = self.runtime.redactor.redact_record(InboxRecord::Input(input).encode());
         check_size(&record)?;
-        if let Some(key) = key {
-            record = record.with_key(key);
-        }
         let session = self.slot.ensure_id(&self.runtime).await?;
         self.refuse_deleted().await?;
-        let journal = &*self.runtime.journal;
         let accepted = {
             // The worker takes the input only after watchers have seen that it was accepted.
             let _inbox_lock = self.slot.inbox_lock.lock().await;
-            let seq = accept_with_blobs(journal, session, record, blobs).await?;
-            let id = match key {
-                Some(_) => input_at(journal, session, seq).await?.unwrap_or(new_id),
-                None => new_id,
-            };
-            self.slot.show(&self.slot.live_event(None, EventKind::InputAccepted { input_seq: seq, id }));
-            Accepted { seq, id }
+            let accepted = accept_input(&*self.runtime.journal, session, record, blobs, key).await?;
+            let kind = EventKind::InputAccepted { input_seq: accepted.seq, id: accepted.id };
+            self.slot.show(&self.slot.live_event(None, kind));
+            accepted
         };
         self.runtime.activity.record_activity(session);
         self.ring(session).await;
@@ -305,13 +298,4 @@ fn may_have_settled(watched: &Watched) -> bool {
         event.kind,
         EventKind::TaskEnded { .. } | EventKind::TurnEnded { .. } | EventKind::Question { .. }
     )
-}
-
-/// The id of the input at this position of an inbox. If its idempotency key was used before, this is the first input.
-pub(super) async fn input_at(journal: &dyn Journal, session: SessionId, seq: Seq) -> Result<Option<InputId>> {
-    let record = record_at(journal, &StreamName::inbox(session), seq).await?;
-    Ok(record.and_then(|record| match InboxRecord::decode(&record) {
-        Ok(InboxRecord::Input(input)) => Some(input.id),
-        _ => None,
-    }))
 }

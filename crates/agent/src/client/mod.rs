@@ -3,16 +3,20 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `session` | [`Session`], the handle, and [`Client`], which makes handles without a runtime |
+//! | `begin`, `accepted` | beginning a session before its first input; what a client gets for an input or order |
 //! | `request` | what a client can ask for, and the pending request with its events and outcome |
 //! | `local` | a request that the worker of this process carries out |
 //! | `remote` | a request that another process carries out: inbox in, records out |
 //! | `cancel`, `questions` | ending a turn, answering a question, from any process |
 //! | `events` | everything that happens in a session, for a program that shows it |
+//! | `recorded_events` | the events of a range of records |
 //! | `follow` | every record of a session, and live events from the process that runs it |
 //! | `watch` | events of the sessions that this process runs |
 //! | `call_output` | the whole output of a call |
 //! | `status`, `context_report` | the present state of a session; how full its context is |
 
+pub(crate) mod accepted;
+pub(crate) mod begin;
 pub(crate) mod call_output;
 pub(crate) mod cancel;
 pub(crate) mod context_report;
@@ -20,6 +24,7 @@ pub(crate) mod events;
 pub(crate) mod follow;
 pub(crate) mod local;
 mod questions;
+pub(crate) mod recorded_events;
 mod remote;
 pub(crate) mod request;
 pub(crate) mod session;

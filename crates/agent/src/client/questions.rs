@@ -6,6 +6,7 @@ use longhaul_protocol::{
     SessionRecord, StreamName,
 };
 
+use super::accepted::{AcceptedOrder, head_before_taking};
 use crate::replay::load;
 use crate::session::state::State;
 use crate::{Error, Result};
@@ -18,43 +19,70 @@ pub(super) async fn answer_question(
     session: SessionId,
     question: QuestionId,
     answer: &str,
-) -> Result<()> {
+) -> Result<AcceptedOrder> {
     let state = load(journal, key, session).await?;
     let open = open_questions(journal, session, &state).await?;
+    let settled = |known: &str| {
+        let (key, question, known) = (key.to_owned(), question.to_string(), known.to_owned());
+        Err(Error::QuestionSettled { key, question, known })
+    };
     if !open.iter().any(|open| open.id == question) {
-        let known = match answer_of(journal, session, question).await? {
-            Some(answer) => format!("already answered ({answer})"),
-            None if state.question(question).is_some() => {
-                "it was just answered, or its turn was cancelled".to_owned()
-            }
-            None if open.is_empty() => "no question is open".to_owned(),
-            None => {
-                let ids: Vec<String> = open.iter().map(|open| open.id.to_string()).collect();
-                format!("open: {}", ids.join(", "))
-            }
+        if let Some(answer) = answer_of(journal, session, question).await? {
+            return settled(&format!("already answered ({answer})"));
+        }
+        if state.question(question).is_some() {
+            return settled("it was just answered, or its turn was cancelled");
+        }
+        let ids: Vec<String> = open.iter().map(|open| open.id.to_string()).collect();
+        let known = match ids.is_empty() {
+            true => "no question is open".to_owned(),
+            false => format!("open: {}", ids.join(", ")),
         };
         return Err(Error::NoSuchQuestion { key: key.to_owned(), question: question.to_string(), known });
     }
-    let too_late = |known: &str| {
-        let (key, question, known) = (key.to_owned(), question.to_string(), known.to_owned());
-        Err(Error::NoSuchQuestion { key, question, known })
-    };
+    let after = journal.head(&StreamName::session(session)).await?.seq;
     let kind = OrderKind::Answer { question, answer: answer.to_owned() };
-    let order = InboxRecord::Order(Order { id: OrderId::generate(), kind });
+    let order = Order { id: OrderId::generate(), kind };
+    let id = order.id;
     // Two answers to one question have the same key, so the second is refused.
-    let order = order.encode().with_key(&format!("answer-{question}"));
+    let order = InboxRecord::Order(order).encode().with_key(&answer_key(question));
     let inbox = StreamName::inbox(session);
     let seq = match journal.append(Append::to(&inbox).record(order)).await {
         Ok(records) => records[0].seq,
-        Err(JournalError::Duplicate { .. }) => return too_late("it was just answered"),
+        Err(JournalError::Duplicate { .. }) => return settled("it was just answered"),
         Err(error) => return Err(error.into()),
     };
     // The holder also finds the answer without this wake.
     let _ = journal.wake_holder(&StreamName::session(session)).await;
     if is_cancelled_before(journal, &inbox, state.inbox_through, seq).await? {
-        return too_late("its turn was cancelled");
+        return settled("its turn was cancelled");
     }
-    Ok(())
+    Ok(AcceptedOrder { seq, id, after })
+}
+
+/// The idempotency key of the answer to a question.
+fn answer_key(question: QuestionId) -> String {
+    format!("answer-{question}")
+}
+
+/// The order that gave this answer to this question, if one did.
+pub(super) async fn recorded_answer(
+    journal: &dyn Journal,
+    session: SessionId,
+    question: QuestionId,
+    answer: &str,
+) -> Result<Option<AcceptedOrder>> {
+    let inbox = StreamName::inbox(session);
+    let Some(seq) = journal.find(&inbox, &answer_key(question)).await? else { return Ok(None) };
+    let record = longhaul_journal::record_at(journal, &inbox, seq).await?;
+    let given = OrderKind::Answer { question, answer: answer.to_owned() };
+    match record.as_ref().map(InboxRecord::decode) {
+        Some(Ok(InboxRecord::Order(order))) if order.kind == given => {
+            let after = head_before_taking(journal, session, seq).await?;
+            Ok(Some(AcceptedOrder { seq, id: order.id, after }))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Whether the inbox has an order that ends the turn between these two positions.

@@ -4,21 +4,22 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use longhaul_journal::{
-    Append, Blob, Error as JournalError, Holder, Journal, check_size, name_session, put, put_with_blobs,
-};
+use longhaul_journal::{Blob, Holder, Journal, check_size, name_session};
 use longhaul_memory::{Extraction, PageEdited};
 use longhaul_protocol::{
     CompactDone, EndedTask, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, PermissionMode,
-    Question, QuestionId, Seq, SessionCreated, SessionId, SessionRecord, StreamName, TaskId, TurnEnded,
+    Question, QuestionId, Seq, SessionId, StreamName, TaskId, TurnEnded,
 };
 use tokio::task::spawn_blocking;
 
+use super::accepted::{Accepted, AcceptedOrder, accept_input, accept_order};
+use super::begin::{SessionStart, begin_session};
 use super::cancel::{CANCEL_GRACE, CancelOutcome, cancel_turn};
 use super::events::{EventSources, SessionEvents};
-use super::follow::Follower;
-use super::local::{LocalSession, input_at, run_here};
-use super::questions::{answer_question, open_questions};
+use super::follow::{FollowSources, Follower};
+use super::local::{LocalSession, run_here};
+use super::questions::{answer_question, open_questions, recorded_answer};
+use super::recorded_events::RecordedEvents;
 use super::remote::{RemoteSession, is_running};
 use super::request::{EventSink, PendingRequest, Request, RequestMark, RequestOutcome, UserMessage};
 use super::status::{SessionStatus, session_status};
@@ -49,26 +50,6 @@ pub struct Session {
 enum Link {
     Local(LocalSession),
     Detached { key: String, id: Arc<OnceLock<SessionId>> },
-}
-
-/// An input that is on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Accepted {
-    /// Its position in the inbox.
-    pub seq: Seq,
-    /// Its id. If the idempotency key was used before, the id of the first input.
-    pub id: InputId,
-}
-
-/// The outcome of beginning a session in a work folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SessionStart {
-    /// The session begins in this folder.
-    Begun,
-    /// The session had already begun, with its own work folder.
-    BegunBefore,
-    /// The named process is beginning the session right now, with its own work folder.
-    BegunBy(Holder),
 }
 
 /// How a session has settled.
@@ -284,9 +265,16 @@ impl Session {
         self.put_with_blobs(input, vec![], idempotency_key).await
     }
 
-    /// Like [`put`](Self::put), for a message that may have images.
-    pub async fn put_message(&self, message: &UserMessage, mode: JoinMode) -> Result<Accepted> {
-        self.put_with_blobs(message.input(InputId::generate(), mode), message.blobs(), None).await
+    /// Like [`put`](Self::put), for a message that may have images. The same key with another message is
+    /// [`Error::KeyReused`].
+    pub async fn put_message(
+        &self,
+        message: &UserMessage,
+        mode: JoinMode,
+        idempotency_key: Option<&str>,
+    ) -> Result<Accepted> {
+        let input = message.input(InputId::generate(), mode);
+        self.put_with_blobs(input, message.blobs(), idempotency_key).await
     }
 
     async fn put_with_blobs(
@@ -298,16 +286,13 @@ impl Session {
         if let Link::Local(local) = &self.link {
             return local.put(input, blobs, idempotency_key).await;
         }
-        let new_id = input.id;
-        let mut record = self.redactor.redact_record(InboxRecord::Input(input).encode());
-        if let Some(key) = idempotency_key {
-            record = record.with_key(key);
-        }
+        let record = self.redactor.redact_record(InboxRecord::Input(input).encode());
         // An input that can't be accepted must not create a session.
         check_size(&record)?;
         let id = self.named().await?;
-        let seq = put_with_blobs(&*self.journal, id, record, blobs).await?;
-        Ok(Accepted { seq, id: input_at(&*self.journal, id, seq).await?.unwrap_or(new_id) })
+        let accepted = accept_input(&*self.journal, id, record, blobs, idempotency_key).await?;
+        let _ = self.journal.wake_holder(&StreamName::session(id)).await;
+        Ok(accepted)
     }
 
     /// The session's id. Registers the key if it is new.
@@ -324,60 +309,58 @@ impl Session {
 
     /// Begins the session in this work folder, unless it has already begun: a session's work folder never changes.
     pub async fn begin_in(&self, work_dir: &Path) -> Result<SessionStart> {
-        let id = self.named().await?;
-        let stream = StreamName::session(id);
-        if self.journal.head(&stream).await?.seq > 0 {
-            return Ok(SessionStart::BegunBefore);
-        }
-        let lease = match self.journal.acquire_lease(&stream).await {
-            Ok(lease) => lease,
-            Err(JournalError::Held { holder, .. }) => return Ok(SessionStart::BegunBy(*holder)),
-            Err(error) => return Err(error.into()),
-        };
-        let created = SessionRecord::SessionCreated(SessionCreated {
-            id,
-            key: self.key().to_owned(),
-            work_dir: Some(work_dir.display().to_string()),
-            origin: None,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        });
-        let begun = self.journal.append(Append::under(&lease).expecting(0).record(created.encode())).await;
-        self.journal.release_lease(&lease).await?;
-        match begun {
-            Ok(_) => Ok(SessionStart::Begun),
-            Err(JournalError::Conflict { .. }) => Ok(SessionStart::BegunBefore),
-            Err(error) => Err(error.into()),
-        }
+        begin_session(&*self.journal, self.key(), self.named().await?, Some(work_dir)).await
+    }
+
+    /// Begins the session without a work folder, unless it has already begun. It has no file tools and no commands.
+    pub async fn begin_without_folder(&self) -> Result<SessionStart> {
+        begin_session(&*self.journal, self.key(), self.named().await?, None).await
     }
 
     /// Puts an order into the inbox without waiting for its outcome. Does nothing for a session that was never used.
     pub async fn order(&self, kind: OrderKind) -> Result<()> {
-        let Some(id) = self.known_id().await? else { return Ok(()) };
+        match self.known_id().await? {
+            Some(_) => self.put_order(kind, None).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts an order into the inbox. When this returns, the order is on disk, and the process that runs the session
+    /// carries it out. Two orders with the same idempotency key count as one.
+    pub async fn put_order(&self, kind: OrderKind, idempotency_key: Option<&str>) -> Result<AcceptedOrder> {
+        let missing = || longhaul_journal::Error::NoSuchSession { key: self.key().to_owned() };
+        let id = self.known_id().await?.ok_or_else(missing)?;
         let order = InboxRecord::Order(Order { id: OrderId::generate(), kind });
-        put(&*self.journal, id, self.redactor.redact_record(order.encode())).await?;
-        Ok(())
+        let record = self.redactor.redact_record(order.encode());
+        let accepted = accept_order(&*self.journal, id, record, idempotency_key).await?;
+        self.ring(id).await;
+        Ok(accepted)
+    }
+
+    /// Wakes the process that runs the session. The inbox has something new.
+    async fn ring(&self, id: SessionId) {
+        match &self.link {
+            Link::Local(local) => local.ring(id).await,
+            // The holder finds the record even if this wake is lost.
+            Link::Detached { .. } => drop(self.journal.wake_holder(&StreamName::session(id)).await),
+        }
     }
 
     /// Adds a text to the context without starting a turn: the model sees it with the next request. When this returns, the
     /// text is on disk, and the worker takes it at once. It counts as data (P8), never as the user's words.
     pub async fn add_context(&self, text: impl Into<String>) -> Result<()> {
-        let id = self.named().await?;
+        self.named().await?;
         self.order(OrderKind::AddContext { text: text.into() }).await?;
         if let Link::Local(local) = &self.link {
             let _ = local.wake().await;
-            local.ring(id).await;
         }
         Ok(())
     }
 
     /// Changes the permission mode. It applies to every call that begins once the process that runs the session has recorded it.
     pub async fn set_permission_mode(&self, mode: PermissionMode) -> Result<()> {
-        let id = self.named().await?;
-        self.order(OrderKind::Mode { mode }).await?;
-        if let Link::Local(local) = &self.link {
-            local.ring(id).await;
-        }
-        Ok(())
+        self.named().await?;
+        self.order(OrderKind::Mode { mode }).await
     }
 
     /// Cancels the running turn and waits until its end is recorded. `None` if no turn was running.
@@ -420,6 +403,11 @@ impl Session {
     /// Answers an open question. `yes` allows the action and `no` refuses it. Any other text refuses it too, and the
     /// model reads the text as the reason.
     pub async fn answer(&self, question: QuestionId, answer: &str) -> Result<()> {
+        self.put_answer(question, answer).await.map(drop)
+    }
+
+    /// Like [`answer`](Self::answer). Returns the order that answers the question.
+    pub async fn put_answer(&self, question: QuestionId, answer: &str) -> Result<AcceptedOrder> {
         let missing = || Error::NoSuchQuestion {
             key: self.key().to_owned(),
             question: question.to_string(),
@@ -427,11 +415,17 @@ impl Session {
         };
         let id = self.known_id().await?.ok_or_else(missing)?;
         let answer = self.redactor.redact(answer);
-        answer_question(&*self.journal, self.key(), id, question, &answer).await?;
-        if let Link::Local(local) = &self.link {
-            local.ring(id).await;
+        let accepted = answer_question(&*self.journal, self.key(), id, question, &answer).await?;
+        self.ring(id).await;
+        Ok(accepted)
+    }
+
+    /// The order that gave this answer to this question, if one did.
+    pub async fn recorded_answer(&self, question: QuestionId, answer: &str) -> Result<Option<AcceptedOrder>> {
+        match self.known_id().await? {
+            Some(id) => recorded_answer(&*self.journal, id, question, &self.redactor.redact(answer)).await,
+            None => Ok(None),
         }
-        Ok(())
     }
 
     // Events and state.
@@ -448,7 +442,19 @@ impl Session {
         let missing = || longhaul_journal::Error::NoSuchSession { key: self.key().to_owned() };
         let id = self.known_id().await?.ok_or_else(missing)?;
         let state = load_through(&*self.journal, self.key(), id, after).await?;
-        Ok(Follower::from_state(self.journal.clone(), self.key(), id, state))
+        let sources = match &self.link {
+            Link::Local(local) => FollowSources::with_runtime(self.journal.clone(), &local.runtime),
+            Link::Detached { .. } => FollowSources::journal(self.journal.clone()),
+        };
+        Ok(Follower::start(sources, self.key(), id, state))
+    }
+
+    /// The events of the records after `after`, up to the record `through`. 0 means from the beginning.
+    pub async fn recorded_events(&self, after: Seq, through: Seq) -> Result<RecordedEvents> {
+        let missing = || longhaul_journal::Error::NoSuchSession { key: self.key().to_owned() };
+        let id = self.known_id().await?.ok_or_else(missing)?;
+        let state = load_through(&*self.journal, self.key(), id, after).await?;
+        Ok(RecordedEvents::new(self.journal.clone(), self.key(), id, state, through))
     }
 
     /// The events of the session in this process from now on. A detached handle sees nothing.

@@ -123,6 +123,7 @@ fn order_view(order: &Order) -> Option<&'static str> {
         OrderKind::Continue => "go on",
         OrderKind::Compact { .. } => "make the context smaller",
         OrderKind::Kill { .. } => "end a task",
+        OrderKind::Remember { .. } => "remember",
         // The record that follows shows it.
         OrderKind::Answer { .. }
         | OrderKind::AddContext { .. }

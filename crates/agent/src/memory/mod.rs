@@ -166,6 +166,26 @@ pub(crate) async fn remember(
     Ok(changed)
 }
 
+/// Carries out an order to remember: notes the text, or starts an extraction. The order does not wait for the extraction:
+/// if the process ends before it, the next idle session check extracts the same records.
+pub(crate) async fn remember_now(
+    runtime: &Arc<RuntimeShared>,
+    slot: &Arc<SessionSlot>,
+    text: Option<&str>,
+) -> Result<()> {
+    let id = slot.ensure_id(runtime).await?;
+    if let Some(text) = text {
+        return remember(runtime, &slot.key, Some(id), text).await.map(drop);
+    }
+    let (inner, slot) = (runtime.clone(), slot.clone());
+    let is_started = runtime.spawn(async move {
+        if let Err(error) = extract_session(&inner, &slot, id).await {
+            inner.warn(&slot.key, "not_remembered", &format!("could not extract what is new: {error}"));
+        }
+    });
+    if is_started { Ok(()) } else { Err(Error::Suspended) }
+}
+
 /// The memory scope of a session, even before its first record.
 async fn scope_of_session(runtime: &RuntimeShared, key: &str, id: Option<SessionId>) -> Result<String> {
     if let Some(id) = id

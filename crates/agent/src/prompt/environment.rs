@@ -17,7 +17,8 @@ const MAX_RELEASE_BYTES: u64 = 16 << 10;
 /// What a session works with. The rest of its surroundings is asked of the system.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SessionSetup<'a> {
-    pub(crate) work_dir: &'a Path,
+    /// `None` if the session has no work folder.
+    pub(crate) work_dir: Option<&'a Path>,
     /// What the sandbox allows, in words.
     pub(crate) sandbox: &'a str,
     pub(crate) model: &'a str,
@@ -49,7 +50,7 @@ impl SessionSetup<'_> {
     fn update(&self, environment: &mut Environment) {
         let variable = std::env::var("TZ").ok();
         let LocalDate { date, zone } = local_date(now(), variable.as_deref());
-        let git = git_checkout(self.work_dir).map(|GitCheckout { branch, commit }| GitState {
+        let git = self.work_dir.and_then(git_checkout).map(|GitCheckout { branch, commit }| GitState {
             branch,
             commit,
             is_clean: None,

@@ -17,7 +17,7 @@ fn a_branch_or_a_model_that_changed_is_told_once_and_a_commit_is_not() {
     fs::create_dir(folder.path().join(".git")).unwrap();
     let head = |text: &str| fs::write(folder.path().join(".git/HEAD"), text).unwrap();
     head("ref: refs/heads/main\n");
-    let setup = SessionSetup { work_dir: folder.path(), sandbox: "", model: "a/one" };
+    let setup = SessionSetup { work_dir: Some(folder.path()), sandbox: "", model: "a/one" };
     let began = setup.capture(Some(true));
     assert_eq!(began.git.as_ref().unwrap().is_clean, Some(true));
 
@@ -38,7 +38,7 @@ fn a_branch_or_a_model_that_changed_is_told_once_and_a_commit_is_not() {
 
 #[test]
 fn a_folder_that_is_gone_has_no_repository() {
-    let setup = SessionSetup { work_dir: Path::new("/nowhere/at/all"), sandbox: "", model: "m" };
+    let setup = SessionSetup { work_dir: Some(Path::new("/nowhere/at/all")), sandbox: "", model: "m" };
 
     assert_eq!(setup.capture(Some(true)).git, None);
 }

@@ -52,17 +52,19 @@ impl InstructionFile {
     }
 }
 
-/// Reads the instructions for sessions in the scope's work folder.
-pub(crate) fn read_instructions(home: &Path, scope: &Scope) -> Instructions {
+/// Reads the instructions for sessions in the scope's work folder. Without a folder, only the user's count.
+pub(crate) fn read_instructions(home: &Path, scope: Option<&Scope>) -> Instructions {
     let mut found = Instructions::default();
     let path = home.join(NAMES[0]);
     let read = read_small_file(&path, LastLink::Follow, MAX_FILE_BYTES);
     found.add(path.clone(), InstructionAuthor::User, &path.printable().to_string(), read);
-    let work_dir = scope.work_dir();
-    for folder in folders_above(work_dir).filter(|folder| *folder != home) {
-        found.add_above(folder, scope);
+    if let Some(scope) = scope {
+        let work_dir = scope.work_dir();
+        for folder in folders_above(work_dir).filter(|folder| *folder != home) {
+            found.add_above(folder, scope);
+        }
+        found.add_of_work_dir(work_dir, scope);
     }
-    found.add_of_work_dir(work_dir, scope);
     found.limit_total();
     found
 }
@@ -153,12 +155,13 @@ pub fn instruction_files(config: &Config, work_dir: &Path) -> Vec<String> {
     let top = git_root(work_dir).unwrap_or(work_dir);
     let own_prompt = config.home.join(PROMPT_FILE);
     let own_prompt = Some(own_prompt).filter(|path| path.is_file()).map(|path| shorten_home(&path));
-    let files = read_instructions(&config.home, &scope).files.into_iter().map(|file| match file.author {
-        InstructionAuthor::User => shorten_home(&file.path),
-        InstructionAuthor::Project => {
-            file.path.strip_prefix(top).unwrap_or(&file.path).printable().to_string()
-        }
-    });
+    let files =
+        read_instructions(&config.home, Some(&scope)).files.into_iter().map(|file| match file.author {
+            InstructionAuthor::User => shorten_home(&file.path),
+            InstructionAuthor::Project => {
+                file.path.strip_prefix(top).unwrap_or(&file.path).printable().to_string()
+            }
+        });
     own_prompt.into_iter().chain(files).collect()
 }
 

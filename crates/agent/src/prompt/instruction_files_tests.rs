@@ -35,7 +35,7 @@ impl Project {
     fn read_in(&self, work_dir: &Path) -> (Vec<(String, String)>, Vec<String>) {
         let home = self.path("home");
         let Instructions { files, skipped } =
-            read_instructions(&home, &Scope::new(work_dir, &ScopeConfig::default(), &home));
+            read_instructions(&home, Some(&Scope::new(work_dir, &ScopeConfig::default(), &home)));
         let top = self.path("");
         let shown = |file: InstructionFile| {
             (file.path.strip_prefix(&top).unwrap().to_str().unwrap().to_owned(), file.text)
@@ -193,7 +193,7 @@ fn a_file_above_that_the_user_denies_is_not_read() {
     let config = ScopeConfig { allow: vec![], deny: vec![denied] };
     let home = project.path("home");
 
-    let found = read_instructions(&home, &Scope::new(&project.work_dir(), &config, &home));
+    let found = read_instructions(&home, Some(&Scope::new(&project.work_dir(), &config, &home)));
 
     assert_eq!(found.files, []);
     assert_eq!(found.skipped, [format!("ignoring {}: your config denies it", file.display())]);

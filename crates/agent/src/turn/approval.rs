@@ -106,7 +106,8 @@ fn covers_reasons(yes: &ApprovalAnswer, reasons: &[String], prepared: &CallEffec
 /// Whether the user allowed calls like this one for the session or the project: in spite of the rule, and of each other reason.
 fn is_always_allowed(worker: &Worker, call: &CallState, by_rule: bool, others: &[String]) -> bool {
     let folder = worker.toolset().work_dir();
-    let of_project = load_project_grants(&worker.runtime().config.home, folder);
+    let home = &worker.runtime().config.home;
+    let of_project = folder.map(|folder| load_project_grants(home, folder)).unwrap_or_default();
     let grants: Vec<&ApprovalGrant> = worker.state().permission.grants.iter().chain(&of_project).collect();
     let covers = |reason: &String| {
         let accepting = grants.iter().copied().filter(|grant| grant.reasons.contains(reason));
@@ -119,6 +120,7 @@ fn is_always_allowed(worker: &Worker, call: &CallState, by_rule: bool, others: &
 async fn save_answer_for_project(worker: &mut Worker, answer: &ApprovalAnswer) -> WorkerResult<()> {
     let (Answer::Project, Some(grant)) = (Answer::parse(&answer.text), &answer.grant) else { return Ok(()) };
     let (home, folder) = (&worker.runtime().config.home, worker.toolset().work_dir());
+    let Some(folder) = folder else { return Ok(()) };
     let Err(error) = save_project_grant(home, folder, grant) else { return Ok(()) };
     let text = format!("the rule is kept for this session only: {error}");
     worker.commit(vec![SessionRecord::Warning(Warning::new("rule_not_saved", text))], vec![]).await

@@ -1,5 +1,7 @@
 //! Begins an epoch: from now on the context begins with this system prompt and these tools.
 
+use std::path::Path;
+
 use longhaul_journal::Blob;
 use longhaul_protocol::{EpochReason, EpochStarted, SessionCreated, SessionRecord};
 
@@ -20,7 +22,7 @@ pub(crate) fn epoch_records(worker: &Worker, reason: EpochReason) -> (Vec<Sessio
         records.push(SessionRecord::SessionCreated(SessionCreated {
             id: worker.id(),
             key: worker.key().to_owned(),
-            work_dir: toolset.work_dir().to_str().map(str::to_owned),
+            work_dir: toolset.work_dir().and_then(Path::to_str).map(str::to_owned),
             origin: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }));

@@ -29,13 +29,14 @@ use std::sync::Arc;
 
 use longhaul_journal::{Blob, Error as JournalError, Lease};
 use longhaul_protocol::{
-    EpochReason, EventKind, InboxRecord, PermissionMode, SessionId, SessionRecord, SystemMessage, TextContent,
+    EpochReason, EventKind, InboxRecord, OrderKind, OrderTaken, PermissionMode, SessionId, SessionRecord,
+    SystemMessage, TextContent, Warning,
 };
 use tokio::time::Instant;
 
 use crate::compaction::plan::ContextLimits;
 use crate::compaction::{close_compaction, compact, stub_tool_output};
-use crate::memory::memory_for_context;
+use crate::memory::{memory_for_context, remember_now};
 use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
 use crate::session::decide::{Action, Policy, TurnEnding, decide};
@@ -239,6 +240,7 @@ impl Worker {
             if facts.is_empty() {
                 return Ok(());
             }
+            self.remember_ordered(&mut facts).await;
             let mut blobs = vec![];
             if self.state().epoch.is_none() {
                 let (mut opening, content) = epoch_records(self, EpochReason::Created);
@@ -252,6 +254,21 @@ impl Worker {
             self.commit(facts, blobs).await?;
             self.inbox.mark_taken(through);
         }
+    }
+
+    /// Carries out the orders of a batch to remember something, before they are taken: after a crash they are carried out
+    /// again, and a note that memory has already is not added twice. A failure is told, and is not tried again.
+    async fn remember_ordered(&self, facts: &mut Vec<SessionRecord>) {
+        let mut failures = Vec::new();
+        for fact in &*facts {
+            let SessionRecord::OrderTaken(OrderTaken { order, .. }) = fact else { continue };
+            let OrderKind::Remember { text } = &order.kind else { continue };
+            if let Err(error) = remember_now(&self.runtime, self.log.slot(), text.as_deref()).await {
+                let text = format!("could not remember it: {error}");
+                failures.push(SessionRecord::Warning(Warning::new("not_remembered", text)));
+            }
+        }
+        facts.extend(failures);
     }
 
     /// Loads the toolset and the policy for a new turn.

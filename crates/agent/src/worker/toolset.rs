@@ -31,7 +31,8 @@ use crate::session::state::State;
 
 /// The work folder, the tools and the system prompt for the turns of a session.
 pub(crate) struct Toolset {
-    work_dir: PathBuf,
+    /// `None` if the session has no work folder, and so no file tools and no commands.
+    work_dir: Option<PathBuf>,
     warnings: Vec<Warning>,
     /// The surroundings that the system prompt names.
     environment: Environment,
@@ -39,7 +40,7 @@ pub(crate) struct Toolset {
     tools: Arc<FolderTools>,
 }
 
-/// The tools for one work folder, shared by all sessions that work there.
+/// The tools for one work folder, or for sessions without one, shared by all sessions that work there.
 struct FolderTools {
     /// The schemas in the form that is stored with an epoch.
     json: BlobText,
@@ -47,13 +48,19 @@ struct FolderTools {
     /// The estimated size of the schemas in a request.
     tokens: u64,
     by_name: BTreeMap<&'static str, Arc<dyn Tool>>,
+    /// `None` without a work folder.
+    folder: Option<FolderAccess>,
+}
+
+/// What the tools may do in a work folder, and the git repositories that their commands create.
+struct FolderAccess {
     repositories: Arc<RepositoryTracker>,
     scope: Arc<Scope>,
 }
 
 /// The tools of each work folder that a session uses.
 #[derive(Default)]
-pub(crate) struct FolderToolsCache(Mutex<HashMap<PathBuf, Weak<FolderTools>>>);
+pub(crate) struct FolderToolsCache(Mutex<HashMap<Option<PathBuf>, Weak<FolderTools>>>);
 
 impl FolderToolsCache {
     /// Makes the next turn of each session load its tools again.
@@ -61,14 +68,14 @@ impl FolderToolsCache {
         lock(&self.0).clear();
     }
 
-    fn get_or_create(&self, runtime: &RuntimeShared, work_dir: &Path) -> Arc<FolderTools> {
+    fn get_or_create(&self, runtime: &RuntimeShared, work_dir: Option<&Path>) -> Arc<FolderTools> {
         let mut cache = lock(&self.0);
-        if let Some(cached) = cache.get(work_dir).and_then(Weak::upgrade) {
+        if let Some(cached) = cache.get(&work_dir.map(Path::to_owned)).and_then(Weak::upgrade) {
             return cached;
         }
         cache.retain(|_, tools| tools.strong_count() > 0);
         let tools = Arc::new(FolderTools::new(runtime, work_dir));
-        cache.insert(work_dir.to_owned(), Arc::downgrade(&tools));
+        cache.insert(work_dir.map(Path::to_owned), Arc::downgrade(&tools));
         tools
     }
 }
@@ -93,41 +100,45 @@ impl Toolset {
     /// The toolset for a turn of this session that begins now, with this model.
     pub(crate) fn new(runtime: &RuntimeShared, state: &State, model: &str) -> Self {
         let config = &runtime.config;
-        let created = state.created.as_ref();
-        let work_dir = match created.and_then(|created| created.work_dir.as_deref()) {
-            Some(folder) => PathBuf::from(folder),
+        let work_dir = match &state.created {
+            Some(created) => created.work_dir.as_deref().map(PathBuf::from),
             // If the folder is gone, every tool that needs it reports that.
-            None => config.work_dir.canonicalize().unwrap_or_else(|_| config.work_dir.clone()),
+            None => Some(config.work_dir.canonicalize().unwrap_or_else(|_| config.work_dir.clone())),
         };
-        let tools = runtime.folder_tools.get_or_create(runtime, &work_dir);
-        let Instructions { files, skipped } = read_instructions(&config.home, &tools.scope);
+        let tools = runtime.folder_tools.get_or_create(runtime, work_dir.as_deref());
+        let scope = tools.folder.as_ref().map(|folder| &*folder.scope);
+        let Instructions { files, skipped } = read_instructions(&config.home, scope);
         let mut warnings: Vec<Warning> =
             skipped.into_iter().map(|reason| Warning::new(RULES_SKIPPED, reason)).collect();
-        if let Some(home) = tools.scope.exposed_home() {
-            warnings.push(Warning::new(HOME_EXPOSED, exposed_home_warning(&work_dir, home)));
+        if let Some(scope) = scope
+            && let Some(home) = scope.exposed_home()
+        {
+            warnings.push(Warning::new(HOME_EXPOSED, exposed_home_warning(scope.work_dir(), home)));
         }
         let environment = match &state.environment {
             Some(environment) => (**environment).clone(),
             None => {
                 let sandbox = &config.settings.sandbox.in_words();
-                let setup = SessionSetup { work_dir: &work_dir, sandbox, model };
-                setup.capture(runtime.git_status.answer(&work_dir))
+                let setup = SessionSetup { work_dir: work_dir.as_deref(), sandbox, model };
+                setup.capture(work_dir.as_deref().and_then(|folder| runtime.git_status.answer(folder)))
             }
         };
+        // They belong to the folder of the runtime.
+        let project_instructions = config.project_instructions.as_ref().filter(|_| work_dir.is_some());
         let system = system_prompt(&SystemPromptParts {
             text: &runtime.prompt_text,
             name: &config.settings.agent.name,
             instructions: &runtime.instructions,
-            files: &instruction_texts(config.project_instructions.as_ref(), files),
-            work_dir: work_dir.to_str(),
+            files: &instruction_texts(project_instructions, files),
+            work_dir: work_dir.as_deref().and_then(Path::to_str),
             environment: &environment,
         });
         let system = BlobText::new(runtime.redactor.redact(&system).into_owned(), "text/plain");
         Self { work_dir, warnings, environment, system, tools }
     }
 
-    pub(crate) fn work_dir(&self) -> &Path {
-        &self.work_dir
+    pub(crate) fn work_dir(&self) -> Option<&Path> {
+        self.work_dir.as_deref()
     }
 
     /// Warnings about the work folder, for the user.
@@ -214,21 +225,34 @@ impl Toolset {
     ) -> Option<RepositoryWarning> {
         let tools = Arc::clone(&self.tools);
         let is_running = move |id| tasks.is_kept(id).unwrap_or(true);
-        let check = move || tools.repositories.news(&tools.scope, session, is_running);
+        let check = move || {
+            let folder = tools.folder.as_ref()?;
+            folder.repositories.news(&folder.scope, session, is_running)
+        };
         tokio::task::spawn_blocking(check).await.ok().flatten()
     }
 
     /// Records that the user was warned about these repositories.
     pub(crate) async fn acknowledge_repositories(&self, session: SessionId, news: RepositoryWarning) {
         let tools = Arc::clone(&self.tools);
-        let _ = tokio::task::spawn_blocking(move || tools.repositories.acknowledge(session, news)).await;
+        let acknowledge = move || {
+            tools.folder.iter().for_each(|folder| folder.repositories.acknowledge(session, news.clone()));
+        };
+        let _ = tokio::task::spawn_blocking(acknowledge).await;
     }
 }
 
 impl FolderTools {
-    fn new(runtime: &RuntimeShared, work_dir: &Path) -> Self {
-        let scope = Arc::new(tool_scope(&runtime.config, work_dir));
-        let (tools, repositories) = all_tools(runtime, &scope);
+    fn new(runtime: &RuntimeShared, work_dir: Option<&Path>) -> Self {
+        let scope = work_dir.map(|work_dir| Arc::new(tool_scope(&runtime.config, work_dir)));
+        let (mut tools, folder) = match scope {
+            Some(scope) => {
+                let (tools, repositories) = folder_tools(runtime, &scope);
+                (tools, Some(FolderAccess { repositories, scope }))
+            }
+            None => (vec![], None),
+        };
+        tools.extend(other_tools(runtime));
         let schemas: Arc<[ToolSchema]> = tools.iter().map(|tool| schema_of(&**tool)).collect();
         let json = serde_json::to_string(&*schemas).expect("a list of schemas is always JSON");
         Self {
@@ -236,14 +260,13 @@ impl FolderTools {
             json: BlobText::new(json, "application/json"),
             schemas,
             by_name: tools.into_iter().map(|tool| (tool.definition().name, tool)).collect(),
-            repositories,
-            scope,
+            folder,
         }
     }
 }
 
-/// All tools, and the tracker of the git repositories that their commands create.
-fn all_tools(runtime: &RuntimeShared, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<RepositoryTracker>) {
+/// The tools that work in a folder, and the tracker of the git repositories that their commands create.
+fn folder_tools(runtime: &RuntimeShared, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<RepositoryTracker>) {
     let Config { home, settings, .. } = &runtime.config;
     let environment = command_environment(&runtime.hidden);
     let mode = settings.sandbox.mode.of_tools();
@@ -269,11 +292,16 @@ fn all_tools(runtime: &RuntimeShared, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>
     let mut tools = file_tools(scope.clone());
     tools.push(Arc::new(exec));
     tools.extend(task_tools(&TaskSettings::new(runtime.tasks.clone(), runtime.redact())));
-    tools.extend(recall_tools(&runtime.journal, &runtime.memory.scopes));
+    (tools, repositories)
+}
+
+/// The tools that need no work folder.
+fn other_tools(runtime: &RuntimeShared) -> Vec<Arc<dyn Tool>> {
+    let mut tools = recall_tools(&runtime.journal, &runtime.memory.scopes).to_vec();
     let noting = NoteHooks { redact: runtime.redact(), pages_changed: runtime.memory.pages_changed_hook() };
     tools.push(memory_note_tool(&runtime.journal, &runtime.memory.scopes, noting));
     tools.extend(lock(&runtime.tools).iter().cloned());
-    (tools, repositories)
+    tools
 }
 
 /// The scope of the tools. It never includes writing the config file in use, wherever that is.

@@ -98,7 +98,7 @@ async fn a_question_survives_a_restart_and_can_be_answered_while_nobody_is_there
     crate::detached(&journal, "a").await.answer(asked.id, "yes").await.unwrap();
     let second = crate::detached(&journal, "a").await.answer(asked.id, "no").await;
     longhaul_journal::Journal::close(&*journal).await;
-    assert!(matches!(second, Err(Error::NoSuchQuestion { .. })), "it was answered: {second:?}");
+    assert!(matches!(second, Err(Error::QuestionSettled { .. })), "it was answered: {second:?}");
 
     let next = open(config(), &answers).await;
     next.start().await.unwrap();

@@ -43,10 +43,22 @@ impl Attachment {
         }
     }
 
+    /// Checks an image that a program sent as bytes. The media type is that of the bytes, whatever the sender says.
+    pub fn check_image(bytes: Vec<u8>, shown: &str) -> Result<Self, String> {
+        match Self::of_bytes(bytes, shown)? {
+            Self::Text(_) => Err(format!("{shown} is not an image (PNG, JPEG, GIF or WebP)")),
+            image @ Self::Image { .. } => Ok(image),
+        }
+    }
+
     fn read(file: File, shown: &str) -> Result<Self, String> {
         let mut bytes = Vec::new();
         let read = file.take(MAX_IMAGE_BYTES + 1).read_to_end(&mut bytes);
         read.map_err(|error| format!("{shown} can't be read: {error}"))?;
+        Self::of_bytes(bytes, shown)
+    }
+
+    fn of_bytes(bytes: Vec<u8>, shown: &str) -> Result<Self, String> {
         let head = &bytes[..bytes.len().min(SNIFFED_BYTES)];
         if let Some(media_type) = image_media_type(head) {
             return match bytes.len() as u64 > MAX_IMAGE_BYTES {

@@ -10,13 +10,15 @@
 //! | `reader` | the task behind a follower: which process it subscribes to, and when it reads the journal |
 //! | `server` | the other end: sends the events of this process's sessions to subscribers |
 //! | `wire` | the lines between the two |
+//! | `connection` | the lines of the holder: over its socket, or directly if this process holds the session |
 
+mod connection;
 mod progress;
 mod reader;
 mod server;
 mod wire;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use longhaul_journal::{Holder, Journal};
 use longhaul_protocol::{Event, Record, SessionId};
@@ -25,6 +27,7 @@ use tokio::task::JoinHandle;
 
 use crate::Result;
 use crate::client::watch::Watched;
+use crate::runtime::RuntimeShared;
 use crate::session::state::State;
 
 pub(crate) use server::serve_followers;
@@ -32,6 +35,25 @@ pub(crate) use server::serve_followers;
 /// The most items that wait for a follower that does not read. Then its reader stops reading lines until the server
 /// closes the connection. No record is lost.
 const FOLLOWER_QUEUE_LEN: usize = 256;
+
+/// Where a follower finds what happens in a session.
+pub(crate) struct FollowSources {
+    journal: Arc<dyn Journal>,
+    /// The runtime of this process. A follower does not keep it alive.
+    runtime: Option<Weak<RuntimeShared>>,
+}
+
+impl FollowSources {
+    /// The records, and the socket of the process that holds the session.
+    pub(crate) fn journal(journal: Arc<dyn Journal>) -> Self {
+        Self { journal, runtime: None }
+    }
+
+    /// The same, but events of sessions that this runtime holds come directly from it.
+    pub(crate) fn with_runtime(journal: Arc<dyn Journal>, runtime: &Arc<RuntimeShared>) -> Self {
+        Self { journal, runtime: Some(Arc::downgrade(runtime)) }
+    }
+}
 
 /// Sees everything that happens in a session until it is dropped, even if no process runs the session.
 pub struct Follower {
@@ -50,11 +72,16 @@ pub enum Followed {
 }
 
 impl Follower {
-    /// Follows a session from this state on.
+    /// Follows a session from this state on. Also the events of this process come over its socket.
     pub(crate) fn from_state(journal: Arc<dyn Journal>, key: &str, id: SessionId, state: State) -> Self {
+        Self::start(FollowSources::journal(journal), key, id, state)
+    }
+
+    /// Follows a session from this state on.
+    pub(crate) fn start(sources: FollowSources, key: &str, id: SessionId, state: State) -> Self {
         let (sender, followed) = mpsc::channel(FOLLOWER_QUEUE_LEN);
         let (holder_sender, holder) = watch::channel(None);
-        let reader = tokio::spawn(reader::run(journal, key.to_owned(), id, state, sender, holder_sender));
+        let reader = tokio::spawn(reader::run(sources, key.to_owned(), id, state, sender, holder_sender));
         Self { followed, holder, reader }
     }
 

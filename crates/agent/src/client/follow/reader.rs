@@ -1,46 +1,28 @@
 //! The task that feeds a follower.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Error as JournalError, Holder, Journal, Subscription, records};
+use longhaul_journal::{Error as JournalError, Holder, records};
 use longhaul_protocol::{Seq, SessionId, StreamName};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::client::follow::Followed;
+use crate::client::follow::connection::HolderConnection;
 use crate::client::follow::progress::{FollowProgress, LineAction};
-use crate::client::follow::wire::Line;
+use crate::client::follow::{FollowSources, Followed};
 use crate::session::state::State;
 use crate::{Error, Result};
 
 /// How often the reader checks which process holds the session, and whether there are records that were not announced.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the reader polls the records while the holder of the session announces nothing. Such a holder has an
 /// older version or is on another machine.
-const UNANNOUNCED_POLL_INTERVAL: Duration = Duration::from_millis(100);
-
-/// An open connection to the process that holds the session.
-struct HolderConnection {
-    subscription: Subscription,
-    holder: Holder,
-    /// The newest record that the holder announced; `None` before its first line.
-    announced: Option<Seq>,
-    since: Instant,
-}
-
-impl HolderConnection {
-    /// How long to wait for a line before the next poll. A holder gets a full interval for its first line. Otherwise
-    /// records that the reader polls would overtake the holder's deltas.
-    fn wait_limit(&self) -> Duration {
-        let is_silent = self.announced.is_none() && self.since.elapsed() >= POLL_INTERVAL;
-        if is_silent { UNANNOUNCED_POLL_INTERVAL } else { POLL_INTERVAL }
-    }
-}
+pub(super) const UNANNOUNCED_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 struct FollowReader {
-    journal: Arc<dyn Journal>,
+    sources: FollowSources,
     key: String,
+    id: SessionId,
     stream: StreamName,
     progress: FollowProgress,
     connection: Option<HolderConnection>,
@@ -67,7 +49,7 @@ impl From<JournalError> for ReaderStop {
 type ReaderResult<T> = std::result::Result<T, ReaderStop>;
 
 pub(super) async fn run(
-    journal: Arc<dyn Journal>,
+    sources: FollowSources,
     key: String,
     id: SessionId,
     state: State,
@@ -76,8 +58,9 @@ pub(super) async fn run(
 ) {
     let (progress, stream) = (FollowProgress::new(&key, state), StreamName::session(id));
     let mut reader = FollowReader {
-        journal,
+        sources,
         key,
+        id,
         stream,
         progress,
         connection: None,
@@ -122,23 +105,16 @@ impl FollowReader {
                 }
             }
         }
-        let is_current = |connection: &HolderConnection| Some(&connection.holder) == self.holder.as_ref();
         if let Some(holder) = self.holder.clone()
-            && !self.connection.as_ref().is_some_and(is_current)
+            && !self.connection.as_ref().is_some_and(|open| open.is_current(&holder, &self.sources, self.id))
         {
-            let subscription = self.journal.subscribe(&holder, &self.stream).await?;
-            self.connection = subscription.map(|subscription| HolderConnection {
-                subscription,
-                holder,
-                announced: None,
-                since: Instant::now(),
-            });
+            self.connection = HolderConnection::open(&self.sources, holder, self.id).await?;
         }
         match &self.connection {
             Some(HolderConnection { announced: Some(announced), .. }) => {
                 self.read_unannounced(*announced).await
             }
-            Some(connection) if connection.since.elapsed() < POLL_INTERVAL => Ok(()),
+            Some(connection) if connection.age() < POLL_INTERVAL => Ok(()),
             _ => self.read_all().await,
         }
     }
@@ -146,7 +122,7 @@ impl FollowReader {
     /// The process that holds the session. If there is none, the host, which would take it.
     async fn find_holder(&self) -> longhaul_journal::Result<Option<Holder>> {
         for stream in [&self.stream, &StreamName::host()] {
-            let holder = self.journal.holder(stream).await?;
+            let holder = self.sources.journal.holder(stream).await?;
             if let Some(holder) = holder.filter(|holder| !holder.is_gone()) {
                 return Ok(Some(holder));
             }
@@ -167,7 +143,7 @@ impl FollowReader {
         let line = tokio::select! {
             biased;
             () = self.sender.closed() => return Err(ReaderStop::FollowerDropped),
-            line = connection.subscription.next() => line,
+            line = connection.lines.next() => line,
             () = tokio::time::sleep_until(until.min(Instant::now() + wait)) => {
                 if wait == UNANNOUNCED_POLL_INTERVAL {
                     self.read_all().await?;
@@ -176,7 +152,7 @@ impl FollowReader {
             }
         };
         let Some(line) = line else { return self.handle_disconnect(until).await };
-        match self.progress.apply_line(Line::parse(&line), connection.announced.unwrap_or_default()) {
+        match self.progress.apply_line(line, connection.announced.unwrap_or_default()) {
             LineAction::Nothing => {}
             LineAction::Show(followed) => self.send(followed).await?,
             LineAction::Read(seq) => {
@@ -213,7 +189,7 @@ impl FollowReader {
     /// Reads records that the holder has not announced at two polls in a row. After only one poll, the announcement
     /// and the deltas before it may still be on their way.
     async fn read_unannounced(&mut self, announced: Seq) -> ReaderResult<()> {
-        let head = self.journal.head(&self.stream).await?;
+        let head = self.sources.journal.head(&self.stream).await?;
         if head.seq <= self.progress.head() {
             self.unannounced_since = None;
         } else if self.unannounced_since.replace(announced) == Some(announced) {
@@ -229,7 +205,8 @@ impl FollowReader {
 
     /// Reads up to the record `last`, or to the end.
     async fn read_through(&mut self, last: Seq) -> ReaderResult<()> {
-        let mut cursor = records(&*self.journal, &self.stream, self.progress.head() + 1).through(last);
+        let mut cursor =
+            records(&*self.sources.journal, &self.stream, self.progress.head() + 1).through(last);
         while let Some(record) = cursor.next().await? {
             let unreadable = |reason| Error::Unreadable { key: self.key.clone(), reason };
             let followed = self

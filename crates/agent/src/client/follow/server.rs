@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use longhaul_journal::{Subscriber, Subscribers};
-use longhaul_protocol::Seq;
+use longhaul_protocol::{Seq, SessionId};
 use tokio::sync::Semaphore;
 
 use crate::client::follow::wire;
@@ -23,7 +23,11 @@ pub(crate) async fn serve_followers(mut subscribers: Subscribers, runtime: Weak<
         let Some(runtime) = runtime.upgrade() else { return };
         let Ok(permit) = room.clone().try_acquire_owned() else { continue };
         tokio::spawn(async move {
-            if let Some(slot) = find_session(&runtime, &subscriber).await {
+            let slot = match subscriber.stream().session_id() {
+                Some(id) => find_session(&runtime, id).await,
+                None => None,
+            };
+            if let Some(slot) = slot {
                 // A follower must not keep the runtime alive.
                 drop(runtime);
                 let (watcher, head) = slot.hub.watch_with_heads(slot.clone());
@@ -34,9 +38,8 @@ pub(crate) async fn serve_followers(mut subscribers: Subscribers, runtime: Weak<
     }
 }
 
-/// The session that a subscriber asks for, if this process runs it or would run it.
-async fn find_session(runtime: &Arc<RuntimeShared>, subscriber: &Subscriber) -> Option<Arc<SessionSlot>> {
-    let id = subscriber.stream().session_id()?;
+/// The session with this id, if this process runs it or would run it.
+pub(super) async fn find_session(runtime: &Arc<RuntimeShared>, id: SessionId) -> Option<Arc<SessionSlot>> {
     match runtime.session_in_memory(id) {
         Some(slot) if slot.has_worker() || runtime.is_hosting() => Some(slot),
         None if runtime.is_hosting() => {

@@ -272,7 +272,7 @@ impl Chat<'_> {
             SlashInput::Say(text) if self.try_answer(&text).await => {}
             SlashInput::Say(text) => {
                 let Some(message) = self.message_of(text).await? else { return Ok(()) };
-                match self.session.put_message(&message, JoinMode::Join).await {
+                match self.session.put_message(&message, JoinMode::Join, None).await {
                     Ok(_) => turn_input.has_more_input = true,
                     Err(error) => self.printer.note(error),
                 }
