@@ -13,6 +13,7 @@ use longhaul_tools::{ApprovalAction, ApprovalPolicy, InvalidRule, Tool, ToolAppr
 use tokio::sync::watch;
 
 use super::{Runtime, RuntimeShared, preflight};
+use crate::client::question_index::QuestionIndex;
 use crate::config::Approval;
 use crate::housekeeping::activity::ActivityTracker;
 use crate::housekeeping::backoff::WorkerBackoff;
@@ -173,6 +174,7 @@ impl RuntimeBuilder {
             idle,
             ledger: SpendLedger::default(),
             all_sessions_hub: Arc::default(),
+            questions: QuestionIndex::default(),
             sessions: Mutex::default(),
             workers: Mutex::default(),
             hosting: AtomicBool::new(false),

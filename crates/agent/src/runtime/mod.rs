@@ -24,6 +24,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::client::context_report::{ContextReport, PromptOverhead};
 use crate::client::follow::serve_followers;
 use crate::client::local::LocalSession;
+use crate::client::question_index::{QuestionIndex, SessionQuestion};
 use crate::client::session::Session;
 use crate::client::watch::{EventHub, Watcher};
 use crate::clock::now;
@@ -88,6 +89,7 @@ pub(crate) struct RuntimeShared {
     pub(crate) memory: Memory,
     /// Watchers of all sessions.
     pub(crate) all_sessions_hub: Arc<EventHub>,
+    questions: QuestionIndex,
     sessions: Mutex<Sessions>,
     workers: Mutex<JoinSet<()>>,
     /// Whether this runtime runs sessions that no process holds.
@@ -256,6 +258,21 @@ impl Runtime {
     /// The journal of the home.
     pub fn journal(&self) -> Arc<dyn Journal> {
         self.0.journal.clone()
+    }
+
+    /// The config that the runtime was opened with.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// The questions of all sessions that wait for a person, in the order of the sessions' keys.
+    pub async fn open_questions(&self) -> Result<Vec<SessionQuestion>> {
+        self.0.questions.list(&*self.0.journal).await
+    }
+
+    /// Whether this runtime hosts the home, or waits to do so until another process has ended.
+    pub fn is_hosting(&self) -> bool {
+        self.0.is_hosting()
     }
 
     /// The tasks of all sessions.

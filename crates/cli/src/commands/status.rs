@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use longhaul_agent::memory_pages::memory_scope_of;
 use longhaul_agent::tasks::{TaskEntry, TaskRegistry, TaskReport};
 use longhaul_agent::{
     Client, Config, ContextReport, Redactor, Session, SessionStatus, context_report, instruction_files,
@@ -17,7 +18,6 @@ use serde_json::{Value, json};
 
 use crate::args::{GlobalArgs, SessionOptions};
 use crate::commands::context;
-use crate::commands::memory::scope_of_session;
 use crate::commands::tasks::lookup::description;
 use crate::output::{
     format_count, format_duration, format_number, named, outcome_text, print, sanitize, truncate,
@@ -87,7 +87,7 @@ impl StatusReport {
             None => vec![],
         };
         let journal = &**session.journal();
-        let memory_scope = scope_of_session(config, journal, &status.key, status.id).await?;
+        let memory_scope = memory_scope_of(config, journal, &status.key, status.id).await?;
         Ok(Self {
             page_calls: consolidation_calls(journal, &memory_scope).await?,
             memory_scope,
