@@ -92,7 +92,7 @@ pub use client::question_index::SessionQuestion;
 pub use client::recorded_events::RecordedEvents;
 pub use client::request::{AttachedImage, PendingRequest, Request, RequestOutcome, UserMessage};
 pub use client::session::{Client, Session, Settled};
-pub use client::status::SessionStatus;
+pub use client::status::{SessionActivity, SessionStatus};
 pub use client::watch::{Watched, Watcher};
 pub use config::Config;
 pub use error::{Error, Result};

@@ -23,6 +23,26 @@ impl<T: DeserializeOwned> FromRequest<ServerState> for JsonBody<T> {
     }
 }
 
+/// A JSON body that may be left out, with its content type.
+pub(crate) struct OptionalJsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Default> FromRequest<ServerState> for OptionalJsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &ServerState) -> ApiResult<Self> {
+        let has_type = request.headers().contains_key(CONTENT_TYPE);
+        if has_type {
+            require_content_type(request.headers(), "application/json")?;
+        }
+        let bytes = read_body(request, state.max_body_bytes()).await?;
+        match (bytes.is_empty(), has_type) {
+            (true, _) => Ok(Self(T::default())),
+            (false, true) => parse_json(&bytes).map(Self),
+            (false, false) => Err(wrong_content_type("application/json")),
+        }
+    }
+}
+
 /// The parameters after the question mark.
 pub(crate) struct Query<T>(pub(crate) T);
 
@@ -45,8 +65,12 @@ pub(crate) fn require_content_type(headers: &HeaderMap, expected: &str) -> ApiRe
     if media_type.eq_ignore_ascii_case(expected) {
         return Ok(());
     }
+    Err(wrong_content_type(expected))
+}
+
+fn wrong_content_type(expected: &str) -> Problem {
     let detail = format!("send the body as {expected}, with a Content-Type header that says so");
-    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail))
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
 }
 
 /// The whole body, if it has at most `limit` bytes. A body whose length is announced as larger is not read at all.

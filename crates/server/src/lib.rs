@@ -21,12 +21,14 @@
 //! | `probes` | `/healthz`, `/readyz`, `/metrics` |
 //! | `access`, `tokens` | who may call a route; the tokens that the server accepts |
 //! | `body`, `problem` | request bodies and queries; errors as problem details |
+//! | `events` | event streams, one feed for all followers of a session |
 //! | `listener` | connections: accepting, bounding and ending them |
 //! | `state` | what all handlers share |
 
 mod access;
 mod api;
 mod body;
+mod events;
 mod listener;
 mod openai;
 mod openapi;

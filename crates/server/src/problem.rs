@@ -78,6 +78,14 @@ impl From<longhaul_agent::Error> for Problem {
         match error {
             Error::Journal(error) => error.into(),
             Error::NoSuchQuestion { .. } => Self::not_found("no_such_question", error.to_string()),
+            Error::QuestionSettled { .. } => Self::conflict("question_settled", error.to_string()),
+            Error::KeyReused { .. } => {
+                let detail =
+                    "this Idempotency-Key was used before with another body; use a new key for a new request";
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "key_reused", detail)
+            }
+            Error::NoSuchPoint { .. } => Self::bad_request("no_such_point", error.to_string()),
+            Error::Model(error) => Self::bad_request("unknown_model", error.to_string()),
             Error::NoSuchTask { .. } => Self::not_found("no_such_task", error.to_string()),
             error => Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", error.to_string()),
         }
@@ -89,6 +97,21 @@ impl From<longhaul_journal::Error> for Problem {
         use longhaul_journal::Error;
         match error {
             Error::NoSuchSession { key } => Self::no_such_session(&key),
+            Error::SessionExists { key } => Self::conflict(
+                "session_exists",
+                format!("a session {key:?} already exists; choose another key"),
+            ),
+            Error::BadKey { .. } => Self::bad_request("invalid_key", error.to_string()),
+            Error::BadRecord { reason, .. } => Self::bad_request("invalid_body", reason),
+            Error::TooLarge { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "input_too_large", error.to_string())
+            }
+            Error::InUseBy { .. } | Error::Held { .. } => Self::conflict("session_in_use", error.to_string()),
+            Error::BadFile { reason, .. } => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "invalid_export",
+                format!("{reason}; nothing changed"),
+            ),
             error => Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_unavailable", error.to_string()),
         }
     }

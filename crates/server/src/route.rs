@@ -25,6 +25,8 @@ pub(crate) struct Route {
     pub(crate) summary: &'static str,
     pub(crate) access: Access,
     pub(crate) query: Option<SchemaOf>,
+    /// Request headers that the handler reads, with what they mean.
+    pub(crate) headers: Vec<(&'static str, &'static str)>,
     pub(crate) body: Option<Content>,
     pub(crate) responses: Vec<DocumentedResponse>,
     handler: MethodRouter<ServerState>,
@@ -67,7 +69,17 @@ impl Route {
     {
         let filter = MethodFilter::try_from(method.clone()).expect("routes use the methods that axum knows");
         let handler = on(filter, handler);
-        Self { method, path, summary, access, query: None, body: None, responses: vec![], handler }
+        Self {
+            method,
+            path,
+            summary,
+            access,
+            query: None,
+            headers: vec![],
+            body: None,
+            responses: vec![],
+            handler,
+        }
     }
 
     /// The query parameters are the fields of `Q`.
@@ -103,7 +115,13 @@ impl Route {
         self.respond(StatusCode::OK, description, Some(Content { media_type, schema: None }), false)
     }
 
-    /// May fail with this status.
+    /// Reads this request header, if the client sends it.
+    pub(crate) fn header(mut self, name: &'static str, description: &'static str) -> Self {
+        self.headers.push((name, description));
+        self
+    }
+
+    /// May fail with this status, beside the failures that every such route has (see `openapi`).
     pub(crate) fn fails(self, status: StatusCode, description: &'static str) -> Self {
         self.respond(status, description, None, true)
     }

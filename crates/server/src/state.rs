@@ -5,8 +5,10 @@ use std::sync::Arc;
 use longhaul_agent::Runtime;
 use longhaul_journal::{Journal, SessionEntry};
 use longhaul_protocol::SessionId;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
+use crate::events::feed::EventFeeds;
+use crate::events::overview::OverviewFeed;
 use crate::problem::{ApiResult, Problem};
 use crate::tokens::TokenStore;
 
@@ -19,6 +21,33 @@ struct SharedState {
     tokens: TokenStore,
     max_body_bytes: usize,
     shutdown: watch::Receiver<bool>,
+    streams: EventStreams,
+}
+
+/// What event streams share.
+pub(crate) struct EventStreams {
+    pub(crate) feeds: EventFeeds,
+    pub(crate) overview: OverviewFeed,
+    /// Streams that may read old records at once.
+    pub(crate) catch_ups: Arc<Semaphore>,
+    /// Streams that may be open at once.
+    pub(crate) followers: Arc<Semaphore>,
+}
+
+/// Streams that may read old records at once. Each holds the state of its session meanwhile.
+const MAX_CATCH_UPS: usize = 8;
+/// Streams that may be open at once.
+const MAX_FOLLOWERS: usize = 4_096;
+
+impl Default for EventStreams {
+    fn default() -> Self {
+        Self {
+            feeds: EventFeeds::default(),
+            overview: OverviewFeed::default(),
+            catch_ups: Arc::new(Semaphore::new(MAX_CATCH_UPS)),
+            followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
+        }
+    }
 }
 
 impl ServerState {
@@ -28,7 +57,8 @@ impl ServerState {
         max_body_bytes: usize,
         shutdown: watch::Receiver<bool>,
     ) -> Self {
-        Self(Arc::new(SharedState { runtime, tokens, max_body_bytes, shutdown }))
+        let streams = EventStreams::default();
+        Self(Arc::new(SharedState { runtime, tokens, max_body_bytes, shutdown, streams }))
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
@@ -51,6 +81,10 @@ impl ServerState {
     /// It is never false again.
     pub(crate) fn shutdown(&self) -> watch::Receiver<bool> {
         self.0.shutdown.clone()
+    }
+
+    pub(crate) fn streams(&self) -> &EventStreams {
+        &self.0.streams
     }
 
     /// The session with this key or id.

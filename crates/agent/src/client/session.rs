@@ -22,7 +22,7 @@ use super::questions::{answer_question, open_questions, recorded_answer};
 use super::recorded_events::RecordedEvents;
 use super::remote::{RemoteSession, is_running};
 use super::request::{EventSink, PendingRequest, Request, RequestMark, RequestOutcome, UserMessage};
-use super::status::{SessionStatus, session_status};
+use super::status::{SessionActivity, SessionStatus, session_activity, session_status};
 use super::watch::Watcher;
 use crate::Redactor;
 use crate::memory;
@@ -394,8 +394,13 @@ impl Session {
 
     /// The questions that wait for an answer.
     pub async fn open_questions(&self) -> Result<Vec<Question>> {
+        self.open_questions_of(&self.state().await?).await
+    }
+
+    /// The questions of this state that wait for an answer.
+    pub(super) async fn open_questions_of(&self, state: &State) -> Result<Vec<Question>> {
         match self.known_id().await? {
-            Some(id) => open_questions(&*self.journal, id, &self.state().await?).await,
+            Some(id) => open_questions(&*self.journal, id, state).await,
             None => Ok(vec![]),
         }
     }
@@ -480,6 +485,11 @@ impl Session {
     /// What the session is doing and how far it has come.
     pub async fn status(&self) -> Result<SessionStatus> {
         session_status(self).await
+    }
+
+    /// What the session is doing, in short.
+    pub async fn activity(&self) -> Result<SessionActivity> {
+        session_activity(self).await
     }
 
     /// Whether a turn is open, or an accepted input waits for its turn.
