@@ -398,6 +398,13 @@ pub async fn undo_page_change(runtime: &Runtime, scope: &str, seq: Seq) -> Resul
     Ok(changed)
 }
 
+/// The pages of a scope. `None` if no session has this scope and it has neither pages nor extracts.
+pub async fn pages_of_scope(runtime: &Runtime, scope: &str) -> Result<Option<PageSet>> {
+    let pages = runtime.0.memory.page_set(&runtime.0, scope).await?;
+    let exists = pages.head > 0 || runtime_memory_scopes(runtime).await?.contains(scope);
+    Ok(exists.then_some(pages))
+}
+
 /// The scopes of a runtime: those with pages or extracts, and those of its sessions.
 pub async fn runtime_memory_scopes(runtime: &Runtime) -> Result<BTreeSet<String>> {
     let journal = &*runtime.0.journal;

@@ -255,11 +255,6 @@ impl Runtime {
         Ok(Session::local(LocalSession { runtime: self.0.clone(), slot: self.0.session_slot(key, known) }))
     }
 
-    /// The config that the runtime was opened with.
-    pub fn config(&self) -> &Config {
-        &self.0.config
-    }
-
     /// The journal of the home.
     pub fn journal(&self) -> Arc<dyn Journal> {
         self.0.journal.clone()

@@ -16,7 +16,7 @@ mod report;
 use std::panic::resume_unwind;
 
 pub use output_filter::{Audience, OutputFilter};
-pub use output_reader::{OutputChunk, OutputFollower, OutputReader, TaskOutput};
+pub use output_reader::{OutputChunk, OutputReader, OutputStream, TaskOutput};
 pub use registry::{TaskCondition, TaskEntry, TaskRegistry, left_behind};
 pub use report::TaskReport;
 

@@ -115,10 +115,6 @@ impl OutputReader {
 
     /// What the filter has held back because a secret might have begun there.
     pub fn finish(mut self) -> Result<Vec<u8>> {
-        self.take_held_back()
-    }
-
-    fn take_held_back(&mut self) -> Result<Vec<u8>> {
         let margin = usize::try_from(REDACTION_MARGIN).unwrap_or(READ_BYTES);
         let following = self.output.read(self.offset, margin)?;
         Ok(match following.bytes.is_empty() || following.dropped.is_some() {
@@ -149,31 +145,35 @@ fn push_bytes(chunks: &mut Vec<OutputChunk>, bytes: Vec<u8>) {
     }
 }
 
-/// Reads the output of a task until the task ends. Its keeper says when there is more.
-pub struct OutputFollower {
-    tasks: Arc<Tasks>,
-    id: TaskId,
+/// The output of a task, chunk by chunk, as fast as the caller takes it.
+pub struct OutputStream {
     /// `None` once all was read.
     reader: Option<OutputReader>,
+    end: u64,
+    /// The task to wait for; `None` if what there is now is enough, or the task has ended.
+    followed: Option<(Arc<Tasks>, TaskId)>,
     connection: Option<UnixStream>,
     was_connected: bool,
-    has_ended: bool,
 }
 
-impl OutputFollower {
-    /// Follows a task from where the reader is.
-    pub fn new(tasks: &Arc<Tasks>, id: TaskId, reader: OutputReader) -> Self {
-        let tasks = Arc::clone(tasks);
-        Self { tasks, id, reader: Some(reader), connection: None, was_connected: false, has_ended: false }
+impl OutputStream {
+    /// What has been printed so far, before this offset.
+    pub fn new(reader: OutputReader, end: u64) -> Self {
+        Self { reader: Some(reader), end, followed: None, connection: None, was_connected: false }
     }
 
-    /// The next chunks, once there are some. `None` once the task has ended and everything was read. A call that is dropped
-    /// before it returns ends the follower.
+    /// What has been printed and what will be, before this offset, until the task ends. Its keeper says when there is more.
+    pub fn following(tasks: &Arc<Tasks>, id: TaskId, reader: OutputReader, end: u64) -> Self {
+        Self { followed: Some((Arc::clone(tasks), id)), ..Self::new(reader, end) }
+    }
+
+    /// The next chunks, once there are some. `None` at the end. A call that is dropped before it returns ends the stream.
     pub async fn next(&mut self) -> Result<Option<Vec<OutputChunk>>> {
         loop {
             let Some(mut reader) = self.reader.take() else { return Ok(None) };
+            let end = self.end;
             let (reader, read) = run_blocking(move || {
-                let read = reader.read(u64::MAX);
+                let read = reader.read(end);
                 (reader, read)
             })
             .await?;
@@ -184,13 +184,13 @@ impl OutputFollower {
                         return Ok(Some(chunks));
                     }
                 }
-                None if self.has_ended => {
-                    let held = run_blocking(move || reader.finish()).await??;
-                    return Ok((!held.is_empty()).then(|| vec![OutputChunk::Bytes(held)]));
-                }
-                None => {
+                None if self.followed.is_some() && reader.offset < end => {
                     self.reader = Some(reader);
                     self.wait_for_more().await?;
+                }
+                None => {
+                    let held = run_blocking(move || reader.finish()).await??;
+                    return Ok((!held.is_empty()).then(|| vec![OutputChunk::Bytes(held)]));
                 }
             }
         }
@@ -206,7 +206,7 @@ impl OutputFollower {
             }
             return Ok(());
         }
-        let (tasks, id) = (Arc::clone(&self.tasks), self.id);
+        let Some((tasks, id)) = self.followed.clone() else { return Ok(()) };
         let found = run_blocking(move || match tasks.find(id) {
             Ok(Found::Running(task)) => KeeperConnection::open(&task),
             // A keeper that is alive but does not answer may do so later.
@@ -214,7 +214,7 @@ impl OutputFollower {
             Ok(_) | Err(_) => KeeperConnection::TaskEnded,
         });
         match found.await? {
-            KeeperConnection::TaskEnded => self.has_ended = true,
+            KeeperConnection::TaskEnded => self.followed = None,
             KeeperConnection::Unavailable => tokio::time::sleep(RECONNECT_DELAY).await,
             KeeperConnection::Open(stream) => {
                 if self.was_connected {

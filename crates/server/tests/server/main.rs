@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
 mod document;
+mod installation;
+mod memory;
+mod tasks;
 mod test_server;
 
 #[test]

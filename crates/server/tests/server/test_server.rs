@@ -1,9 +1,10 @@
 //! A server on a free port of loopback, with its own home and a scripted model.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use longhaul_agent::Runtime;
 use longhaul_agent::model::{Model, ScriptedModel};
+use longhaul_agent::{Config, Runtime};
 use longhaul_server::{Scope, Server, ServerOptions, TokenStore};
 use longhaul_testkit::TestHome;
 use reqwest::{Method, RequestBuilder};
@@ -27,9 +28,22 @@ impl TestServer {
         Self::with_model(Arc::new(ScriptedModel::from_json(script).unwrap())).await
     }
 
+    /// The same with a changed config.
+    pub(crate) async fn with_settings(script: &str, change: impl FnOnce(&mut Config)) -> Self {
+        let home = TestHome::new();
+        let mut config = home.config();
+        change(&mut config);
+        Self::start(home, config, Arc::new(ScriptedModel::from_json(script).unwrap())).await
+    }
+
     pub(crate) async fn with_model(model: Arc<dyn Model>) -> Self {
         let home = TestHome::new();
-        let runtime = Runtime::with_model(home.config(), model).await.unwrap();
+        let config = home.config();
+        Self::start(home, config, model).await
+    }
+
+    async fn start(home: TestHome, config: Config, model: Arc<dyn Model>) -> Self {
+        let runtime = Runtime::with_model(config, model).await.unwrap();
         runtime.start().await.unwrap();
         let mut tokens = TokenStore::default();
         tokens.insert("test", Scope::Admin, ADMIN_TOKEN);
@@ -58,6 +72,25 @@ impl TestServer {
     /// The status and the JSON of the answer to a GET.
     pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
         json_answer(self.request(Method::GET, path)).await
+    }
+
+    /// The text of the answer to a GET.
+    pub(crate) async fn text(&self, path: &str) -> String {
+        self.request(Method::GET, path).send().await.unwrap().text().await.unwrap()
+    }
+
+    /// Asks until the answer is as wanted.
+    pub(crate) async fn poll(&self, path: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        let polling = async {
+            loop {
+                let (_, answer) = self.get(path).await;
+                if is_wanted(&answer) {
+                    return answer;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), polling).await.expect("the answer that is wanted")
     }
 
     /// The status and the JSON of the answer to a POST with this body.

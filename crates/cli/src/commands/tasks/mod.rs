@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use longhaul_agent::redactor;
 use longhaul_agent::tasks::{
-    Audience, OutputChunk, OutputFilter, OutputFollower, OutputReader, TaskEntry, TaskOutput, TaskRegistry,
+    Audience, OutputChunk, OutputFilter, OutputReader, OutputStream, TaskEntry, TaskOutput, TaskRegistry,
     TaskReport,
 };
 use longhaul_journal::Error;
@@ -166,8 +166,8 @@ async fn follow_to_its_end(
     if !is_kept {
         return reader.read_through(u64::MAX, write);
     }
-    let mut follower = OutputFollower::new(registry.tasks()?, task.id(), reader);
-    while let Some(chunks) = follower.next().await? {
+    let mut output = OutputStream::following(registry.tasks()?, task.id(), reader, u64::MAX);
+    while let Some(chunks) = output.next().await? {
         chunks.into_iter().try_for_each(write)?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use longhaul_agent::Session;
 use longhaul_agent::tasks::{
-    Audience, OutputChunk, OutputFilter, OutputFollower, OutputReader, TaskEntry, TaskOutput, TaskRegistry,
+    Audience, OutputChunk, OutputFilter, OutputReader, OutputStream, TaskEntry, TaskOutput, TaskRegistry,
 };
 
 use super::{CommandContext, TurnPhase};
@@ -99,9 +99,9 @@ async fn follow_task(context: &mut CommandContext<'_>, name: &str) -> anyhow::Re
     let filter = OutputFilter::new(context.runtime.redactor(), Audience::Person(sanitize));
     let CommandContext { printer, registry, signals, lines, typed, .. } = context;
     let reader = OutputReader::new(TaskOutput::Kept(output), 0, filter)?;
-    let mut follower = OutputFollower::new(registry.tasks()?, task.id(), reader);
+    let mut output = OutputStream::following(registry.tasks()?, task.id(), reader, u64::MAX);
     let follow = async {
-        while let Some(chunks) = follower.next().await? {
+        while let Some(chunks) = output.next().await? {
             chunks.into_iter().for_each(|chunk| show_chunk(printer, chunk));
         }
         anyhow::Ok(())
