@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `session` | [`Session`], the handle, and [`Client`], which makes handles without a runtime |
+//! | `session`, `detached` | [`Session`](session::Session), the handle; [`Client`](detached::Client), which makes handles without a runtime |
 //! | `begin`, `accepted` | beginning a session before its first input; what a client gets for an input or order |
 //! | `request` | what a client can ask for, and the pending request with its events and outcome |
 //! | `local` | a request that the worker of this process carries out |
@@ -21,6 +21,7 @@ pub(crate) mod begin;
 pub(crate) mod call_output;
 pub(crate) mod cancel;
 pub(crate) mod context_report;
+pub(crate) mod detached;
 pub(crate) mod events;
 pub(crate) mod follow;
 pub(crate) mod local;

@@ -12,7 +12,7 @@ use longhaul_protocol::{
 };
 use tokio::task::spawn_blocking;
 
-use super::accepted::{Accepted, AcceptedOrder, accept_input, accept_order};
+use super::accepted::{Accepted, AcceptedOrder, RepeatCheck, accept_input, accept_order};
 use super::begin::{SessionStart, begin_session};
 use super::cancel::{CANCEL_GRACE, CancelOutcome, cancel_turn};
 use super::events::{EventSources, SessionEvents};
@@ -37,7 +37,7 @@ const CANCEL_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// One session. The same handle works whether this process or another one runs the session. Requests go to the
 /// process that runs it. If that process ends, the handle's own runtime continues the session.
 ///
-/// A handle from [`Runtime::session`](crate::Runtime::session) can run its session. A handle from [`Client::session`]
+/// A handle from [`Runtime::session`](crate::Runtime::session) can run its session. A handle from [`Client::session`](crate::Client::session)
 /// can't, so another process has to.
 #[derive(Clone)]
 pub struct Session {
@@ -61,34 +61,21 @@ pub enum Settled {
     Asks,
 }
 
-/// Sessions of a home for a program that runs none of them itself: it needs no model, no tools and no config.
-#[derive(Clone)]
-pub struct Client {
-    journal: Arc<dyn Journal>,
-    redactor: Arc<Redactor>,
-}
-
-impl Client {
-    /// A client for the sessions in this journal. The redactor is applied to everything that it sends.
-    pub fn new(journal: Arc<dyn Journal>, redactor: Redactor) -> Self {
-        Self { journal, redactor: Arc::new(redactor) }
-    }
-
-    /// The session with this key. This stores nothing. The session begins with its first input.
-    pub async fn session(&self, key: &str) -> Result<Session> {
-        let id = Arc::new(OnceLock::new());
-        if let Some(entry) = self.journal.session(key).await? {
-            let _ = id.set(entry.id);
-        }
-        let link = Link::Detached { key: key.to_owned(), id };
-        Ok(Session { journal: self.journal.clone(), redactor: self.redactor.clone(), link })
-    }
-}
-
 impl Session {
     pub(crate) fn local(local: LocalSession) -> Self {
         let (journal, redactor) = (local.runtime.journal.clone(), local.runtime.redactor.clone());
         Self { journal, redactor, link: Link::Local(local) }
+    }
+
+    /// A handle without a runtime.
+    pub(super) fn detached(
+        journal: Arc<dyn Journal>,
+        redactor: Arc<Redactor>,
+        key: &str,
+        id: OnceLock<SessionId>,
+    ) -> Self {
+        let link = Link::Detached { key: key.to_owned(), id: Arc::new(id) };
+        Self { journal, redactor, link }
     }
 
     /// The key by which people find the session.
@@ -262,7 +249,7 @@ impl Session {
     /// Puts an input into the inbox. When this returns, the input is on disk, and the process that runs the session
     /// answers it. Two inputs with the same idempotency key count as one.
     pub async fn put(&self, input: Input, idempotency_key: Option<&str>) -> Result<Accepted> {
-        self.put_with_blobs(input, vec![], idempotency_key).await
+        self.put_with_blobs(input, vec![], idempotency_key.map(|key| (key, RepeatCheck::Key))).await
     }
 
     /// Like [`put`](Self::put), for a message that may have images. The same key with another message is
@@ -274,23 +261,24 @@ impl Session {
         idempotency_key: Option<&str>,
     ) -> Result<Accepted> {
         let input = message.input(InputId::generate(), mode);
-        self.put_with_blobs(input, message.blobs(), idempotency_key).await
+        let key = idempotency_key.map(|key| (key, RepeatCheck::KeyAndContent));
+        self.put_with_blobs(input, message.blobs(), key).await
     }
 
     async fn put_with_blobs(
         &self,
         input: Input,
         blobs: Vec<Blob>,
-        idempotency_key: Option<&str>,
+        key: Option<(&str, RepeatCheck)>,
     ) -> Result<Accepted> {
         if let Link::Local(local) = &self.link {
-            return local.put(input, blobs, idempotency_key).await;
+            return local.put(input, blobs, key).await;
         }
         let record = self.redactor.redact_record(InboxRecord::Input(input).encode());
         // An input that can't be accepted must not create a session.
         check_size(&record)?;
         let id = self.named().await?;
-        let accepted = accept_input(&*self.journal, id, record, blobs, idempotency_key).await?;
+        let accepted = accept_input(&*self.journal, id, record, blobs, key).await?;
         let _ = self.journal.wake_holder(&StreamName::session(id)).await;
         Ok(accepted)
     }
@@ -332,7 +320,8 @@ impl Session {
         let id = self.known_id().await?.ok_or_else(missing)?;
         let order = InboxRecord::Order(Order { id: OrderId::generate(), kind });
         let record = self.redactor.redact_record(order.encode());
-        let accepted = accept_order(&*self.journal, id, record, idempotency_key).await?;
+        let key = idempotency_key.map(|key| (key, RepeatCheck::KeyAndContent));
+        let accepted = accept_order(&*self.journal, id, record, key).await?;
         self.ring(id).await;
         Ok(accepted)
     }

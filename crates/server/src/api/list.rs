@@ -13,9 +13,9 @@ const MAX_ITEMS: usize = 1_000;
 pub(crate) struct ListQuery {
     /// The most items to return, up to 1,000; 100 if absent.
     #[schemars(range(min = 1, max = 1000))]
-    limit: Option<usize>,
+    pub(super) limit: Option<usize>,
     /// Where the list goes on: `next` of the page before.
-    after: Option<String>,
+    pub(super) after: Option<String>,
 }
 
 /// One page of a list.

@@ -4,11 +4,11 @@ use axum::Json;
 use axum::extract::State;
 use hyper::{Method, StatusCode};
 use longhaul_agent::SessionQuestion;
+use longhaul_protocol::QuestionKind;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::list::{List, ListQuery};
-use super::session_status::name_of;
 use crate::access::{Access, Scope};
 use crate::body::Query;
 use crate::problem::ApiResult;
@@ -32,7 +32,8 @@ struct WaitingQuestion {
     session: String,
     session_id: String,
     /// `approval`, `ask`, `budget`, `plan` or `elicitation`.
-    kind: String,
+    #[schemars(with = "String")]
+    kind: QuestionKind,
     text: String,
     /// Answers with a meaning of their own. Any other text is an answer, too.
     choices: Vec<String>,
@@ -51,7 +52,7 @@ impl From<SessionQuestion> for WaitingQuestion {
             id: question.id.to_string(),
             session,
             session_id: id.to_string(),
-            kind: name_of(serde_json::json!(question.kind)),
+            kind: question.kind,
             text: question.text,
             choices: question.choices,
             call_id: question.call.map(|call| call.to_string()),

@@ -3,8 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
 mod document;
+mod event_client;
+mod events;
+mod inputs;
 mod installation;
 mod memory;
+mod sessions;
 mod tasks;
 mod test_server;
 

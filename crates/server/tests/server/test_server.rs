@@ -19,6 +19,7 @@ pub(crate) struct TestServer {
     pub(crate) home: TestHome,
     pub(crate) runtime: Runtime,
     server: Server,
+    model: Arc<dyn Model>,
     client: reqwest::Client,
 }
 
@@ -30,29 +31,49 @@ impl TestServer {
 
     /// The same with a changed config.
     pub(crate) async fn with_settings(script: &str, change: impl FnOnce(&mut Config)) -> Self {
-        let home = TestHome::new();
-        let mut config = home.config();
-        change(&mut config);
-        Self::start(home, config, Arc::new(ScriptedModel::from_json(script).unwrap())).await
+        let model = Arc::new(ScriptedModel::from_json(script).unwrap());
+        Self::start(TestHome::new(), model, &[], change).await
     }
 
     pub(crate) async fn with_model(model: Arc<dyn Model>) -> Self {
-        let home = TestHome::new();
-        let config = home.config();
-        Self::start(home, config, model).await
+        Self::start(TestHome::new(), model, &[], |_| ()).await
     }
 
-    async fn start(home: TestHome, config: Config, model: Arc<dyn Model>) -> Self {
-        let runtime = Runtime::with_model(config, model).await.unwrap();
+    /// A server that also accepts these tokens. Each is its own name.
+    pub(crate) async fn with_tokens(script: &str, tokens: &[(&str, Scope)]) -> Self {
+        Self::start(TestHome::new(), Arc::new(ScriptedModel::from_json(script).unwrap()), tokens, |_| ())
+            .await
+    }
+
+    /// The next server of the same home, after a proper end of this one. It listens on another port.
+    pub(crate) async fn restart(self) -> Self {
+        let Self { home, runtime, server, model, .. } = self;
+        server.shutdown().await;
+        runtime.shutdown().await.unwrap();
+        Self::start(home, model, &[], |_| ()).await
+    }
+
+    async fn start(
+        home: TestHome,
+        model: Arc<dyn Model>,
+        other_tokens: &[(&str, Scope)],
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
+        let mut config = home.config();
+        change(&mut config);
+        let runtime = Runtime::with_model(config, model.clone()).await.unwrap();
         runtime.start().await.unwrap();
         let mut tokens = TokenStore::default();
         tokens.insert("test", Scope::Admin, ADMIN_TOKEN);
+        for (token, scope) in other_tokens {
+            tokens.insert(token, *scope, token);
+        }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let options = ServerOptions { max_body_bytes: 1 << 20 };
         let server = Server::start(listener, runtime.clone(), tokens, &options).unwrap();
         // reqwest is built without a provider of its own. A second test of this process finds it installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Self { home, runtime, server, client: reqwest::Client::builder().no_proxy().build().unwrap() }
+        Self { home, runtime, server, model, client: reqwest::Client::builder().no_proxy().build().unwrap() }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
