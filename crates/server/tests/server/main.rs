@@ -2,13 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+mod attacks;
 mod document;
 mod event_client;
 mod events;
 mod inputs;
 mod installation;
+mod limits;
 mod memory;
+mod probes;
 mod sessions;
+mod sign_in;
 mod tasks;
 mod test_server;
 

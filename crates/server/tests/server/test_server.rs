@@ -1,5 +1,6 @@
 //! A server on a free port of loopback, with its own home and a scripted model.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,17 +33,29 @@ impl TestServer {
     /// The same with a changed config.
     pub(crate) async fn with_settings(script: &str, change: impl FnOnce(&mut Config)) -> Self {
         let model = Arc::new(ScriptedModel::from_json(script).unwrap());
-        Self::start(TestHome::new(), model, &[], change).await
+        Self::start(TestHome::new(), model, &[], default_options(), change).await
     }
 
     pub(crate) async fn with_model(model: Arc<dyn Model>) -> Self {
-        Self::start(TestHome::new(), model, &[], |_| ()).await
+        Self::start(TestHome::new(), model, &[], default_options(), |_| ()).await
+    }
+
+    /// A server with other settings, which never calls its model.
+    pub(crate) async fn configured(options: ServerOptions) -> Self {
+        let model = Arc::new(ScriptedModel::from_json("[]").unwrap());
+        Self::start(TestHome::new(), model, &[], options, |_| ()).await
     }
 
     /// A server that also accepts these tokens. Each is its own name.
     pub(crate) async fn with_tokens(script: &str, tokens: &[(&str, Scope)]) -> Self {
-        Self::start(TestHome::new(), Arc::new(ScriptedModel::from_json(script).unwrap()), tokens, |_| ())
-            .await
+        Self::start(
+            TestHome::new(),
+            Arc::new(ScriptedModel::from_json(script).unwrap()),
+            tokens,
+            default_options(),
+            |_| (),
+        )
+        .await
     }
 
     /// The next server of the same home, after a proper end of this one. It listens on another port.
@@ -50,13 +63,14 @@ impl TestServer {
         let Self { home, runtime, server, model, .. } = self;
         server.shutdown().await;
         runtime.shutdown().await.unwrap();
-        Self::start(home, model, &[], |_| ()).await
+        Self::start(home, model, &[], default_options(), |_| ()).await
     }
 
     async fn start(
         home: TestHome,
         model: Arc<dyn Model>,
         other_tokens: &[(&str, Scope)],
+        options: ServerOptions,
         change: impl FnOnce(&mut Config),
     ) -> Self {
         let mut config = home.config();
@@ -69,11 +83,14 @@ impl TestServer {
             tokens.insert(token, *scope, token);
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let options = ServerOptions { max_body_bytes: 1 << 20 };
         let server = Server::start(listener, runtime.clone(), tokens, &options).unwrap();
         // reqwest is built without a provider of its own. A second test of this process finds it installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Self { home, runtime, server, model, client: reqwest::Client::builder().no_proxy().build().unwrap() }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.server.address()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -124,6 +141,10 @@ impl TestServer {
         self.server.shutdown().await;
         self.runtime.shutdown().await.unwrap();
     }
+}
+
+fn default_options() -> ServerOptions {
+    ServerOptions { max_body_bytes: 1 << 20, ..ServerOptions::default() }
 }
 
 /// The status and the JSON of an answer; `Null` if the body is empty.
