@@ -130,3 +130,9 @@ pub enum Error {
 
 /// What calls of this crate come to.
 pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<longhaul_keeper::Error> for Error {
+    fn from(error: longhaul_keeper::Error) -> Self {
+        Self::Keeper(Arc::new(error))
+    }
+}

@@ -25,6 +25,8 @@
 //! | `prompt` | what the system prompt is made of: the text, files with instructions, the session's surroundings |
 //! | `memory`, `history`, [`fork`] | memory jobs and tools; reading the past; a session that begins with the past of another |
 //! | [`config`], `secrets` | settings, their sources and the trust list; what is redacted |
+//! | [`model_list`], [`memory_pages`] | providers and models; the pages of memory: for people and programs |
+//! | [`tasks`] | the tasks of a home, for people and programs: list, read their output, follow, kill |
 //! | `replay` | from records to a state |
 //!
 //! # Example
@@ -68,6 +70,7 @@ pub mod fork;
 mod history;
 pub mod housekeeping;
 mod memory;
+pub mod model_list;
 mod project_approvals;
 mod prompt;
 mod recall;
@@ -76,6 +79,7 @@ mod runtime;
 mod secrets;
 pub mod session;
 mod spend;
+pub mod tasks;
 mod turn;
 mod worker;
 
@@ -87,6 +91,7 @@ pub use client::context_report::{ContextReport, context_report, last_compaction}
 pub use client::detached::Client;
 pub use client::events::{EventSources, SessionEvents};
 pub use client::follow::{Followed, Follower};
+pub use client::question_index::SessionQuestion;
 pub use client::recorded_events::RecordedEvents;
 pub use client::request::{AttachedImage, PendingRequest, Request, RequestOutcome, UserMessage};
 pub use client::session::{Session, Settled};
@@ -94,6 +99,7 @@ pub use client::status::{SessionActivity, SessionStatus};
 pub use client::watch::{Watched, Watcher};
 pub use config::Config;
 pub use error::{Error, Result};
+pub use memory::pages as memory_pages;
 pub use prompt::instruction_files::instruction_files;
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use secrets::redactor;

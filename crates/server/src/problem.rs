@@ -86,6 +86,7 @@ impl From<longhaul_agent::Error> for Problem {
             }
             Error::NoSuchPoint { .. } => Self::bad_request("no_such_point", error.to_string()),
             Error::Model(error) => Self::bad_request("unknown_model", error.to_string()),
+            Error::Memory(error) => error.into(),
             Error::NoSuchTask { .. } => Self::not_found("no_such_task", error.to_string()),
             error => Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", error.to_string()),
         }
@@ -113,6 +114,26 @@ impl From<longhaul_journal::Error> for Problem {
                 format!("{reason}; nothing changed"),
             ),
             error => Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_unavailable", error.to_string()),
+        }
+    }
+}
+
+impl From<longhaul_memory::Error> for Problem {
+    fn from(error: longhaul_memory::Error) -> Self {
+        use longhaul_memory::Error;
+        match error {
+            Error::Journal(error) => error.into(),
+            Error::NoPage { .. } => Self::not_found("no_such_page", error.to_string()),
+            Error::NoChange { .. } => Self::not_found("no_such_change", error.to_string()),
+            Error::BadScope { .. } => Self::not_found("no_such_scope", error.to_string()),
+            Error::BadName { .. } => Self::bad_request("invalid_page_name", error.to_string()),
+            Error::Unfit { .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "page_does_not_fit", error.to_string())
+            }
+            Error::NothingToUndo { .. } => Self::conflict("nothing_to_undo", error.to_string()),
+            Error::BuiltUpon { .. } => Self::conflict("built_upon", error.to_string()),
+            Error::Changed { .. } => Self::conflict("page_changed", error.to_string()),
+            error => Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", error.to_string()),
         }
     }
 }

@@ -8,6 +8,7 @@
 //! | `local` | a request that the worker of this process carries out |
 //! | `remote` | a request that another process carries out: inbox in, records out |
 //! | `cancel`, `questions` | ending a turn, answering a question, from any process |
+//! | `question_index` | the open questions of all sessions |
 //! | `events` | everything that happens in a session, for a program that shows it |
 //! | `recorded_events` | the events of a range of records |
 //! | `follow` | every record of a session, and live events from the process that runs it |
@@ -24,6 +25,7 @@ pub(crate) mod detached;
 pub(crate) mod events;
 pub(crate) mod follow;
 pub(crate) mod local;
+pub(crate) mod question_index;
 mod questions;
 pub(crate) mod recorded_events;
 mod remote;

@@ -13,6 +13,7 @@ use longhaul_tools::{ApprovalAction, ApprovalPolicy, InvalidRule, Tool, ToolAppr
 use tokio::sync::watch;
 
 use super::{Runtime, RuntimeShared, preflight};
+use crate::client::question_index::QuestionIndex;
 use crate::config::Approval;
 use crate::housekeeping::activity::ActivityTracker;
 use crate::housekeeping::backoff::WorkerBackoff;
@@ -174,6 +175,7 @@ impl RuntimeBuilder {
             idle,
             spend,
             all_sessions_hub: Arc::default(),
+            questions: QuestionIndex::default(),
             sessions: Mutex::default(),
             workers: Mutex::default(),
             hosting: AtomicBool::new(false),
@@ -211,5 +213,5 @@ fn tasks(config: &Config, home: &Path) -> Result<Tasks> {
         Some(launcher) => launcher.clone(),
         None => Launcher::this_program().map_err(|error| folder_error(error.to_string()))?,
     };
-    Tasks::at(&folder, launcher).map_err(|error| Error::Keeper(Arc::new(error)))
+    Ok(Tasks::at(&folder, launcher)?)
 }

@@ -24,6 +24,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::client::context_report::{ContextReport, PromptOverhead};
 use crate::client::follow::serve_followers;
 use crate::client::local::LocalSession;
+use crate::client::question_index::{QuestionIndex, SessionQuestion};
 use crate::client::session::Session;
 use crate::client::watch::{EventHub, Watcher};
 use crate::clock::now;
@@ -37,6 +38,7 @@ use crate::prompt::git_status::GitStatusProbe;
 use crate::runtime::slot::SessionSlot;
 use crate::session::state::State;
 use crate::spend::SpendLedger;
+use crate::tasks::TaskRegistry;
 use crate::turn::fallback::{ModelChain, open_model};
 use crate::worker::WorkerStop;
 use crate::worker::task_monitor::TaskMonitor;
@@ -87,6 +89,7 @@ pub(crate) struct RuntimeShared {
     pub(crate) memory: Memory,
     /// Watchers of all sessions.
     pub(crate) all_sessions_hub: Arc<EventHub>,
+    questions: QuestionIndex,
     sessions: Mutex<Sessions>,
     workers: Mutex<JoinSet<()>>,
     /// Whether this runtime runs sessions that no process holds.
@@ -252,14 +255,29 @@ impl Runtime {
         Ok(Session::local(LocalSession { runtime: self.0.clone(), slot: self.0.session_slot(key, known) }))
     }
 
+    /// The journal of the home.
+    pub fn journal(&self) -> Arc<dyn Journal> {
+        self.0.journal.clone()
+    }
+
     /// The config that the runtime was opened with.
     pub fn config(&self) -> &Config {
         &self.0.config
     }
 
-    /// The journal of the home.
-    pub fn journal(&self) -> Arc<dyn Journal> {
-        self.0.journal.clone()
+    /// The questions of all sessions that wait for a person, in the order of the sessions' keys.
+    pub async fn open_questions(&self) -> Result<Vec<SessionQuestion>> {
+        self.0.questions.list(&*self.0.journal).await
+    }
+
+    /// Whether this runtime hosts the home, or waits to do so until another process has ended.
+    pub fn is_hosting(&self) -> bool {
+        self.0.is_hosting()
+    }
+
+    /// The tasks of all sessions.
+    pub fn task_registry(&self) -> TaskRegistry {
+        TaskRegistry::of_runtime(self.0.journal.clone(), self.0.tasks.clone(), &self.0.config.home)
     }
 
     /// The other process that hosts this home, if there is one. A started runtime waits until that process has ended.

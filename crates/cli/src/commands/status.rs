@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use longhaul_agent::memory_pages::memory_scope_of;
+use longhaul_agent::tasks::{TaskEntry, TaskRegistry, TaskReport};
 use longhaul_agent::{
     Client, Config, ContextReport, Redactor, Session, SessionStatus, context_report, instruction_files,
 };
@@ -16,8 +18,7 @@ use serde_json::{Value, json};
 
 use crate::args::{GlobalArgs, SessionOptions};
 use crate::commands::context;
-use crate::commands::memory::scope_of_session;
-use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
+use crate::commands::tasks::lookup::description;
 use crate::output::{
     format_count, format_duration, format_number, named, outcome_text, print, sanitize, truncate,
 };
@@ -86,7 +87,7 @@ impl StatusReport {
             None => vec![],
         };
         let journal = &**session.journal();
-        let memory_scope = scope_of_session(config, journal, &status.key, status.id).await?;
+        let memory_scope = memory_scope_of(config, journal, &status.key, status.id).await?;
         Ok(Self {
             page_calls: consolidation_calls(journal, &memory_scope).await?,
             memory_scope,
@@ -142,7 +143,8 @@ impl StatusReport {
         }
         for task in &self.tasks {
             let lasted = task.now.duration_ms.map(|lasted| format!(", for {}", format_duration(lasted)));
-            let what = format!("{}: {}{}", short(task.id()), task.description(), lasted.unwrap_or_default());
+            let what =
+                format!("{}: {}{}", short(task.id()), description(&task.started), lasted.unwrap_or_default());
             lines.push(named("task", what));
         }
         if let Some(folder) = state.created.as_ref().and_then(|created| created.work_dir.as_deref()) {
@@ -252,7 +254,7 @@ impl StatusReport {
             "run_by": self.status.run_by.as_ref().map(|holder| json!({"host": holder.host, "pid": holder.pid})),
             "rate_limits": state.rate_limits,
             "questions": self.status.questions.iter().map(question).collect::<Vec<_>>(),
-            "tasks": self.tasks.iter().map(TaskEntry::as_json).collect::<Vec<_>>(),
+            "tasks": self.tasks.iter().map(TaskReport::from).collect::<Vec<_>>(),
         })
     }
 }

@@ -7,10 +7,13 @@ mod document;
 mod event_client;
 mod events;
 mod inputs;
+mod installation;
 mod limits;
+mod memory;
 mod probes;
 mod sessions;
 mod sign_in;
+mod tasks;
 mod test_server;
 
 #[test]

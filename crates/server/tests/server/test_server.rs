@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use longhaul_agent::Runtime;
 use longhaul_agent::model::{Model, ScriptedModel};
+use longhaul_agent::{Config, Runtime};
 use longhaul_server::{Scope, Server, ServerOptions, TokenStore};
 use longhaul_testkit::TestHome;
 use reqwest::{Method, RequestBuilder};
@@ -29,19 +30,32 @@ impl TestServer {
         Self::with_model(Arc::new(ScriptedModel::from_json(script).unwrap())).await
     }
 
-    pub(crate) async fn with_model(model: Arc<dyn Model>) -> Self {
-        Self::start(TestHome::new(), model, &[], test_options()).await
+    /// The same with a changed config.
+    pub(crate) async fn with_settings(script: &str, change: impl FnOnce(&mut Config)) -> Self {
+        let model = Arc::new(ScriptedModel::from_json(script).unwrap());
+        Self::start(TestHome::new(), model, &[], default_options(), change).await
     }
 
-    /// A server that also accepts these tokens. Each is its own name.
-    pub(crate) async fn with_tokens(script: &str, tokens: &[(&str, Scope)]) -> Self {
-        let model = Arc::new(ScriptedModel::from_json(script).unwrap());
-        Self::start(TestHome::new(), model, tokens, test_options()).await
+    pub(crate) async fn with_model(model: Arc<dyn Model>) -> Self {
+        Self::start(TestHome::new(), model, &[], default_options(), |_| ()).await
     }
 
     /// A server with other settings, which never calls its model.
     pub(crate) async fn configured(options: ServerOptions) -> Self {
-        Self::start(TestHome::new(), Arc::new(ScriptedModel::from_json("[]").unwrap()), &[], options).await
+        let model = Arc::new(ScriptedModel::from_json("[]").unwrap());
+        Self::start(TestHome::new(), model, &[], options, |_| ()).await
+    }
+
+    /// A server that also accepts these tokens. Each is its own name.
+    pub(crate) async fn with_tokens(script: &str, tokens: &[(&str, Scope)]) -> Self {
+        Self::start(
+            TestHome::new(),
+            Arc::new(ScriptedModel::from_json(script).unwrap()),
+            tokens,
+            default_options(),
+            |_| (),
+        )
+        .await
     }
 
     /// The next server of the same home, after a proper end of this one. It listens on another port.
@@ -49,7 +63,7 @@ impl TestServer {
         let Self { home, runtime, server, model, .. } = self;
         server.shutdown().await;
         runtime.shutdown().await.unwrap();
-        Self::start(home, model, &[], test_options()).await
+        Self::start(home, model, &[], default_options(), |_| ()).await
     }
 
     async fn start(
@@ -57,8 +71,11 @@ impl TestServer {
         model: Arc<dyn Model>,
         other_tokens: &[(&str, Scope)],
         options: ServerOptions,
+        change: impl FnOnce(&mut Config),
     ) -> Self {
-        let runtime = Runtime::with_model(home.config(), model.clone()).await.unwrap();
+        let mut config = home.config();
+        change(&mut config);
+        let runtime = Runtime::with_model(config, model.clone()).await.unwrap();
         runtime.start().await.unwrap();
         let mut tokens = TokenStore::default();
         tokens.insert("test", Scope::Admin, ADMIN_TOKEN);
@@ -95,6 +112,25 @@ impl TestServer {
         json_answer(self.request(Method::GET, path)).await
     }
 
+    /// The text of the answer to a GET.
+    pub(crate) async fn text(&self, path: &str) -> String {
+        self.request(Method::GET, path).send().await.unwrap().text().await.unwrap()
+    }
+
+    /// Asks until the answer is as wanted.
+    pub(crate) async fn poll(&self, path: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        let polling = async {
+            loop {
+                let (_, answer) = self.get(path).await;
+                if is_wanted(&answer) {
+                    return answer;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), polling).await.expect("the answer that is wanted")
+    }
+
     /// The status and the JSON of the answer to a POST with this body.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         let request = self.request(Method::POST, path).header("content-type", "application/json");
@@ -107,7 +143,7 @@ impl TestServer {
     }
 }
 
-fn test_options() -> ServerOptions {
+fn default_options() -> ServerOptions {
     ServerOptions { max_body_bytes: 1 << 20, ..ServerOptions::default() }
 }
 

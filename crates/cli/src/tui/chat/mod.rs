@@ -36,6 +36,7 @@ pub(crate) use crate::tui::terminal::Terminal;
 use background::{BackgroundWork, CancelTrigger};
 use line_source::LineSource;
 pub(crate) use line_source::{LineEvent, TerminalLines};
+use longhaul_agent::tasks::TaskRegistry;
 use longhaul_agent::{
     Config, EventSources, Request, RetryMode, Runtime, Session, SessionEvents, UserMessage, Watched,
 };
@@ -50,7 +51,6 @@ pub(crate) use user_command::UserCommand;
 use crate::args::{ChatOptions, GlobalArgs};
 use crate::commands::compact::focus_of;
 use crate::commands::memory::with_canonical_home;
-use crate::commands::tasks::registry::TaskRegistry;
 use crate::event_printer::{EventPrinter, Form};
 use crate::folder_session::{free_key, key_of, last_conversation_key};
 use crate::open_chats::ChatMark;

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use longhaul_agent::tasks::{
+    Audience, OutputChunk, OutputFilter, OutputReader, TaskEntry, TaskOutput, TaskRegistry,
+};
 use longhaul_agent::{Redactor, Runtime, Session, Watched, Watcher};
 use longhaul_memory::MemoryCalls;
 use longhaul_protocol::{EventKind, PermissionMode, TaskId};
@@ -11,9 +14,8 @@ use tokio::time::MissedTickBehavior;
 
 use super::output_feed::OutputFeed;
 use crate::commands::status::running_tasks;
-use crate::commands::tasks::output_filter::{Audience, OutputFilter};
-use crate::commands::tasks::output_reader::{OutputChunk, OutputReader};
-use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
+use crate::commands::tasks::lookup::description;
+use crate::output::sanitize;
 use crate::tui::{SaveState, ScreenHandle, ScreenUpdate, StatusFacts, TaskPill};
 
 /// How often the output of running tasks is read. Nothing announces new output.
@@ -144,7 +146,7 @@ impl TaskFeed {
         for task in &tasks {
             pills.push(TaskPill {
                 id: task.id(),
-                what: task.description(),
+                what: description(&task.started),
                 last: self.last_line(task).await,
             });
         }
@@ -169,16 +171,15 @@ fn last_line(
     let output = tasks.output(id)?;
     let printed = output.printed()?;
     let mut text = Vec::new();
-    let mut write = |chunk| {
+    let filter = OutputFilter::new(redactor, Audience::Person(sanitize));
+    let from = printed.saturating_sub(TAIL_BYTES);
+    let reader = OutputReader::new(TaskOutput::Kept(output), from, filter)?;
+    reader.read_through(printed, |chunk| {
         if let OutputChunk::Bytes(bytes) = chunk {
             text.extend_from_slice(&bytes);
         }
-        Ok(())
-    };
-    let filter = OutputFilter::new(redactor, Audience::Person);
-    let mut reader = OutputReader::new(output, printed.saturating_sub(TAIL_BYTES), filter, &mut write)?;
-    reader.read_until(printed)?;
-    reader.finish()?;
+        anyhow::Ok(())
+    })?;
     let text = String::from_utf8_lossy(&text);
     Ok(text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default().to_owned())
 }

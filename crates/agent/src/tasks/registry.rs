@@ -4,77 +4,95 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context;
-use longhaul_agent::keeper::{Found, Launcher, LeftBehind, Status, Tasks};
-use longhaul_agent::session::{TaskState, load};
 use longhaul_journal::Journal;
+use longhaul_keeper::{Found, Launcher, LeftBehind, Status, Tasks};
 use longhaul_protocol::{At, SessionId, StreamName, TaskEnded, TaskId, TaskStarted, TaskStatus};
-use serde_json::{Value, json};
-use tokio::task::spawn_blocking;
 
-use crate::commands::sessions::list::now;
-use crate::output::truncate;
-use crate::session_lookup::find_session;
-use crate::short_id::{IdMatch, short};
-use crate::{bad_usage, short_id};
+use super::output_reader::TaskOutput;
+use super::run_blocking;
+use crate::clock::now;
+use crate::replay::load;
+use crate::session::TaskState;
+use crate::{Error, Result};
 
-/// Tasks that an error names.
-const MAX_NAMED_TASKS: usize = 10;
-
+/// The tasks of a home. A clone is cheap.
 #[derive(Clone)]
-pub(crate) struct TaskRegistry {
-    pub(crate) journal: Arc<dyn Journal>,
+pub struct TaskRegistry {
+    journal: Arc<dyn Journal>,
     /// `None` in a home in which no command was ever started.
     tasks: Option<Arc<Tasks>>,
     folder: PathBuf,
 }
 
+/// A task of a session.
 #[derive(Debug, Clone)]
-pub(crate) struct TaskEntry {
-    /// A session key.
-    pub(crate) session: String,
-    pub(crate) started: TaskStarted,
+pub struct TaskEntry {
+    /// The session's key.
+    pub session: String,
+    /// The record of its start, or what its keeper knows of that.
+    pub started: TaskStarted,
     /// The record of its end.
-    pub(crate) record: Option<TaskEnded>,
-    pub(crate) now: TaskCondition,
+    pub record: Option<TaskEnded>,
+    /// Its condition when it was listed.
+    pub now: TaskCondition,
 }
 
 /// The present condition of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TaskCondition {
-    pub(crate) status: TaskStatus,
-    pub(crate) exit_code: Option<i32>,
-    pub(crate) ended_at: Option<At>,
-    pub(crate) duration_ms: Option<u64>,
+pub struct TaskCondition {
+    /// Whether it runs, or how it ended.
+    pub status: TaskStatus,
+    /// The exit status of the command.
+    pub exit_code: Option<i32>,
+    /// When it ended.
+    pub ended_at: Option<At>,
+    /// How long it ran, or has been running.
+    pub duration_ms: Option<u64>,
     /// Bytes printed so far.
-    pub(crate) printed: Option<u64>,
-    pub(crate) message: Option<String>,
+    pub printed: Option<u64>,
+    /// Anything unusual about its end.
+    pub message: Option<String>,
     /// Processes that still run after the task ended.
-    pub(crate) left: usize,
+    pub left: usize,
 }
 
 impl TaskRegistry {
     /// The tasks of the home in this folder. Creates nothing.
-    pub(crate) fn new(journal: Arc<dyn Journal>, home: &Path) -> anyhow::Result<Self> {
+    pub fn new(journal: Arc<dyn Journal>, home: &Path) -> Result<Self> {
         let folder = home.join("tasks");
-        let tasks = Tasks::existing(&folder, Launcher::this_program()?)?;
+        let launcher = Launcher::this_program()
+            .map_err(|error| Error::Folder { path: folder.clone(), reason: error.to_string() })?;
+        let tasks = Tasks::existing(&folder, launcher)?;
         Ok(Self { journal, tasks: tasks.map(Arc::new), folder })
     }
 
+    /// The tasks of a running home.
+    pub(crate) fn of_runtime(journal: Arc<dyn Journal>, tasks: Arc<Tasks>, home: &Path) -> Self {
+        Self { journal, tasks: Some(tasks), folder: home.join("tasks") }
+    }
+
+    /// The journal with the records of the tasks.
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        &self.journal
+    }
+
     /// The folder of tasks. It may not exist.
-    pub(crate) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    pub(crate) fn tasks(&self) -> anyhow::Result<&Arc<Tasks>> {
-        self.tasks.as_ref().context("the folder of tasks is gone")
+    /// The keepers of the tasks.
+    pub fn tasks(&self) -> Result<&Arc<Tasks>> {
+        let gone =
+            || Error::Folder { path: self.folder.clone(), reason: "the folder of tasks is gone".to_owned() };
+        self.tasks.as_ref().ok_or_else(gone)
     }
 
     /// The tasks of all sessions, and a message for each session that can't be read. Only sessions with a task folder are loaded.
-    pub(crate) async fn all(&self) -> anyhow::Result<(Vec<TaskEntry>, Vec<String>)> {
+    pub async fn all(&self) -> Result<(Vec<TaskEntry>, Vec<String>)> {
         let Some(tasks) = self.tasks.clone() else { return Ok((vec![], vec![])) };
-        let work = move || anyhow::Ok((sessions_with_tasks(&tasks)?, tasks.all_left_behind()));
-        let (sessions, left) = spawn_blocking(work).await??;
+        let work = move || Ok::<_, Error>((sessions_with_tasks(&tasks)?, tasks.all_left_behind()));
+        let (sessions, left) = run_blocking(work).await??;
         let (mut listed, mut unreadable) = (Vec::new(), Vec::new());
         for id in sessions {
             let Some(entry) = self.journal.session_with_id(id).await? else { continue };
@@ -82,7 +100,7 @@ impl TaskRegistry {
             match self.list(&entry.key, id, left).await {
                 Ok(mut tasks) => listed.append(&mut tasks),
                 Err(error) => {
-                    unreadable.push(format!("can't list the tasks of {}: {error:#}", entry.key));
+                    unreadable.push(format!("can't list the tasks of {}: {error}", entry.key));
                 }
             }
         }
@@ -91,15 +109,15 @@ impl TaskRegistry {
     }
 
     /// The tasks of a session, the oldest first.
-    pub(crate) async fn of_session(&self, key: &str, id: SessionId) -> anyhow::Result<Vec<TaskEntry>> {
+    pub async fn of_session(&self, key: &str, id: SessionId) -> Result<Vec<TaskEntry>> {
         let tasks = self.tasks.clone();
-        let left = spawn_blocking(move || left_behind(tasks.as_deref(), id)).await?;
+        let left = run_blocking(move || left_behind(tasks.as_deref(), id)).await?;
         self.list(key, id, left).await
     }
 
     /// The tasks of a session whose leftover processes are known. A foreground command is listed while processes of it run after its end,
     /// or while it runs without a runtime.
-    async fn list(&self, key: &str, id: SessionId, left: Vec<LeftBehind>) -> anyhow::Result<Vec<TaskEntry>> {
+    async fn list(&self, key: &str, id: SessionId, left: Vec<LeftBehind>) -> Result<Vec<TaskEntry>> {
         let state = load(&*self.journal, key, id).await?;
         let holder = self.journal.holder(&StreamName::session(id)).await?;
         // A live runtime waits for its foreground commands itself.
@@ -117,65 +135,52 @@ impl TaskRegistry {
             let all = states.into_iter().map(|state| (state.started, state.ended)).chain(others);
             all.map(|(started, record)| TaskEntry::new(tasks.as_deref(), &key, started, record)).collect()
         };
-        Ok(spawn_blocking(work).await?)
+        run_blocking(work).await
     }
 
-    /// The tasks of the named session, or of all sessions.
-    pub(crate) async fn select(
-        &self,
-        session: Option<&str>,
-    ) -> anyhow::Result<(Vec<TaskEntry>, Vec<String>)> {
-        match session {
-            Some(key) => {
-                let entry = find_session(&*self.journal, key).await?;
-                Ok((self.of_session(&entry.key, entry.id).await?, vec![]))
-            }
-            None => self.all().await,
+    /// The task with this id, by its keeper's files: no session but its own is loaded.
+    pub async fn with_id(&self, id: TaskId) -> Result<Option<TaskEntry>> {
+        let Some(tasks) = self.tasks.clone() else { return Ok(None) };
+        let spec = run_blocking(move || tasks.spec(id)).await?;
+        let Some(session) = spec.ok().flatten().and_then(|spec| spec.session) else { return Ok(None) };
+        let Some(entry) = self.journal.session_with_id(session).await? else { return Ok(None) };
+        let listed = self.of_session(&entry.key, entry.id).await?;
+        Ok(listed.into_iter().find(|task| task.id() == id))
+    }
+
+    /// Kills a task with all its processes, and returns its condition afterwards. One that has ended stays as it was.
+    pub async fn kill(&self, task: &TaskEntry) -> Result<TaskCondition> {
+        if let Some(tasks) = self.tasks.clone() {
+            let id = task.id();
+            run_blocking(move || tasks.kill(id)).await??;
         }
+        self.condition(task).await
     }
 
-    /// The task whose id is, starts or ends with `name`.
-    pub(crate) async fn find(&self, session: Option<&str>, name: &str) -> anyhow::Result<TaskEntry> {
-        let (listed, _) = self.select(session).await?;
-        match short_id::find(listed.iter().map(TaskEntry::id), name) {
-            IdMatch::One(id) => {
-                listed.into_iter().find(|task| task.id() == id).ok_or_else(|| unknown_task(&[], name))
-            }
-            IdMatch::Several(ids) => {
-                let several = listed.iter().filter(|task| ids.contains(&task.id()));
-                let several: Vec<String> = several.map(|task| format!("\n  {}", task.in_full())).collect();
-                Err(bad_usage(format!("{name:?} matches several tasks:{}", several.concat())))
-            }
-            IdMatch::Nothing => {
-                if let Some(key) = session {
-                    self.refuse_foreign(key, name).await?;
-                }
-                Err(unknown_task(&listed, name))
+    /// The output of a task: all that its keeper has, or what the record of its end has once its files are gone.
+    pub async fn output(&self, task: &TaskEntry) -> Result<TaskOutput> {
+        if let Some(tasks) = self.tasks.clone() {
+            let id = task.id();
+            if let Ok(output) = run_blocking(move || tasks.output(id)).await? {
+                return Ok(TaskOutput::Kept(output));
             }
         }
+        let Some(ended) = &task.record else { return Ok(TaskOutput::Gone) };
+        Ok(match &ended.output {
+            Some(blob) => TaskOutput::Recorded(self.journal.blob(blob.hash).await?),
+            None => TaskOutput::RecordedEnd(ended.tail.clone().into_bytes()),
+        })
     }
 
-    /// Refuses a task of another session, and names that session.
-    async fn refuse_foreign(&self, key: &str, name: &str) -> anyhow::Result<()> {
-        let (all, _) = self.all().await?;
-        if let IdMatch::One(id) = short_id::find(all.iter().map(TaskEntry::id), name)
-            && let Some(task) = all.iter().find(|task| task.id() == id)
-        {
-            let (owner, key) = (truncate(&task.session, 80), truncate(key, 80));
-            return Err(bad_usage(format!("task {} belongs to {owner}, not {key}", short(id))));
-        }
-        Ok(())
-    }
-
-    pub(crate) async fn condition(&self, task: &TaskEntry) -> anyhow::Result<TaskCondition> {
+    /// The present condition of a task.
+    pub async fn condition(&self, task: &TaskEntry) -> Result<TaskCondition> {
         let (tasks, task) = (self.tasks.clone(), task.clone());
-        Ok(spawn_blocking(move || condition_of(tasks.as_deref(), &task.started, task.record.as_ref()))
-            .await?)
+        run_blocking(move || condition_of(tasks.as_deref(), &task.started, task.record.as_ref())).await
     }
 }
 
 /// The processes that commands of a session left running.
-pub(crate) fn left_behind(tasks: Option<&Tasks>, session: SessionId) -> Vec<LeftBehind> {
+pub fn left_behind(tasks: Option<&Tasks>, session: SessionId) -> Vec<LeftBehind> {
     let all = tasks.map(Tasks::all_left_behind).into_iter().flatten();
     all.filter(|left| left.session == Some(session)).collect()
 }
@@ -192,21 +197,9 @@ fn running_call(tasks: &Tasks, id: TaskId, session: SessionId) -> Option<TaskSta
     })
 }
 
-fn sessions_with_tasks(tasks: &Tasks) -> anyhow::Result<BTreeSet<SessionId>> {
+fn sessions_with_tasks(tasks: &Tasks) -> Result<BTreeSet<SessionId>> {
     let of = |id: TaskId| tasks.spec(id).ok().flatten()?.session;
     Ok(tasks.all()?.into_iter().filter_map(of).collect())
-}
-
-fn unknown_task(listed: &[TaskEntry], name: &str) -> anyhow::Error {
-    let there = match listed {
-        [] => "there are none; use -s KEY to see a session's old tasks".to_owned(),
-        some => {
-            let names = some.iter().rev().take(MAX_NAMED_TASKS).map(|task| format!("\n  {}", task.in_full()));
-            let more = if some.len() > MAX_NAMED_TASKS { "\n  …" } else { "" };
-            format!("there are:{}{more}", names.collect::<String>())
-        }
-    };
-    bad_usage(format!("no task {name:?}; {there}"))
 }
 
 impl TaskEntry {
@@ -215,64 +208,14 @@ impl TaskEntry {
         Self { session: key.to_owned(), started, record, now }
     }
 
-    pub(crate) fn id(&self) -> TaskId {
+    /// The id of the task.
+    pub fn id(&self) -> TaskId {
         self.started.task_id
     }
 
-    pub(crate) fn is_running(&self) -> bool {
+    /// Whether it ran when it was listed.
+    pub fn is_running(&self) -> bool {
         self.now.status == TaskStatus::Running
-    }
-
-    /// `ID (running): what it does`.
-    fn in_full(&self) -> String {
-        format!("{} ({}): {}", self.id(), status_word(self.now.status), self.description())
-    }
-
-    pub(crate) fn description(&self) -> String {
-        description(&self.started)
-    }
-
-    pub(crate) fn as_json(&self) -> Value {
-        let TaskCondition { status, exit_code, ended_at, duration_ms, printed, message, left } = &self.now;
-        let mut form = json!({
-            "task_id": self.id(),
-            "session": self.session,
-            "status": status,
-            "description": self.started.description,
-            "command": self.started.command,
-            "started_at": self.started.started_at.map(|at| at.to_string()),
-        });
-        let more = [
-            ("ended_at", ended_at.map(|at| json!(at.to_string()))),
-            ("exit_code", exit_code.map(|code| json!(code))),
-            ("duration_ms", duration_ms.map(|milliseconds| json!(milliseconds))),
-            ("printed", printed.map(|bytes| json!(bytes))),
-            ("message", message.as_ref().map(|message| json!(message))),
-            ("left_processes", (*left > 0).then(|| json!(left))),
-        ];
-        for (name, value) in more {
-            if let Some(value) = value {
-                form[name] = value;
-            }
-        }
-        form
-    }
-}
-
-/// The description of a task, or its command where the model gave none.
-pub(crate) fn description(started: &TaskStarted) -> String {
-    let words = if started.description.is_empty() { &started.command } else { &started.description };
-    truncate(words, 90)
-}
-
-pub(crate) fn status_word(status: TaskStatus) -> &'static str {
-    match status {
-        TaskStatus::Running => "running",
-        TaskStatus::Completed => "completed",
-        TaskStatus::Failed => "failed",
-        TaskStatus::Killed => "killed",
-        TaskStatus::TimedOut => "timed out",
-        TaskStatus::Lost => "lost",
     }
 }
 

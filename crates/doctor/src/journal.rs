@@ -2,15 +2,14 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use longhaul_journal::{Error, Home, Journal, SqliteJournal, all_sessions};
 use longhaul_protocol::{At, PrintablePath};
+use longhaul_transcript::{format_count, format_duration, format_moment, shell_quoted, truncate};
 
 use super::{Finding, size};
-use crate::args::GlobalArgs;
-use crate::output::{format_count, format_duration, format_moment, truncate};
-use crate::suggested_command::quoted;
 
 /// How far the newest record may be ahead of the clock: machines that share a home differ a little.
 const MAX_CLOCK_SKEW_MS: i64 = 60_000;
@@ -19,15 +18,16 @@ const EARLIEST_PLAUSIBLE_TIME: Duration = Duration::from_secs(1_735_689_600);
 /// The age from which on a replaced journal is reported.
 const TRASH_WARNING_AGE: Duration = Duration::from_secs(14 * 24 * 3_600);
 
-/// Checks without changing anything. Reading the whole journal is for `verify`.
-pub(super) async fn check(globals: &GlobalArgs, folder: &Path) -> Vec<Finding> {
+/// Checks without changing anything. Reading the whole journal is for `verify`. `open` is the journal of a home that this
+/// process has open.
+pub(super) async fn check(folder: &Path, open: Option<Arc<dyn Journal>>) -> Vec<Finding> {
     let shown = folder.printable();
-    let mut findings = match globals.existing_home() {
+    let mut findings = match existing_home(folder) {
         Ok(Some(home)) => {
             let mut findings = vec![check_permissions(home.folder())];
             findings.extend(other_processes(home.folder()));
             findings.extend(check_replaced_journals(&home));
-            findings.extend(check_journal(&home).await);
+            findings.extend(check_journal(&home, open).await);
             findings
         }
         Ok(None) => {
@@ -35,11 +35,22 @@ pub(super) async fn check(globals: &GlobalArgs, folder: &Path) -> Vec<Finding> {
         }
         Err(error) => {
             let to_do = "use another folder with --home, or fix the permissions of this one";
-            vec![Finding::wrong("journal", format!("{error:#}"), to_do)]
+            vec![Finding::wrong("journal", error, to_do)]
         }
     };
     findings.extend(check_clock_is_set(since_1970()));
     findings
+}
+
+/// The home, if it has a journal.
+fn existing_home(folder: &Path) -> Result<Option<Home>, String> {
+    let in_words = |error: std::io::Error| format!("can't access {}: {error}", folder.printable());
+    if !folder.try_exists().map_err(in_words)? {
+        return Ok(None);
+    }
+    let home = Home::existing(folder).map_err(|error| error.to_string())?;
+    let has_journal = home.has_journal().map_err(|error| error.to_string())?;
+    Ok(has_journal.then_some(home))
 }
 
 fn check_clock_is_set(now: Duration) -> Option<Finding> {
@@ -118,8 +129,19 @@ fn check_replaced_journals(home: &Home) -> Option<Finding> {
 }
 
 /// Opens the journal, counts its sessions, and compares its newest record with the clock.
-async fn check_journal(home: &Home) -> Vec<Finding> {
-    match count_sessions(home).await {
+async fn check_journal(home: &Home, open: Option<Arc<dyn Journal>>) -> Vec<Finding> {
+    let counted = match open {
+        Some(journal) => count_sessions(&*journal).await,
+        None => match SqliteJournal::open(home).await {
+            Ok(journal) => {
+                let counted = count_sessions(&journal).await;
+                journal.close().await;
+                counted
+            }
+            Err(error) => Err(error),
+        },
+    };
+    match counted {
         Ok((sessions, newest)) => {
             let opens =
                 format!("{} with {}", home.journal_file().printable(), format_count(sessions, "session"));
@@ -142,11 +164,9 @@ async fn check_journal(home: &Home) -> Vec<Finding> {
 }
 
 /// The number of sessions, and the time of the newest record.
-async fn count_sessions(home: &Home) -> Result<(u64, Option<At>), Error> {
-    let journal = SqliteJournal::open(home).await?;
-    let sessions = all_sessions(&journal).collect().await?;
+async fn count_sessions(journal: &dyn Journal) -> Result<(u64, Option<At>), Error> {
+    let sessions = all_sessions(journal).collect().await?;
     let newest = sessions.iter().filter_map(|entry| entry.last_at).max();
-    journal.close().await;
     Ok((sessions.len() as u64, newest))
 }
 
@@ -164,7 +184,7 @@ fn check_clock(newest: At, now: Duration) -> Option<Finding> {
 
 /// A path in quotes, for a command that the user copies.
 fn quoted_path(path: &Path) -> String {
-    quoted(&path.printable().to_string())
+    shell_quoted(&path.printable().to_string())
 }
 
 fn since_1970() -> Duration {

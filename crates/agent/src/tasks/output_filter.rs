@@ -1,26 +1,23 @@
 //! Removes secrets, and for terminals control characters, from output that comes in chunks.
 
-use std::io::Write;
-
-use longhaul_agent::{Redactor, StreamRedactor};
-
-use crate::output::sanitize;
+use longhaul_redact::{Redactor, StreamRedactor};
 
 const REDACTED: &[u8] = b"[redacted]";
 /// Replaces bytes that are not UTF-8.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
 /// Who reads the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Audience {
-    /// A person at a terminal: control characters are replaced.
-    Person,
+#[derive(Debug, Clone, Copy)]
+pub enum Audience {
+    /// A person at a terminal: this function replaces control characters.
+    Person(fn(&str) -> String),
     /// A program or a file: every byte is passed on, except secrets.
     Program,
 }
 
+/// Removes secrets from output that comes in chunks. A secret may be cut between two of them.
 #[derive(Clone)]
-pub(crate) struct OutputFilter {
+pub struct OutputFilter {
     audience: Audience,
     stream: StreamRedactor,
     /// The beginning of a character whose rest has not come yet.
@@ -30,18 +27,19 @@ pub(crate) struct OutputFilter {
 }
 
 impl OutputFilter {
-    pub(crate) fn new(redactor: &Redactor, audience: Audience) -> Self {
+    /// A filter for the output of one command.
+    pub fn new(redactor: &Redactor, audience: Audience) -> Self {
         Self { audience, stream: redactor.stream(), partial_character: Vec::new(), before: String::new() }
     }
 
     /// Feeds output from before the first byte to show: a secret may start there.
-    pub(crate) fn lead_in(&mut self, bytes: &[u8]) {
+    pub fn lead_in(&mut self, bytes: &[u8]) {
         self.push(bytes);
         self.before = self.stream.clone().finish();
     }
 
     /// Feeds a chunk and returns what can be shown now.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut shown = Vec::new();
         let mut waiting = std::mem::take(&mut self.partial_character);
         waiting.extend_from_slice(bytes);
@@ -76,7 +74,7 @@ impl OutputFilter {
     }
 
     /// Returns the rest at the end of the output.
-    pub(crate) fn finish(&mut self) -> Vec<u8> {
+    pub fn finish(&mut self) -> Vec<u8> {
         let mut shown = Vec::new();
         let held = self.stream.finish();
         self.show(held, &mut shown);
@@ -88,11 +86,11 @@ impl OutputFilter {
     }
 
     /// Returns the rest where the output goes on with `following`, which is not shown. A secret that reaches into it is redacted.
-    pub(crate) fn finish_before(&mut self, following: &[u8]) -> Vec<u8> {
+    pub fn finish_before(&mut self, following: &[u8]) -> Vec<u8> {
         let mut further = self.clone();
         let mut whole = further.push(following);
         whole.append(&mut further.finish());
-        if self.audience == Audience::Person {
+        if matches!(self.audience, Audience::Person(_)) {
             self.partial_character.clear();
         }
         let mut shown = self.finish();
@@ -105,7 +103,7 @@ impl OutputFilter {
     }
 
     /// Returns the rest before a gap in the output. What may be the beginning of a secret counts as one.
-    pub(crate) fn finish_before_gap(&mut self) -> Vec<u8> {
+    pub fn finish_before_gap(&mut self) -> Vec<u8> {
         let held = self.finish();
         if held.is_empty() { held } else { REDACTED.to_vec() }
     }
@@ -122,25 +120,17 @@ impl OutputFilter {
             }
         }
         match self.audience {
-            Audience::Person => shown.extend_from_slice(sanitize(&text).as_bytes()),
+            Audience::Person(sanitize) => shown.extend_from_slice(sanitize(&text).as_bytes()),
             Audience::Program => shown.extend_from_slice(text.as_bytes()),
         }
     }
 
     fn replacement<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         match self.audience {
-            Audience::Person => REPLACEMENT,
+            Audience::Person(_) => REPLACEMENT,
             Audience::Program => bytes,
         }
     }
-}
-
-/// Writes to standard output and flushes.
-pub(crate) fn write_out(bytes: &[u8]) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(bytes)?;
-    out.flush()?;
-    Ok(())
 }
 
 #[cfg(test)]

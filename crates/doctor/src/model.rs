@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use longhaul_agent::Config;
 use longhaul_agent::config::hide_url_password;
+use longhaul_agent::model_list::{ModelInUse, NO_MODEL_NAME, is_variable_set, model_in_use};
 use longhaul_model::transport::is_loopback;
 use longhaul_model::{Error, ModelSpec, Models, SettingSources};
 use tokio::net::TcpStream;
 
 use super::Finding;
-use crate::commands::models::{is_set, model_in_use};
-use crate::config::NO_MODEL_NAME;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const OTHER_MODELS_HINT: &str = "or choose another with --model; `longhaul models` lists the providers";
@@ -25,7 +24,7 @@ pub(super) async fn check(config: &Config) -> Vec<Finding> {
     if settings.name.is_empty() && settings.base_url.is_some() {
         return vec![Finding::wrong("model", NO_MODEL_NAME, OTHER_MODELS_HINT)];
     }
-    let (name, reason) = match model_in_use(&models, config).await {
+    let ModelInUse { name, reason } = match model_in_use(&models, config).await {
         Ok(used) => used,
         Err(Error::NoModel { .. }) => {
             let found = "no model is set, no API key was found, and no local server is running";
@@ -54,7 +53,7 @@ async fn check_model(models: &Models, config: &Config, name: &str, reason: &str)
         return Finding::fine("model", chosen);
     };
     let variables = wanted.api_key_env.iter().chain(provider.iter().flat_map(|provider| &provider.key_env));
-    let key = match variables.into_iter().find(|variable| is_set(variable)) {
+    let key = match variables.into_iter().find(|variable| is_variable_set(variable)) {
         Some(variable) => format!("key from {variable}"),
         None => "no key".to_owned(),
     };

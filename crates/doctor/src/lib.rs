@@ -1,95 +1,124 @@
-//! `longhaul doctor`: checks config, model, journal, keepers, sandbox and disk, and says what to do about what is wrong.
+//! Checks an installation: config, model, journal, keepers, sandbox and disk. Each finding says what to do about what is
+//! wrong. Nothing is changed.
+//!
+//! [`check_home`] looks at a home from outside, as `longhaul doctor` does. [`check_runtime`] looks at the home of a runtime
+//! that is open, with the config that it runs with, as the HTTP API does.
 
 mod journal;
 mod model;
 
 use std::path::Path;
 
-use longhaul_agent::Config;
-use longhaul_agent::config::{SandboxMode, SandboxSettings, WithoutSandbox};
+use longhaul_agent::config::{SandboxMode, SandboxSettings, Sources, WithoutSandbox};
 use longhaul_agent::keeper::{Enforcement, Found, Launcher, Network, Tasks, what_can_be_enforced};
+use longhaul_agent::{Config, Runtime};
 use longhaul_protocol::PrintablePath;
+use longhaul_transcript::{format_count, short_id as short};
 use rustix::fs::{Access, access, statvfs};
 use rustix::io::Errno;
-use serde_json::json;
-
-use crate::args::{DoctorOptions, GlobalArgs};
-use crate::exit;
-use crate::output::{format_count, print, sanitize};
-use crate::short_id::short;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Less free disk space than this is reported.
 const MIN_FREE_BYTES: u64 = 1 << 30;
 
-/// The result of one check.
-pub(crate) struct Finding {
-    check: &'static str,
-    found: String,
-    /// What to do about it; `None` if all is well.
-    to_do: Option<String>,
+/// The result of one check: the JSON of `longhaul doctor --json` and of the HTTP API.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Finding {
+    /// What was checked.
+    pub check: &'static str,
+    /// Whether all is well.
+    pub ok: bool,
+    pub found: String,
+    /// What to do about it; null if all is well.
+    pub to_do: Option<String>,
 }
 
 impl Finding {
     fn fine(check: &'static str, found: impl Into<String>) -> Self {
-        Self { check, found: found.into(), to_do: None }
+        Self { check, ok: true, found: found.into(), to_do: None }
     }
 
     fn wrong(check: &'static str, found: impl std::fmt::Display, to_do: impl Into<String>) -> Self {
-        Self { check, found: found.to_string(), to_do: Some(to_do.into()) }
-    }
-
-    pub(crate) fn line(&self) -> String {
-        let mark = if self.to_do.is_some() { "✗" } else { "✓" };
-        // Programs know the check under its older name.
-        let check = if self.check == "keepers" { "tasks" } else { self.check };
-        let to_do = self.to_do.as_ref().map(|to_do| format!("\n{:11}→ {to_do}", "")).unwrap_or_default();
-        sanitize(&format!("{mark} {check:<8} {}{to_do}", self.found))
+        Self { check, ok: false, found: found.to_string(), to_do: Some(to_do.into()) }
     }
 }
 
-/// Runs all checks.
-pub(crate) async fn run_checks(globals: &GlobalArgs) -> anyhow::Result<Vec<Finding>> {
-    let (config, mut findings) = check_config(globals)?;
+/// Checks the home in this folder, and the config that a command would load.
+pub async fn check_home(home: &Path, sources: &Sources) -> Vec<Finding> {
+    let (config, mut findings) = load_config(home, sources);
     if let Some(config) = &config {
         findings.extend(model::check(config).await);
     }
-    let folder = globals.home_dir()?;
-    findings.extend(journal::check(globals, &folder).await);
-    let tasks = folder.join("tasks");
-    findings.extend(tokio::task::spawn_blocking(move || check_keepers(&tasks)).await?);
-    findings.extend(config.as_ref().map(check_sandbox).unwrap_or_default());
-    findings.push(check_disk(&folder));
-    Ok(findings)
+    findings.extend(journal::check(home, None).await);
+    let (folder, home) = (home.join("tasks"), home.to_owned());
+    let blocking = move || {
+        let mut findings = check_existing_keepers(&folder);
+        if let Some(config) = &config {
+            findings.extend(check_sandbox(config, || {
+                let launcher = Launcher::this_program().map_err(|error| error.to_string())?;
+                what_can_be_enforced(&launcher).map_err(|error| error.to_string())
+            }));
+        }
+        findings.push(check_disk(&home));
+        findings
+    };
+    findings.extend(on_blocking_thread(blocking).await);
+    findings
 }
 
-pub(crate) async fn run(globals: &GlobalArgs, options: &DoctorOptions) -> anyhow::Result<u8> {
-    let findings = run_checks(globals).await?;
-    let code = if findings.iter().all(|finding| finding.to_do.is_none()) { exit::DONE } else { exit::FAILED };
-    let form = |Finding { check, found, to_do }: &Finding| json!({"check": check, "ok": to_do.is_none(), "found": found, "to_do": to_do});
-    print(
-        options.json,
-        || findings.iter().map(form).collect::<Vec<_>>(),
-        || findings.iter().map(Finding::line).collect(),
-    )?;
-    Ok(code)
+/// Checks the home of an open runtime, and the config that it runs with.
+pub async fn check_runtime(runtime: &Runtime) -> Vec<Finding> {
+    let config = runtime.config().clone();
+    let sources = Sources {
+        work_dir: Some(config.work_dir.clone()),
+        config_file: config.file.clone(),
+        ..Sources::default()
+    };
+    let mut findings = check_config(&config, &sources);
+    findings.extend(model::check(&config).await);
+    findings.extend(journal::check(&config.home, Some(runtime.journal())).await);
+    let registry = runtime.task_registry();
+    let blocking = move || match registry.tasks() {
+        Ok(tasks) => {
+            let mut findings = check_keepers(tasks);
+            findings.extend(check_sandbox(&config, || Ok(tasks.enforcement().clone())));
+            findings.push(check_disk(&config.home));
+            findings
+        }
+        Err(error) => vec![Finding::wrong("keepers", error, "fix the permissions of the folder")],
+    };
+    findings.extend(on_blocking_thread(blocking).await);
+    findings
+}
+
+async fn on_blocking_thread(checks: impl FnOnce() -> Vec<Finding> + Send + 'static) -> Vec<Finding> {
+    let failed = |error| vec![Finding::wrong("doctor", error, "run the checks again")];
+    tokio::task::spawn_blocking(checks).await.unwrap_or_else(failed)
 }
 
 /// Loads the config and checks its files.
-fn check_config(globals: &GlobalArgs) -> anyhow::Result<(Option<Config>, Vec<Finding>)> {
-    let (home, sources) = (globals.home_dir()?, globals.sources()?);
-    let files = match Config::files(&home, &sources) {
+fn load_config(home: &Path, sources: &Sources) -> (Option<Config>, Vec<Finding>) {
+    match Config::load(home, sources) {
+        Ok(config) => {
+            let findings = check_config(&config, sources);
+            (Some(config), findings)
+        }
+        Err(error) => {
+            let to_do = "fix the file; `longhaul config schema` lists every key";
+            (None, vec![Finding::wrong("config", error, to_do)])
+        }
+    }
+}
+
+/// Checks the files that a config was loaded from.
+fn check_config(config: &Config, sources: &Sources) -> Vec<Finding> {
+    let files = match Config::files(&config.home, sources) {
         Ok(files) => files,
-        Err(error) => return Ok((None, vec![Finding::wrong("config", error, "fix the file")])),
+        Err(error) => return vec![Finding::wrong("config", error, "fix the file")],
     };
     let used: Vec<String> =
         files.iter().filter(|file| file.is_used()).map(|file| file.path.printable().to_string()).collect();
-    let config = match Config::load(home, &sources) {
-        Ok(config) => config,
-        Err(error) => {
-            let to_do = "fix the file; `longhaul config schema` lists every key";
-            return Ok((None, vec![Finding::wrong("config", error, to_do)]));
-        }
-    };
     let from = if used.is_empty() { "no config file; using defaults".to_owned() } else { used.join(", ") };
     let mut findings = vec![Finding::fine("config", from)];
     let is_of_skipped = |warning: &str| {
@@ -105,25 +134,25 @@ fn check_config(globals: &GlobalArgs) -> anyhow::Result<(Option<Config>, Vec<Fin
             Finding::fine("config", format!("{} ({}) has no effect in this version", shown.key, shown.source))
         },
     ));
-    Ok((Some(config), findings))
+    findings
 }
 
 /// How many commands run, and whether their keepers can be reached.
-fn check_keepers(folder: &Path) -> Vec<Finding> {
-    let listed = Launcher::this_program()
-        .map_err(anyhow::Error::from)
-        .and_then(|launcher| Ok(Tasks::existing(folder, launcher)?))
-        .and_then(|tasks| tasks.map(|tasks| Ok((tasks.all()?, tasks))).transpose());
-    let (ids, tasks) = match listed {
-        Ok(Some(listed)) => listed,
-        Ok(None) => return vec![Finding::fine("keepers", "none yet")],
-        Err(error) => {
-            return vec![Finding::wrong(
-                "keepers",
-                format!("{error:#}"),
-                "fix the permissions of the folder",
-            )];
-        }
+fn check_existing_keepers(folder: &Path) -> Vec<Finding> {
+    let listed = Launcher::this_program().map_err(|error| error.to_string());
+    let listed =
+        listed.and_then(|launcher| Tasks::existing(folder, launcher).map_err(|error| error.to_string()));
+    match listed {
+        Ok(Some(tasks)) => check_keepers(&tasks),
+        Ok(None) => vec![Finding::fine("keepers", "none yet")],
+        Err(error) => vec![Finding::wrong("keepers", error, "fix the permissions of the folder")],
+    }
+}
+
+fn check_keepers(tasks: &Tasks) -> Vec<Finding> {
+    let ids = match tasks.all() {
+        Ok(ids) => ids,
+        Err(error) => return vec![Finding::wrong("keepers", error, "fix the permissions of the folder")],
     };
     let mut running = 0;
     let mut findings = Vec::new();
@@ -148,7 +177,7 @@ fn check_keepers(folder: &Path) -> Vec<Finding> {
 }
 
 /// Checks by trying it whether the system lets a keeper restrict commands to the scope.
-fn check_sandbox(config: &Config) -> Vec<Finding> {
+fn check_sandbox(config: &Config, try_it: impl FnOnce() -> Result<Enforcement, String>) -> Vec<Finding> {
     let sandbox = &config.settings.sandbox;
     let Some(network) = sandbox.network() else {
         return vec![Finding::fine(
@@ -156,9 +185,7 @@ fn check_sandbox(config: &Config) -> Vec<Finding> {
             "off (sandbox.mode): commands run with all of your permissions",
         )];
     };
-    let tried = Launcher::this_program().map_err(|error| error.to_string());
-    let tried = tried.and_then(|launcher| what_can_be_enforced(&launcher).map_err(|error| error.to_string()));
-    let enforcement = match tried {
+    let enforcement = match try_it() {
         Ok(enforcement) => enforcement,
         Err(error) => return vec![Finding::wrong("sandbox", error, "run `longhaul doctor` again")],
     };
