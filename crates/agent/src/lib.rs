@@ -105,7 +105,7 @@ pub use runtime::{Runtime, RuntimeBuilder};
 pub use secrets::redactor;
 pub use spend::{
     LimitReached, LimitStatus, SoftLimits, Statement, StatementBy, StatementItem, StatementQuery,
-    limit_status, statement,
+    limit_status, statement, statement_since,
 };
 pub use turn::fallback::model_facts;
 pub use turn::retry::RetryMode;

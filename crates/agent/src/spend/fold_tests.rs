@@ -6,8 +6,8 @@ use super::*;
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 const START: i64 = 1_794_873_600_000;
 
-fn record(seq: Seq, at: i64, record: SpendRecord) -> Record {
-    let new = record.encode();
+fn record(seq: Seq, at: i64, fact: &SpendRecord) -> Record {
+    let new = fact.encode();
     Record {
         stream: StreamName::spend(),
         seq,
@@ -89,7 +89,7 @@ fn records(steps: &[Step]) -> Vec<Record> {
                 continue;
             }
         };
-        let new = record(records.len() as Seq + 1, at, body);
+        let new = record(records.len() as Seq + 1, at, &body);
         fold.apply(&new);
         records.push(new);
     }
@@ -141,8 +141,8 @@ proptest! {
 #[test]
 fn a_call_counts_to_the_day_of_its_reservation() {
     let records = [
-        record(1, START, reserved(1, 1, 1)),
-        record(2, START + DAY_MS, settled(1, 99, Some(0.5), SpendSource::Provider)),
+        record(1, START, &reserved(1, 1, 1)),
+        record(2, START + DAY_MS, &settled(1, 99, Some(0.5), SpendSource::Provider)),
     ];
 
     let fold = fold_of(&records);
@@ -156,9 +156,9 @@ fn a_call_counts_to_the_day_of_its_reservation() {
 #[test]
 fn a_call_is_settled_once() {
     let records = [
-        record(1, START, reserved(1, 1, 1)),
-        record(2, START, settled(1, 99, Some(0.5), SpendSource::Provider)),
-        record(3, START, settled(1, 99, Some(0.5), SpendSource::Bound)),
+        record(1, START, &reserved(1, 1, 1)),
+        record(2, START, &settled(1, 99, Some(0.5), SpendSource::Provider)),
+        record(3, START, &settled(1, 99, Some(0.5), SpendSource::Bound)),
     ];
 
     let fold = fold_of(&records);
@@ -169,7 +169,7 @@ fn a_call_is_settled_once() {
 /// B1: an open reservation counts in full, against everything that applies.
 #[test]
 fn a_reservation_counts_against_its_turn_session_day_month_and_the_total() {
-    let fold = fold_of(&[record(1, START, reserved(1, 5, 2))]);
+    let fold = fold_of(&[record(1, START, &reserved(1, 5, 2))]);
     let session = SessionId::from_bits(5);
 
     for scope in [

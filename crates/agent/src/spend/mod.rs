@@ -52,4 +52,5 @@ pub(crate) use ledger::{NewCall, Reservation, ReserveOutcome, SpendLedger};
 pub(crate) use limits::SpendLimits;
 pub use statement::{
     LimitStatus, Statement, StatementBy, StatementItem, StatementQuery, limit_status, statement,
+    statement_since,
 };

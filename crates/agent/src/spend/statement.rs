@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use longhaul_journal::{Append, Error, Journal, Result};
-use longhaul_protocol::{NewRecord, SessionId, StreamName};
+use longhaul_protocol::{At, NewRecord, SessionId, StreamName};
 use serde::Serialize;
 
 use super::amount::{Unit, day_of, dollars};
 use super::fold::{LedgerFold, RowKey, RowSum, row_of};
-use super::limits::{CallScope, SpendLimits};
+use super::limits::{CallScope, SpendLimits, TOTAL};
 use super::reader::{SegmentCursor, catch_up, load_fold, session_total};
 use super::recovery::settle_dead_calls;
 use super::takeover::take_over_history;
@@ -78,6 +78,14 @@ pub struct StatementItem {
     pub at_upper_bound: u64,
 }
 
+impl Statement {
+    /// The statement of a home in which no model was called.
+    pub fn empty() -> Self {
+        let total = StatementItem::new(TOTAL.to_owned(), &RowSum::default());
+        Self { items: vec![], total, next: None }
+    }
+}
+
 impl StatementItem {
     fn new(name: String, sum: &RowSum) -> Self {
         let &RowSum { calls, input, output, cached, nano, unpriced, at_upper_bound } = sum;
@@ -108,7 +116,25 @@ pub async fn statement(journal: &dyn Journal, query: &StatementQuery) -> Result<
     }
     let items = sorted_items(journal, query.by, sums).await?;
     let (items, next) = page(items, query);
-    Ok(Statement { items, total: StatementItem::new("total".to_owned(), &total), next })
+    Ok(Statement { items, total: StatementItem::new(TOTAL.to_owned(), &total), next })
+}
+
+/// The first day of a statement from a text: a day such as `2026-11-17`, or a time before now such as `7d`, `12h` or
+/// `90m`. `None` if it is neither.
+pub fn statement_since(text: &str) -> Option<String> {
+    if let Ok(date) = text.parse::<jiff::civil::Date>() {
+        return Some(date.to_string());
+    }
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let seconds = match unit {
+        "d" => 86_400,
+        "h" => 3_600,
+        "m" => 60,
+        "s" => 1,
+        _ => return None,
+    };
+    let ms = number.parse::<i64>().ok().filter(|number| *number >= 0)?.checked_mul(seconds * 1_000)?;
+    Some(day_of(At(now().0.checked_sub(ms)?)))
 }
 
 /// What an item is about.

@@ -412,7 +412,7 @@ async fn all_sessions_together_stay_within_what_a_day_may_cost() {
     config.settings.model.name = "anthropic/claude-sonnet-4-5".to_owned();
     config.settings.model.api_key_env = Some("CARGO_MANIFEST_DIR".to_owned());
     config.settings.limits.cost_per_day = 0.06;
-    let said = ScriptedAnswer::text("Fine.").usage(3_000, 100);
+    let said = ScriptedAnswer::text("Fine.").usage(6_000, 100);
     let (runtime, _) = wire::open(config.clone(), Script::saying(said.clone())).await;
     for key in ["a", "b"] {
         let ended = runtime.session(key).await.unwrap().send("hello").await.unwrap();

@@ -50,6 +50,7 @@ mod retention;
 mod role_orders;
 mod secrets;
 mod shutdown;
+mod spend;
 mod staged;
 mod tasks;
 mod tool_calls;

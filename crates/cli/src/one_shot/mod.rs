@@ -226,7 +226,7 @@ impl OneShot<'_> {
         loop {
             let settles = matches!(stage, Request::Settle);
             let open = if stage.is_about_a_turn() { session.open_questions().await? } else { vec![] };
-            let open = open.iter().map(OpenQuestion::from).filter(OpenQuestion::is_about_a_call).collect();
+            let open = open.iter().map(OpenQuestion::from).filter(OpenQuestion::is_awaited).collect();
             let outcome = match watch.run(&mut events, &stage, open).await? {
                 StageEnd::Suspended(number) if settles => {
                     say_what_ended(watch);

@@ -75,7 +75,7 @@ pub(super) fn answer_key(question: &OpenQuestion, key: KeyEvent) -> Option<Strin
             answers(question).into_iter().find(|answer| answer.word().starts_with(&letter))?
         }
         // Esc ends a turn. A plan has none, so Esc leaves the plan.
-        KeyCode::Esc if !question.is_about_a_call() => Answer::No,
+        KeyCode::Esc if !question.is_awaited() => Answer::No,
         _ => return None,
     };
     Some(format!("/answer {} {}", question.id, answer.word()))
@@ -102,7 +102,7 @@ pub(super) fn answer_lines(question: &OpenQuestion, open: usize, width: u16) -> 
             "  ",
         ));
     }
-    let is_plan = !question.is_about_a_call();
+    let is_plan = !question.is_awaited();
     let mut spans = vec![Span::raw("  ")];
     for answer in answers(question) {
         let meaning = match answer {

@@ -253,7 +253,7 @@ impl View {
                 self.activity = Activity::Idle;
             }
             EventKind::TurnEnded { .. } => {
-                self.questions.retain(|open| !open.is_about_a_call());
+                self.questions.retain(|open| !open.is_awaited());
                 self.activity = Activity::Idle;
             }
             _ => {}
