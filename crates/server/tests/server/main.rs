@@ -8,6 +8,7 @@ mod limits;
 mod probes;
 mod sign_in;
 mod test_server;
+mod tls;
 
 #[test]
 #[ignore = "a part that keepers play in other processes"]
