@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use http_body_util::BodyExt;
-use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
@@ -94,7 +94,10 @@ pub(crate) async fn read_body(request: Request, limit: usize) -> ApiResult<Vec<u
     let announced =
         request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limit as u64) {
-        drain(request.into_body());
+        // A client that asked first has sent nothing yet, and sends nothing after the refusal.
+        if !request.headers().contains_key(EXPECT) {
+            drain(request.into_body());
+        }
         return Err(too_large());
     }
     let mut body = request.into_body();

@@ -15,6 +15,7 @@ mod sessions;
 mod sign_in;
 mod tasks;
 mod test_server;
+mod tls;
 
 #[test]
 #[ignore = "a part that keepers play in other processes"]
