@@ -14,15 +14,17 @@ mod events;
 mod inputs;
 mod named_session;
 mod orders;
+mod records;
 mod session_status;
 pub(crate) mod session_summary;
 mod sessions;
+mod transcript;
+mod transfer;
 
 use crate::route::Route;
 
 pub(crate) fn routes() -> Vec<Route> {
-    [sessions::routes(), session_status::routes(), inputs::routes(), orders::routes(), events::routes()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let of_sessions = [sessions::routes(), session_status::routes(), inputs::routes(), orders::routes()];
+    let of_content = [events::routes(), records::routes(), transcript::routes(), transfer::routes()];
+    of_sessions.into_iter().chain(of_content).flatten().collect()
 }

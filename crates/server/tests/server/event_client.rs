@@ -46,6 +46,13 @@ impl EventStream {
         Self { response, buffer: vec![] }
     }
 
+    /// Opens a stream; `None` if the server does not answer.
+    pub(crate) async fn try_open(request: RequestBuilder) -> Option<Self> {
+        let response = request.send().await.ok()?;
+        assert_eq!(response.status(), 200);
+        Some(Self { response, buffer: vec![] })
+    }
+
     /// The next message; `None` at the end of the stream, also if the connection broke.
     pub(crate) async fn next(&mut self) -> Option<Message> {
         loop {
@@ -78,7 +85,10 @@ fn parse(text: &str) -> Message {
     }
     let Some(data) = field("data") else { return Message::Comment };
     assert!(text.lines().count() <= 2, "one event has one id and one line of data: {text:?}");
-    Message::Event { id: field("id").map(|id| id.parse().unwrap()), data: serde_json::from_str(data).unwrap() }
+    Message::Event {
+        id: field("id").map(|id| id.parse().unwrap()),
+        data: serde_json::from_str(data).unwrap(),
+    }
 }
 
 /// The seqs of events that are on record.

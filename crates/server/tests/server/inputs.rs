@@ -24,7 +24,8 @@ async fn the_same_key_is_one_input_also_after_a_restart() {
     let second = post_with_key(&server, "/api/sessions/a/inputs", "k", &hello).await;
     let server = server.restart().await;
     let third = post_with_key(&server, "/api/sessions/a/inputs", "k", &hello).await;
-    let (reused, problem) = post_with_key(&server, "/api/sessions/a/inputs", "k", &json!({"text": "other"})).await;
+    let (reused, problem) =
+        post_with_key(&server, "/api/sessions/a/inputs", "k", &json!({"text": "other"})).await;
     let order = post_with_key(&server, "/api/sessions/a/compact", "k", &json!({})).await;
 
     assert_eq!(first.0, 202);
@@ -40,10 +41,14 @@ async fn the_same_key_is_one_input_also_after_a_restart() {
 /// H1: an order is answered when it is on disk, not when its turn has ended, and its key counts, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn orders_are_accepted_without_waiting_for_the_turn() {
-    let server = TestServer::with_script(r#"[{"text": "one two three", "piece_ms": 60000}, "Again."]"#).await;
+    let server = TestServer::with_script(
+        &json!([{"text": "word ".repeat(500), "piece_ms": 100}, "Again."]).to_string(),
+    )
+    .await;
     server.post("/api/sessions", &json!({"key": "a"})).await;
     let (_, sent) = server.post("/api/sessions/a/inputs", &json!({"text": "go", "mode": "after"})).await;
-    let mut stream = EventStream::open(&server, &format!("/api/sessions/a/events?after={}", sent["after"])).await;
+    let mut stream =
+        EventStream::open(&server, &format!("/api/sessions/a/events?after={}", sent["after"])).await;
     stream.events_until("text_delta").await;
 
     let cancelled = post_with_key(&server, "/api/sessions/a/cancel", "c", &json!({})).await;
@@ -70,7 +75,9 @@ async fn a_text_to_remember_reaches_memory() {
 
     assert_eq!(status, 202);
     loop {
-        let Some(longhaul_agent::Watched::Event(event)) = watcher.next().await else { panic!("no memory changed") };
+        let Some(longhaul_agent::Watched::Event(event)) = watcher.next().await else {
+            panic!("no memory changed")
+        };
         if let longhaul_protocol::EventKind::MemoryChanged { pages } = event.kind {
             assert_eq!(pages, ["core"]);
             break;
@@ -83,7 +90,8 @@ async fn a_text_to_remember_reaches_memory() {
 /// P4: a question is answered over HTTP: unknown is 404, settled is 409, and a repeated request is the same answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_answered_once() {
-    let script = json!([{"calls": [{"name": "exec", "arguments": {"command": "echo x > made.txt"}}]}, "Done."]);
+    let script =
+        json!([{"calls": [{"name": "exec", "arguments": {"command": "echo x > made.txt"}}]}, "Done."]);
     let server = TestServer::with_script(&script.to_string()).await;
     server.post("/api/sessions", &json!({"key": "a", "work_dir": server.home.work()})).await;
     let asking = server.request(Method::PATCH, "/api/sessions/a").header("content-type", "application/json");
@@ -98,13 +106,17 @@ async fn a_question_is_answered_once() {
     let first = post_with_key(&server, "/api/sessions/a/answers", "k", &yes).await;
     stream.events_until("turn_ended").await;
     let again = post_with_key(&server, "/api/sessions/a/answers", "k", &yes).await;
-    let (settled, problem) = server.post("/api/sessions/a/answers", &json!({"question": asked["id"], "answer": "no"})).await;
+    let (settled, problem) =
+        server.post("/api/sessions/a/answers", &json!({"question": asked["id"], "answer": "no"})).await;
     let unknown = json!({"question": "01JDFJM0000000000000000004", "answer": "yes"});
 
     assert_eq!((first.0, &again), (202, &first));
     assert_eq!((settled, &problem["code"]), (409, &json!("question_settled")));
     assert_eq!(server.post("/api/sessions/a/answers", &unknown).await.0, 404);
-    assert_eq!(server.post("/api/sessions/a/answers", &json!({"question": "x", "answer": "yes"})).await.0, 404);
+    assert_eq!(
+        server.post("/api/sessions/a/answers", &json!({"question": "x", "answer": "yes"})).await.0,
+        404
+    );
     assert_eq!(server.home.file("made.txt"), "x\n");
     server.shutdown().await;
 }
@@ -127,7 +139,8 @@ async fn a_fork_is_a_session_of_its_own() {
 }
 
 /// A picture of one pixel.
-const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /// H3: each wrong request has its status and a code that never changes, and nothing is written.
 #[tokio::test(flavor = "multi_thread")]
@@ -135,14 +148,22 @@ async fn bad_input_is_refused_with_the_place_that_is_wrong() {
     let server = TestServer::with_script(r#"["Seen."]"#).await;
     server.post("/api/sessions", &json!({"key": "a"})).await;
     let inputs = "/api/sessions/a/inputs";
-    let image = |data: &str, kind: &str| json!({"text": "look", "images": [{"media_type": kind, "data": data}]}).to_string();
+    let image = |data: &str, kind: &str| {
+        json!({"text": "look", "images": [{"media_type": kind, "data": data}]}).to_string()
+    };
     let rows: Vec<(&str, Vec<u8>, u16, &str, &str)> = vec![
         (inputs, b"{\"text\": \"\xff\"}".to_vec(), 400, "invalid_json", "unicode"),
         (inputs, b"{text".to_vec(), 400, "invalid_json", "not JSON"),
         (inputs, b"".to_vec(), 400, "invalid_json", "EOF"),
         (inputs, b"{\"text\": \"a\"} {}".to_vec(), 400, "invalid_json", "trailing"),
         (inputs, b"{\"text\": 1}".to_vec(), 400, "invalid_body", "text:"),
-        (inputs, b"{\"text\": \"a\", \"images\": [{\"media_type\": 1}]}".to_vec(), 400, "invalid_body", "images[0].media_type"),
+        (
+            inputs,
+            b"{\"text\": \"a\", \"images\": [{\"media_type\": 1}]}".to_vec(),
+            400,
+            "invalid_body",
+            "images[0].media_type",
+        ),
         (inputs, b"{\"text\": \"a\", \"color\": 1}".to_vec(), 400, "invalid_body", "unknown field `color`"),
         (inputs, b"{\"text\": \"a\", \"mode\": \"now\"}".to_vec(), 400, "invalid_body", "mode"),
         (inputs, b"{\"text\": \"  \"}".to_vec(), 400, "invalid_body", "nothing to send"),
@@ -162,10 +183,15 @@ async fn bad_input_is_refused_with_the_place_that_is_wrong() {
         let shown = String::from_utf8_lossy(&body[..body.len().min(80)]).into_owned();
         let request = server.request(Method::POST, path).header("content-type", "application/json");
         let (answered, problem) = json_answer(request.body(body)).await;
-        assert_eq!((answered, problem["code"].as_str().unwrap()), (status, code), "{path} {shown}: {problem}");
+        assert_eq!(
+            (answered, problem["code"].as_str().unwrap()),
+            (status, code),
+            "{path} {shown}: {problem}"
+        );
         assert!(problem["detail"].as_str().unwrap().contains(detail), "{path} {shown}: {problem}");
     }
-    let plain = server.request(Method::POST, inputs).header("content-type", "text/plain").body("{\"text\": \"a\"}");
+    let plain =
+        server.request(Method::POST, inputs).header("content-type", "text/plain").body("{\"text\": \"a\"}");
     assert_eq!(json_answer(plain).await.0, 415);
     let (status, problem) = server.get("/api/sessions/a/events?after=1000000").await;
     assert_eq!((status, &problem["code"]), (400, &json!("seq_ahead")));

@@ -2,12 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+mod content;
 mod document;
 mod event_client;
 mod events;
 mod inputs;
+mod killed;
 mod sessions;
 mod test_server;
+
+#[test]
+#[ignore = "a part that servers play in other processes"]
+fn server_process() {
+    killed::serve_here();
+}
 
 #[test]
 #[ignore = "a part that keepers play in other processes"]

@@ -21,7 +21,10 @@ async fn a_created_session_is_listed_at_once_and_its_key_is_taken() {
     let (again, problem) = server.post("/api/sessions", &json!({"key": "a"})).await;
     let (_, unnamed) = server.post("/api/sessions", &json!({})).await;
 
-    assert_eq!((status, &made["key"], &made["state"], &made["work_dir"]), (201, &json!("a"), &json!("idle"), &Value::Null));
+    assert_eq!(
+        (status, &made["key"], &made["state"], &made["work_dir"]),
+        (201, &json!("a"), &json!("idle"), &Value::Null)
+    );
     assert_eq!((again, &problem["code"]), (409, &json!("session_exists")));
     let (_, listed) = server.get("/api/sessions").await;
     let keys: Vec<&Value> = listed["items"].as_array().unwrap().iter().map(|item| &item["key"]).collect();
@@ -40,7 +43,8 @@ async fn a_session_without_a_folder_has_no_file_tools_and_no_commands() {
     server.post("/api/sessions", &json!({"key": "a"})).await;
 
     let (_, sent) = server.post("/api/sessions/a/inputs", &json!({"text": "go"})).await;
-    let mut stream = EventStream::open(&server, &format!("/api/sessions/a/events?after={}", sent["after"])).await;
+    let mut stream =
+        EventStream::open(&server, &format!("/api/sessions/a/events?after={}", sent["after"])).await;
     let events = stream.events_until("turn_ended").await;
 
     let result = events.iter().find(|event| event["type"] == "tool_finished").unwrap();
@@ -83,7 +87,8 @@ async fn a_list_is_paged_and_filtered() {
     server.runtime.session("b").await.unwrap().send("what about apples").await.unwrap();
 
     let (_, first) = server.get("/api/sessions?limit=2").await;
-    let (_, rest) = server.get(&format!("/api/sessions?limit=2&after={}", first["next"].as_str().unwrap())).await;
+    let (_, rest) =
+        server.get(&format!("/api/sessions?limit=2&after={}", first["next"].as_str().unwrap())).await;
     let (_, found) = server.get("/api/sessions?query=apples").await;
     let (_, none) = server.get("/api/sessions?state=working").await;
 
@@ -91,7 +96,10 @@ async fn a_list_is_paged_and_filtered() {
         let items = list["items"].as_array().unwrap().iter();
         items.map(|item| item["key"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!((keys(&first), keys(&rest), &rest["next"]), (vec!["a".into(), "b".into()], vec!["c".into()], &Value::Null));
+    assert_eq!(
+        (keys(&first), keys(&rest), &rest["next"]),
+        (vec!["a".into(), "b".into()], vec!["c".into()], &Value::Null)
+    );
     assert_eq!((keys(&found), keys(&none)), (vec!["b".to_owned()], vec![]));
     assert_eq!(found["items"][0]["title"], "what about apples");
     server.shutdown().await;
@@ -103,7 +111,8 @@ async fn a_session_is_renamed_pinned_and_gets_another_mode() {
     server.post("/api/sessions", &json!({"key": "a"})).await;
     server.post("/api/sessions", &json!({"key": "taken"})).await;
 
-    let (status, changed) = change(&server, "a", &json!({"key": "b/c", "pinned": true, "mode": "plan"})).await;
+    let (status, changed) =
+        change(&server, "a", &json!({"key": "b/c", "pinned": true, "mode": "plan"})).await;
     let (taken, _) = change(&server, "b%2Fc", &json!({"key": "taken"})).await;
 
     assert_eq!((status, &changed["key"], &changed["pinned"]), (200, &json!("b/c"), &json!(true)));
@@ -117,7 +126,10 @@ async fn a_session_is_renamed_pinned_and_gets_another_mode() {
 /// DELETE works while the server runs a turn of the session.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_works_ends_its_turn_and_goes_to_the_trash_and_back() {
-    let server = TestServer::with_script(r#"[{"text": "one two three", "piece_ms": 60000}, "Again."]"#).await;
+    let server = TestServer::with_script(
+        &json!([{"text": "word ".repeat(500), "piece_ms": 100}, "Again."]).to_string(),
+    )
+    .await;
     server.post("/api/sessions", &json!({"key": "a"})).await;
     let mut stream = EventStream::open(&server, "/api/sessions/a/events").await;
     server.post("/api/sessions/a/inputs", &json!({"text": "go"})).await;
