@@ -77,7 +77,7 @@ async fn show(
         let mut records = read_span(&*journal, &stream, from, end).await?;
         if from > 1 {
             // What comes before the first beginning of a step belongs to the page before.
-            let begins = records.iter().position(is_beginning).unwrap_or(0);
+            let begins = (0..records.len()).find(|index| is_beginning(&records, *index)).unwrap_or(0);
             records.drain(..begins);
         }
         let (records, blocks) = newest_blocks(records, limit, end == head);
@@ -107,9 +107,11 @@ async fn read_span(
     Ok(records)
 }
 
-/// Whether a page may begin with this record: nothing that began before it goes on after it, apart from the turn.
-fn is_beginning(record: &Record) -> bool {
-    matches!(record.kind.as_str(), "turn_started" | "step_started")
+/// Where a page may begin: nothing that began before goes on there, apart from the turn. Inputs that were taken between two
+/// turns belong to the second one.
+fn is_beginning(records: &[Record], index: usize) -> bool {
+    let is_after_turn = index.checked_sub(1).is_some_and(|before| records[before].kind == "turn_ended");
+    is_after_turn || records[index].kind == "step_started"
 }
 
 /// The blocks of the fewest records, from the beginning of a step on, that have at least `limit` blocks; all of them if there
@@ -120,7 +122,8 @@ fn newest_blocks(mut records: Vec<Record>, limit: usize, is_newest: bool) -> (Ve
     if too_many > 0 {
         // The last beginning that leaves enough blocks.
         let kept_from = blocks[too_many].seq.unwrap_or(Seq::MAX);
-        let begins = records.iter().rposition(|record| record.seq <= kept_from && is_beginning(record));
+        let begins = (0..records.len())
+            .rfind(|index| records[*index].seq <= kept_from && is_beginning(&records, *index));
         if let Some(begins) = begins.filter(|begins| *begins > 0) {
             records.drain(..begins);
             blocks = fold(&records, is_newest);
