@@ -19,7 +19,7 @@
 //! | `tool` | a tool's definition, and the names of the recall tools |
 //! | `record` | one durable fact, and the macro that ties each kind to the type of its body |
 //! | `blob` | references to blobs in a body |
-//! | `session`, `inbox`, `names`, `memory` | the kinds of record in each family of streams |
+//! | `session`, `inbox`, `names`, `memory`, `tokens` | the kinds of record in each family of streams |
 //! | `command_report` | how a command or a task is doing: the head of a result, for the model and for programs |
 //! | `event` | what watchers see |
 //! | `json_path` | paths in JSON, also those that are not UTF-8 |
@@ -54,6 +54,7 @@ mod record;
 mod session;
 mod stream;
 mod time;
+mod tokens;
 mod tool;
 mod words;
 
@@ -77,6 +78,7 @@ pub use record::{Body, DecodeError, Gone, NewRecord, Record, Seq};
 pub use session::*;
 pub use stream::StreamName;
 pub use time::At;
+pub use tokens::{TokenCreated, TokenRecord, TokenRevoked, TokenScope};
 pub use tool::{
     MEMORY_NOTE, RECALL, RECALL_READ, ToolSchema, current_tool_name, former_tool_names, is_recall_tool,
     renamed_tool,

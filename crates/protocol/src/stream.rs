@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::id::text_form;
 use crate::{ParseError, SessionId};
 
-/// The name of a stream: `session/<id>`, `inbox/<id>`, `extract/<id>`, `memory/<scope>`, `names` or `host`.
+/// The name of a stream: `session/<id>`, `inbox/<id>`, `extract/<id>`, `memory/<scope>`, `names`, `tokens` or `host`.
 ///
 /// Unknown families are valid: this version can list, verify and export a journal that a newer version wrote.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,10 +21,20 @@ impl StreamName {
         Self("names".into())
     }
 
+    /// The tokens of the HTTP API. Any process may append to it.
+    pub fn tokens() -> Self {
+        Self("tokens".into())
+    }
+
     /// A stream without records. The process that holds its lease runs the sessions whose own lease is free, and is
     /// woken for them.
     pub fn host() -> Self {
         Self("host".into())
+    }
+
+    /// A stream without records. A server takes its lease for a moment to find out whether the journal can be written.
+    pub fn readiness() -> Self {
+        Self("readiness".into())
     }
 
     /// The records of a session. Only the holder of its lease appends to it.

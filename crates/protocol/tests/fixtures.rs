@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use longhaul_protocol::{
     Event, ExtractRecord, InboxRecord, Item, MemoryRecord, NamesRecord, NewRecord, Record, SessionRecord,
+    TokenRecord,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -68,6 +69,12 @@ fn inbox_records_keep_their_form() {
 fn names_records_keep_their_form() {
     let again = |record: &Record| NamesRecord::decode(record).unwrap().encode();
     family(include_str!("../fixtures/names.jsonl"), NamesRecord::KINDS, again);
+}
+
+#[test]
+fn token_records_keep_their_form() {
+    let again = |record: &Record| TokenRecord::decode(record).unwrap().encode();
+    family(include_str!("../fixtures/tokens.jsonl"), TokenRecord::KINDS, again);
 }
 
 #[test]

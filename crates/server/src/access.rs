@@ -1,27 +1,22 @@
 //! Who may call a route: tokens and their scopes.
 
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
+
 use axum::extract::{Request, State};
 use axum::middleware::Next;
-use axum::response::Response;
-use hyper::header::AUTHORIZATION;
-use hyper::{HeaderMap, StatusCode};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use axum::response::{IntoResponse, Response};
+use hyper::StatusCode;
+use hyper::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER};
 
+use crate::connection::Connection;
+use crate::origin::is_same_origin;
 use crate::problem::{ApiResult, Problem};
+use crate::revocation::end_when_revoked;
 use crate::state::ServerState;
+use crate::tokens::{StoredToken, cookie_value};
 
-/// What a token allows. Each scope includes those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// Every GET.
-    Read,
-    /// Inputs, orders, answers, forks, ending tasks, `/v1`, `/mcp`.
-    Act,
-    /// Everything else: folders, modes, models, deleting, importing, exporting, tokens, schedules, writing memory.
-    Admin,
-}
+pub use longhaul_protocol::TokenScope as Scope;
 
 /// What a route asks of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,19 +35,18 @@ pub(crate) struct Caller {
     pub(crate) scope: Scope,
 }
 
+/// Where the name of the caller is left for the access log.
+#[derive(Clone, Default)]
+pub(crate) struct CallerSlot(pub(crate) Arc<OnceLock<String>>);
+
 impl Caller {
     /// Refuses a caller whose token does not allow this.
     pub(crate) fn require(&self, scope: Scope, what: &str) -> ApiResult<()> {
         if self.scope >= scope {
             return Ok(());
         }
-        let needed = match scope {
-            Scope::Read => "read",
-            Scope::Act => "act",
-            Scope::Admin => "admin",
-        };
         let detail = format!(
-            "the token {:?} may not {what}; make one with `longhaul token new --scope {needed} --name NAME`",
+            "the token {:?} may not {what}; make one with `longhaul token new --scope {scope} --name NAME`",
             self.token
         );
         Err(Problem::new(StatusCode::FORBIDDEN, "scope", detail))
@@ -64,21 +58,75 @@ pub(crate) async fn check_access(
     State((state, access)): State<(ServerState, Access)>,
     mut request: Request,
     next: Next,
-) -> ApiResult<Response> {
-    if let Access::Token(scope) = access {
-        let caller = identify(&state, request.headers())?;
-        caller.require(scope, &format!("{} {}", request.method(), request.uri().path()))?;
-        request.extensions_mut().insert(caller);
+) -> Response {
+    let Access::Token(scope) = access else { return next.run(request).await };
+    let token = match identify(&state, &request) {
+        Ok(token) => token,
+        Err(refused) => return refused,
+    };
+    let caller = token.caller();
+    if let Some(slot) = request.extensions().get::<CallerSlot>() {
+        let _ = slot.0.set(caller.token.clone());
     }
-    Ok(next.run(request).await)
+    if let Err(wait) = token.take_request() {
+        let detail = format!("the token {:?} makes too many requests; wait and try again", caller.token);
+        return wait_and_retry("rate_limited", detail, wait);
+    }
+    if let Err(problem) = caller.require(scope, &format!("{} {}", request.method(), request.uri().path())) {
+        return problem.into_response();
+    }
+    request.extensions_mut().insert(caller);
+    end_when_revoked(next.run(request).await, token)
 }
 
-/// The caller, by the token in the `Authorization` header.
-fn identify(state: &ServerState, headers: &HeaderMap) -> ApiResult<Caller> {
-    let presented = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token = presented.and_then(|value| value.strip_prefix("Bearer "));
-    token.and_then(|token| state.tokens().find(token.trim())).ok_or_else(|| {
-        let detail = "send a valid token as `Authorization: Bearer TOKEN`; `longhaul token new` makes one";
-        Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
-    })
+/// The token of a request: in its `Authorization` header, or in the cookie of a page of this server.
+fn identify(state: &ServerState, request: &Request) -> Result<Arc<StoredToken>, Response> {
+    let headers = request.headers();
+    let Some(presented) = headers.get(AUTHORIZATION) else {
+        let cookie = cookie_value(headers).filter(|_| is_same_origin(request));
+        let token =
+            cookie.and_then(|cookie| state.cookie_key().verify(cookie, state.tokens(), SystemTime::now()));
+        return token.ok_or_else(|| unauthorized().into_response());
+    };
+    let token = presented.to_str().ok().and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    check_token(state, request, token.unwrap_or_default())
+}
+
+/// The accepted token with this text. Wrong ones are counted by address.
+pub(crate) fn check_token(
+    state: &ServerState,
+    request: &Request,
+    presented: &str,
+) -> Result<Arc<StoredToken>, Response> {
+    let address = request.extensions().get::<Connection>().map(|connection| connection.peer.ip());
+    let (now, failures) = (Instant::now(), state.failures());
+    let found = state.tokens().find(presented);
+    let checked = match (&found, address) {
+        // A token that could be guessed does not count while its address is guessing. Others can't be guessed, so their
+        // owners are never locked out.
+        (Some(token), Some(address)) if token.is_guessable() => failures.blocked(address, now),
+        (None, Some(address)) => failures.count_failure(address, now),
+        _ => Ok(()),
+    };
+    if let Err(wait) = checked {
+        let detail = "too many requests with a wrong token came from this address; wait and try again";
+        return Err(wait_and_retry("too_many_failures", detail.to_owned(), wait));
+    }
+    found.ok_or_else(|| unauthorized().into_response())
+}
+
+fn unauthorized() -> Problem {
+    let detail = "send a valid token as `Authorization: Bearer TOKEN`; `longhaul token new` makes one";
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+}
+
+/// 429 with the time to wait, in whole seconds.
+fn wait_and_retry(code: &'static str, detail: String, wait: Duration) -> Response {
+    let mut response = Problem::new(StatusCode::TOO_MANY_REQUESTS, code, detail).into_response();
+    let seconds = wait.as_secs() + 1;
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    response
 }

@@ -1,7 +1,10 @@
 //! Reading request bodies and queries, with errors that name the wrong value.
 
+use std::time::Duration;
+
+use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, StatusCode};
@@ -9,6 +12,15 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::{ApiResult, Problem};
 use crate::state::ServerState;
+
+/// How long a client may be silent in the middle of a body.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a whole body may take.
+const BODY_TIMEOUT: Duration = Duration::from_secs(300);
+/// The bytes of a refused body that are read and thrown away.
+const MAX_DRAINED_BYTES: usize = 256 << 20;
+/// How long they are read.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A JSON body. The content type must say so: a page on another site can send other types without asking the browser.
 pub(crate) struct JsonBody<T>(pub(crate) T);
@@ -82,15 +94,50 @@ pub(crate) async fn read_body(request: Request, limit: usize) -> ApiResult<Vec<u
     let announced =
         request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limit as u64) {
+        drain(request.into_body());
         return Err(too_large());
     }
-    match Limited::new(request.into_body(), limit).collect().await {
-        Ok(body) => Ok(body.to_bytes().to_vec()),
-        Err(error) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
-        Err(_) => {
-            Err(Problem::bad_request("body_cut", "the connection ended before the whole body had arrived"))
+    let mut body = request.into_body();
+    let mut bytes = Vec::new();
+    let reading = async {
+        loop {
+            let frame = tokio::time::timeout(SILENCE_TIMEOUT, body.frame()).await.map_err(|_| too_slow())?;
+            let Some(frame) = frame else { return Ok(()) };
+            let cut = |_| {
+                Problem::bad_request("body_cut", "the connection ended before the whole body had arrived")
+            };
+            let Ok(data) = frame.map_err(cut)?.into_data() else { continue };
+            if bytes.len() + data.len() > limit {
+                return Err(too_large());
+            }
+            bytes.extend_from_slice(&data);
         }
+    };
+    let read = tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| Err(too_slow()));
+    if read.as_ref().is_err_and(|problem| problem.status == StatusCode::PAYLOAD_TOO_LARGE) {
+        drain(body);
     }
+    read.map(|()| bytes)
+}
+
+fn too_slow() -> Problem {
+    let detail = "the body came too slowly; send it again over a faster connection, or a smaller one";
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail)
+}
+
+/// Throws away the rest of a refused body while the answer is sent. A client that still writes would get a reset instead of
+/// the answer if the connection were closed at once.
+fn drain(mut body: Body) {
+    let reading = async move {
+        let mut drained = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            drained += frame.data_ref().map_or(0, |data| data.len());
+            if drained > MAX_DRAINED_BYTES {
+                return;
+            }
+        }
+    };
+    tokio::spawn(tokio::time::timeout(DRAIN_TIMEOUT, reading));
 }
 
 fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {

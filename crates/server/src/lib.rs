@@ -18,51 +18,97 @@
 //! | `openapi` | the OpenAPI 3.1 document that the table makes |
 //! | `api` | handlers of `/api` |
 //! | `openai` | handlers of `/v1` |
-//! | `probes` | `/healthz`, `/readyz`, `/metrics` |
-//! | `access`, `tokens` | who may call a route; the tokens that the server accepts |
+//! | `probes`, `readiness`, `metrics` | `/healthz`, `/readyz`, `/metrics`, and what they are made from |
+//! | `sign_in` | `/api/login`, `/api/logout`, `/api/tokens` |
+//! | `origin` | which hosts and pages may send requests; the headers of every answer |
+//! | `access`, `tokens`, `revocation` | who may call a route; the tokens that the server accepts; streams end with theirs |
 //! | `body`, `problem` | request bodies and queries; errors as problem details |
 //! | `events` | event streams, one feed for all followers of a session |
-//! | `listener` | connections: accepting, bounding and ending them |
+//! | `observation` | the figures and the log line of each request |
+//! | `listener`, `tls`, `connection` | connections: accepting, bounding and ending them |
 //! | `state` | what all handlers share |
 
 mod access;
 mod api;
 mod body;
+mod connection;
 mod events;
 mod listener;
+mod metrics;
+mod observation;
 mod openai;
 mod openapi;
+mod origin;
 mod probes;
 mod problem;
+mod readiness;
+mod revocation;
 mod route;
+mod sign_in;
 mod state;
+mod tls;
 mod tokens;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::IntoResponse;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, StatusCode};
 use longhaul_agent::Runtime;
+use longhaul_protocol::SessionId;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub use access::Scope;
-pub use tokens::TokenStore;
+pub use observation::AccessLog;
+pub use tls::{Tls, TlsError};
+pub use tokens::{
+    FIRST_START_NAME, HttpTokenFile, HttpTokenFileError, TokenEntry, TokenError, TokenStore, VARIABLE_NAME,
+    create_token, list_tokens, revoke_token,
+};
 
 use access::Access;
+use metrics::count_turns;
 use problem::Problem;
 use route::{JSON, Route, router};
 use state::ServerState;
+use tokens::{REFRESH_INTERVAL, TokenCursor};
 
 /// The settings of a server.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ServerOptions {
     /// The most bytes of a request body.
     pub max_body_bytes: usize,
+    /// Names of this server, beside localhost and the address that a client reaches.
+    pub allowed_hosts: Vec<String>,
+    /// Origins of other pages that may call the API.
+    pub allowed_origins: Vec<String>,
+    /// Serves TLS.
+    pub tls: Option<Tls>,
+    /// A secret that stays the same over restarts. Signed-in pages stay signed in as long as it does.
+    pub cookie_secret: Vec<u8>,
+    /// How long a client may take to send the headers of a request, and how long a connection may be idle.
+    pub header_timeout: Duration,
+    /// Gets a line of JSON for each request.
+    pub access_log: Option<AccessLog>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            max_body_bytes: 32 << 20,
+            allowed_hosts: vec![],
+            allowed_origins: vec![],
+            tls: None,
+            cookie_secret: format!("{}{}", SessionId::generate(), SessionId::generate()).into_bytes(),
+            header_timeout: Duration::from_secs(15),
+            access_log: None,
+        }
+    }
 }
 
 /// A running HTTP server.
@@ -82,8 +128,8 @@ impl Server {
     ) -> std::io::Result<Self> {
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
-        let state = ServerState::new(runtime, tokens, options.max_body_bytes, stopped.clone());
-        let serving = tokio::spawn(listener::serve(listener, app(&state), stopped));
+        let state = ServerState::new(runtime, tokens, options, stopped.clone());
+        let serving = tokio::spawn(run(listener, state, options.clone(), stopped));
         Ok(Self { address, stop, serving })
     }
 
@@ -99,14 +145,50 @@ impl Server {
     }
 }
 
+/// Serves connections, and does what has to be done beside that, until the server stops.
+async fn run(
+    listener: TcpListener,
+    state: ServerState,
+    options: ServerOptions,
+    stopped: watch::Receiver<bool>,
+) {
+    let journal = state.journal();
+    let mut cursor = TokenCursor::default();
+    // The first request already finds every token.
+    state.tokens().refresh(&*journal, &mut cursor).await;
+    let router = app(&state, options.access_log);
+    let metrics = state.metrics().clone();
+    let counting = tokio::spawn(count_turns(metrics.clone(), state.runtime().clone()));
+    let connections = listener::ConnectionOptions {
+        router,
+        tls: options.tls,
+        header_timeout: options.header_timeout,
+        metrics,
+    };
+    let refreshing = async {
+        loop {
+            tokio::time::sleep(REFRESH_INTERVAL).await;
+            state.tokens().refresh(&*journal, &mut cursor).await;
+        }
+    };
+    tokio::select! {
+        () = listener::serve(listener, connections, stopped) => {}
+        () = refreshing => {}
+    }
+    counting.abort();
+}
+
 /// All routes.
 fn routes() -> Vec<Route> {
     let document = Route::new(Method::GET, "/openapi.json", Access::Open, "This document", openapi_document)
         .answers::<serde_json::Value>(StatusCode::OK, "The OpenAPI 3.1 document.");
-    [probes::routes(), api::routes(), openai::routes(), vec![document]].into_iter().flatten().collect()
+    [probes::routes(), sign_in::routes(), api::routes(), openai::routes(), vec![document]]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
-fn app(state: &ServerState) -> Router {
+fn app(state: &ServerState, access_log: Option<AccessLog>) -> Router {
     router(routes(), state)
         .fallback(|| async {
             Problem::not_found(
@@ -118,7 +200,10 @@ fn app(state: &ServerState) -> Router {
             let detail = "this path does not take this method; GET /openapi.json lists all routes";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail)
         })
+        .layer(from_fn_with_state(state.clone(), origin::check_origin))
         .layer(from_fn(openai::show_openai_errors))
+        .layer(from_fn(origin::add_security_headers))
+        .layer(from_fn_with_state((state.clone(), access_log), observation::observe))
 }
 
 async fn openapi_document() -> impl IntoResponse {

@@ -7,10 +7,14 @@ use longhaul_journal::{Journal, SessionEntry};
 use longhaul_protocol::SessionId;
 use tokio::sync::{Semaphore, watch};
 
+use crate::ServerOptions;
 use crate::events::feed::EventFeeds;
 use crate::events::overview::OverviewFeed;
+use crate::metrics::Metrics;
+use crate::origin::OriginPolicy;
 use crate::problem::{ApiResult, Problem};
-use crate::tokens::TokenStore;
+use crate::readiness::Readiness;
+use crate::tokens::{CookieKey, FailureLimiter, TokenStore};
 
 /// What all handlers share. A clone is cheap.
 #[derive(Clone)]
@@ -19,8 +23,13 @@ pub(crate) struct ServerState(Arc<SharedState>);
 struct SharedState {
     runtime: Runtime,
     tokens: TokenStore,
+    failures: FailureLimiter,
+    cookie_key: CookieKey,
+    origin_policy: OriginPolicy,
     max_body_bytes: usize,
     shutdown: watch::Receiver<bool>,
+    metrics: Arc<Metrics>,
+    readiness: Readiness,
     streams: EventStreams,
 }
 
@@ -54,11 +63,21 @@ impl ServerState {
     pub(crate) fn new(
         runtime: Runtime,
         tokens: TokenStore,
-        max_body_bytes: usize,
+        options: &ServerOptions,
         shutdown: watch::Receiver<bool>,
     ) -> Self {
-        let streams = EventStreams::default();
-        Self(Arc::new(SharedState { runtime, tokens, max_body_bytes, shutdown, streams }))
+        Self(Arc::new(SharedState {
+            runtime,
+            tokens,
+            failures: FailureLimiter::default(),
+            cookie_key: CookieKey::derive(&options.cookie_secret),
+            origin_policy: OriginPolicy::new(&options.allowed_hosts, &options.allowed_origins),
+            max_body_bytes: options.max_body_bytes,
+            shutdown,
+            metrics: Arc::default(),
+            readiness: Readiness::default(),
+            streams: EventStreams::default(),
+        }))
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
@@ -73,8 +92,28 @@ impl ServerState {
         &self.0.tokens
     }
 
+    pub(crate) fn failures(&self) -> &FailureLimiter {
+        &self.0.failures
+    }
+
+    pub(crate) fn cookie_key(&self) -> &CookieKey {
+        &self.0.cookie_key
+    }
+
+    pub(crate) fn origin_policy(&self) -> &OriginPolicy {
+        &self.0.origin_policy
+    }
+
     pub(crate) fn max_body_bytes(&self) -> usize {
         self.0.max_body_bytes
+    }
+
+    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
+        &self.0.metrics
+    }
+
+    pub(crate) fn readiness(&self) -> &Readiness {
+        &self.0.readiness
     }
 
     /// Becomes true when the server stops. A stream then sends `retry: MS` and ends; a request that waits answers at once.

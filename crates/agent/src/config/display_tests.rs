@@ -41,7 +41,7 @@ fn keys_are_shown_in_the_order_in_which_they_are_declared() {
     let keys: Vec<String> = shown("").into_iter().map(|shown| shown.key).collect();
 
     assert_eq!(keys[..4], ["agent.name", "agent.instructions", "agent.instructions_file", "model.name"]);
-    assert_eq!(keys.last().map(String::as_str), Some("server.token_env"));
+    assert_eq!(keys.last().map(String::as_str), Some("server.tls_key"));
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn every_name_of_a_key_that_is_not_used_is_that_of_a_key() {
         ("context.keep_tokens", false),
         ("memory.scope", false),
         ("sessions.keep", false),
-        ("server.listen", true),
+        ("server.listen", false),
     ] {
         assert_eq!(unused.contains(&key.to_owned()), is_unused, "{key}");
     }

@@ -67,17 +67,19 @@ pub(crate) fn hide_password(key: &str, value: Json) -> Json {
     }
 }
 
-/// Resolves the path of the instructions file against the folder of the config file.
-pub(crate) fn resolve_instructions_path(mut layer: Layer, folder: &Path) -> Result<Layer> {
-    if let Some(entry) = layer.0.get_mut("agent.instructions_file") {
-        resolve_path(&mut entry.value, folder, &entry.origin)?;
+/// Resolves the paths of the files that a config file names against its own folder.
+pub(crate) fn resolve_file_paths(mut layer: Layer, folder: &Path) -> Result<Layer> {
+    for key in ["agent.instructions_file", "server.tls_cert", "server.tls_key"] {
+        if let Some(entry) = layer.0.get_mut(key) {
+            resolve_path(&mut entry.value, folder, &entry.origin)?;
+        }
     }
     Ok(layer)
 }
 
 /// Resolves all paths in a project's file against the folder of that file, even if the work folder is deeper.
 pub(crate) fn resolve_project_paths(layer: Layer, folder: &Path) -> Result<Layer> {
-    let mut layer = resolve_instructions_path(layer, folder)?;
+    let mut layer = resolve_file_paths(layer, folder)?;
     for key in ["scope.allow", DENY] {
         let Some(LayerEntry { value: Value::Array(rules), origin }) = layer.0.get_mut(key) else { continue };
         let is_in_user_home =

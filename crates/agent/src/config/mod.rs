@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use format::config_schema;
-use format::{default_layers, list_settings, parse_layer, put_project_layer, resolve_instructions_path};
+use format::{default_layers, list_settings, parse_layer, put_project_layer, resolve_file_paths};
 use longhaul_config::{ConfigError, Layer, Layers, Origin};
 pub use longhaul_config::{Origins, ResolvedSetting, TrustList, TrustState, TrustedFile, hide_url_password};
 use longhaul_keeper::Launcher;
@@ -269,7 +269,7 @@ fn base_layer(home: &Path, sources: &Sources) -> Result<Option<Layer>> {
         None => return Err(config_error(&name, "no such file")),
     };
     let folder = path.parent().unwrap_or(Path::new("/"));
-    resolve_instructions_path(parse_layer(&text, &name)?, folder).map(Some)
+    resolve_file_paths(parse_layer(&text, &name)?, folder).map(Some)
 }
 
 fn config_error(origin: &str, reason: &(impl ToString + ?Sized)) -> Error {

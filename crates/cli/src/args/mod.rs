@@ -9,6 +9,7 @@ mod memory;
 mod sessions;
 pub(crate) mod suggestion;
 mod tasks;
+mod token;
 
 use std::ffi::OsString;
 
@@ -30,6 +31,7 @@ pub(crate) use self::tasks::{
     AnswerOptions, DoctorOptions, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions,
     TasksCommand,
 };
+pub(crate) use self::token::TokenCommand;
 
 /// An agent runtime for the long haul.
 ///
@@ -124,10 +126,21 @@ pub(crate) enum Command {
     Models(ModelsOptions),
     /// Watch a killed turn recover; needs no key or network.
     Demo(DemoOptions),
-    /// Run turns of all sessions in the background.
+    /// Run turns of all sessions in the background, and serve the HTTP API.
     ///
-    /// Resumes turns that were interrupted, and answers messages as they are sent with `longhaul send`.
+    /// Resumes turns that were interrupted, and answers messages as they are sent with `longhaul send` or over HTTP.
     Serve(ServeOptions),
+    /// Make, list and revoke tokens for the HTTP API.
+    ///
+    /// Lists them if no command is given.
+    #[command(args_conflicts_with_subcommands = true)]
+    Token {
+        #[command(subcommand)]
+        command: Option<TokenCommand>,
+        /// Print a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
     /// Send a message to a session without waiting.
     ///
     /// The process that runs the session picks it up; if there is none, `longhaul resume` or `longhaul serve` will.
@@ -229,7 +242,10 @@ impl Command {
 
 #[derive(Args)]
 pub(crate) struct ServeOptions {
-    /// Don't start the HTTP API (not available in this version).
+    /// Address and port for the HTTP API [default: server.listen].
+    #[arg(long, value_name = "ADDR", conflicts_with = "no_http")]
+    pub(crate) listen: Option<String>,
+    /// Don't serve the HTTP API.
     #[arg(long)]
     pub(crate) no_http: bool,
     /// Print events as JSON lines.

@@ -45,7 +45,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &CancelOptions) -> anyhow
         }
         (CancelOutcome::Pending, false) => {
             note(
-                "no process is running the session; its turn will be cancelled when `longhaul serve --no-http` next runs",
+                "no process is running the session; its turn will be cancelled when `longhaul serve` next runs",
             );
         }
         _ if options.json => {}

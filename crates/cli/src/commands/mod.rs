@@ -25,5 +25,6 @@ pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod status;
 pub(crate) mod tasks;
+pub(crate) mod token;
 pub(crate) mod trust;
 pub(crate) mod verify;

@@ -46,7 +46,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: SendOptions) -> anyhow::R
     )?;
     if !session.is_running().await? {
         note(format!(
-            "no process is running the session; to run it: {} (or `longhaul serve --no-http`)",
+            "no process is running the session; to run it: {} (or `longhaul serve`)",
             suggested_command::resume(globals, &key)
         ));
     }

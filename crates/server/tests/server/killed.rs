@@ -15,13 +15,13 @@ use longhaul_agent::keeper::Launcher;
 use longhaul_agent::model::ScriptedModel;
 use longhaul_agent::{Config, RuntimeBuilder};
 use longhaul_journal::{Home, SqliteJournal};
-use longhaul_server::{Scope, Server, ServerOptions, TokenStore};
+use longhaul_server::{Scope, Server, TokenStore};
 use longhaul_testkit::{Crash, CrashMoment, FaultyJournal, TestHome};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::event_client::{EventStream, Message, seqs};
-use crate::test_server::ADMIN_TOKEN;
+use crate::test_server::{ADMIN_TOKEN, test_options};
 
 const SCRIPT: &str = r#"[
     {"text": "I run it.", "calls": [{"name": "exec", "arguments": {"command": "echo once >> log.txt"}}]},
@@ -114,8 +114,7 @@ pub(crate) fn serve_here() {
         let mut tokens = TokenStore::default();
         tokens.insert("test", Scope::Admin, ADMIN_TOKEN);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let options = ServerOptions { max_body_bytes: 1 << 20 };
-        let server = Server::start(listener, runtime, tokens, &options).unwrap();
+        let server = Server::start(listener, runtime, tokens, &test_options()).unwrap();
         publish(&folder("TEST_ADDRESS"), &server.address().to_string());
         journal.crashed().await;
         std::process::abort();

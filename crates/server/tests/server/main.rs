@@ -2,13 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+mod attacks;
 mod content;
+mod docs;
 mod document;
 mod event_client;
 mod events;
 mod inputs;
 mod killed;
+mod limits;
+mod probes;
 mod sessions;
+mod sign_in;
 mod test_server;
 
 #[test]

@@ -1,5 +1,6 @@
 //! A server on a free port of loopback, with its own home and a scripted model.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use longhaul_agent::Runtime;
@@ -29,12 +30,18 @@ impl TestServer {
     }
 
     pub(crate) async fn with_model(model: Arc<dyn Model>) -> Self {
-        Self::start(TestHome::new(), model, &[]).await
+        Self::start(TestHome::new(), model, &test_options(), &[]).await
+    }
+
+    /// A server with other settings, which never calls its model.
+    pub(crate) async fn configured(options: ServerOptions) -> Self {
+        Self::start(TestHome::new(), Arc::new(ScriptedModel::from_json("[]").unwrap()), &options, &[]).await
     }
 
     /// A server that also accepts these tokens. Each is its own name.
     pub(crate) async fn with_tokens(script: &str, tokens: &[(&str, Scope)]) -> Self {
-        Self::start(TestHome::new(), Arc::new(ScriptedModel::from_json(script).unwrap()), tokens).await
+        let model = Arc::new(ScriptedModel::from_json(script).unwrap());
+        Self::start(TestHome::new(), model, &test_options(), tokens).await
     }
 
     /// The next server of the same home, after a proper end of this one. It listens on another port.
@@ -42,10 +49,15 @@ impl TestServer {
         let Self { home, runtime, server, model, .. } = self;
         server.shutdown().await;
         runtime.shutdown().await.unwrap();
-        Self::start(home, model, &[]).await
+        Self::start(home, model, &test_options(), &[]).await
     }
 
-    async fn start(home: TestHome, model: Arc<dyn Model>, other_tokens: &[(&str, Scope)]) -> Self {
+    async fn start(
+        home: TestHome,
+        model: Arc<dyn Model>,
+        options: &ServerOptions,
+        other_tokens: &[(&str, Scope)],
+    ) -> Self {
         let runtime = Runtime::with_model(home.config(), model.clone()).await.unwrap();
         runtime.start().await.unwrap();
         let mut tokens = TokenStore::default();
@@ -54,11 +66,14 @@ impl TestServer {
             tokens.insert(token, *scope, token);
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let options = ServerOptions { max_body_bytes: 1 << 20 };
-        let server = Server::start(listener, runtime.clone(), tokens, &options).unwrap();
+        let server = Server::start(listener, runtime.clone(), tokens, options).unwrap();
         // reqwest is built without a provider of its own. A second test of this process finds it installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Self { home, runtime, server, model, client: reqwest::Client::builder().no_proxy().build().unwrap() }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.server.address()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -90,6 +105,11 @@ impl TestServer {
         self.server.shutdown().await;
         self.runtime.shutdown().await.unwrap();
     }
+}
+
+/// The settings of a server unless a test sets others.
+pub(crate) fn test_options() -> ServerOptions {
+    ServerOptions { max_body_bytes: 1 << 20, ..ServerOptions::default() }
 }
 
 /// The status and the JSON of an answer; `Null` if the body is empty.

@@ -4,6 +4,7 @@
 mod context;
 mod model;
 mod permission;
+mod server;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ pub use permission::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
+pub use server::ServerSettings;
 
 /// The settings from `config.toml`, `longhaul.toml`, the environment and the flags.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +56,7 @@ pub struct Settings {
 }
 
 /// Sections and keys that are final but that this version does not use yet. They are checked like all others.
-const NOT_USED_YET: &[&str] = &["journal", "server.listen"];
+const NOT_USED_YET: &[&str] = &["journal"];
 
 /// Whether this version uses `section.key`.
 pub(crate) fn is_used(key: &str) -> bool {
@@ -167,23 +169,6 @@ pub struct JournalSettings {
     /// Database URL, such as `postgres://…`; empty: `journal.db` in the home.
     #[serde(deserialize_with = "none_if_empty")]
     pub url: Option<String>,
-}
-
-/// The HTTP server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ServerSettings {
-    /// Address and port to listen on.
-    pub listen: String,
-    /// Environment variable with the access token; hidden from commands.
-    #[serde(deserialize_with = "none_if_empty")]
-    pub token_env: Option<String>,
-}
-
-impl Default for ServerSettings {
-    fn default() -> Self {
-        Self { listen: "127.0.0.1:7171".to_owned(), token_env: Some("LONGHAUL_TOKEN".to_owned()) }
-    }
 }
 
 /// How the terminal behaves.

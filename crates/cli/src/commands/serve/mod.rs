@@ -1,4 +1,7 @@
-//! `longhaul serve`: runs the sessions of a home until a signal ends it.
+//! `longhaul serve`: runs the sessions of a home until a signal ends it, and answers HTTP.
+
+mod http;
+mod port;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,24 +15,27 @@ use crate::args::{GlobalArgs, ServeOptions};
 use crate::output::{note, truncate};
 use crate::questions::answer_command;
 use crate::signals::ExitSignals;
-use crate::{bad_usage, config, event_text, exit, panics, suggested_command};
+use crate::{config, event_text, exit, panics, suggested_command};
+use http::PreparedServer;
 
+/// When the process ends, whatever still hangs. What is committed stays.
+const SHUTDOWN_DEADLINE: Duration = Duration::from_millis(4_800);
 /// How long the last events may take to print after the shutdown.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow::Result<u8> {
-    if !options.no_http {
-        return Err(bad_usage(
-            "the HTTP API is not available in this version; use `longhaul serve --no-http`",
-        ));
-    }
     let config = config::with_model(globals, RetryMode::Interactive).await?;
     if let Some(warning) = config.exposed_home() {
         note(warning);
     }
     // Before the journal is opened, so that no signal is lost meanwhile.
     let mut signals = ExitSignals::new()?;
-    let home = config.home.printable().to_string();
+    let server = match options.no_http {
+        true => None,
+        false => Some(PreparedServer::prepare(globals, &config, options).await?),
+    };
+    let home_dir = config.home.clone();
+    let home = home_dir.printable().to_string();
     let model = config.settings.model.name.clone();
     let runtime = tokio::select! {
         opened = Runtime::open(config) => opened?,
@@ -40,6 +46,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow:
     let other = runtime.other_host().await?;
     runtime.start().await?;
     note(format!("serving {home} with {model}; press Ctrl-C to stop"));
+    let server = server.map(|server| server.start(&runtime, &home_dir)).transpose()?;
     if let Some(why) = runtime.not_enforced().await {
         note(event_text::not_enforced(&why));
     }
@@ -52,8 +59,18 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ServeOptions) -> anyhow:
         _ = &mut watching => exit::FAILED,
     };
     note("suspending");
+    let ending = async {
+        // Requests first: what they append is durable before the journal closes.
+        if let Some(server) = server {
+            server.shutdown().await;
+        }
+        runtime.shutdown().await
+    };
     tokio::select! {
-        ended = runtime.shutdown() => ended?,
+        ended = tokio::time::timeout(SHUTDOWN_DEADLINE, ending) => match ended {
+            Ok(ended) => ended?,
+            Err(_) => std::process::exit(i32::from(code)),
+        },
         // A second signal ends the process at once. What is committed stays.
         _ = signals.next_deliberate() => std::process::exit(i32::from(code)),
     }

@@ -1,0 +1,94 @@
+//! Signing in a page of this server, and the list of tokens.
+
+use std::time::SystemTime;
+
+use axum::Json;
+use axum::extract::{FromRequest, Request, State};
+use axum::response::{IntoResponse, Response};
+use hyper::header::SET_COOKIE;
+use hyper::{Method, StatusCode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::access::{Access, Scope, check_token};
+use crate::body::JsonBody;
+use crate::connection::Connection;
+use crate::problem::Problem;
+use crate::route::Route;
+use crate::state::ServerState;
+use crate::tokens::{TokenOrigin, clearing_cookie, setting_cookie};
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::POST, "/api/login", Access::Open, "Sign in a page of this server", login)
+            .body::<Login>()
+            .answers_empty(StatusCode::NO_CONTENT, "Signed in: the cookie stands for the token.")
+            .fails(StatusCode::BAD_REQUEST, "The body can't be read.")
+            .fails(StatusCode::UNAUTHORIZED, "The token is not valid.")
+            .fails(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large.")
+            .fails(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is not JSON.")
+            .fails(StatusCode::TOO_MANY_REQUESTS, "Too many wrong tokens came from this address."),
+        Route::new(Method::POST, "/api/logout", Access::Open, "Sign out a page of this server", logout)
+            .answers_empty(StatusCode::NO_CONTENT, "The cookie is removed."),
+        Route::new(Method::GET, "/api/tokens", Access::Token(Scope::Admin), "List tokens", list_tokens)
+            .answers::<TokenList>(StatusCode::OK, "The tokens that the server accepts, without their texts.")
+            .fails(StatusCode::UNAUTHORIZED, "There is no valid token.")
+            .fails(StatusCode::FORBIDDEN, "The token's scope is not admin."),
+    ]
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Login {
+    /// The text of the token.
+    token: String,
+}
+
+async fn login(State(state): State<ServerState>, request: Request) -> Result<Response, Response> {
+    let is_tls = request.extensions().get::<Connection>().is_some_and(|connection| connection.is_tls);
+    // Its extensions tell the address of the client.
+    let (parts, body) = request.into_parts();
+    let known = Request::from_parts(parts.clone(), axum::body::Body::empty());
+    let body = JsonBody::<Login>::from_request(Request::from_parts(parts, body), &state).await;
+    let JsonBody(login) = body.map_err(Problem::into_response)?;
+    let token = check_token(&state, &known, login.token.trim())?;
+    let cookie = setting_cookie(&state.cookie_key().sign(&token, SystemTime::now()), is_tls);
+    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response())
+}
+
+async fn logout() -> impl IntoResponse {
+    (StatusCode::NO_CONTENT, [(SET_COOKIE, clearing_cookie())])
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct TokenList {
+    items: Vec<ListedToken>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ListedToken {
+    name: String,
+    /// `read`, `act` or `admin`.
+    scope: String,
+    /// When it was made. Absent if it does not come from the journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created: Option<String>,
+    /// `journal` (made by `longhaul token new`), `file` (the first start) or `env`.
+    origin: String,
+}
+
+async fn list_tokens(State(state): State<ServerState>) -> Json<TokenList> {
+    let tokens = state.tokens().list();
+    let items = tokens.iter().map(|token| ListedToken {
+        name: token.name.clone(),
+        scope: token.scope.to_string(),
+        created: token.created.map(|at| at.to_string()),
+        origin: match token.origin {
+            TokenOrigin::Given => "env",
+            TokenOrigin::Journal => "journal",
+            TokenOrigin::File => "file",
+        }
+        .to_owned(),
+    });
+    Json(TokenList { items: items.collect() })
+}

@@ -1,0 +1,391 @@
+//! H5: what an attacker on a web page, on the network or with a read token can send, and what each gets.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use longhaul_server::ServerOptions;
+
+use crate::test_server::{ADMIN_TOKEN, TestServer};
+
+/// Sends bytes and returns everything that comes back until the server closes the connection.
+pub(crate) fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    // The server may refuse before it has read everything.
+    let _ = stream.write_all(bytes);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// A request that closes its connection.
+fn request(line: &str, headers: &[&str], body: &str) -> Vec<u8> {
+    let mut text = format!("{line} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+    for header in headers {
+        text += header;
+        text += "\r\n";
+    }
+    (text + "\r\n" + body).into_bytes()
+}
+
+fn status(answer: &str) -> u16 {
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
+}
+
+/// An attack: what it is, its first line, its headers, its body; the status that it gets and a part of the answer.
+type Attack<'a> = (&'a str, &'a str, Vec<&'a str>, &'a str, u16, &'a str);
+
+fn check_table(address: SocketAddr, attacks: &[Attack<'_>]) {
+    for (what, line, headers, body, expected, code) in attacks {
+        let answer = exchange(address, &request(line, headers, body));
+
+        assert_eq!(status(&answer), *expected, "{what}: {answer}");
+        assert!(answer.contains(code), "{what}: {answer}");
+        let head = answer.split("\r\n\r\n").next().unwrap().to_ascii_lowercase();
+        for header in [
+            "x-content-type-options: nosniff",
+            "referrer-policy: no-referrer",
+            "cache-control: no-store",
+            "content-security-policy: ",
+        ] {
+            assert!(head.contains(header), "{what}: no {header} in {head}");
+        }
+        assert!(!head.contains("access-control-allow-origin"), "{what}: {head}");
+        assert!(!answer.contains(ADMIN_TOKEN), "{what}: {answer}");
+    }
+}
+
+/// H5, P6: nothing that a page on another site can make a browser send is answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_on_another_site_gets_nothing() {
+    let server = TestServer::with_script("[]").await;
+    let token = format!("Authorization: Bearer {ADMIN_TOKEN}");
+    let host = format!("Host: {}", server.address());
+    let (token, host) = (token.as_str(), host.as_str());
+    let json = "Content-Type: application/json";
+
+    check_table(
+        server.address(),
+        &[
+            (
+                "DNS rebinding",
+                "GET /api/sessions",
+                vec!["Host: evil.example", token],
+                "",
+                403,
+                "host_not_allowed",
+            ),
+            (
+                "DNS rebinding of the health check",
+                "GET /healthz",
+                vec!["Host: evil.example"],
+                "",
+                403,
+                "host_not_allowed",
+            ),
+            (
+                "a name that begins like an address",
+                "GET /healthz",
+                vec!["Host: 127.0.0.1.evil.example"],
+                "",
+                403,
+                "host_not_allowed",
+            ),
+            ("no Host", "GET /healthz", vec![], "", 400, "host_missing"),
+            ("two Hosts", "GET /healthz", vec![host, "Host: evil.example"], "", 400, "host_missing"),
+            (
+                "a user in the Host",
+                "GET /healthz",
+                vec!["Host: localhost@evil.example"],
+                "",
+                400,
+                "host_missing",
+            ),
+            (
+                "another host in the first line",
+                "GET http://evil.example/healthz",
+                vec![host],
+                "",
+                403,
+                "host_not_allowed",
+            ),
+            (
+                "a form of another site",
+                "POST /api/login",
+                vec![host, "Origin: http://evil.example", "Content-Type: text/plain"],
+                "{}",
+                403,
+                "origin_not_allowed",
+            ),
+            (
+                "the same without an Origin",
+                "POST /api/login",
+                vec![host, "Sec-Fetch-Site: cross-site", "Content-Type: text/plain"],
+                "{}",
+                403,
+                "origin_not_allowed",
+            ),
+            (
+                "a text that is JSON",
+                "POST /api/login",
+                vec![host, "Content-Type: text/plain"],
+                "{}",
+                415,
+                "unsupported_media_type",
+            ),
+            ("no content type", "POST /api/login", vec![host], "{}", 415, "unsupported_media_type"),
+            (
+                "a stolen token on another site",
+                "GET /api/sessions",
+                vec![host, token, "Origin: http://evil.example"],
+                "",
+                403,
+                "origin_not_allowed",
+            ),
+            (
+                "another port of this machine",
+                "GET /api/sessions",
+                vec![host, token, "Origin: http://localhost:1"],
+                "",
+                403,
+                "origin_not_allowed",
+            ),
+            (
+                "a sandboxed frame",
+                "GET /api/sessions",
+                vec![host, token, "Origin: null"],
+                "",
+                403,
+                "origin_not_allowed",
+            ),
+            (
+                "an image",
+                "GET /api/sessions",
+                vec![host, "Sec-Fetch-Site: same-site", "Sec-Fetch-Dest: image"],
+                "",
+                403,
+                "origin_not_allowed",
+            ),
+            (
+                "a link to the API",
+                "GET /api/sessions",
+                vec![
+                    host,
+                    "Sec-Fetch-Site: cross-site",
+                    "Sec-Fetch-Mode: navigate",
+                    "Sec-Fetch-Dest: document",
+                ],
+                "",
+                403,
+                "origin_not_allowed",
+            ),
+            (
+                "a preflight",
+                "OPTIONS /api/sessions",
+                vec![host, "Origin: http://evil.example", "Access-Control-Request-Method: POST"],
+                "",
+                403,
+                "origin_not_allowed",
+            ),
+            (
+                "a WebSocket",
+                "GET /api/sessions",
+                vec![host, token, "Upgrade: websocket", "Sec-WebSocket-Key: x", "Sec-WebSocket-Version: 13"],
+                "",
+                400,
+                "no_websocket",
+            ),
+            (
+                "a cookie that is made up",
+                "GET /api/sessions",
+                vec![host, "Cookie: longhaul=99999999999.test.00", "Sec-Fetch-Site: same-origin"],
+                "",
+                401,
+                "unauthorized",
+            ),
+            (
+                "login from another site with the token",
+                "POST /api/login",
+                vec![host, json, "Origin: http://evil.example"],
+                "{}",
+                403,
+                "origin_not_allowed",
+            ),
+        ],
+    );
+    server.shutdown().await;
+}
+
+/// H5: tokens count in one place only, paths can't hide anything, and no answer can be split.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_with_tricks_gets_what_an_honest_one_gets() {
+    let server = TestServer::with_script("[]").await;
+    let token = format!("Authorization: Bearer {ADMIN_TOKEN}");
+    let host = format!("Host: {}", server.address());
+    let (token, host) = (token.as_str(), host.as_str());
+    let in_url = format!("GET /api/sessions?token={ADMIN_TOKEN}");
+    let as_access_token = format!("GET /api/sessions?limit=1&ACCESS_TOKEN={ADMIN_TOKEN}");
+    let overlong = format!("GET /api/sessions/{}", "a".repeat(60_000));
+    let json = "Content-Type: application/json";
+
+    check_table(
+        server.address(),
+        &[
+            ("a token in the URL", &in_url, vec![host], "", 400, "token_in_url"),
+            ("another name for it", &as_access_token, vec![host, token], "", 400, "token_in_url"),
+            ("no token", "GET /api/tokens", vec![host], "", 401, "unauthorized"),
+            (
+                "an empty token",
+                "GET /api/tokens",
+                vec![host, "Authorization: Bearer "],
+                "",
+                401,
+                "unauthorized",
+            ),
+            (
+                "another scheme",
+                "GET /api/tokens",
+                vec![host, "Authorization: Basic dGVzdDp0ZXN0"],
+                "",
+                401,
+                "unauthorized",
+            ),
+            (
+                "a token that is cut",
+                "GET /api/tokens",
+                vec![host, "Authorization: Bearer admin-token-of-the-tes"],
+                "",
+                401,
+                "unauthorized",
+            ),
+            (
+                "a wrong token at sign-in",
+                "POST /api/login",
+                vec![host, json],
+                r#"{"token":"x"}"#,
+                401,
+                "unauthorized",
+            ),
+            ("a NUL in a key", "GET /api/sessions/a%00b", vec![host, token], "", 400, "invalid_path"),
+            (
+                "a line break in a key",
+                "GET /api/sessions/a%0d%0aSet-Cookie:x=y",
+                vec![host, token],
+                "",
+                400,
+                "invalid_path",
+            ),
+            (
+                "a key that is not UTF-8",
+                "GET /api/sessions/%ff%fe",
+                vec![host, token],
+                "",
+                400,
+                "invalid_path",
+            ),
+            (
+                "an overlong encoding of a dot",
+                "GET /api/sessions/%c0%ae%c0%ae",
+                vec![host, token],
+                "",
+                400,
+                "invalid_path",
+            ),
+            ("dots", "GET /api/sessions/../../etc/passwd", vec![host, token], "", 404, ""),
+            (
+                "encoded dots",
+                "GET /api/sessions/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+                vec![host, token],
+                "",
+                404,
+                "",
+            ),
+            ("a key of 60,000 characters", &overlong, vec![host, token], "", 404, ""),
+            ("TRACE", "TRACE /api/sessions", vec![host, token], "", 405, "method_not_allowed"),
+            ("a method of its own", "BREW /api/sessions", vec![host, token], "", 405, "method_not_allowed"),
+            (
+                "an override of the method",
+                "GET /api/tokens",
+                vec![host, token, "X-HTTP-Method-Override: DELETE"],
+                "",
+                200,
+                "items",
+            ),
+            (
+                "a forwarded host",
+                "GET /api/tokens",
+                vec!["Host: evil.example", token, "X-Forwarded-Host: localhost"],
+                "",
+                403,
+                "host_not_allowed",
+            ),
+        ],
+    );
+    server.shutdown().await;
+}
+
+/// H5: bytes that are not HTTP, and requests whose end is ambiguous.
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_that_are_no_request_are_refused_and_the_server_goes_on() {
+    let server = TestServer::with_script("[]").await;
+    let host = server.address().to_string();
+    let smuggled = format!(
+        "POST /api/login HTTP/1.1\r\nHost: {host}\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\nGET /api/tokens HTTP/1.1\r\nHost: {host}\r\n\r\n"
+    );
+
+    for (what, bytes) in [
+        ("TLS to a plain port", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec()),
+        ("nonsense", b"\0\xff\xfe\r\n\r\n".to_vec()),
+        ("HTTP/2 without TLS", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec()),
+        (
+            "two lengths",
+            format!("GET / HTTP/1.1\r\nHost: {host}\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n")
+                .into_bytes(),
+        ),
+        (
+            "a line break in a header",
+            format!("GET / HTTP/1.1\r\nHost: {host}\r\nX: a\nb\r\n\r\n").into_bytes(),
+        ),
+        ("a folded header", format!("GET / HTTP/1.1\r\nHost: {host}\r\nX: a\r\n b\r\n\r\n").into_bytes()),
+    ] {
+        let answer = exchange(server.address(), &bytes);
+        assert!(answer.is_empty() || status(&answer) == 400, "{what}: {answer}");
+    }
+    let answer = exchange(server.address(), smuggled.as_bytes());
+    assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "one request, one answer: {answer}");
+
+    assert_eq!(server.get("/api/sessions").await.0, 200);
+    server.shutdown().await;
+}
+
+/// H5: the config can allow other hosts and pages. They get no cookie, and other pages still get nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_and_origins_of_the_config_are_served() {
+    let options = ServerOptions {
+        allowed_hosts: vec!["agent.example".to_owned()],
+        allowed_origins: vec!["https://friend.example".to_owned()],
+        ..ServerOptions::default()
+    };
+    let server = TestServer::configured(options).await;
+    let token = format!("Authorization: Bearer {ADMIN_TOKEN}");
+    let token = token.as_str();
+    let (host, friend) = ("Host: agent.example", "Origin: https://friend.example");
+    let send = |line: &str, headers: &[&str]| exchange(server.address(), &request(line, headers, ""));
+
+    let plain = send("GET /api/sessions", &[host, token]);
+    let page = send("GET /api/sessions", &[host, token, friend, "Sec-Fetch-Site: cross-site"]);
+    let asked =
+        ["Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization, x-own"];
+    let preflight = send("OPTIONS /api/sessions", &[host, friend, asked[0], asked[1]]);
+    let other = send("GET /api/sessions", &[host, token, "Origin: https://enemy.example"]);
+
+    let allows = "access-control-allow-origin: https://friend.example";
+    assert_eq!((status(&plain), plain.contains(allows)), (200, false), "{plain}");
+    assert_eq!((status(&page), page.contains(allows)), (200, true), "{page}");
+    assert!(!page.contains("allow-credentials"), "{page}");
+    assert_eq!((status(&preflight), preflight.contains(allows)), (204, true), "{preflight}");
+    assert!(preflight.contains("access-control-allow-headers: authorization, x-own"), "{preflight}");
+    assert_eq!(status(&other), 403, "{other}");
+    server.shutdown().await;
+}

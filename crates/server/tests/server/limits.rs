@@ -1,0 +1,125 @@
+//! H5: what floods get, and that others are served meanwhile.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use longhaul_server::ServerOptions;
+use reqwest::Method;
+
+use crate::attacks::exchange;
+use crate::test_server::{ADMIN_TOKEN, TestServer, json_answer};
+
+/// H5.
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_or_too_large_headers_are_refused() {
+    let server = TestServer::with_script("[]").await;
+    let host = server.address();
+    let many: String = (0..500).map(|number| format!("X-{number}: y\r\n")).collect();
+    let large = format!("X: {}\r\n", "y".repeat(200_000));
+
+    for (what, headers) in [("many", many), ("large", large)] {
+        let answer =
+            exchange(host, format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n").as_bytes());
+        // A flood that is still being sent may meet a closed connection.
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{what}: {answer}");
+    }
+    let long =
+        exchange(host, format!("GET /{} HTTP/1.1\r\nHost: {host}\r\n\r\n", "a".repeat(70_000)).as_bytes());
+    assert!(long.is_empty() || long.starts_with("HTTP/1.1 4"), "{long}");
+    assert_eq!(server.get("/api/sessions").await.0, 200);
+    server.shutdown().await;
+}
+
+/// H5: a body over the limit is refused with an answer that the client gets, whether its length is announced or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_over_the_limit_is_refused_with_an_answer() {
+    let server = TestServer::with_script("[]").await;
+    let body = format!(r#"{{"token":"{}"}}"#, "x".repeat(3 << 20));
+
+    let post = || server.request(Method::POST, "/api/login").header("content-type", "application/json");
+    let announced = json_answer(post().body(body.clone())).await;
+    let host = server.address();
+    let chunk = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    let head = format!(
+        "POST /api/login HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    );
+    let chunked = exchange(host, (head + &chunk).as_bytes());
+
+    assert_eq!((announced.0, announced.1["code"].as_str()), (413, Some("body_too_large")));
+    assert!(chunked.starts_with("HTTP/1.1 413"), "{chunked}");
+    server.shutdown().await;
+}
+
+/// H5: clients that send their headers a byte at a time are closed, and nobody waits for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_headers_end_the_connection() {
+    let options = ServerOptions { header_timeout: Duration::from_secs(1), ..ServerOptions::default() };
+    let server = TestServer::configured(options).await;
+    let started = Instant::now();
+    let mut slow: Vec<TcpStream> = (0..50).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+    for stream in &mut slow {
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: local").unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    }
+
+    assert_eq!(server.get("/api/sessions").await.0, 200);
+    for stream in &mut slow {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+        assert!(!String::from_utf8_lossy(&rest).contains("200 OK"));
+    }
+
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+    server.shutdown().await;
+}
+
+/// H5: idle connections, as many as the file limit of the machine allows here; `scripts/soak` opens ten thousand.
+#[tokio::test(flavor = "multi_thread")]
+async fn hundreds_of_idle_connections_hold_up_nobody() {
+    let server = TestServer::with_script("[]").await;
+    let idle: Vec<TcpStream> = (0..400).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+
+    for _ in 0..20 {
+        assert_eq!(server.get("/api/sessions").await.0, 200);
+    }
+
+    drop(idle);
+    server.shutdown().await;
+}
+
+/// H5: 200 requests a second are served. Wrong tokens are not counted against right ones.
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_tokens_are_limited_by_address_and_do_not_lock_out_made_ones() {
+    let server = TestServer::with_script("[]").await;
+    let journal = server.runtime.journal();
+    let made = longhaul_server::create_token(&*journal, "made", longhaul_server::Scope::Read).await.unwrap();
+    let get = |token: &str| {
+        server
+            .anonymous(Method::GET, "/api/sessions")
+            .header("authorization", format!("Bearer {token}"))
+            .send()
+    };
+
+    let mut refused = Vec::new();
+    for _ in 0..40 {
+        refused.push(get("wrong").await.unwrap());
+    }
+    let last = refused.pop().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while get(&made).await.unwrap().status() != 200 {
+        assert!(Instant::now() < deadline, "a made token counts within a second");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let guessable = get(ADMIN_TOKEN).await.unwrap();
+
+    assert_eq!((refused[0].status().as_u16(), last.status().as_u16()), (401, 429));
+    assert!(last.headers().contains_key("retry-after"));
+    assert!(matches!(guessable.status().as_u16(), 429 | 200), "it waits its turn");
+    let mut served = 0;
+    for _ in 0..400 {
+        served += u32::from(get(&made).await.unwrap().status() == 200);
+    }
+    assert_eq!(served, 400);
+    server.shutdown().await;
+}

@@ -1,0 +1,59 @@
+//! H7: health, readiness and figures.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::test_server::{TestServer, json_answer};
+
+/// H7.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_is_ready_while_its_journal_can_be_written() {
+    let server = TestServer::with_script("[]").await;
+    let ready = server.anonymous(Method::GET, "/readyz").send().await.unwrap();
+    let streams = server.runtime.journal().streams().await.unwrap();
+
+    // What a broken disk looks like to the server.
+    server.runtime.journal().close().await;
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    let (status, problem) = json_answer(server.anonymous(Method::GET, "/readyz")).await;
+    let alive = server.anonymous(Method::GET, "/healthz").send().await.unwrap();
+
+    assert_eq!(ready.status(), 200);
+    assert!(streams.is_empty(), "a probe leaves no record: {streams:?}");
+    assert_eq!((status, &problem["code"]), (503, &json!("not_ready")));
+    assert!(problem["detail"].as_str().unwrap().starts_with("the journal can't be written: "), "{problem}");
+    assert_eq!(alive.status(), 200);
+    server.shutdown().await;
+}
+
+/// H7: figures need a token, and no label is an id, a key or a token.
+#[tokio::test(flavor = "multi_thread")]
+async fn figures_count_requests_and_turns_without_naming_sessions() {
+    let server = TestServer::with_script(r#"["Hello."]"#).await;
+    server.runtime.session("secret-key").await.unwrap().send("hi").await.unwrap();
+    server.get("/api/sessions").await;
+    server.get("/api/nothing/secret-key").await;
+
+    let refused = server.anonymous(Method::GET, "/metrics").send().await.unwrap();
+    let read =
+        || async { server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap() };
+    let mut text = read().await;
+    for _ in 0..200 {
+        if text.contains("longhaul_turns_total{outcome=\"completed\"} 1") {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        text = read().await;
+    }
+
+    assert_eq!(refused.status(), 401);
+    for line in [
+        "longhaul_turns_total{outcome=\"completed\"} 1",
+        "longhaul_http_requests_total{method=\"GET\",route=\"/api/sessions\",status=\"200\"} 1",
+        "longhaul_http_requests_total{method=\"GET\",route=\"none\",status=\"404\"} 1",
+    ] {
+        assert!(text.contains(line), "no {line} in\n{text}");
+    }
+    assert!(!text.contains("secret-key"), "{text}");
+    server.shutdown().await;
+}
