@@ -11,12 +11,14 @@ use crate::{
 
 /// What a watcher sees. `--json` prints one object on each line, and server-sent events have the same objects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// The record of the event. Absent for transient events such as text deltas. A watcher that reconnects reads the
     /// records after the last `seq` that it saw, so it misses nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<Seq>,
     #[serde(with = "rfc3339")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub at: At,
     /// The key of the session.
     pub session: String,
@@ -29,6 +31,7 @@ pub struct Event {
 
 /// The kinds of event. Their names and fields are a contract with scripts and clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "each field says what the record of the same name says of it")]
 pub enum EventKind {

@@ -108,6 +108,10 @@ fn responses(route: &Route, schemas: &mut SchemaGenerator) -> Value {
         if let Some(body) = body {
             documented["content"] = body;
         }
+        if let Some(event) = route.event.filter(|_| response.status == StatusCode::OK) {
+            // OpenAPI 3.1 has no word for the events of a stream.
+            documented["x-event-data"] = event(schemas).to_value();
+        }
         responses.insert(response.status.as_str().to_owned(), documented);
     }
     Value::Object(responses)

@@ -28,6 +28,8 @@ pub(crate) struct Route {
     /// Request headers that the handler reads, with what they mean.
     pub(crate) headers: Vec<(&'static str, &'static str)>,
     pub(crate) body: Option<Content>,
+    /// The data of the events that the route streams.
+    pub(crate) event: Option<SchemaOf>,
     pub(crate) responses: Vec<DocumentedResponse>,
     handler: MethodRouter<ServerState>,
 }
@@ -77,6 +79,7 @@ impl Route {
             query: None,
             headers: vec![],
             body: None,
+            event: None,
             responses: vec![],
             handler,
         }
@@ -108,6 +111,12 @@ impl Route {
     /// Answers this status with an empty body.
     pub(crate) fn answers_empty(self, status: StatusCode, description: &'static str) -> Self {
         self.respond(status, description, None, false)
+    }
+
+    /// Answers 200 with server-sent events, each with a JSON `E` as data.
+    pub(crate) fn answers_events<E: JsonSchema>(mut self, description: &'static str) -> Self {
+        self.event = Some(SchemaGenerator::subschema_for::<E>);
+        self.answers_raw(EVENT_STREAM, description)
     }
 
     /// Answers 200 with a body of this media type.

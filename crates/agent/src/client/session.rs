@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use longhaul_journal::{Blob, Holder, Journal, check_size, name_session};
+use longhaul_journal::{Blob, Holder, Journal, SessionEntry, check_size, name_session};
 use longhaul_memory::{Extraction, PageEdited};
 use longhaul_protocol::{
     CompactDone, EndedTask, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, PermissionMode,
@@ -30,9 +30,6 @@ use crate::replay::{load, load_through};
 use crate::session::state::State;
 use crate::worker::WorkerStop;
 use crate::{Error, Result};
-
-/// How soon a cancel is repeated if it came before the input that it concerns.
-const CANCEL_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// One session. The same handle works whether this process or another one runs the session. Requests go to the
 /// process that runs it. If that process ends, the handle's own runtime continues the session.
@@ -111,6 +108,14 @@ impl Session {
                 }
                 Ok(id.get().copied())
             }
+        }
+    }
+
+    /// The session in the list of sessions, also if it has got another key since this handle was made.
+    pub(super) async fn entry(&self) -> Result<Option<SessionEntry>> {
+        match self.known_id().await? {
+            Some(id) => Ok(self.journal.session_with_id(id).await?),
+            None => Ok(None),
         }
     }
 
@@ -374,13 +379,6 @@ impl Session {
         cancel_turn(self.journal.clone(), self.key(), id, grace).await
     }
 
-    /// Cancels the running turn. With `repeats`, tries again until a turn has ended.
-    pub(super) async fn cancel_until_ended(&self, repeats: bool) {
-        while matches!(self.cancel().await, Ok(None)) && repeats {
-            tokio::time::sleep(CANCEL_RETRY_INTERVAL).await;
-        }
-    }
-
     /// The questions that wait for an answer.
     pub async fn open_questions(&self) -> Result<Vec<Question>> {
         self.open_questions_of(&self.state().await?).await
@@ -481,7 +479,7 @@ impl Session {
 
     /// Whether a turn is open, or an accepted input waits for its turn.
     pub async fn is_unfinished(&self) -> Result<bool> {
-        let Some(entry) = self.journal.session(self.key()).await? else { return Ok(false) };
+        let Some(entry) = self.entry().await? else { return Ok(false) };
         let state = self.state().await?;
         let wake = match &self.link {
             Link::Local(local) => local.runtime.wake(),

@@ -54,8 +54,7 @@ pub enum SessionActivity {
 
 /// What a session is doing, in short. Reads less than [`session_status`].
 pub(super) async fn session_activity(session: &Session) -> Result<SessionActivity> {
-    let key = session.key().to_owned();
-    let Some(entry) = session.journal().session(&key).await? else { return Ok(SessionActivity::Idle) };
+    let Some(entry) = session.entry().await? else { return Ok(SessionActivity::Idle) };
     let state = session.state().await?;
     if let Some(question) = session.open_questions_of(&state).await?.into_iter().next() {
         return Ok(SessionActivity::Asking(Box::new(question)));
@@ -78,7 +77,7 @@ pub(super) async fn session_activity(session: &Session) -> Result<SessionActivit
 pub(super) async fn session_status(session: &Session) -> Result<SessionStatus> {
     let key = session.key().to_owned();
     let journal = &**session.journal();
-    let Some(entry) = journal.session(&key).await? else {
+    let Some(entry) = session.entry().await? else {
         return Ok(SessionStatus { key, ..SessionStatus::default() });
     };
     let state = session.state().await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use hyper::{HeaderMap, Method, StatusCode};
-use longhaul_protocol::Seq;
+use longhaul_protocol::{Event, Seq};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
@@ -14,9 +14,10 @@ use super::named_session::NamedSession;
 use crate::access::{Access, Scope};
 use crate::body::Query;
 use crate::events::body::{event_stream, written_body};
+use crate::events::overview::SessionMessage;
 use crate::events::stream::{StreamContext, write_stream};
 use crate::problem::{ApiResult, Problem};
-use crate::route::{EVENT_STREAM, Route};
+use crate::route::Route;
 use crate::state::ServerState;
 
 const LAST_EVENT_ID: &str = "Last-Event-ID";
@@ -27,12 +28,11 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::new(Method::GET, "/api/sessions/{key}/events", read, "Follow a session", follow_session)
             .query::<FollowQuery>()
             .header(LAST_EVENT_ID, "The last id that the client has. It counts before `after` and `from`.")
-            .answers_raw(EVENT_STREAM, "Server-sent events. Each data is an Event, its id the event's seq."),
+            .answers_events::<Event>("Server-sent events. Each data is an Event, its id the event's seq."),
         Route::new(Method::GET, "/api/events", read, "Follow all sessions in short", follow_overview)
-            .answers_raw(
-                EVENT_STREAM,
-                "Server-sent events: one for each active or recent session, then changes.",
-            ),
+            .answers_events::<SessionMessage>(
+            "Server-sent events: one for each active or recent session, then changes.",
+        ),
     ]
 }
 

@@ -26,11 +26,14 @@ mod named_session;
 mod orders;
 mod path;
 mod questions;
+mod records;
 mod session_status;
 pub(crate) mod session_summary;
 mod sessions;
 mod task_output;
 mod tasks;
+mod transcript;
+mod transfer;
 
 use crate::route::Route;
 
@@ -41,6 +44,9 @@ pub(crate) fn routes() -> Vec<Route> {
         inputs::routes(),
         orders::routes(),
         events::routes(),
+        records::routes(),
+        transcript::routes(),
+        transfer::routes(),
         tasks::routes(),
         task_output::routes(),
         memory::routes(),

@@ -22,13 +22,9 @@ impl FromRequestParts<ServerState> for NamedSession {
 
     async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> ApiResult<Self> {
         let key = Path::<String>::from_request_parts(parts, state).await;
-        let Path(key) = key.map_err(|_| {
-            Problem::bad_request("invalid_key", "the session's key in the path is not percent-encoded UTF-8")
-        })?;
-        if key.chars().any(char::is_control) {
-            let detail = format!("{key:?} is not a valid session key: it contains control characters");
-            return Err(Problem::bad_request("invalid_key", detail));
-        }
+        // Bytes that a path may not have were refused before.
+        let Path(key) =
+            key.map_err(|rejection| Problem::bad_request("invalid_path", rejection.body_text()))?;
         state.session_entry(&key).await.map(Self)
     }
 }

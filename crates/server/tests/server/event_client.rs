@@ -46,6 +46,13 @@ impl EventStream {
         Self { response, buffer: vec![] }
     }
 
+    /// Opens a stream; `None` if the server does not answer.
+    pub(crate) async fn try_open(request: RequestBuilder) -> Option<Self> {
+        let response = request.send().await.ok()?;
+        assert_eq!(response.status(), 200);
+        Some(Self { response, buffer: vec![] })
+    }
+
     /// The next message; `None` at the end of the stream, also if the connection broke.
     pub(crate) async fn next(&mut self) -> Option<Message> {
         loop {

@@ -41,7 +41,10 @@ async fn the_same_key_is_one_input_also_after_a_restart() {
 /// H1: an order is answered when it is on disk, not when its turn has ended, and its key counts, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn orders_are_accepted_without_waiting_for_the_turn() {
-    let server = TestServer::with_script(r#"[{"text": "one two three", "piece_ms": 60000}, "Again."]"#).await;
+    let server = TestServer::with_script(
+        &json!([{"text": "word ".repeat(500), "piece_ms": 100}, "Again."]).to_string(),
+    )
+    .await;
     server.post("/api/sessions", &json!({"key": "a"})).await;
     let (_, sent) = server.post("/api/sessions/a/inputs", &json!({"text": "go", "mode": "after"})).await;
     let mut stream =
@@ -61,7 +64,7 @@ async fn orders_are_accepted_without_waiting_for_the_turn() {
     server.shutdown().await;
 }
 
-/// M1 of memory: what a client asks to remember is in memory when its order was taken.
+/// What a client asks to remember is in memory once its order was taken.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_to_remember_reaches_memory() {
     let server = TestServer::with_script("[]").await;
@@ -169,8 +172,8 @@ async fn bad_input_is_refused_with_the_place_that_is_wrong() {
         (inputs, image(PNG, "image/jpeg").into(), 400, "invalid_image", "image/png"),
         (inputs, vec![b' '; (1 << 20) + 1], 413, "body_too_large", "max_body_bytes"),
         ("/api/sessions/none/inputs", b"{\"text\": \"a\"}".to_vec(), 404, "no_such_session", "none"),
-        ("/api/sessions/%FF/inputs", b"{\"text\": \"a\"}".to_vec(), 400, "invalid_key", "UTF-8"),
-        ("/api/sessions/a%00b/inputs", b"{\"text\": \"a\"}".to_vec(), 400, "invalid_key", "control"),
+        ("/api/sessions/%FF/inputs", b"{\"text\": \"a\"}".to_vec(), 400, "invalid_path", "UTF-8"),
+        ("/api/sessions/a%00b/inputs", b"{\"text\": \"a\"}".to_vec(), 400, "invalid_path", "control"),
         ("/api/sessions", b"{\"key\": \"a\\u0007b\"}".to_vec(), 400, "invalid_key", "control"),
         ("/api/sessions", b"{\"key\": \" \"}".to_vec(), 400, "invalid_key", "empty"),
         ("/api/sessions/a/answers", b"{\"question\": []}".to_vec(), 400, "invalid_body", "question"),

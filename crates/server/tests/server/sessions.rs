@@ -126,7 +126,10 @@ async fn a_session_is_renamed_pinned_and_gets_another_mode() {
 /// DELETE works while the server runs a turn of the session.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_works_ends_its_turn_and_goes_to_the_trash_and_back() {
-    let server = TestServer::with_script(r#"[{"text": "one two three", "piece_ms": 60000}, "Again."]"#).await;
+    let server = TestServer::with_script(
+        &json!([{"text": "word ".repeat(500), "piece_ms": 100}, "Again."]).to_string(),
+    )
+    .await;
     server.post("/api/sessions", &json!({"key": "a"})).await;
     let mut stream = EventStream::open(&server, "/api/sessions/a/events").await;
     server.post("/api/sessions/a/inputs", &json!({"text": "go"})).await;

@@ -33,11 +33,11 @@ impl TestServer {
     /// The same with a changed config.
     pub(crate) async fn with_settings(script: &str, change: impl FnOnce(&mut Config)) -> Self {
         let model = Arc::new(ScriptedModel::from_json(script).unwrap());
-        Self::start(TestHome::new(), model, &[], default_options(), change).await
+        Self::start(TestHome::new(), model, &[], test_options(), change).await
     }
 
     pub(crate) async fn with_model(model: Arc<dyn Model>) -> Self {
-        Self::start(TestHome::new(), model, &[], default_options(), |_| ()).await
+        Self::start(TestHome::new(), model, &[], test_options(), |_| ()).await
     }
 
     /// A server with other settings, which never calls its model.
@@ -52,7 +52,7 @@ impl TestServer {
             TestHome::new(),
             Arc::new(ScriptedModel::from_json(script).unwrap()),
             tokens,
-            default_options(),
+            test_options(),
             |_| (),
         )
         .await
@@ -63,7 +63,7 @@ impl TestServer {
         let Self { home, runtime, server, model, .. } = self;
         server.shutdown().await;
         runtime.shutdown().await.unwrap();
-        Self::start(home, model, &[], default_options(), |_| ()).await
+        Self::start(home, model, &[], test_options(), |_| ()).await
     }
 
     async fn start(
@@ -83,7 +83,7 @@ impl TestServer {
             tokens.insert(token, *scope, token);
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let server = Server::start(listener, runtime.clone(), tokens, &options).unwrap();
+        let server = Server::start(listener, runtime.clone(), tokens, options).unwrap();
         // reqwest is built without a provider of its own. A second test of this process finds it installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Self { home, runtime, server, model, client: reqwest::Client::builder().no_proxy().build().unwrap() }
@@ -143,7 +143,8 @@ impl TestServer {
     }
 }
 
-fn default_options() -> ServerOptions {
+/// The settings of a server unless a test sets others.
+pub(crate) fn test_options() -> ServerOptions {
     ServerOptions { max_body_bytes: 1 << 20, ..ServerOptions::default() }
 }
 
