@@ -19,6 +19,7 @@
 //! | `worker` | one session: the loop `decide → act → commit`, its waits, its inbox, its tools |
 //! | [`session`] | pure: the state, `apply`, `decide`, what an epoch carries over, events |
 //! | `turn` | acting: the model request, attempts, retry, fallback, the outcome, tool calls, approval, the budget |
+//! | `spend` | the ledger of all model calls: reservations, limits, the statement |
 //! | `compaction` | making a context smaller: the plan (pure), the summary, the new epoch |
 //! | [`housekeeping`] | what happens while no turn runs: one scheduler for idle work, retention and cleanup |
 //! | `prompt` | what the system prompt is made of: the text, files with instructions, the session's surroundings |
@@ -77,6 +78,7 @@ mod replay;
 mod runtime;
 mod secrets;
 pub mod session;
+mod spend;
 pub mod tasks;
 mod turn;
 mod worker;
@@ -101,6 +103,10 @@ pub use memory::pages as memory_pages;
 pub use prompt::instruction_files::instruction_files;
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use secrets::redactor;
+pub use spend::{
+    LimitReached, LimitStatus, SoftLimits, Statement, StatementBy, StatementItem, StatementQuery,
+    limit_status, statement,
+};
 pub use turn::fallback::model_facts;
 pub use turn::retry::RetryMode;
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::rfc3339;
 use crate::{
-    AnsweredBy, At, AttemptId, CallId, CommandReport, CompactedBy, Effect, InputId, Limit, Outcome,
+    AnsweredBy, At, AttemptId, CallId, Cause, CommandReport, CompactedBy, Effect, InputId, Limit, Outcome,
     PermissionMode, QuestionId, QuestionKind, Role, Seq, SessionRecord, TaskId, TaskStatus, TextContent,
     ToolFinished, ToolStarted, TurnEnded,
 };
@@ -166,6 +166,8 @@ pub enum EventKind {
         cache_written: Option<u64>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         limits: BTreeMap<String, String>,
     },
@@ -199,6 +201,7 @@ impl EventKind {
                 cached: usage.cached,
                 cache_written: usage.cache_written,
                 cost: usage.cost,
+                cause: usage.cause,
                 limits: usage.limits,
             },
             SessionRecord::ToolStarted(ToolStarted { call, name, arguments, effect, .. }) => {

@@ -422,8 +422,6 @@ impl Session {
         }
     }
 
-    // Events and state.
-
     /// The events of the session from now on: those of this process, and during requests those of the process that
     /// works on them.
     pub fn events(&self, sources: EventSources) -> SessionEvents {
@@ -496,6 +494,11 @@ impl Session {
     pub async fn other_holder(&self) -> Result<Option<Holder>> {
         let Some(id) = self.known_id().await? else { return Ok(None) };
         Ok(self.journal.live_holder(&StreamName::session(id)).await?.filter(Holder::is_another))
+    }
+
+    /// Whether a worker of this process runs the session right now.
+    pub(super) fn has_worker_here(&self) -> bool {
+        matches!(&self.link, Link::Local(local) if local.slot.has_worker())
     }
 
     /// Whether this process holds the session.

@@ -22,7 +22,7 @@ use crate::memory::Memory;
 use crate::prompt::git_status::GitStatusProbe;
 use crate::prompt::prompt_text;
 use crate::secrets::{hidden_variables, redactor_for};
-use crate::turn::budget::SpendLedger;
+use crate::spend::{SpendLedger, SpendLimits};
 use crate::turn::fallback::ModelChain;
 use crate::worker::task_monitor::TaskMonitor;
 use crate::worker::toolset::FolderToolsCache;
@@ -152,6 +152,7 @@ impl RuntimeBuilder {
         let approvals = approvals(&config)?;
         let idle = SchedulerHandle::new(Duration::from_secs(config.settings.memory.check_interval_s));
         let config = Config { home: home.folder().to_owned(), ..config };
+        let spend = SpendLedger::open(journal.clone(), SpendLimits::new(&config.settings.limits));
         let inner = Arc::new_cyclic(|inner| RuntimeShared {
             memory: Memory::new(&config, &journal, inner),
             config,
@@ -172,7 +173,7 @@ impl RuntimeBuilder {
             worker_backoff: WorkerBackoff::default(),
             activity: ActivityTracker::default(),
             idle,
-            ledger: SpendLedger::default(),
+            spend,
             all_sessions_hub: Arc::default(),
             questions: QuestionIndex::default(),
             sessions: Mutex::default(),

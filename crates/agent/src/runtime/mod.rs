@@ -37,8 +37,8 @@ use crate::memory::Memory;
 use crate::prompt::git_status::GitStatusProbe;
 use crate::runtime::slot::SessionSlot;
 use crate::session::state::State;
+use crate::spend::SpendLedger;
 use crate::tasks::TaskRegistry;
-use crate::turn::budget::SpendLedger;
 use crate::turn::fallback::{ModelChain, open_model};
 use crate::worker::WorkerStop;
 use crate::worker::task_monitor::TaskMonitor;
@@ -85,7 +85,7 @@ pub(crate) struct RuntimeShared {
     pub(crate) worker_backoff: WorkerBackoff,
     pub(crate) activity: ActivityTracker,
     pub(crate) idle: SchedulerHandle,
-    pub(crate) ledger: SpendLedger,
+    pub(crate) spend: SpendLedger,
     pub(crate) memory: Memory,
     /// Watchers of all sessions.
     pub(crate) all_sessions_hub: Arc<EventHub>,
@@ -312,6 +312,8 @@ impl Runtime {
             slot.hub.close();
         }
         self.0.all_sessions_hub.close();
+        // The reservations of the workers are settled now.
+        self.0.spend.close().await;
         // If another process has locked the journal, the next process that opens it cleans up.
         let _ = tokio::time::timeout(CLOSE_GRACE, self.0.journal.close()).await;
         Ok(())

@@ -260,7 +260,8 @@ impl StatusReport {
 }
 
 /// `2 model calls, $0.0123`.
-fn memory_calls(calls: &MemoryCalls) -> String {
+/// The number and the cost of memory's calls.
+pub(crate) fn memory_calls(calls: &MemoryCalls) -> String {
     let cost = calls.cost.map(|cost| format!(", {}", format_money(cost)));
     format!("{}{}", format_count(calls.calls, "model call"), cost.unwrap_or_default())
 }

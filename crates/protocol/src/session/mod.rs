@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::record::record_kinds;
-use crate::{AttemptId, BlobRef, Image, InputId, Item, JoinMode, Order, Seq, SessionId};
+use crate::{AttemptId, BlobRef, Cause, Image, InputId, Item, JoinMode, Order, Seq, SessionId};
 
 pub use calls::{Effect, FileChange, FileSeen, FileWrite, ToolFinished, ToolStarted};
 pub use carry_over::{
@@ -327,6 +327,9 @@ pub struct AttemptEnded {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     pub attempt: AttemptId,
+    /// Why the model was called. Absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// `summary`, `extract` or `consolidate`. Absent for a step of a turn. Only a step's usage tells the size of the
     /// context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -362,6 +365,7 @@ impl Usage {
     pub fn of(attempt: AttemptId) -> Self {
         Self {
             attempt,
+            cause: None,
             purpose: None,
             input: None,
             output: None,

@@ -402,6 +402,7 @@ impl World {
     fn usage(&self, attempt: AttemptId, tenths: u64) -> SessionRecord {
         let estimated = FIXED + longhaul_context::estimate_items(&self.state.items);
         SessionRecord::Usage(Usage {
+            cause: None,
             attempt,
             purpose: None,
             input: Some(estimated * tenths / 10),

@@ -117,9 +117,10 @@ enum ChatStep {
 
 pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::Result<u8> {
     let terminal = Terminal::remember();
-    // Without a terminal no user can end a long wait.
-    let retry_mode = if std::io::stdin().is_terminal() { RetryMode::Interactive } else { RetryMode::OneShot };
-    let config = config::with_model(globals, retry_mode).await?;
+    // Without a terminal no user can end a long wait, or answer.
+    let is_attended = std::io::stdin().is_terminal();
+    let retry_mode = if is_attended { RetryMode::Interactive } else { RetryMode::OneShot };
+    let config = Config { is_attended, ..config::with_model(globals, retry_mode).await? };
     // Asked before signals are ours, so that Ctrl-C leaves.
     if !config::agree_to_exposed_home(globals, globals.session.as_deref(), config.clone()).await? {
         return Ok(exit::DONE);

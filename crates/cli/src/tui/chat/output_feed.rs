@@ -157,7 +157,8 @@ struct OutputSource {
 impl OutputSource {
     fn output(&self, call: CallId) -> anyhow::Result<Output> {
         let tasks: &Arc<Tasks> = self.registry.tasks()?;
-        Ok(tasks.output(TaskId::from(call))?)
+        // A second run, outside of the sandbox, is the one to look at.
+        Ok(tasks.output(TaskId::outside_sandbox(call)).or_else(|_| tasks.output(TaskId::from(call)))?)
     }
 
     /// The last lines of an output. None if nothing has changed since `shown`.

@@ -6,6 +6,7 @@ use longhaul_agent::tasks::{
     Audience, OutputChunk, OutputFilter, OutputReader, TaskEntry, TaskOutput, TaskRegistry,
 };
 use longhaul_agent::{Redactor, Runtime, Session, Watched, Watcher};
+use longhaul_memory::MemoryCalls;
 use longhaul_protocol::{EventKind, PermissionMode, TaskId};
 use longhaul_transcript::SessionCost;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -91,7 +92,8 @@ async fn show_session(
     let used = (state.head > 0).then(|| report.tokens());
     let window = report.window.map(|window| window.tokens);
     let cost = SessionCost::default();
-    let facts = StatusFacts { model: report.model, window, used, cost, saved, mode: Some(mode) };
+    let memory = MemoryCalls::default();
+    let facts = StatusFacts { model: report.model, window, used, cost, saved, memory, mode: Some(mode) };
     screen.send(ScreenUpdate::StatusFacts(facts));
     screen.send(ScreenUpdate::Todo(state.todo.clone()));
     Ok(OutputFeed::start(screen.clone(), session, &state, registry, runtime.redactor()))
@@ -107,6 +109,7 @@ struct TaskFeed {
 impl TaskFeed {
     async fn run(self, mut watcher: Watcher) {
         let mut some_run = self.show_tasks().await;
+        self.show_memory_calls().await;
         let mut polls = tokio::time::interval(POLL_INTERVAL);
         polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -116,12 +119,22 @@ impl TaskFeed {
                         let is_about_tasks =
                             matches!(event.kind, EventKind::TaskStarted { .. } | EventKind::TaskEnded { .. });
                         some_run |= is_about_tasks;
+                        if matches!(event.kind, EventKind::ExtractDone { .. } | EventKind::MemoryChanged { .. }) {
+                            self.show_memory_calls().await;
+                        }
                     }
                     Some(Watched::Missed { .. }) => some_run = true,
                     None => return,
                 },
                 _ = polls.tick(), if some_run => some_run = self.show_tasks().await,
             }
+        }
+    }
+
+    /// Shows what memory has cost. What can't be read now is shown after the next call.
+    async fn show_memory_calls(&self) {
+        if let Ok(status) = self.session.status().await {
+            self.screen.send(ScreenUpdate::MemoryCalls(status.memory_calls));
         }
     }
 
