@@ -9,7 +9,7 @@ use crate::test_server::TestServer;
 #[tokio::test(flavor = "multi_thread")]
 async fn open_questions_of_all_sessions_are_listed_until_they_are_answered() {
     let call = json!({"calls": [{"name": "exec", "arguments": {"command": "touch pushed"}}]});
-    let script = json!([call, call, "One.", "Two."]).to_string();
+    let script = json!([call, "Done."]).to_string();
     let server = TestServer::with_settings(&script, |config| {
         let (tool, command) = ("exec".to_owned(), Some("touch *".to_owned()));
         config.settings.approval.rule = vec![ApprovalRule { tool, command, action: Approval::Ask }];

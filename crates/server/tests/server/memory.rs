@@ -37,8 +37,8 @@ async fn a_person_writes_reads_searches_and_undoes_a_page() {
     let (status, stale) = put(&server, &page, &json!({"text": "- no tea", "made_from": first})).await;
     assert_eq!((status, &stale["code"]), (409, &json!("page_changed")));
     let (_, shown) = server.get(&page).await;
-    assert_eq!((&shown["text"], &shown["version"]), (&json!("- black tea"), &json!(second)));
-    assert_eq!(server.get(&format!("{page}?at={first}")).await.1["text"], "- green tea");
+    assert_eq!((&shown["text"], &shown["version"]), (&json!("- black tea\n"), &json!(second)));
+    assert_eq!(server.get(&format!("{page}?at={first}")).await.1["text"], "- green tea\n");
     assert_eq!(server.get(&format!("{memory}/pages")).await.1["items"][0]["page"], "tea");
     let (_, log) = server.get(&format!("{memory}/log?limit=1")).await;
     assert_eq!((&log["items"][0]["reason"], &log["next"]), (&json!("taste"), &json!(second.to_string())));
@@ -53,7 +53,7 @@ async fn a_person_writes_reads_searches_and_undoes_a_page() {
     let detail = refused["detail"].as_str().unwrap();
     assert!(detail.contains("green tea") && detail.contains("black tea"), "both changes are shown: {detail}");
     assert_eq!(server.post(&format!("{memory}/undo/{second}"), &json!({})).await.0, 200);
-    assert_eq!(server.get(&page).await.1["text"], "- green tea");
+    assert_eq!(server.get(&page).await.1["text"], "- green tea\n");
     assert_eq!(json_answer(server.request(Method::DELETE, &page)).await.0, 200);
     assert_eq!(server.get(&page).await.1["code"], "no_such_page");
     server.shutdown().await;
