@@ -14,8 +14,8 @@ use longhaul_context::{
 };
 use longhaul_journal::Journal;
 use longhaul_model::{
-    AnswerPart, AnswerStream, Model, ModelFailure, ModelSpec, Models, Protocol, Purpose, Request, StopKind,
-    StopReason,
+    AnswerPart, AnswerStream, CallPermit, Model, ModelFailure, ModelSpec, Models, Protocol, Purpose, Request,
+    StopKind, StopReason,
 };
 use longhaul_protocol::{Item, Record, Role, Summary};
 use longhaul_testkit::wire::{MemoryTransport, ReceivedRequest, Reply, Script, ScriptedAnswer};
@@ -186,7 +186,11 @@ impl Model for Instantly {
         "scripted/instantly"
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        _permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let call = |name: &str, arguments: &Value| {
             let name = name.to_owned();
             let start = AnswerPart::CallStart { wire_id: None, name };
@@ -501,7 +505,12 @@ async fn truncated(steps: &[&Request], newest: usize) -> (Sent, usize) {
     let requests: Vec<Request> = steps.iter().map(|request| with_newest(request, newest)).collect();
     for request in &requests {
         // Only what is sent matters.
-        drop(model.ask(request.clone()).await.expect("an answer"));
+        drop(
+            model
+                .ask(request.clone(), &longhaul_model::CallPermit::unreserved(longhaul_protocol::Cause::Turn))
+                .await
+                .expect("an answer"),
+        );
     }
     let sent = std::mem::take(&mut *sent.lock().expect("nobody panics"));
     (sent, misses(requests.iter()))

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use longhaul_agent::{Runtime, Session};
-use longhaul_model::{AnswerPart, AnswerStream, Model, ModelFailure, Purpose, Request, StopKind, StopReason};
+use longhaul_model::{
+    AnswerPart, AnswerStream, CallPermit, Model, ModelFailure, Purpose, Request, StopKind, StopReason,
+};
 use longhaul_testkit::TestHome;
 use tokio::sync::Notify;
 
@@ -28,7 +30,11 @@ impl Model for Stuck {
         "scripted/stuck"
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        _permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         if matches!(request.purpose, Purpose::Extract { .. } | Purpose::Consolidate { .. }) {
             self.asked.notify_one();
             self.let_go.notified().await;

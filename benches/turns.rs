@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use longhaul_agent::{Config, Runtime, Session};
 use longhaul_journal::{Append, Blob, Home, Journal, SqliteJournal, name_session, put};
-use longhaul_model::{AnswerPart, AnswerStream, Model, ModelFailure, Request, StopKind, StopReason};
+use longhaul_model::{
+    AnswerPart, AnswerStream, CallPermit, Model, ModelFailure, Request, StopKind, StopReason,
+};
 use longhaul_protocol::{
     BlobRef, EpochReason, EpochStarted, InboxRecord, Input, InputId, JoinMode, Note, SessionCreated,
     SessionRecord, StreamName,
@@ -45,7 +47,11 @@ impl Model for Instantly {
         "scripted/instantly"
     }
 
-    async fn ask(&self, _request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        _request: Request,
+        _permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let parts = [
             AnswerPart::TextStart,
             AnswerPart::TextDelta("Done.".to_owned()),

@@ -36,8 +36,9 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("tools", vec!["protocol", "keeper"]),
         ("memory", vec!["protocol", "journal", "model", "context"]),
         ("agent", below_agent),
-        ("server", [all_but_cli.clone(), vec!["transcript"]].concat()),
-        ("cli", [all_but_cli.clone(), vec!["salvage", "transcript", "server"]].concat()),
+        ("doctor", [all_but_cli.clone(), vec!["transcript"]].concat()),
+        ("server", [all_but_cli.clone(), vec!["doctor", "transcript"]].concat()),
+        ("cli", [all_but_cli.clone(), vec!["doctor", "salvage", "transcript", "server"]].concat()),
         ("testkit", all_but_cli),
     ])
 }

@@ -86,6 +86,13 @@ cost_per_turn = 0.0
 seconds_per_turn = 0
 cost_per_day = 0.0
 
+cost_per_session = 0.0
+cost_per_month = 0.0
+cost_total = 0.0
+tokens_per_day = 0              # where prices are unknown
+tokens_per_month = 0
+soft = 0.0                      # share of any limit at which a question is asked, once; 0: never
+
 [journal]
 url = ""                        # default: $LONGHAUL_HOME/journal.db ; or postgres://…
 

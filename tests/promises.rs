@@ -6,8 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// How many points each part has.
-const PARTS: [(char, u32); 8] =
-    [('J', 11), ('T', 15), ('M', 19), ('C', 13), ('K', 18), ('Y', 13), ('S', 8), ('P', 8)];
+const PARTS: [(char, u32); 10] = [
+    ('J', 11),
+    ('T', 15),
+    ('M', 19),
+    ('C', 13),
+    ('K', 18),
+    ('Y', 13),
+    ('S', 8),
+    ('P', 8),
+    ('H', 8),
+    ('B', 4),
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()

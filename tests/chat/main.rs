@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+mod attachments;
 mod crash;
 #[path = "../desk.rs"]
 mod desk;

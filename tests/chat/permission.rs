@@ -28,7 +28,7 @@ fn a_question_takes_one_key_or_a_reason() {
     wait_for_prompt(&mut terminal);
 
     terminal.keys("go\r");
-    let asked = terminal.wait_to_see("Space: why not");
+    let asked = terminal.wait_to_see("or type why not");
     terminal.keys("y");
     terminal.wait_to_see("touch b.txt");
     terminal.keys("a");
@@ -49,6 +49,52 @@ fn a_question_takes_one_key_or_a_reason() {
     assert_eq!(desk.recorded("input_taken", "text"), [json!("go")]);
 }
 
+/// P4: a word that is being typed when the question appears is no answer, and a letter alone is one.
+#[test]
+fn a_word_typed_into_a_question_grants_nothing() {
+    let desk = Desk::new(&json!([exec("touch a.txt"), exec("touch b.txt"), exec("touch b.txt"), "Done."]));
+    let mut terminal = Terminal::start(desk.command(&["--permission", "ask"]));
+    wait_for_prompt(&mut terminal);
+
+    terminal.keys("go\r");
+    terminal.wait_to_see("or type why not");
+    terminal.keys("please");
+    terminal.wait_to_see("> please");
+    terminal.keys(" don't\r");
+    terminal.wait_to_see("touch b.txt");
+    terminal.keys("p");
+    terminal.wait_to_see("Done.");
+    terminal.keys("\x04");
+    terminal.wait();
+
+    assert_eq!(desk.recorded("answered", "answer"), [json!("please don't"), json!("project")]);
+    assert!(!desk.path("work/a.txt").exists() && desk.path("work/b.txt").exists());
+    let rules = std::fs::read_to_string(desk.path("home/approvals.toml")).unwrap();
+    assert!(rules.contains("touch b.txt") && !rules.contains("touch a.txt"), "{rules}");
+}
+
+/// P3, P4: a command that the sandbox refuses is asked about, and one key runs it once outside.
+#[test]
+fn one_key_runs_a_refused_command_outside() {
+    let command = "echo run >> log.txt; ls / > /dev/null && echo outside >> log.txt";
+    let desk = Desk::new(&json!([exec(command), "Done."]));
+    let mut terminal = Terminal::start(desk.command(&[]));
+    wait_for_prompt(&mut terminal);
+
+    terminal.keys("go\r");
+    let asked = terminal.wait_to_see("or type why not");
+    terminal.keys("y");
+    terminal.wait_to_see("Done.");
+    terminal.keys("\x04");
+    terminal.wait();
+
+    assert!(asked.contains("outside the sandbox?") && asked.contains("ls / > /dev/null"), "{asked}");
+    assert!(!asked.contains("always this session"), "{asked}");
+    assert_eq!(std::fs::read_to_string(desk.path("work/log.txt")).unwrap(), "run\nrun\noutside\n");
+    let told = desk.recorded("tool_finished", "message");
+    assert!(told[0].as_str().unwrap().contains("it ran twice"), "{told:?}");
+}
+
 /// P4: Shift-Tab goes on to the next mode, and a plan is accepted by one key.
 #[test]
 fn shift_tab_leads_to_plan_mode_and_one_key_accepts_the_plan() {
@@ -60,7 +106,7 @@ fn shift_tab_leads_to_plan_mode_and_one_key_accepts_the_plan() {
     terminal.keys("\x1b[Z");
     terminal.wait_to_see("mode: plan instead of auto");
     terminal.keys("go\r");
-    terminal.wait_to_see("Space: what to change");
+    terminal.wait_to_see("or type what to change");
     assert!(!desk.path("work/a.txt").exists());
     terminal.keys("/status\r");
     terminal.wait_to_see("mode          plan");

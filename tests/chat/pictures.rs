@@ -193,7 +193,7 @@ fn pictures_of_a_question() {
     let mut terminal = stage.open(WIDE, STORY);
 
     terminal.keys("It crashes on a line without a number. Fix that.\r");
-    terminal.wait_to_see("Space: why not");
+    terminal.wait_to_see("or type why not");
     terminal.watch_for(Duration::from_millis(300));
 
     keep(&terminal, "question.svg", "A question before an edit, with its diff", &[]);

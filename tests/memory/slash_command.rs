@@ -125,3 +125,22 @@ fn a_line_at_the_prompt_says_that_memory_changed() {
     assert_eq!(desk.json(&["memory", "-s", &desk.key(), "--json"])["pages"][0]["page"], "core");
     assert_eq!(desk.json(&["memory", "--json"])["waiting"], 0);
 }
+
+/// The number of memory's calls comes to the last row of the screen when they are made.
+#[test]
+fn the_calls_of_memory_appear_in_the_last_row() {
+    let desk = Desk::new(&json!(["Hello.", extracted("The user likes tea.", SAID)]));
+    let mut terminal = Terminal::of_size(desk.command(&[]), (140, 24));
+    terminal.wait_until("a prompt", |seen| seen.ends_with("/help"));
+    terminal.keys("I like tea\r");
+    let before = terminal.wait_to_see("Hello.");
+
+    terminal.keys("/remember\r");
+    terminal.wait_until("the calls in the last row", |seen| {
+        seen.lines().next_back().is_some_and(|row| row.contains("memory: 1 model call"))
+    });
+    terminal.keys("\x04");
+
+    assert_eq!(terminal.wait().code(), Some(0));
+    assert!(!before.contains("memory: 1"), "{before}");
+}

@@ -6,6 +6,7 @@ mod checkpoints;
 mod clients;
 mod compactions;
 mod followers;
+mod http;
 mod kills;
 mod signals;
 mod slow_reader;

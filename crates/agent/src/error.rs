@@ -115,9 +115,6 @@ pub enum Error {
     /// Memory returned an error.
     #[error(transparent)]
     Memory(#[from] longhaul_memory::Error),
-    /// The daily budget is spent: background calls are off until tomorrow.
-    #[error("the daily budget is spent (limits.cost_per_day); background calls are off until tomorrow")]
-    OutOfMoney,
     /// The runtime is about to end. The turn stays open, and the next runtime continues it.
     #[error("longhaul is shutting down; the turn is saved and can be resumed")]
     Suspended,
@@ -133,3 +130,9 @@ pub enum Error {
 
 /// What calls of this crate come to.
 pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<longhaul_keeper::Error> for Error {
+    fn from(error: longhaul_keeper::Error) -> Self {
+        Self::Keeper(Arc::new(error))
+    }
+}

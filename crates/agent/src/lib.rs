@@ -19,11 +19,14 @@
 //! | `worker` | one session: the loop `decide → act → commit`, its waits, its inbox, its tools |
 //! | [`session`] | pure: the state, `apply`, `decide`, what an epoch carries over, events |
 //! | `turn` | acting: the model request, attempts, retry, fallback, the outcome, tool calls, approval, the budget |
+//! | `spend` | the ledger of all model calls: reservations, limits, the statement |
 //! | `compaction` | making a context smaller: the plan (pure), the summary, the new epoch |
 //! | [`housekeeping`] | what happens while no turn runs: one scheduler for idle work, retention and cleanup |
 //! | `prompt` | what the system prompt is made of: the text, files with instructions, the session's surroundings |
 //! | `memory`, `history`, [`fork`] | memory jobs and tools; reading the past; a session that begins with the past of another |
 //! | [`config`], `secrets` | settings, their sources and the trust list; what is redacted |
+//! | [`model_list`], [`memory_pages`] | providers and models; the pages of memory: for people and programs |
+//! | [`tasks`] | the tasks of a home, for people and programs: list, read their output, follow, kill |
 //! | `replay` | from records to a state |
 //!
 //! # Example
@@ -67,6 +70,7 @@ pub mod fork;
 mod history;
 pub mod housekeeping;
 mod memory;
+pub mod model_list;
 mod project_approvals;
 mod prompt;
 mod recall;
@@ -74,6 +78,8 @@ mod replay;
 mod runtime;
 mod secrets;
 pub mod session;
+mod spend;
+pub mod tasks;
 mod turn;
 mod worker;
 
@@ -82,18 +88,25 @@ pub use client::begin::SessionStart;
 pub use client::call_output::call_output;
 pub use client::cancel::CancelOutcome;
 pub use client::context_report::{ContextReport, context_report, last_compaction};
+pub use client::detached::Client;
 pub use client::events::{EventSources, SessionEvents};
 pub use client::follow::{Followed, Follower};
+pub use client::question_index::SessionQuestion;
 pub use client::recorded_events::RecordedEvents;
 pub use client::request::{AttachedImage, PendingRequest, Request, RequestOutcome, UserMessage};
-pub use client::session::{Client, Session, Settled};
-pub use client::status::SessionStatus;
+pub use client::session::{Session, Settled};
+pub use client::status::{SessionActivity, SessionStatus};
 pub use client::watch::{Watched, Watcher};
 pub use config::Config;
 pub use error::{Error, Result};
+pub use memory::pages as memory_pages;
 pub use prompt::instruction_files::instruction_files;
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use secrets::redactor;
+pub use spend::{
+    LimitReached, LimitStatus, SoftLimits, Statement, StatementBy, StatementItem, StatementQuery,
+    limit_status, statement, statement_since,
+};
 pub use turn::fallback::model_facts;
 pub use turn::retry::RetryMode;
 

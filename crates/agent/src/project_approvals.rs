@@ -3,6 +3,7 @@
 //! The home is out of reach for every tool and command, and a project can't bring such a file. Each rule was shown in a question and is the
 //! answer to it. A rule that is removed from the file no longer counts.
 
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,11 @@ pub(crate) fn save_project_grant(home: &Path, folder: &Path, grant: &ApprovalGra
     let path = home.join(FILE_NAME);
     let wrong = |reason: String| Error::Folder { path: path.clone(), reason };
     let folder = folder.to_str().ok_or_else(|| wrong("the folder's name is not UTF-8".to_owned()))?;
+    Home::create(home)?;
+    // Another process may add a rule at the same moment: the file is read and replaced under a lock. Without the lock a rule could be lost,
+    // so where the file system has no locks, the rule is kept for the session only.
+    let alone = File::open(home).map_err(|error| wrong(format!("can't be locked: {error}")))?;
+    alone.lock().map_err(|error| wrong(format!("can't be locked: {error}")))?;
     let mut approvals = load(home)?;
     match approvals.project.iter_mut().find(|project| project.folder == folder) {
         Some(project) if project.rule.contains(grant) => return Ok(()),
@@ -57,7 +63,6 @@ pub(crate) fn save_project_grant(home: &Path, folder: &Path, grant: &ApprovalGra
             approvals.project.push(ProjectGrants { folder, rule });
         }
     }
-    Home::create(home)?;
     let mut file = ReplacingFile::create(&path)?;
     let written = file.write_all(format(&approvals).as_bytes());
     written.map_err(|error| wrong(format!("can't be written: {error}")))?;

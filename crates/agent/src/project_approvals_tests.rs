@@ -42,3 +42,38 @@ fn a_damaged_or_foreign_file_allows_nothing_and_is_kept() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
     assert_eq!(load_project_grants(home.path(), folder), [], "others may write it");
 }
+
+const SAVING_PROCESSES: usize = 4;
+const RULES_OF_EACH: usize = 25;
+
+#[test]
+#[ignore = "a part that another process plays"]
+fn save_many_rules() {
+    let (Ok(home), Ok(name)) = (std::env::var("SAVE_IN_HOME"), std::env::var("SAVE_AS")) else { return };
+    for number in 0..RULES_OF_EACH {
+        save_project_grant(Path::new(&home), Path::new("/projects/one"), &grant(&format!("{name} {number}")))
+            .unwrap();
+    }
+}
+
+/// P4: an acknowledged rule is not lost to another process that saves one at the same moment.
+#[test]
+fn rules_that_several_processes_save_at_once_are_all_kept() {
+    let home = tempfile::tempdir().unwrap();
+    let start = |name: usize| {
+        std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--ignored", "project_approvals::tests::save_many_rules"])
+            .env("SAVE_IN_HOME", home.path())
+            .env("SAVE_AS", name.to_string())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let processes: Vec<_> = (0..SAVING_PROCESSES).map(start).collect();
+
+    let succeeded = processes.into_iter().all(|mut process| process.wait().unwrap().success());
+
+    let kept = load_project_grants(home.path(), Path::new("/projects/one"));
+    assert!(succeeded);
+    assert_eq!(kept.len(), SAVING_PROCESSES * RULES_OF_EACH);
+}

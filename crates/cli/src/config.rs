@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use longhaul_agent::model_list::NO_MODEL_NAME;
 use longhaul_agent::{Config, RetryMode, instruction_files};
 use longhaul_journal::Journal as _;
 use longhaul_model::Models;
@@ -12,10 +13,6 @@ use crate::output::note;
 use crate::questions::{confirm, has_terminal};
 use crate::session_lookup::key_or_new;
 use crate::{bad_usage, first_run};
-
-/// The error where the config names a server, but no model.
-pub(crate) const NO_MODEL_NAME: &str =
-    "model.base_url is set, but no model; set one with --model, LONGHAUL_MODEL or model.name";
 
 /// Loads the config from files, environment and flags, and prints its warnings.
 pub(crate) fn load(globals: &GlobalArgs) -> anyhow::Result<Config> {

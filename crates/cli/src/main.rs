@@ -148,6 +148,7 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
             Command::Compact(options) => commands::compact::run(&globals, options).await,
             Command::Remember(options) => commands::remember::run(&globals, options).await,
             Command::Memory(options) => commands::memory::run(&globals, options).await,
+            Command::Statement(options) => commands::statement::run(&globals, options).await,
             Command::Models(options) => commands::models::run(&globals, options).await,
             Command::Serve(options) => commands::serve::run(&globals, &options).await,
             Command::Token { command, json } => commands::token::run(&globals, command, json).await,

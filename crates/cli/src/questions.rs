@@ -37,9 +37,9 @@ impl OpenQuestion {
         Some(Self { id: *id, kind, text: text.clone(), choices: choices.clone(), diff })
     }
 
-    /// Whether a call waits for the answer. A plan may be left open.
-    pub(crate) fn is_about_a_call(&self) -> bool {
-        self.kind == QuestionKind::Approval
+    /// Whether a turn waits for the answer. A plan may be left open.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.kind != QuestionKind::Plan
     }
 
     pub(crate) fn shown(&self) -> String {

@@ -1,5 +1,7 @@
 //! Commands that the program suggests, to be copied into a shell as they are.
 
+pub(crate) use longhaul_transcript::shell_quoted as quoted;
+
 use crate::args::GlobalArgs;
 
 pub(crate) fn resume(globals: &GlobalArgs, key: &str) -> String {
@@ -44,15 +46,6 @@ fn guard_keys(words: &[&str]) -> Vec<String> {
         }
     }
     guarded
-}
-
-/// One word of a shell command, in quotes if it needs them.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
-    match !word.is_empty() && word.bytes().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }
 
 #[cfg(test)]

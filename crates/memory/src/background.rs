@@ -2,15 +2,53 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use longhaul_context::{AnswerForm, StructuredPrompt};
 use longhaul_model::{
-    Capabilities, FailureClass, Model, ModelFailure, Purpose, RefusedSize, Request, RetryDecision,
-    RetryPolicy, RetryState, WholeAnswer, complete,
+    CallPermit, Capabilities, FailureClass, Model, ModelFailure, Purpose, RefusedSize, Request,
+    RetryDecision, RetryPolicy, RetryState, WholeAnswer, complete,
 };
-use longhaul_protocol::{Item, Role, Usage};
+use longhaul_protocol::{Cause, Item, Role, Usage};
 
 /// Replaces secrets in a text.
 pub type RedactFn = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
+/// The budget of background calls.
+#[async_trait]
+pub trait CallBudget: Send + Sync {
+    /// Reserves a call with a prompt and an answer of at most so many tokens. Fails if the budget is spent.
+    async fn reserve(&self, prompt: u64, answer: u64) -> Result<Box<dyn ReservedCall>, ModelFailure>;
+}
+
+/// A call that was reserved. Dropping it settles what the call used.
+pub trait ReservedCall: Send + Sync {
+    fn permit(&self) -> &CallPermit;
+
+    /// The most tokens of the answer. It may be less than was asked for.
+    fn max_answer(&self) -> u64;
+}
+
+/// No budget: every call is made. For tests, and for programs that keep account themselves.
+pub struct Unbudgeted;
+
+struct UnbudgetedCall(CallPermit, u64);
+
+#[async_trait]
+impl CallBudget for Unbudgeted {
+    async fn reserve(&self, _: u64, answer: u64) -> Result<Box<dyn ReservedCall>, ModelFailure> {
+        Ok(Box::new(UnbudgetedCall(CallPermit::unreserved(Cause::Memory), answer)))
+    }
+}
+
+impl ReservedCall for UnbudgetedCall {
+    fn permit(&self) -> &CallPermit {
+        &self.0
+    }
+
+    fn max_answer(&self) -> u64 {
+        self.1
+    }
+}
 
 /// A model for background calls, with its limits.
 #[derive(Clone)]
@@ -23,6 +61,8 @@ pub struct BackgroundModel {
     pub window: Option<u64>,
     /// The most tokens of an answer, if configured.
     pub max_output: Option<u64>,
+    /// Reserves each call.
+    pub budget: Arc<dyn CallBudget>,
     /// Applied to every text that is stored.
     pub redact: RedactFn,
 }
@@ -55,15 +95,17 @@ impl BackgroundModel {
     ) -> Result<WholeAnswer, ModelFailure> {
         let mut retries = RetryState::new(self.retry.for_background());
         loop {
+            let reserved = self.budget.reserve(prompt.tokens(), self.answer_tokens()).await?;
             let request = Request {
                 system: prompt.system.as_str().into(),
                 tools: prompt.tools.as_slice().into(),
                 items: vec![Arc::new(Item::Text { role: Role::User, text: prompt.text.clone() })],
-                max_output: Some(self.answer_tokens()),
+                max_output: Some(reserved.max_answer()),
                 purpose,
                 ..Request::default()
             };
-            let completion = complete(&*self.model, request, &self.capabilities).await;
+            let completion = complete(&*self.model, request, &self.capabilities, reserved.permit()).await;
+            drop(reserved);
             let is_reported = completion.usage.input.is_some() || completion.usage.output.is_some();
             if is_reported || completion.answer.is_ok() {
                 usages.push(completion.usage);

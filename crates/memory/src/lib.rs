@@ -54,7 +54,7 @@ mod text;
 mod unextracted;
 mod utterance;
 
-pub use background::{BackgroundModel, RedactFn};
+pub use background::{BackgroundModel, CallBudget, RedactFn, ReservedCall, Unbudgeted};
 pub use call_totals::{MemoryCalls, consolidation_calls, extraction_calls};
 pub use consolidation::{Consolidation, WRITE_PAGES, consolidate};
 pub use context_preface::context_preface;

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use longhaul_protocol::{AttemptId, Usage};
+use longhaul_protocol::Usage;
 
-use crate::{Capabilities, CorrectedLimits, ModelFailure, RefusedSize, Request};
+use crate::{CallPermit, Capabilities, CorrectedLimits, ModelFailure, RefusedSize, Request};
 
 /// A language model.
 #[async_trait]
@@ -23,8 +23,10 @@ pub trait Model: Send + Sync {
         None
     }
 
-    /// Sends one request. The caller decides about retries. Dropping the stream ends the call.
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure>;
+    /// Sends one request. The caller decides about retries. Dropping the stream ends the call. [`CallPermit::send`]
+    /// calls this, and observes the answer.
+    async fn ask(&self, request: Request, permit: &CallPermit)
+    -> Result<Box<dyn AnswerStream>, ModelFailure>;
 }
 
 #[async_trait]
@@ -41,8 +43,12 @@ impl<M: Model + ?Sized> Model for Arc<M> {
         (**self).correct_limits(failure, size).await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
-        (**self).ask(request).await
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+        (**self).ask(request, permit).await
     }
 }
 
@@ -130,9 +136,17 @@ pub struct TokenCounts {
 impl TokenCounts {
     /// The usage record of a call. Only this function copies token counts, so that a count that is added to
     /// [`TokenCounts`] does not compile until it is recorded.
-    pub fn usage(self, attempt: AttemptId, facts: &Capabilities) -> Usage {
+    pub fn usage(self, permit: &CallPermit, facts: &Capabilities) -> Usage {
         let Self { input, output, cached, written } = self;
         let cost = facts.prices.as_ref().and_then(|prices| prices.cost(&self));
-        Usage { input, output, cached, cache_written: written, cost, ..Usage::of(attempt) }
+        Usage {
+            input,
+            output,
+            cached,
+            cache_written: written,
+            cost,
+            cause: Some(permit.cause()),
+            ..Usage::of(permit.attempt())
+        }
     }
 }

@@ -76,7 +76,24 @@ pub struct Prices {
     pub written: Option<f64>,
 }
 
+/// The most that a call with a given input can cost, in US dollars.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PriceBound {
+    /// The whole input, none of it read from a cache.
+    pub input: f64,
+    /// Each token of the answer.
+    pub output_token: f64,
+}
+
 impl Prices {
+    /// The most that a call with so many input tokens can cost: none of them are cached yet, and the provider may
+    /// charge for writing its cache.
+    pub fn bound(&self, input: u64) -> PriceBound {
+        #[allow(clippy::cast_precision_loss, reason = "no call has 2^53 tokens")]
+        let input = input as f64 * self.input.max(self.written.unwrap_or(0.0)) / 1e6;
+        PriceBound { input, output_token: self.output / 1e6 }
+    }
+
     /// The cost of a call. `None` if its token counts are unknown.
     pub fn cost(&self, tokens: &crate::TokenCounts) -> Option<f64> {
         const MILLION: f64 = 1_000_000.0;

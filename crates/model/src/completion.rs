@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use longhaul_protocol::{AttemptId, Item, Usage};
+use longhaul_protocol::{Item, Usage};
 
 use crate::role_order::MAX_ROLE_REORDERS;
 use crate::{
-    BlockAssembler, BlockProgress, Capabilities, FailureClass, Model, ModelFailure, Request, StopKind,
+    BlockAssembler, BlockProgress, CallPermit, Capabilities, FailureClass, Model, ModelFailure, Request,
+    StopKind,
 };
 
 /// The result of one request.
@@ -25,20 +26,25 @@ pub struct WholeAnswer {
 
 /// Sends a request and reads the whole answer. If the server refuses the order of roles, sends the request again in
 /// another order.
-pub async fn complete(model: &dyn Model, request: Request, facts: &Capabilities) -> Completion {
+pub async fn complete(
+    model: &dyn Model,
+    request: Request,
+    facts: &Capabilities,
+    permit: &CallPermit,
+) -> Completion {
     let purpose = request.purpose.name();
     let mut blocks = BlockAssembler::default();
-    let mut answer = read_answer(model, request.clone(), &mut blocks).await;
+    let mut answer = read_answer(model, request.clone(), permit, &mut blocks).await;
     for _ in 0..MAX_ROLE_REORDERS {
         match &answer {
             Err(failure) if failure.class == FailureClass::RoleOrder => {
                 blocks = BlockAssembler::default();
-                answer = read_answer(model, request.clone(), &mut blocks).await;
+                answer = read_answer(model, request.clone(), permit, &mut blocks).await;
             }
             _ => break,
         }
     }
-    let counted = blocks.tokens.unwrap_or_default().usage(AttemptId::generate(), facts);
+    let counted = blocks.tokens.unwrap_or_default().usage(permit, facts);
     let (purpose, limits) = (Some(purpose.to_owned()), blocks.limits.unwrap_or_default());
     let usage = Usage { purpose, limits, ..counted };
     Completion { answer, usage }
@@ -47,9 +53,10 @@ pub async fn complete(model: &dyn Model, request: Request, facts: &Capabilities)
 async fn read_answer(
     model: &dyn Model,
     request: Request,
+    permit: &CallPermit,
     blocks: &mut BlockAssembler,
 ) -> Result<WholeAnswer, ModelFailure> {
-    let mut answer = model.ask(request).await?;
+    let mut answer = permit.send(model, request).await?;
     let mut items = Vec::new();
     loop {
         match blocks.push(answer.next().await?) {

@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use async_trait::async_trait;
 
 use super::*;
-use crate::{AnswerPart, AnswerStream, Prices, StopReason, TokenCounts};
+use crate::{AnswerPart, AnswerStream, CallPermit, Prices, StopReason, TokenCounts};
 
 struct Counted(TokenCounts);
 
@@ -15,7 +15,7 @@ impl Model for Counted {
         "here/model"
     }
 
-    async fn ask(&self, _: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(&self, _: Request, _permit: &CallPermit) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let end = AnswerPart::End(StopReason::new(StopKind::Finished, "stop"));
         Ok(Box::new(Parts(VecDeque::from([AnswerPart::Usage(self.0), end]))))
     }

@@ -2,6 +2,7 @@
 //!
 //! # What this crate promises
 //!
+//! - **Every call has a cause.** A [`Model`] is called with a [`CallPermit`], which says why and for which attempt.
 //! - **Every answer is a stream.** A [`Model`] takes a [`Request`] and returns an [`AnswerStream`] of [`AnswerPart`]s.
 //!   [`complete`] collects one for callers that need the whole answer.
 //! - **An answer is complete only with its end.** A stream without [`AnswerPart::End`] is a [`FailureClass::Broken`].
@@ -15,6 +16,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `request`, `answer_stream` | what a model is asked; the trait [`Model`] and the parts of an answer |
+//! | `permit` | the right to make one call, with its cause; what the call is settled by |
 //! | `completion`, `block_assembler` | one request with its whole answer; from parts to blocks |
 //! | `codec` | four wire protocols: from requests to bytes and from bytes to parts. Pure |
 //! | `transport` | HTTP requests and responses; the seam for tests |
@@ -32,11 +34,13 @@
 //! # Example
 //!
 //! ```
-//! use longhaul_model::{AnswerPart, Model, Request, ScriptedModel};
+//! use longhaul_model::{AnswerPart, CallPermit, Request, ScriptedModel};
+//! use longhaul_protocol::Cause;
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 //! let model = ScriptedModel::from_json(r#"["Hello."]"#)?;
-//! let mut answer = model.ask(Request::default()).await?;
+//! let permit = CallPermit::unreserved(Cause::Turn);
+//! let mut answer = permit.send(&model, Request::default()).await?;
 //! let mut text = String::new();
 //! loop {
 //!     match answer.next().await? {
@@ -66,6 +70,7 @@ mod failure;
 mod known_hosts;
 mod learned_capabilities;
 mod limits;
+mod permit;
 mod provider;
 mod registry;
 mod remote;
@@ -80,7 +85,7 @@ pub mod transport;
 
 pub use answer_stream::{AnswerPart, AnswerStream, Model, RateLimits, StopKind, StopReason, TokenCounts};
 pub use block_assembler::{BlockAssembler, BlockProgress};
-pub use capabilities::{Capabilities, ContextWindow, Prices, WindowSource};
+pub use capabilities::{Capabilities, ContextWindow, PriceBound, Prices, WindowSource};
 pub use catalogue::{Catalogue, CatalogueEntry};
 pub use choices::ModelChoice;
 pub use codec::{Protocol, Quirks, RoleOrder};
@@ -96,6 +101,7 @@ pub use failure::{FailureClass, ModelFailure};
 pub use known_hosts::KnownHosts;
 pub use learned_capabilities::LearnedCapabilities;
 pub use limits::{CorrectedLimits, RefusedSize, StatedLimits};
+pub use permit::{CallPermit, CallProgress, ObservedAnswer};
 pub use provider::{Provider, Providers};
 pub use registry::{DefaultModel, ModelSpec, Models};
 pub use remote::RemoteModel;

@@ -20,8 +20,8 @@ use crate::role_order::{RoleCheck, RoleOrders};
 use crate::stream_reader::RemoteAnswer;
 use crate::transport::{HttpRequest, HttpResponse, Transport, TransportError};
 use crate::{
-    AnswerStream, Capabilities, ContextWindow, CorrectedLimits, FailureClass, Model, ModelFailure,
-    RefusedSize, Request, WindowSource,
+    AnswerStream, CallPermit, Capabilities, ContextWindow, CorrectedLimits, FailureClass, Model,
+    ModelFailure, RefusedSize, Request, WindowSource,
 };
 
 const MAX_ERROR_BYTES: usize = 64 << 10;
@@ -226,7 +226,11 @@ impl Model for RemoteModel {
         Some(CorrectedLimits { window: (now, tokens), answer: None })
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        _permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let endpoint = &self.endpoint;
         let first_byte_by = Instant::now() + endpoint.clocks.first_byte;
         let wanted = endpoint.sent_effort(request.purpose, self.learned.get(&self.served).effort);

@@ -15,8 +15,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    AnswerPart, AnswerStream, Capabilities, Error, FailureClass, Model, ModelFailure, Purpose, Request,
-    Result, StopKind, StopReason, TokenCounts,
+    AnswerPart, AnswerStream, CallPermit, Capabilities, Error, FailureClass, Model, ModelFailure, Purpose,
+    Request, Result, StopKind, StopReason, TokenCounts,
 };
 
 /// Tools of background jobs. The crates that define them depend on this one, so the names are repeated here.
@@ -145,7 +145,11 @@ impl Model for ScriptedModel {
         self.facts.clone()
     }
 
-    async fn ask(&self, request: Request) -> std::result::Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        _permit: &CallPermit,
+    ) -> std::result::Result<Box<dyn AnswerStream>, ModelFailure> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let scene = match request.purpose {
             Purpose::Step { answers_before } => {

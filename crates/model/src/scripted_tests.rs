@@ -24,7 +24,13 @@ async fn play_for(
     items: Vec<Arc<Item>>,
     purpose: Purpose,
 ) -> (Vec<AnswerPart>, Option<ModelFailure>) {
-    let mut answer = match model.ask(Request { items, purpose, ..Request::default() }).await {
+    let mut answer = match model
+        .ask(
+            Request { items, purpose, ..Request::default() },
+            &crate::CallPermit::unreserved(longhaul_protocol::Cause::Turn),
+        )
+        .await
+    {
         Ok(answer) => answer,
         Err(error) => return (vec![], Some(error)),
     };

@@ -27,7 +27,9 @@ fn model(base_url: &str, reply: Reply) -> Arc<dyn Model> {
 async fn call(model: &dyn Model) -> (Result<Vec<AnswerPart>, ModelFailure>, Duration) {
     let began = Instant::now();
     let whole = async {
-        let mut answer = model.ask(Request::default()).await?;
+        let mut answer = model
+            .ask(Request::default(), &longhaul_model::CallPermit::unreserved(longhaul_protocol::Cause::Turn))
+            .await?;
         let mut parts = Vec::new();
         loop {
             let part = answer.next().await?;

@@ -67,7 +67,9 @@ fn model(home: &tempfile::TempDir, base_url: &str) -> std::sync::Arc<dyn Model> 
 }
 
 async fn ask(model: &dyn Model) -> Result<(), ModelFailure> {
-    let mut answer = model.ask(Request::default()).await?;
+    let mut answer = model
+        .ask(Request::default(), &longhaul_model::CallPermit::unreserved(longhaul_protocol::Cause::Turn))
+        .await?;
     while !matches!(answer.next().await?, AnswerPart::End(_)) {}
     Ok(())
 }

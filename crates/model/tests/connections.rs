@@ -88,7 +88,10 @@ async fn a_connection_is_used_again_when_its_end_comes_after_the_end_mark() {
     // On a machine that is busy one or the other may come too late, but not always.
     while asked < 5 || made() == asked {
         asked += 1;
-        let mut answer = model.ask(Request::default()).await.unwrap();
+        let mut answer = model
+            .ask(Request::default(), &longhaul_model::CallPermit::unreserved(longhaul_protocol::Cause::Turn))
+            .await
+            .unwrap();
         // The end mark is read; the end of the body is a moment away.
         while !matches!(answer.next().await.unwrap(), AnswerPart::End(_)) {}
         drop(answer);
@@ -160,7 +163,11 @@ async fn asking_about_a_model_leaves_the_connection_to_the_first_request() {
     let model = Models::at(home.path()).unwrap().open(&wanted).unwrap();
 
     model.capabilities().await;
-    let refused = model.ask(Request::default()).await.map(drop).unwrap_err();
+    let refused = model
+        .ask(Request::default(), &longhaul_model::CallPermit::unreserved(longhaul_protocol::Cause::Turn))
+        .await
+        .map(drop)
+        .unwrap_err();
 
     assert_eq!(refused.status, Some(418));
     assert!(connections.recv().await.is_some() && connections.try_recv().is_err(), "one connection");

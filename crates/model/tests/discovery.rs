@@ -321,7 +321,14 @@ async fn at_another_address_a_model_speaks_chat_unless_it_is_anthropics_or_googl
         let models = Models::at(home.path()).unwrap().through(transport.clone());
         let base_url = Some("http://10.0.0.1:8080/v1".to_owned());
         let wanted = ModelSpec { name: name.to_owned(), base_url, ..ModelSpec::default() };
-        let _ = models.open(&wanted).unwrap().ask(longhaul_model::Request::default()).await;
+        let _ = models
+            .open(&wanted)
+            .unwrap()
+            .ask(
+                longhaul_model::Request::default(),
+                &longhaul_model::CallPermit::unreserved(longhaul_protocol::Cause::Turn),
+            )
+            .await;
 
         assert_eq!(transport.requests()[0].path, path, "{name}");
     }

@@ -36,7 +36,15 @@ async fn a_server_that_refuses_the_effort_is_answered_without_it_and_that_is_rem
     let ask = |effort| {
         let models = Models::at(home.path()).unwrap().through(transport.clone());
         let model = models.open(&wanted("custom/m", effort)).unwrap();
-        async move { model.ask(Request::default()).await.map(drop) }
+        async move {
+            model
+                .ask(
+                    Request::default(),
+                    &longhaul_model::CallPermit::unreserved(longhaul_protocol::Cause::Turn),
+                )
+                .await
+                .map(drop)
+        }
     };
 
     ask(Effort::High).await.unwrap();
@@ -54,7 +62,11 @@ async fn a_model_that_does_not_reason_gets_no_effort() {
     let models = Models::at(home.path()).unwrap().through(transport.clone());
 
     let model = models.open(&wanted("openai/gpt-4.1", Effort::High)).unwrap();
-    model.ask(Request::default()).await.map(drop).unwrap();
+    model
+        .ask(Request::default(), &longhaul_model::CallPermit::unreserved(longhaul_protocol::Cause::Turn))
+        .await
+        .map(drop)
+        .unwrap();
 
     assert_eq!(efforts(&transport), [json!(null)]);
 }

@@ -11,6 +11,7 @@ use crate::TaskId;
 
 /// The head of a result. A field that does not apply is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CommandReport {
     /// `completed`, `failed`, `running`, `background_started`, …
     #[serde(default, skip_serializing_if = "Option::is_none")]

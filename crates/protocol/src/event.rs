@@ -4,19 +4,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::rfc3339;
 use crate::{
-    AnsweredBy, At, AttemptId, CallId, CommandReport, CompactedBy, Effect, InputId, Limit, Outcome,
+    AnsweredBy, At, AttemptId, CallId, Cause, CommandReport, CompactedBy, Effect, InputId, Limit, Outcome,
     PermissionMode, QuestionId, QuestionKind, Role, Seq, SessionRecord, TaskId, TaskStatus, TextContent,
     ToolFinished, ToolStarted, TurnEnded,
 };
 
 /// What a watcher sees. `--json` prints one object on each line, and server-sent events have the same objects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// The record of the event. Absent for transient events such as text deltas. A watcher that reconnects reads the
     /// records after the last `seq` that it saw, so it misses nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<Seq>,
     #[serde(with = "rfc3339")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub at: At,
     /// The key of the session.
     pub session: String,
@@ -29,6 +31,7 @@ pub struct Event {
 
 /// The kinds of event. Their names and fields are a contract with scripts and clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "each field says what the record of the same name says of it")]
 pub enum EventKind {
@@ -166,6 +169,8 @@ pub enum EventKind {
         cache_written: Option<u64>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         limits: BTreeMap<String, String>,
     },
@@ -199,6 +204,7 @@ impl EventKind {
                 cached: usage.cached,
                 cache_written: usage.cache_written,
                 cost: usage.cost,
+                cause: usage.cause,
                 limits: usage.limits,
             },
             SessionRecord::ToolStarted(ToolStarted { call, name, arguments, effect, .. }) => {

@@ -80,6 +80,17 @@ macro_rules! ulid_ids {
 /// Serialises a type as its text.
 macro_rules! text_form {
     ($name:ident) => {
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "string"})
+            }
+        }
+
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -111,6 +122,9 @@ ulid_ids! {
     QuestionId, "question id";
 }
 
+/// The highest random bit of a ULID. Ids that are generated one after the other differ in lower bits.
+const OUTSIDE_BIT: u128 = 1 << 79;
+
 /// A task, by the id of the call that started it: `task_` and the ULID in lower case.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(CallId);
@@ -125,6 +139,13 @@ impl TaskId {
     /// The call that started the task.
     pub const fn call(self) -> CallId {
         self.0
+    }
+
+    /// The task of a call's second run, outside of the sandbox. It is derived from the call, so that there is only one such task
+    /// whatever becomes of the records in between.
+    pub fn outside_sandbox(call: CallId) -> Self {
+        let bits = u128::from_be_bytes(call.0.to_bytes());
+        Self(CallId::from_bits(bits ^ OUTSIDE_BIT))
     }
 }
 

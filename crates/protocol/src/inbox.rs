@@ -77,6 +77,7 @@ pub struct Order {
 
 /// The kinds of order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum OrderKind {
     /// Cancel the running turn.

@@ -19,7 +19,7 @@
 //! | `tool` | a tool's definition, and the names of the recall tools |
 //! | `record` | one durable fact, and the macro that ties each kind to the type of its body |
 //! | `blob` | references to blobs in a body |
-//! | `session`, `inbox`, `names`, `memory`, `tokens` | the kinds of record in each family of streams |
+//! | `session`, `inbox`, `names`, `memory`, `spend`, `tokens` | the kinds of record in each family of streams |
 //! | `command_report` | how a command or a task is doing: the head of a result, for the model and for programs |
 //! | `event` | what watchers see |
 //! | `json_path` | paths in JSON, also those that are not UTF-8 |
@@ -53,6 +53,7 @@ mod openai;
 mod printable;
 mod record;
 mod session;
+mod spend;
 mod stream;
 mod time;
 mod tokens;
@@ -78,6 +79,10 @@ pub use openai::{AnsweredQuestion, ConversationBound, OpenaiRecord, ResponseDele
 pub use printable::{Printable, PrintablePath, is_misleading, printable};
 pub use record::{Body, DecodeError, Gone, NewRecord, Record, Seq};
 pub use session::*;
+pub use spend::{
+    Cause, OpenReservation, SpendHolder, SpendOpened, SpendRecord, SpendReserved, SpendSettled, SpendSource,
+    SpendTotal, SpentRow, SpentTokens,
+};
 pub use stream::StreamName;
 pub use time::At;
 pub use tokens::{TokenCreated, TokenRecord, TokenRevoked, TokenScope};

@@ -36,6 +36,7 @@ pub enum Body {
 
 /// The stub of an erased or lost body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gone {
     /// When it was erased or lost.
     pub at: At,
@@ -120,6 +121,28 @@ struct RecordForm<B = Box<RawValue>> {
 /// For `#[serde(default)]`, which alone would require `B: Default`.
 fn none<B>() -> Option<B> {
     None
+}
+
+/// The form of a record in JSON, for a schema: the body is any JSON.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Record {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Record".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let (stream, hash) = (generator.subschema_for::<StreamName>(), generator.subschema_for::<Hash>());
+        let (at, gone) = (generator.subschema_for::<At>(), generator.subschema_for::<Gone>());
+        let count = schemars::json_schema!({"type": "integer", "minimum": 1});
+        schemars::json_schema!({
+            "type": "object",
+            "properties": {
+                "stream": stream, "seq": count, "at": at, "kind": {"type": "string"}, "key": hash, "body": true,
+                "gone": gone, "prev": hash, "hash": hash,
+            },
+            "required": ["stream", "seq", "at", "kind", "prev", "hash"],
+        })
+    }
 }
 
 impl Serialize for Record {

@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::id::text_form;
 use crate::{ParseError, SessionId};
 
-/// The name of a stream: `session/<id>`, `inbox/<id>`, `extract/<id>`, `memory/<scope>`, `names`, `tokens` or `host`.
+/// The name of a stream: `session/<id>`, `inbox/<id>`, `extract/<id>`, `memory/<scope>`, `spend/home`, `names`,
+/// `tokens` or `host`.
 ///
 /// Unknown families are valid: this version can list, verify and export a journal that a newer version wrote.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,6 +56,11 @@ impl StreamName {
     /// The pages of a memory scope.
     pub fn memory(scope: &str) -> Result<Self, ParseError> {
         format!("memory/{scope}").parse()
+    }
+
+    /// The ledger of all model calls. Any process appends to it, with the head that it expects.
+    pub fn spend() -> Self {
+        Self("spend/home".into())
     }
 
     /// A stream without records. The process that holds its lease consolidates the pages of a memory scope. Changes

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A moment: milliseconds since 1970, UTC. A number in records; [`fmt::Display`] gives RFC 3339 with
 /// milliseconds, which is the form of events and listings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct At(pub i64);
 

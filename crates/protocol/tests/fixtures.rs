@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use longhaul_protocol::{
     Event, ExtractRecord, InboxRecord, Item, MemoryRecord, NamesRecord, NewRecord, OpenaiRecord, Record,
-    SessionRecord, TokenRecord,
+    SessionRecord, SpendRecord, TokenRecord,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -93,6 +93,12 @@ fn extract_records_keep_their_form() {
 fn memory_records_keep_their_form() {
     let again = |record: &Record| MemoryRecord::decode(record).unwrap().encode();
     family(include_str!("../fixtures/memory.jsonl"), MemoryRecord::KINDS, again);
+}
+
+#[test]
+fn spend_records_keep_their_form() {
+    let again = |record: &Record| SpendRecord::decode(record).unwrap().encode();
+    family(include_str!("../fixtures/spend.jsonl"), SpendRecord::KINDS, again);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use http_body_util::BodyExt;
-use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
@@ -35,6 +35,26 @@ impl<T: DeserializeOwned> FromRequest<ServerState> for JsonBody<T> {
     }
 }
 
+/// A JSON body that may be left out, with its content type.
+pub(crate) struct OptionalJsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Default> FromRequest<ServerState> for OptionalJsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &ServerState) -> ApiResult<Self> {
+        let has_type = request.headers().contains_key(CONTENT_TYPE);
+        if has_type {
+            require_content_type(request.headers(), "application/json")?;
+        }
+        let bytes = read_body(request, state.max_body_bytes()).await?;
+        match (bytes.is_empty(), has_type) {
+            (true, _) => Ok(Self(T::default())),
+            (false, true) => parse_json(&bytes).map(Self),
+            (false, false) => Err(wrong_content_type("application/json")),
+        }
+    }
+}
+
 /// The parameters after the question mark.
 pub(crate) struct Query<T>(pub(crate) T);
 
@@ -57,8 +77,12 @@ pub(crate) fn require_content_type(headers: &HeaderMap, expected: &str) -> ApiRe
     if media_type.eq_ignore_ascii_case(expected) {
         return Ok(());
     }
+    Err(wrong_content_type(expected))
+}
+
+fn wrong_content_type(expected: &str) -> Problem {
     let detail = format!("send the body as {expected}, with a Content-Type header that says so");
-    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail))
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
 }
 
 /// The whole body, if it has at most `limit` bytes. A body whose length is announced as larger is not read at all.
@@ -70,7 +94,10 @@ pub(crate) async fn read_body(request: Request, limit: usize) -> ApiResult<Vec<u
     let announced =
         request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > limit as u64) {
-        drain(request.into_body());
+        // A client that asked first has sent nothing yet, and sends nothing after the refusal.
+        if !request.headers().contains_key(EXPECT) {
+            drain(request.into_body());
+        }
         return Err(too_large());
     }
     let mut body = request.into_body();

@@ -23,6 +23,7 @@
 //! | `origin` | which hosts and pages may send requests; the headers of every answer |
 //! | `access`, `tokens`, `revocation` | who may call a route; the tokens that the server accepts; streams end with theirs |
 //! | `body`, `problem` | request bodies and queries; errors as problem details |
+//! | `events` | event streams, one feed for all followers of a session |
 //! | `observation` | the figures and the log line of each request |
 //! | `listener`, `tls`, `connection` | connections: accepting, bounding and ending them |
 //! | `state` | what all handlers share |
@@ -31,6 +32,7 @@ mod access;
 mod api;
 mod body;
 mod connection;
+mod events;
 mod listener;
 mod metrics;
 mod observation;

@@ -56,7 +56,7 @@ pub(crate) async fn serve(
     options: ConnectionOptions,
     mut stop: watch::Receiver<bool>,
 ) {
-    let connections = Arc::new(GracefulShutdown::new());
+    let connections = GracefulShutdown::new();
     let limit = Arc::new(Semaphore::new(connection_limit()));
     loop {
         let accepted = async {
@@ -96,9 +96,7 @@ pub(crate) async fn serve(
         }
     }
     drop(listener);
-    if let Some(connections) = Arc::into_inner(connections) {
-        let _ = tokio::time::timeout(SHUTDOWN_GRACE, connections.shutdown()).await;
-    }
+    let _ = tokio::time::timeout(SHUTDOWN_GRACE, connections.shutdown()).await;
 }
 
 async fn shake_hands(

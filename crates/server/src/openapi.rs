@@ -1,5 +1,6 @@
 //! The OpenAPI 3.1 document, made from the route table. Its schemas are those of the types that handlers use.
 
+use hyper::StatusCode;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -72,6 +73,10 @@ fn parameters(route: &Route, schemas: &mut SchemaGenerator) -> Vec<Value> {
     let mut parameters: Vec<Value> = names
         .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}}))
         .collect();
+    parameters.extend(route.headers.iter().map(|(name, description)| {
+        let schema = json!({"type": "string"});
+        json!({"name": name, "in": "header", "required": false, "description": description, "schema": schema})
+    }));
     let Some(query) = route.query else { return parameters };
     let schema = resolve(query(schemas).to_value(), schemas);
     let required = schema["required"].as_array().cloned().unwrap_or_default();
@@ -90,6 +95,10 @@ fn resolve(schema: Value, schemas: &SchemaGenerator) -> Value {
 
 fn responses(route: &Route, schemas: &mut SchemaGenerator) -> Value {
     let mut responses = Map::new();
+    for (status, description) in common_failures(route) {
+        let content = problem_content(schemas);
+        responses.insert(status.as_str().to_owned(), json!({"description": description, "content": content}));
+    }
     for response in &route.responses {
         let mut documented = json!({"description": response.description});
         let body = match response.content {
@@ -107,9 +116,42 @@ fn responses(route: &Route, schemas: &mut SchemaGenerator) -> Value {
             }
             documented["content"] = content;
         }
+        if let Some(event) = route.event.filter(|_| response.status == StatusCode::OK) {
+            // OpenAPI 3.1 has no word for the events of a stream.
+            documented["x-event-data"] = event(schemas).to_value();
+        }
         responses.insert(status.to_owned(), documented);
     }
     Value::Object(responses)
+}
+
+/// The failures that a route has because of its access, its parameters and its body. A route documents only its own.
+fn common_failures(route: &Route) -> Vec<(StatusCode, &'static str)> {
+    let has_path_parameter = route.path.contains('{');
+    let takes_input = has_path_parameter || route.query.is_some() || route.body.is_some();
+    let needs_token = route.access != Access::Open;
+    let when = |holds: bool, status, description| holds.then_some((status, description));
+    [
+        when(takes_input, StatusCode::BAD_REQUEST, "The request can't be understood; the detail says why."),
+        when(needs_token, StatusCode::UNAUTHORIZED, "There is no valid token."),
+        when(
+            needs_token,
+            StatusCode::FORBIDDEN,
+            "The token does not allow this, or another site sent the request.",
+        ),
+        when(has_path_parameter, StatusCode::NOT_FOUND, "There is nothing with this name."),
+        when(route.body.is_some(), StatusCode::PAYLOAD_TOO_LARGE, "The body is too large."),
+        when(route.body.is_some(), StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body has another media type."),
+        when(
+            needs_token,
+            StatusCode::TOO_MANY_REQUESTS,
+            "Too many requests; Retry-After says when to try again.",
+        ),
+        when(needs_token, StatusCode::SERVICE_UNAVAILABLE, "The journal can't be used now; try again later."),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn content(content: Content, schemas: &mut SchemaGenerator) -> Value {

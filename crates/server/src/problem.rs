@@ -78,6 +78,15 @@ impl From<longhaul_agent::Error> for Problem {
         match error {
             Error::Journal(error) => error.into(),
             Error::NoSuchQuestion { .. } => Self::not_found("no_such_question", error.to_string()),
+            Error::QuestionSettled { .. } => Self::conflict("question_settled", error.to_string()),
+            Error::KeyReused { .. } => {
+                let detail =
+                    "this Idempotency-Key was used before with another body; use a new key for a new request";
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "key_reused", detail)
+            }
+            Error::NoSuchPoint { .. } => Self::bad_request("no_such_point", error.to_string()),
+            Error::Model(error) => Self::bad_request("unknown_model", error.to_string()),
+            Error::Memory(error) => error.into(),
             Error::NoSuchTask { .. } => Self::not_found("no_such_task", error.to_string()),
             error => Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", error.to_string()),
         }
@@ -89,7 +98,42 @@ impl From<longhaul_journal::Error> for Problem {
         use longhaul_journal::Error;
         match error {
             Error::NoSuchSession { key } => Self::no_such_session(&key),
+            Error::SessionExists { key } => Self::conflict(
+                "session_exists",
+                format!("a session {key:?} already exists; choose another key"),
+            ),
+            Error::BadKey { .. } => Self::bad_request("invalid_key", error.to_string()),
+            Error::BadRecord { reason, .. } => Self::bad_request("invalid_body", reason),
+            Error::TooLarge { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "input_too_large", error.to_string())
+            }
+            Error::InUseBy { .. } | Error::Held { .. } => Self::conflict("session_in_use", error.to_string()),
+            Error::BadFile { reason, .. } => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "invalid_export",
+                format!("{reason}; nothing changed"),
+            ),
             error => Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_unavailable", error.to_string()),
+        }
+    }
+}
+
+impl From<longhaul_memory::Error> for Problem {
+    fn from(error: longhaul_memory::Error) -> Self {
+        use longhaul_memory::Error;
+        match error {
+            Error::Journal(error) => error.into(),
+            Error::NoPage { .. } => Self::not_found("no_such_page", error.to_string()),
+            Error::NoChange { .. } => Self::not_found("no_such_change", error.to_string()),
+            Error::BadScope { .. } => Self::not_found("no_such_scope", error.to_string()),
+            Error::BadName { .. } => Self::bad_request("invalid_page_name", error.to_string()),
+            Error::Unfit { .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "page_does_not_fit", error.to_string())
+            }
+            Error::NothingToUndo { .. } => Self::conflict("nothing_to_undo", error.to_string()),
+            Error::BuiltUpon { .. } => Self::conflict("built_upon", error.to_string()),
+            Error::Changed { .. } => Self::conflict("page_changed", error.to_string()),
+            error => Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", error.to_string()),
         }
     }
 }

@@ -46,3 +46,7 @@ impl HttpBody for RevocableBody {
         self.body.size_hint()
     }
 }
+
+#[cfg(test)]
+#[path = "revocation_tests.rs"]
+mod tests;

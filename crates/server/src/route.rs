@@ -25,7 +25,11 @@ pub(crate) struct Route {
     pub(crate) summary: &'static str,
     pub(crate) access: Access,
     pub(crate) query: Option<SchemaOf>,
+    /// Request headers that the handler reads, with what they mean.
+    pub(crate) headers: Vec<(&'static str, &'static str)>,
     pub(crate) body: Option<Content>,
+    /// The data of the events that the route streams.
+    pub(crate) event: Option<SchemaOf>,
     pub(crate) responses: Vec<DocumentedResponse>,
     handler: MethodRouter<ServerState>,
 }
@@ -67,7 +71,18 @@ impl Route {
     {
         let filter = MethodFilter::try_from(method.clone()).expect("routes use the methods that axum knows");
         let handler = on(filter, handler);
-        Self { method, path, summary, access, query: None, body: None, responses: vec![], handler }
+        Self {
+            method,
+            path,
+            summary,
+            access,
+            query: None,
+            headers: vec![],
+            body: None,
+            event: None,
+            responses: vec![],
+            handler,
+        }
     }
 
     /// The query parameters are the fields of `Q`.
@@ -98,12 +113,24 @@ impl Route {
         self.respond(status, description, None, false)
     }
 
+    /// Answers 200 with server-sent events, each with a JSON `E` as data.
+    pub(crate) fn answers_events<E: JsonSchema>(mut self, description: &'static str) -> Self {
+        self.event = Some(SchemaGenerator::subschema_for::<E>);
+        self.answers_raw(EVENT_STREAM, description)
+    }
+
     /// Answers 200 with a body of this media type.
     pub(crate) fn answers_raw(self, media_type: &'static str, description: &'static str) -> Self {
         self.respond(StatusCode::OK, description, Some(Content { media_type, schema: None }), false)
     }
 
-    /// May fail with this status.
+    /// Reads this request header, if the client sends it.
+    pub(crate) fn header(mut self, name: &'static str, description: &'static str) -> Self {
+        self.headers.push((name, description));
+        self
+    }
+
+    /// May fail with this status, beside the failures that every such route has (see `openapi`).
     pub(crate) fn fails(self, status: StatusCode, description: &'static str) -> Self {
         self.respond(status, description, None, true)
     }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use longhaul_agent::Runtime;
 use longhaul_journal::{Journal, SessionEntry};
 use longhaul_protocol::SessionId;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::ServerOptions;
+use crate::events::feed::EventFeeds;
+use crate::events::overview::OverviewFeed;
 use crate::metrics::Metrics;
 use crate::openai::{Deliveries, ServedModels};
 use crate::origin::OriginPolicy;
@@ -27,10 +29,37 @@ struct SharedState {
     origin_policy: OriginPolicy,
     max_body_bytes: usize,
     shutdown: watch::Receiver<bool>,
+    streams: EventStreams,
     deliveries: Deliveries,
     served_models: ServedModels,
     metrics: Arc<Metrics>,
     readiness: Readiness,
+}
+
+/// What event streams share.
+pub(crate) struct EventStreams {
+    pub(crate) feeds: EventFeeds,
+    pub(crate) overview: OverviewFeed,
+    /// Streams that may read old records at once.
+    pub(crate) catch_ups: Arc<Semaphore>,
+    /// Streams that may be open at once.
+    pub(crate) followers: Arc<Semaphore>,
+}
+
+/// Streams that may read old records at once. Each holds the state of its session meanwhile.
+const MAX_CATCH_UPS: usize = 8;
+/// Streams that may be open at once.
+const MAX_FOLLOWERS: usize = 4_096;
+
+impl Default for EventStreams {
+    fn default() -> Self {
+        Self {
+            feeds: EventFeeds::default(),
+            overview: OverviewFeed::default(),
+            catch_ups: Arc::new(Semaphore::new(MAX_CATCH_UPS)),
+            followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
+        }
+    }
 }
 
 impl ServerState {
@@ -48,6 +77,7 @@ impl ServerState {
             origin_policy: OriginPolicy::new(&options.allowed_hosts, &options.allowed_origins),
             max_body_bytes: options.max_body_bytes,
             shutdown,
+            streams: EventStreams::default(),
             metrics: Arc::default(),
             readiness: Readiness::default(),
             deliveries: Deliveries::default(),
@@ -105,6 +135,10 @@ impl ServerState {
     /// It is never false again.
     pub(crate) fn shutdown(&self) -> watch::Receiver<bool> {
         self.0.shutdown.clone()
+    }
+
+    pub(crate) fn streams(&self) -> &EventStreams {
+        &self.0.streams
     }
 
     /// The session with this key or id.

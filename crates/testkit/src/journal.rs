@@ -34,6 +34,8 @@ pub enum CrashMoment {
 pub struct FaultyJournal {
     journal: Arc<dyn Journal>,
     crash: Option<Crash>,
+    /// The families of streams whose appends count.
+    families: &'static [&'static str],
     crashed: watch::Sender<bool>,
     inner: Mutex<Inner>,
 }
@@ -57,7 +59,21 @@ struct Inner {
 impl FaultyJournal {
     /// A journal with this fault.
     pub fn new(journal: Arc<dyn Journal>, crash: Option<Crash>) -> Arc<Self> {
-        Arc::new(Self { journal, crash, crashed: watch::Sender::new(false), inner: Mutex::default() })
+        Self::counting(journal, crash, &["session", "extract", "memory"])
+    }
+
+    /// A journal with this fault, which counts the appends to the ledger instead.
+    pub fn of_ledger(journal: Arc<dyn Journal>, crash: Option<Crash>) -> Arc<Self> {
+        Self::counting(journal, crash, &["spend"])
+    }
+
+    fn counting(
+        journal: Arc<dyn Journal>,
+        crash: Option<Crash>,
+        families: &'static [&'static str],
+    ) -> Arc<Self> {
+        let crashed = watch::Sender::new(false);
+        Arc::new(Self { journal, crash, families, crashed, inner: Mutex::default() })
     }
 
     /// Waits for the crash.
@@ -172,7 +188,7 @@ impl FaultyJournal {
     /// Notes an append; says whether this is the one to crash at.
     fn note(&self, append: &Append) -> Option<CrashMoment> {
         let family = append.stream().as_str().split('/').next();
-        if !matches!(family, Some("session" | "extract" | "memory")) {
+        if !family.is_some_and(|family| self.families.contains(&family)) {
             return None;
         }
         let mut inner = self.inner.lock().unwrap();

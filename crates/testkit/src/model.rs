@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use longhaul_model::{AnswerPart, AnswerStream, Capabilities, Model, ModelFailure, Request};
+use longhaul_model::{AnswerPart, AnswerStream, CallPermit, Capabilities, Model, ModelFailure, Request};
 use tokio::sync::Semaphore;
 
 /// A model that records its requests.
@@ -35,9 +35,13 @@ impl<M: Model> Model for RecordingModel<M> {
         self.model.capabilities().await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         self.requests.lock().unwrap().push(request.clone());
-        self.model.ask(request).await
+        self.model.ask(request, permit).await
     }
 }
 
@@ -84,8 +88,12 @@ impl<M: Model> Model for GatedModel<M> {
         self.model.capabilities().await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
-        let answer = self.model.ask(request).await?;
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+        let answer = self.model.ask(request, permit).await?;
         Ok(Box::new(Waiting { answer, gate: self.gate.clone(), held: None }))
     }
 }

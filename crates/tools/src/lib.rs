@@ -38,7 +38,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use longhaul_protocol::{CallId, SessionId};
-//! use longhaul_tools::{OutputLimit, Scope, ScopeConfig, StopSignal, ToolInvocation, file_tools};
+//! use longhaul_tools::{Confinement, OutputLimit, Scope, ScopeConfig, StopSignal, ToolInvocation, file_tools};
 //!
 //! # let folder = std::env::temp_dir().join(format!("longhaul-tools-doc-{}", std::process::id()));
 //! # std::fs::create_dir_all(folder.join("work")).unwrap();
@@ -55,6 +55,7 @@
 //!     seen: Arc::default(),
 //!     output_limit: OutputLimit::default(),
 //!     tasks: Arc::default(),
+//!     confinement: Confinement::Sandbox,
 //! };
 //! let prepared = read_file.prepare(&call).await.unwrap();
 //! let (_handle, stop) = StopSignal::pair();
@@ -110,7 +111,7 @@ pub use scope::{AllowedTarget, DeniedTarget, FileError, Permission, Scope, Scope
 pub use small_file::{LastLink, SmallFile, read_file_above, read_small_file};
 pub use tasks::{FinishedTask, TaskSettings, looks_like_a_prompt, task_end, task_tools};
 pub use tool::{
-    OutputLimit, PreparedCall, Redact, ResumedCall, RunCall, SessionTask, StopHandle, StopSignal, Tool,
-    ToolDefinition, ToolImage, ToolInvocation, ToolOutcome,
+    Confinement, OutputLimit, PreparedCall, Redact, RefusedAccess, ResumedCall, RunCall, SandboxRefusal,
+    SessionTask, StopHandle, StopSignal, Tool, ToolDefinition, ToolImage, ToolInvocation, ToolOutcome,
 };
 pub use toolset::{all_tool_definitions, file_tools};

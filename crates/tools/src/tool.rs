@@ -71,6 +71,18 @@ pub struct ToolInvocation {
     pub output_limit: OutputLimit,
     /// The session's tasks, the oldest first: all that run, and the newest of those that have ended.
     pub tasks: Arc<[SessionTask]>,
+    /// Where its command runs.
+    pub confinement: Confinement,
+}
+
+/// Where the command of a call runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Confinement {
+    /// In the sandbox, as the config says.
+    #[default]
+    Sandbox,
+    /// Outside of it, as the call's second run: the sandbox refused the first one, and the user said yes to this one.
+    Outside,
 }
 
 impl ToolInvocation {
@@ -223,6 +235,24 @@ pub struct ToolOutcome {
     pub lines: Option<u64>,
     /// How the command or the task is doing. The head of `content` says the same.
     pub report: CommandReport,
+    /// The command failed in the sandbox, and its output looks as if the sandbox was the reason.
+    pub refusal: Option<SandboxRefusal>,
+}
+
+/// What the sandbox has probably refused to a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxRefusal {
+    pub access: RefusedAccess,
+    /// The line of the command's output that says so. The command chose these words.
+    pub line: String,
+}
+
+/// What a command may not reach in the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusedAccess {
+    /// A file, or an operation of the system.
+    Files,
+    Network,
 }
 
 impl ToolOutcome {

@@ -122,6 +122,7 @@ fn call(arguments: &Value) -> ToolInvocation {
         output_limit: OutputLimit::default(),
         session: SessionId::generate(),
         tasks: Arc::default(),
+        confinement: longhaul_tools::Confinement::Sandbox,
     }
 }
 
@@ -550,4 +551,30 @@ fn the_environment_of_commands_is_that_of_this_process() {
 
     assert_eq!(visible.get("PATH"), std::env::var("PATH").ok().as_ref());
     assert!(std::env::var_os("CARGO_PKG_NAME").is_some() && !visible.contains_key("CARGO_PKG_NAME"));
+}
+
+/// K17, P3: a second run outside has the same environment, no bounds and a folder of its own, and starts once.
+#[tokio::test]
+async fn a_second_run_outside_the_sandbox_starts_once_without_bounds_and_without_keys() {
+    let place = Workplace::new();
+    let first = call(&json!({"command": "echo run >> log.txt; env; ls / > /dev/null"}));
+    let second = ToolInvocation { confinement: longhaul_tools::Confinement::Outside, ..first.clone() };
+
+    let refused = place.run_call(&first).await;
+    let finished = place.run_call(&second).await;
+    let again = place.resume(&second).await;
+
+    assert!(refused.refusal.is_some() && finished.refusal.is_none(), "{refused:?}");
+    assert!(finished.content.contains("it ran twice"), "{}", finished.content);
+    let names: Vec<&str> =
+        finished.content.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    assert!(
+        names.iter().all(|name| ["PATH", "PWD", "SHLVL", "_", "OLDPWD", "LONGHAUL_TASK"].contains(name)),
+        "{names:?}"
+    );
+    assert!(matches!(again, ResumedCall::Finished(ended) if ended.content == finished.content));
+    assert_eq!(fs::read_to_string(place.work.join("log.txt")).unwrap(), "run\nrun\n");
+    let spec = place.tasks.join(TaskId::outside_sandbox(first.id).to_string()).join("spec.json");
+    let spec: Value = serde_json::from_slice(&fs::read(spec).unwrap()).unwrap();
+    assert_eq!(spec["bounds"], Value::Null);
 }

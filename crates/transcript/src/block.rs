@@ -7,13 +7,16 @@ use longhaul_protocol::{
     TaskId, TaskStatus,
 };
 
+use serde::Serialize;
+
 use crate::cost::SessionCost;
 
 /// Counts the blocks of one transcript from 1. It is not stored: another transcript of the same session may count differently.
 pub type BlockId = u64;
 
 /// One thing that happens in a session and that people may want to see.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Block {
     pub id: BlockId,
     /// The record that started the block, if it is on record.
@@ -38,7 +41,9 @@ pub(crate) fn milliseconds_between(from: At, to: At) -> u64 {
 }
 
 /// How far a block has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum BlockState {
     Running,
     Finished,
@@ -52,7 +57,9 @@ pub enum BlockState {
 }
 
 /// What a block is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub enum BlockContent {
     TurnStart,
     /// What a user or a program said. Only records have the text.
@@ -161,7 +168,8 @@ pub enum BlockContent {
 }
 
 /// A tool call, with its result once it has one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Call {
     pub call: CallId,
     pub name: String,
@@ -172,7 +180,8 @@ pub struct Call {
 }
 
 /// What the model reads as the result of a call, and what is known besides.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallResult {
     pub content: String,
     pub is_error: bool,
@@ -182,7 +191,8 @@ pub struct CallResult {
     pub lines: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Retry {
     /// The class of the error, such as `throttled`.
     pub class: String,
@@ -194,7 +204,9 @@ pub struct Retry {
     pub reason: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum CompactionOutcome {
     Done {
         epoch: u64,
@@ -208,7 +220,8 @@ pub enum CompactionOutcome {
     },
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnEnd {
     pub outcome: Outcome,
     pub limit: Option<Limit>,

@@ -1,6 +1,7 @@
 //! The cost of a session or a turn: the sum of its tokens and of its money.
 
 use longhaul_protocol::Usage;
+use serde::Serialize;
 
 use crate::text::{format_count, format_number};
 
@@ -8,7 +9,8 @@ use crate::text::{format_count, format_number};
 const MAX_COST: f64 = 1e15;
 
 /// Tokens and cost of several attempts. Unknown amounts are not counted, and the text says so.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionCost {
     input: u64,
     output: u64,
@@ -18,6 +20,7 @@ pub struct SessionCost {
     /// Attempts whose price is not known.
     pub unpriced: u64,
     /// Some provider reported tokens.
+    #[serde(skip)]
     is_reported: bool,
 }
 

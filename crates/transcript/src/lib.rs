@@ -87,7 +87,8 @@ pub use stored::StoredTranscript;
 pub use style::{Color, Span, Style, StyledLine};
 pub use terminal::{ReasoningDisplay, TerminalRenderer};
 pub use text::{
-    format_count, format_duration, format_elapsed, format_number, outcome_text, sanitize, short_id, truncate,
+    format_count, format_duration, format_elapsed, format_number, outcome_text, sanitize, shell_quoted,
+    short_id, truncate,
 };
 pub use todo::{TodoMarks, pinned_todo_lines, todo_lines, todo_of_call};
 pub use wrap::{spans_width, text_width, truncate_line, wrap_line, wrap_spans};

@@ -76,6 +76,15 @@ pub fn short_id(id: impl Display) -> String {
     id[id.len() - SHORT_ID_CHARS..].to_owned()
 }
 
+/// One word of a shell command, in quotes if it needs them.
+pub fn shell_quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
+    match !word.is_empty() && word.bytes().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 /// How a turn ended.
 pub fn outcome_text(outcome: Outcome) -> &'static str {
     match outcome {

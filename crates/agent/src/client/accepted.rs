@@ -5,14 +5,12 @@
 //! | before the append | nothing | appends |
 //! | after it, before the client got the answer | the record with its key | finds the record, and answers with its ids |
 
-use longhaul_journal::{Append, Blob, Journal, Page, check_size, record_at};
+use longhaul_journal::{Append, Blob, Journal, check_size, record_at};
 use longhaul_protocol::{InboxRecord, InputId, NewRecord, OrderId, Record, Seq, SessionId, StreamName};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::{Error, Result};
-
-/// Records to read at a time on the way back to the record that took an input.
-const BACKWARD_PAGE: u64 = 256;
 
 /// An input that is on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,15 +35,24 @@ pub struct AcceptedOrder {
     pub after: Seq,
 }
 
+/// What a repeated idempotency key must have in common with the first one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RepeatCheck {
+    /// Nothing else: the first record counts.
+    Key,
+    /// The content, too.
+    KeyAndContent,
+}
+
 /// Appends an input to an inbox without waking its session. If the key was used before, returns the first input.
 pub(super) async fn accept_input(
     journal: &dyn Journal,
     session: SessionId,
     record: NewRecord,
     blobs: Vec<Blob>,
-    idempotency_key: Option<&str>,
+    key: Option<(&str, RepeatCheck)>,
 ) -> Result<Accepted> {
-    let InboxPlace { seq, after, record } = append(journal, session, record, blobs, idempotency_key).await?;
+    let AppendedRecord { seq, after, record } = append(journal, session, record, blobs, key).await?;
     match record {
         InboxRecord::Input(input) => Ok(Accepted { seq, id: input.id, after }),
         _ => Err(Error::KeyReused { seq }),
@@ -57,17 +64,17 @@ pub(super) async fn accept_order(
     journal: &dyn Journal,
     session: SessionId,
     record: NewRecord,
-    idempotency_key: Option<&str>,
+    key: Option<(&str, RepeatCheck)>,
 ) -> Result<AcceptedOrder> {
-    let InboxPlace { seq, after, record } = append(journal, session, record, vec![], idempotency_key).await?;
+    let AppendedRecord { seq, after, record } = append(journal, session, record, vec![], key).await?;
     match record {
         InboxRecord::Order(order) => Ok(AcceptedOrder { seq, id: order.id, after }),
         _ => Err(Error::KeyReused { seq }),
     }
 }
 
-/// A record of an inbox, and the head of the session before it is taken.
-struct InboxPlace {
+/// A record of an inbox, and the head of the session before it.
+struct AppendedRecord {
     seq: Seq,
     after: Seq,
     record: InboxRecord,
@@ -78,74 +85,66 @@ async fn append(
     session: SessionId,
     record: NewRecord,
     blobs: Vec<Blob>,
-    idempotency_key: Option<&str>,
-) -> Result<InboxPlace> {
+    key: Option<(&str, RepeatCheck)>,
+) -> Result<AppendedRecord> {
     check_size(&record)?;
     let after = journal.head(&StreamName::session(session)).await?.seq;
     let inbox = StreamName::inbox(session);
-    let keyed = match idempotency_key {
-        Some(key) => record.clone().with_key(key),
+    let keyed = match key {
+        Some((key, _)) => with_after(record.clone(), after).with_key(key),
         None => record.clone(),
     };
     let append = blobs.into_iter().fold(Append::to(&inbox).record(keyed), Append::blob);
     match journal.append(append).await {
-        Ok(appended) => match appended.first().map(|first| (first.seq, InboxRecord::decode(first))) {
-            Some((seq, Ok(record))) => Ok(InboxPlace { seq, after, record }),
-            // The journal returns what it has appended, which this function has encoded.
-            _ => Err(longhaul_journal::Error::Closed.into()),
-        },
+        Ok(appended) => {
+            let unreadable = |reason| Error::Unreadable { key: session.to_string(), reason };
+            let first = appended.first().ok_or(longhaul_journal::Error::Closed)?;
+            let record = InboxRecord::decode(first).map_err(unreadable)?;
+            Ok(AppendedRecord { seq: first.seq, after, record })
+        }
         Err(longhaul_journal::Error::Duplicate { seq, .. }) => {
-            let first = record_at(journal, &inbox, seq).await?.filter(|first| is_repeated(first, &record));
-            let first = first.and_then(|first| InboxRecord::decode(&first).ok());
-            let record = first.ok_or(Error::KeyReused { seq })?;
-            Ok(InboxPlace { seq, after: head_before_taking(journal, session, seq).await?, record })
+            let is_same = |first: &Record| match key {
+                Some((_, RepeatCheck::KeyAndContent)) => is_repeated(first, &record),
+                _ => true,
+            };
+            let first = record_at(journal, &inbox, seq).await?.filter(is_same);
+            let decoded =
+                first.as_ref().and_then(|first| Some((after_of(first), InboxRecord::decode(first).ok()?)));
+            let (after, record) = decoded.ok_or(Error::KeyReused { seq })?;
+            Ok(AppendedRecord { seq, after, record })
         }
         Err(error) => Err(error.into()),
     }
 }
 
+/// Notes the head of the session in a record with a key, so that a repeated request gets the same answer. Readers of the
+/// inbox ignore the field.
+pub(super) fn with_after(record: NewRecord, after: Seq) -> NewRecord {
+    let text = record.body.get().strip_suffix('}').map(|text| format!("{text},\"after\":{after}}}"));
+    match text.and_then(|text| RawValue::from_string(text).ok()) {
+        Some(body) => NewRecord { body, ..record },
+        None => record,
+    }
+}
+
+/// The head of the session when a record with a key was appended. 0 shows everything, if the record does not tell.
+pub(super) fn after_of(record: &Record) -> Seq {
+    #[derive(serde::Deserialize)]
+    struct Noted {
+        after: Seq,
+    }
+    record.decode::<Noted>().map_or(0, |noted| noted.after)
+}
+
 /// Whether two records say the same. Each has an id of its own.
 fn is_repeated(first: &Record, again: &NewRecord) -> bool {
-    let without_id = |text: &str| {
+    let content = |text: &str| {
         let mut body: Value = serde_json::from_str(text).ok()?;
-        body.as_object_mut()?.remove("id");
+        let fields = body.as_object_mut()?;
+        fields.remove("id");
+        fields.remove("after");
         Some(body)
     };
-    let (one, other) = (first.text().and_then(without_id), without_id(again.body.get()));
+    let (one, other) = (first.text().and_then(content), content(again.body.get()));
     first.kind == again.kind && one.is_some() && one == other
-}
-
-/// The last record of a session before the one that took this record of its inbox; its head if none has yet.
-pub(super) async fn head_before_taking(
-    journal: &dyn Journal,
-    session: SessionId,
-    inbox_seq: Seq,
-) -> Result<Seq> {
-    let stream = StreamName::session(session);
-    let head = journal.head(&stream).await?.seq;
-    // Records that take later parts of the inbox come after it. An answer may make two records.
-    let (mut end, mut before) = (head, head);
-    while end > 0 {
-        let from = end.saturating_sub(BACKWARD_PAGE - 1).max(1);
-        let page = Page { records: usize::try_from(end - from + 1).unwrap_or(usize::MAX), bytes: usize::MAX };
-        for record in journal.read(&stream, from, page).await?.iter().rev() {
-            match inbox_through(record) {
-                Some(through) if through >= inbox_seq => before = record.seq - 1,
-                Some(_) => return Ok(before),
-                None => {}
-            }
-        }
-        end = from - 1;
-    }
-    Ok(before)
-}
-
-/// How far the inbox was taken, according to a record that takes something from it.
-fn inbox_through(record: &Record) -> Option<Seq> {
-    #[derive(serde::Deserialize)]
-    struct Taking {
-        inbox_through: Seq,
-    }
-    let takes = matches!(record.kind.as_str(), "input_taken" | "order_taken");
-    record.decode::<Taking>().ok().filter(|_| takes).map(|taking| taking.inbox_through)
 }

@@ -44,6 +44,7 @@ fn the_parts_with_the_answer_and_what_is_free_make_up_the_window() {
 #[test]
 fn what_the_provider_counted_is_the_total_and_is_named() {
     let usage = SessionRecord::Usage(Usage {
+        cause: None,
         attempt: longhaul_protocol::AttemptId::from_bits(1),
         purpose: None,
         input: Some(5_000),

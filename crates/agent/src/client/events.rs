@@ -1,7 +1,7 @@
 //! Everything that happens in one session, for a program that shows it.
 
 use longhaul_journal::Holder;
-use longhaul_protocol::{Event, Seq, SessionRecord, StreamName};
+use longhaul_protocol::{Event, EventKind, Seq, SessionRecord, StreamName};
 
 use super::follow::Follower;
 use super::request::{PendingRequest, Request, RequestOutcome};
@@ -51,7 +51,7 @@ impl SessionEvents {
         Ok(tokio::select! {
             biased;
             Some(watched) = next_here(&mut self.watcher) => watched,
-            Some(watched) = next_elsewhere(&mut self.follower) => watched,
+            Some(watched) = next_elsewhere(&self.session, &mut self.follower) => watched,
             else => std::future::pending().await,
         })
     }
@@ -150,7 +150,7 @@ async fn next_here(watcher: &mut Option<Watcher>) -> Option<Watched> {
 }
 
 /// The next event of the session from another process.
-async fn next_elsewhere(follower: &mut Option<Follower>) -> Option<Watched> {
+async fn next_elsewhere(session: &Session, follower: &mut Option<Follower>) -> Option<Watched> {
     loop {
         let following = follower.as_mut()?;
         let Some(watched) = following.next().await else {
@@ -158,10 +158,25 @@ async fn next_elsewhere(follower: &mut Option<Follower>) -> Option<Watched> {
             *follower = None;
             return None;
         };
-        // The watcher supplies what happens in this process. The event of a record is shown only once anyway.
-        let has_record = matches!(&watched, Watched::Event(Event { seq: Some(_), .. }));
-        if has_record || following.holder().as_ref().is_none_or(Holder::is_another) {
+        if is_from_elsewhere(session, following, &watched) {
             return Some(watched);
         }
+    }
+}
+
+/// Whether the watcher of this process does not show an event of the follower too. The event of a record is shown only
+/// once anyway.
+///
+/// A follower stays connected to this process when the session is free, and learns with up to a second's delay that this
+/// process has taken it again. So text counts as another process's only while one is known to hold the session.
+fn is_from_elsewhere(session: &Session, follower: &Follower, watched: &Watched) -> bool {
+    let Watched::Event(event) = watched else { return true };
+    let holder = follower.holder();
+    match event.kind {
+        _ if event.seq.is_some() => true,
+        EventKind::TextDelta { .. } | EventKind::ReasoningDelta { .. } | EventKind::Partial { .. } => {
+            !session.has_worker_here() && holder.as_ref().is_some_and(Holder::is_another)
+        }
+        _ => holder.as_ref().is_none_or(Holder::is_another),
     }
 }

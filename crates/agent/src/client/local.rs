@@ -10,7 +10,7 @@ use longhaul_protocol::{
 };
 use tokio::sync::oneshot;
 
-use super::accepted::{Accepted, accept_input};
+use super::accepted::{Accepted, RepeatCheck, accept_input};
 use super::request::{EventSink, Request, RequestMark, RequestOutcome, UserMessage};
 use super::session::Settled;
 use super::watch::{Watched, Watcher};
@@ -86,7 +86,12 @@ impl LocalSession {
         outcome_of_accepted(outcome).await?.ok_or(WorkerStop::Suspended)
     }
 
-    pub(super) async fn put(&self, input: Input, blobs: Vec<Blob>, key: Option<&str>) -> Result<Accepted> {
+    pub(super) async fn put(
+        &self,
+        input: Input,
+        blobs: Vec<Blob>,
+        key: Option<(&str, RepeatCheck)>,
+    ) -> Result<Accepted> {
         let record = self.runtime.redactor.redact_record(InboxRecord::Input(input).encode());
         check_size(&record)?;
         let session = self.slot.ensure_id(&self.runtime).await?;

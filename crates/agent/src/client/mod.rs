@@ -2,12 +2,13 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `session` | [`Session`], the handle, and [`Client`], which makes handles without a runtime |
+//! | `session`, `detached` | [`Session`](session::Session), the handle; [`Client`](detached::Client), which makes handles without a runtime |
 //! | `begin`, `accepted` | beginning a session before its first input; what a client gets for an input or order |
 //! | `request` | what a client can ask for, and the pending request with its events and outcome |
 //! | `local` | a request that the worker of this process carries out |
 //! | `remote` | a request that another process carries out: inbox in, records out |
 //! | `cancel`, `questions` | ending a turn, answering a question, from any process |
+//! | `question_index` | the open questions of all sessions |
 //! | `events` | everything that happens in a session, for a program that shows it |
 //! | `recorded_events` | the events of a range of records |
 //! | `follow` | every record of a session, and live events from the process that runs it |
@@ -20,9 +21,11 @@ pub(crate) mod begin;
 pub(crate) mod call_output;
 pub(crate) mod cancel;
 pub(crate) mod context_report;
+pub(crate) mod detached;
 pub(crate) mod events;
 pub(crate) mod follow;
 pub(crate) mod local;
+pub(crate) mod question_index;
 mod questions;
 pub(crate) mod recorded_events;
 mod remote;

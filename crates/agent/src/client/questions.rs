@@ -6,7 +6,7 @@ use longhaul_protocol::{
     SessionRecord, StreamName,
 };
 
-use super::accepted::{AcceptedOrder, head_before_taking};
+use super::accepted::{AcceptedOrder, after_of, with_after};
 use crate::replay::load;
 use crate::session::state::State;
 use crate::{Error, Result};
@@ -45,7 +45,7 @@ pub(super) async fn answer_question(
     let order = Order { id: OrderId::generate(), kind };
     let id = order.id;
     // Two answers to one question have the same key, so the second is refused.
-    let order = InboxRecord::Order(order).encode().with_key(&answer_key(question));
+    let order = with_after(InboxRecord::Order(order).encode(), after).with_key(&answer_key(question));
     let inbox = StreamName::inbox(session);
     let seq = match journal.append(Append::to(&inbox).record(order)).await {
         Ok(records) => records[0].seq,
@@ -78,7 +78,7 @@ pub(super) async fn recorded_answer(
     let given = OrderKind::Answer { question, answer: answer.to_owned() };
     match record.as_ref().map(InboxRecord::decode) {
         Some(Ok(InboxRecord::Order(order))) if order.kind == given => {
-            let after = head_before_taking(journal, session, seq).await?;
+            let after = record.as_ref().map_or(0, after_of);
             Ok(Some(AcceptedOrder { seq, id: order.id, after }))
         }
         _ => Ok(None),

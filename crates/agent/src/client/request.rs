@@ -1,6 +1,7 @@
 //! The requests of a client to a session, and their outcomes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use longhaul_journal::Blob;
 use longhaul_protocol::{
@@ -12,6 +13,9 @@ use tokio::task::JoinHandle;
 use super::session::{Session, Settled};
 use super::watch::{Watched, Watcher};
 use crate::{Error, Result};
+
+/// How soon a cancel is repeated if it came before the input that it concerns.
+const CANCEL_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What a user says to a session: a text, and images.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -174,8 +178,15 @@ impl PendingRequest {
             // If the worker takes the cancel before the input that it concerns, it ends nothing. So it is repeated
             // until a turn has ended. A request without a turn of its own cancels only the turn that runs now.
             let (session, repeats) = (self.session.clone(), self.is_about_a_turn);
-            self.cancel = Some(tokio::spawn(async move { session.cancel_until_ended(repeats).await }));
+            self.cancel = Some(tokio::spawn(async move { cancel_until_ended(&session, repeats).await }));
         }
+    }
+}
+
+/// Cancels the running turn. With `repeats`, tries again until a turn has ended.
+async fn cancel_until_ended(session: &Session, repeats: bool) {
+    while matches!(session.cancel().await, Ok(None)) && repeats {
+        tokio::time::sleep(CANCEL_RETRY_INTERVAL).await;
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use longhaul_journal::{Blob, Holder, Journal, check_size, name_session};
+use longhaul_journal::{Blob, Holder, Journal, SessionEntry, check_size, name_session};
 use longhaul_memory::{Extraction, PageEdited};
 use longhaul_protocol::{
     CompactDone, EndedTask, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, PermissionMode,
@@ -12,7 +12,7 @@ use longhaul_protocol::{
 };
 use tokio::task::spawn_blocking;
 
-use super::accepted::{Accepted, AcceptedOrder, accept_input, accept_order};
+use super::accepted::{Accepted, AcceptedOrder, RepeatCheck, accept_input, accept_order};
 use super::begin::{SessionStart, begin_session};
 use super::cancel::{CANCEL_GRACE, CancelOutcome, cancel_turn};
 use super::events::{EventSources, SessionEvents};
@@ -22,7 +22,7 @@ use super::questions::{answer_question, open_questions, recorded_answer};
 use super::recorded_events::RecordedEvents;
 use super::remote::{RemoteSession, is_running};
 use super::request::{EventSink, PendingRequest, Request, RequestMark, RequestOutcome, UserMessage};
-use super::status::{SessionStatus, session_status};
+use super::status::{SessionActivity, SessionStatus, session_activity, session_status};
 use super::watch::Watcher;
 use crate::Redactor;
 use crate::memory;
@@ -31,13 +31,10 @@ use crate::session::state::State;
 use crate::worker::WorkerStop;
 use crate::{Error, Result};
 
-/// How soon a cancel is repeated if it came before the input that it concerns.
-const CANCEL_RETRY_INTERVAL: Duration = Duration::from_millis(50);
-
 /// One session. The same handle works whether this process or another one runs the session. Requests go to the
 /// process that runs it. If that process ends, the handle's own runtime continues the session.
 ///
-/// A handle from [`Runtime::session`](crate::Runtime::session) can run its session. A handle from [`Client::session`]
+/// A handle from [`Runtime::session`](crate::Runtime::session) can run its session. A handle from [`Client::session`](crate::Client::session)
 /// can't, so another process has to.
 #[derive(Clone)]
 pub struct Session {
@@ -61,34 +58,21 @@ pub enum Settled {
     Asks,
 }
 
-/// Sessions of a home for a program that runs none of them itself: it needs no model, no tools and no config.
-#[derive(Clone)]
-pub struct Client {
-    journal: Arc<dyn Journal>,
-    redactor: Arc<Redactor>,
-}
-
-impl Client {
-    /// A client for the sessions in this journal. The redactor is applied to everything that it sends.
-    pub fn new(journal: Arc<dyn Journal>, redactor: Redactor) -> Self {
-        Self { journal, redactor: Arc::new(redactor) }
-    }
-
-    /// The session with this key. This stores nothing. The session begins with its first input.
-    pub async fn session(&self, key: &str) -> Result<Session> {
-        let id = Arc::new(OnceLock::new());
-        if let Some(entry) = self.journal.session(key).await? {
-            let _ = id.set(entry.id);
-        }
-        let link = Link::Detached { key: key.to_owned(), id };
-        Ok(Session { journal: self.journal.clone(), redactor: self.redactor.clone(), link })
-    }
-}
-
 impl Session {
     pub(crate) fn local(local: LocalSession) -> Self {
         let (journal, redactor) = (local.runtime.journal.clone(), local.runtime.redactor.clone());
         Self { journal, redactor, link: Link::Local(local) }
+    }
+
+    /// A handle without a runtime.
+    pub(super) fn detached(
+        journal: Arc<dyn Journal>,
+        redactor: Arc<Redactor>,
+        key: &str,
+        id: OnceLock<SessionId>,
+    ) -> Self {
+        let link = Link::Detached { key: key.to_owned(), id: Arc::new(id) };
+        Self { journal, redactor, link }
     }
 
     /// The key by which people find the session.
@@ -124,6 +108,14 @@ impl Session {
                 }
                 Ok(id.get().copied())
             }
+        }
+    }
+
+    /// The session in the list of sessions, also if it has got another key since this handle was made.
+    pub(super) async fn entry(&self) -> Result<Option<SessionEntry>> {
+        match self.known_id().await? {
+            Some(id) => Ok(self.journal.session_with_id(id).await?),
+            None => Ok(None),
         }
     }
 
@@ -262,7 +254,7 @@ impl Session {
     /// Puts an input into the inbox. When this returns, the input is on disk, and the process that runs the session
     /// answers it. Two inputs with the same idempotency key count as one.
     pub async fn put(&self, input: Input, idempotency_key: Option<&str>) -> Result<Accepted> {
-        self.put_with_blobs(input, vec![], idempotency_key).await
+        self.put_with_blobs(input, vec![], idempotency_key.map(|key| (key, RepeatCheck::Key))).await
     }
 
     /// Like [`put`](Self::put), for a message that may have images. The same key with another message is
@@ -274,7 +266,8 @@ impl Session {
         idempotency_key: Option<&str>,
     ) -> Result<Accepted> {
         let input = message.input(InputId::generate(), mode);
-        self.put_with_blobs(input, message.blobs(), idempotency_key).await
+        let key = idempotency_key.map(|key| (key, RepeatCheck::KeyAndContent));
+        self.put_with_blobs(input, message.blobs(), key).await
     }
 
     /// Like [`put`](Self::put), with the bytes of the input's images.
@@ -282,16 +275,16 @@ impl Session {
         &self,
         input: Input,
         blobs: Vec<Blob>,
-        idempotency_key: Option<&str>,
+        key: Option<(&str, RepeatCheck)>,
     ) -> Result<Accepted> {
         if let Link::Local(local) = &self.link {
-            return local.put(input, blobs, idempotency_key).await;
+            return local.put(input, blobs, key).await;
         }
         let record = self.redactor.redact_record(InboxRecord::Input(input).encode());
         // An input that can't be accepted must not create a session.
         check_size(&record)?;
         let id = self.named().await?;
-        let accepted = accept_input(&*self.journal, id, record, blobs, idempotency_key).await?;
+        let accepted = accept_input(&*self.journal, id, record, blobs, key).await?;
         let _ = self.journal.wake_holder(&StreamName::session(id)).await;
         Ok(accepted)
     }
@@ -333,7 +326,8 @@ impl Session {
         let id = self.known_id().await?.ok_or_else(missing)?;
         let order = InboxRecord::Order(Order { id: OrderId::generate(), kind });
         let record = self.redactor.redact_record(order.encode());
-        let accepted = accept_order(&*self.journal, id, record, idempotency_key).await?;
+        let key = idempotency_key.map(|key| (key, RepeatCheck::KeyAndContent));
+        let accepted = accept_order(&*self.journal, id, record, key).await?;
         self.ring(id).await;
         Ok(accepted)
     }
@@ -386,17 +380,15 @@ impl Session {
         cancel_turn(self.journal.clone(), self.key(), id, grace).await
     }
 
-    /// Cancels the running turn. With `repeats`, tries again until a turn has ended.
-    pub(super) async fn cancel_until_ended(&self, repeats: bool) {
-        while matches!(self.cancel().await, Ok(None)) && repeats {
-            tokio::time::sleep(CANCEL_RETRY_INTERVAL).await;
-        }
-    }
-
     /// The questions that wait for an answer.
     pub async fn open_questions(&self) -> Result<Vec<Question>> {
+        self.open_questions_of(&self.state().await?).await
+    }
+
+    /// The questions of this state that wait for an answer.
+    pub(super) async fn open_questions_of(&self, state: &State) -> Result<Vec<Question>> {
         match self.known_id().await? {
-            Some(id) => open_questions(&*self.journal, id, &self.state().await?).await,
+            Some(id) => open_questions(&*self.journal, id, state).await,
             None => Ok(vec![]),
         }
     }
@@ -428,8 +420,6 @@ impl Session {
             None => Ok(None),
         }
     }
-
-    // Events and state.
 
     /// The events of the session from now on: those of this process, and during requests those of the process that
     /// works on them.
@@ -483,9 +473,14 @@ impl Session {
         session_status(self).await
     }
 
+    /// What the session is doing, in short.
+    pub async fn activity(&self) -> Result<SessionActivity> {
+        session_activity(self).await
+    }
+
     /// Whether a turn is open, or an accepted input waits for its turn.
     pub async fn is_unfinished(&self) -> Result<bool> {
-        let Some(entry) = self.journal.session(self.key()).await? else { return Ok(false) };
+        let Some(entry) = self.entry().await? else { return Ok(false) };
         let state = self.state().await?;
         let wake = match &self.link {
             Link::Local(local) => local.runtime.wake(),
@@ -498,6 +493,11 @@ impl Session {
     pub async fn other_holder(&self) -> Result<Option<Holder>> {
         let Some(id) = self.known_id().await? else { return Ok(None) };
         Ok(self.journal.live_holder(&StreamName::session(id)).await?.filter(Holder::is_another))
+    }
+
+    /// Whether a worker of this process runs the session right now.
+    pub(super) fn has_worker_here(&self) -> bool {
+        matches!(&self.link, Link::Local(local) if local.slot.has_worker())
     }
 
     /// Whether this process holds the session.

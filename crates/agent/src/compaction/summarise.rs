@@ -9,13 +9,17 @@ use longhaul_context::{
     AnswerForm, ParsedSummary, StructuredAsk, StructuredLimits, SummaryMaterial, WrittenSummary,
     build_summary_prompt, estimate, parse_summary,
 };
+use longhaul_memory::ReservedCall as _;
 use longhaul_model::{
     Capabilities, FailureClass, Model, ModelFailure, Purpose, RefusedSize, Request, RetryDecision,
     RetryState, StopKind, WholeAnswer, complete,
 };
-use longhaul_protocol::{InboxRecord, Item, JoinMode, OrderKind, Role, SessionRecord, Usage, Warning};
+use longhaul_protocol::{
+    AttemptId, Cause, InboxRecord, Item, JoinMode, OrderKind, Role, SessionRecord, Usage, Warning,
+};
 
 use crate::compaction::plan::CompactionTrigger;
+use crate::spend::{CallBound, LimitReached, NewCall, ReserveOutcome, SoftLimits, Urgency, WantedCall};
 use crate::turn::fallback::max_answer_tokens;
 use crate::turn::retry::retry_event;
 use crate::worker::wait::{WaitOutcome, Wakeup};
@@ -47,9 +51,6 @@ pub(super) async fn summarise(
     usages: &mut Vec<Usage>,
     after: &mut Vec<SessionRecord>,
 ) -> WorkerResult<SummaryOutcome> {
-    if worker.policy().limits.left_today_nano == Some(0) {
-        return Ok(SummaryOutcome::Failed("the daily budget is spent (limits.cost_per_day)".to_owned()));
-    }
     let mut models = summary_models(worker, after).into_iter();
     let mut last = "no model is available".to_owned();
     while let Some(model) = models.next() {
@@ -200,16 +201,33 @@ async fn summarise_with(
     let config = &worker.runtime().config;
     let mut tries = RetryState::new(config.retry_mode.policy(&config.settings.retry).for_background());
     loop {
-        let request = call.request(worker, focus);
+        let mut request = call.request(worker, focus);
         let prompt = estimate(&request.system, &request.tools, &request.items);
+        let reservation = {
+            let mut reserving = Box::pin(reserve_summary(worker, &call, prompt, trigger));
+            match wait_without_taking_inbox(worker, &mut reserving, trigger, |_| false).await? {
+                WaitOutcome::Done(reserved) => match reserved? {
+                    ReserveOutcome::Granted(reservation) => reservation,
+                    ReserveOutcome::Reached(LimitReached { text, .. })
+                    | ReserveOutcome::Ask(SoftLimits { text, .. }) => {
+                        return Ok(SummaryOutcome::Failed(text));
+                    }
+                },
+                WaitOutcome::Interrupted | WaitOutcome::Deadline => return Ok(SummaryOutcome::Stopped),
+                WaitOutcome::Suspended => return Ok(SummaryOutcome::Suspended),
+            }
+        };
+        request.max_output = Some(reservation.max_answer());
         let heard = {
-            let mut hearing = Box::pin(complete(&*call.model, request, &call.capabilities));
+            let (model, facts) = (&*call.model, &call.capabilities);
+            let mut hearing = Box::pin(complete(model, request, facts, reservation.permit()));
             match wait_without_taking_inbox(worker, &mut hearing, trigger, |_| false).await? {
                 WaitOutcome::Done(heard) => heard,
                 WaitOutcome::Interrupted | WaitOutcome::Deadline => return Ok(SummaryOutcome::Stopped),
                 WaitOutcome::Suspended => return Ok(SummaryOutcome::Suspended),
             }
         };
+        drop(reservation);
         let usage = heard.usage;
         if usage.input.is_some() || usage.output.is_some() || !usage.limits.is_empty() {
             usages.push(usage);
@@ -245,6 +263,35 @@ async fn summarise_with(
             WaitOutcome::Suspended => return Ok(SummaryOutcome::Suspended),
         }
     }
+}
+
+/// Reserves a call for a summary.
+fn reserve_summary(
+    worker: &Worker,
+    call: &SummaryCall,
+    prompt: u64,
+    trigger: CompactionTrigger,
+) -> impl Future<Output = longhaul_journal::Result<ReserveOutcome>> + use<> {
+    let (runtime, session, state) = (worker.runtime().clone(), worker.id(), worker.state());
+    let turn = state.turn.as_ref();
+    let input = state.calibration(call.model.name()).correct(prompt);
+    let new = NewCall {
+        attempt: AttemptId::generate(),
+        cause: Cause::Compaction,
+        model: call.model.name().to_owned(),
+        prices: call.capabilities.prices,
+        wanted: WantedCall {
+            scope: runtime.spend.scope(session, turn.map(|turn| turn.number)),
+            bound: CallBound::new(input, call.max_answer, call.capabilities.prices.as_ref()),
+            urgency: match trigger {
+                CompactionTrigger::Idle => runtime.spend.background(session),
+                // The call of the turn that follows asks.
+                _ => Urgency::Foreground { asks: false },
+            },
+            consents: turn.map(|turn| turn.budget_consents.clone()).unwrap_or_default(),
+        },
+    };
+    async move { runtime.spend.reserve(new).await }
 }
 
 /// Waits for work to finish and renews the lease, but takes nothing from the inbox. New inputs are taken after the

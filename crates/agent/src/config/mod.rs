@@ -62,6 +62,9 @@ pub struct Config {
     pub stall_time: Duration,
     /// How long failing model calls may be retried. That depends on whether a user waits.
     pub retry_mode: RetryMode,
+    /// Whether a person is at this process. Then the runtime also asks what a turn can do without, such as whether to run a command
+    /// outside of the sandbox that refused it. False by default.
+    pub is_attended: bool,
     /// The model that the files name. A flag or a variable may name another one, but the server settings of the files
     /// belong to this one.
     pub model_in_files: Option<String>,
@@ -107,6 +110,7 @@ impl Config {
             rest_time: DEFAULT_REST_TIME,
             stall_time: DEFAULT_STALL_TIME,
             retry_mode: RetryMode::default(),
+            is_attended: false,
             model_in_files: None,
         }
     }

@@ -250,6 +250,9 @@ impl ForkDraft {
         let open: Vec<ToolFinished> = calls
             .filter(|call| call.result.is_none())
             .map(|call| {
+                if let Some(result) = call.result_in_sandbox() {
+                    return result.clone();
+                }
                 let content = if call.started.is_some() { UNKNOWN } else { NOT_RUN };
                 ToolFinished { is_error: true, ..ToolFinished::new(call.id, &call.name, content) }
             })

@@ -120,7 +120,7 @@ async fn unrecorded_tasks(runtime: &RuntimeShared, session: SessionId, tasks: &[
     let Ok(state) = load(&*runtime.journal, "", session).await else { return tasks.to_vec() };
     let is_needed = |id: &&TaskId| {
         let runs = state.tasks.get(**id).is_some_and(|task| task.ended.is_none());
-        runs || state.call(id.call()).is_some_and(|call| call.result.is_none())
+        runs || state.call_of_task(**id).is_some_and(|call| call.result.is_none())
     };
     tasks.iter().filter(is_needed).copied().collect()
 }

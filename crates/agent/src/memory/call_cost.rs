@@ -1,17 +1,16 @@
-//! T9: the cost of memory's model calls. Each call needs a budget, and the cost of failed calls is recorded too.
+//! The cost of memory's model calls. Each call is reserved, and the usage of failed calls is recorded too.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Mutex, Weak};
 
 use async_trait::async_trait;
-use longhaul_model::{
-    AnswerStream, Capabilities, CorrectedLimits, FailureClass, Model, ModelFailure, RefusedSize, Request,
-};
-use longhaul_protocol::Usage;
+use longhaul_memory::{CallBudget, ReservedCall};
+use longhaul_model::{FailureClass, ModelFailure, Prices};
+use longhaul_protocol::{AttemptId, Cause, SessionId, Usage};
 
 use crate::Error;
 use crate::runtime::{RuntimeShared, lock};
-use crate::session::apply::nano;
+use crate::spend::{CallBound, LimitReached, NewCall, ReserveOutcome, SoftLimits, WantedCall};
 
 /// The usage of failed calls, by the stream whose next record will contain it.
 #[derive(Default)]
@@ -28,12 +27,6 @@ impl UnrecordedCosts {
     /// The unrecorded usage of a stream.
     pub(crate) fn of_stream(&self, stream: &str) -> Vec<Usage> {
         lock(&self.0).get(stream).cloned().unwrap_or_default()
-    }
-
-    /// The total, in billionths of a US dollar.
-    pub(crate) fn nano(&self) -> u64 {
-        let costs = |usages: &Vec<Usage>| usages.iter().filter_map(|usage| usage.cost).map(nano).sum::<u64>();
-        lock(&self.0).values().map(costs).sum()
     }
 }
 
@@ -53,37 +46,37 @@ impl Drop for PendingUsage<'_> {
     }
 }
 
-/// A model that checks the day's budget before each call.
-pub(super) struct BudgetedModel {
-    pub(super) model: Arc<dyn Model>,
+/// The budget of memory's calls for a session. No one waits for them, so they stop before the calls of turns do.
+pub(super) struct MemoryBudget {
     pub(super) runtime: Weak<RuntimeShared>,
+    pub(super) session: SessionId,
+    /// As `provider/model`.
+    pub(super) model: String,
+    pub(super) prices: Option<Prices>,
 }
 
 #[async_trait]
-impl Model for BudgetedModel {
-    fn name(&self) -> &str {
-        self.model.name()
-    }
-
-    async fn capabilities(&self) -> Capabilities {
-        self.model.capabilities().await
-    }
-
-    async fn correct_limits(&self, failure: &ModelFailure, size: RefusedSize) -> Option<CorrectedLimits> {
-        self.model.correct_limits(failure, size).await
-    }
-
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
-        if let Some(runtime) = self.runtime.upgrade() {
-            match runtime.ledger.is_budget_spent(&runtime).await {
-                Ok(false) => {}
-                Ok(true) => {
-                    return Err(ModelFailure::new(FailureClass::Quota, Error::OutOfMoney.to_string()));
-                }
-                Err(error) => return Err(ModelFailure::new(FailureClass::Quota, error.to_string())),
-            }
+impl CallBudget for MemoryBudget {
+    async fn reserve(&self, prompt: u64, answer: u64) -> Result<Box<dyn ReservedCall>, ModelFailure> {
+        let refused = |reason: String| ModelFailure::new(FailureClass::Quota, reason);
+        let Some(runtime) = self.runtime.upgrade() else {
+            return Err(refused(Error::Suspended.to_string()));
+        };
+        let wanted = WantedCall {
+            scope: runtime.spend.scope(self.session, None),
+            bound: CallBound::new(prompt, answer, self.prices.as_ref()),
+            urgency: runtime.spend.background(self.session),
+            consents: vec![],
+        };
+        let (attempt, cause) = (AttemptId::generate(), Cause::Memory);
+        let (model, prices) = (self.model.clone(), self.prices);
+        let call = NewCall { attempt, cause, model, prices, wanted };
+        match runtime.spend.reserve(call).await {
+            Ok(ReserveOutcome::Granted(reservation)) => Ok(Box::new(reservation)),
+            Ok(ReserveOutcome::Reached(LimitReached { text, .. })) => Err(refused(text)),
+            Ok(ReserveOutcome::Ask(SoftLimits { text, .. })) => Err(refused(text)),
+            Err(error) => Err(refused(error.to_string())),
         }
-        self.model.ask(request).await
     }
 }
 

@@ -6,10 +6,10 @@ use longhaul_memory::{BackgroundModel, Consolidation, Extraction, consolidate, m
 use longhaul_model::Model as _;
 use longhaul_protocol::{EventKind, Seq, SessionId, StreamName};
 
-use super::call_cost::BudgetedModel;
+use super::call_cost::MemoryBudget;
+use crate::Result;
 use crate::runtime::slot::SessionSlot;
 use crate::runtime::{RuntimeShared, lock};
-use crate::{Error, Result};
 
 /// The most consolidations in a row while enough items wait.
 const MAX_CONSOLIDATION_ROUNDS: usize = 10;
@@ -50,7 +50,7 @@ pub(crate) async fn consolidate_if_due(
             return Ok(false);
         }
         let heads = extract_heads(runtime, &scope).await?;
-        let done = consolidate_alone(runtime, slot, &scope).await;
+        let done = consolidate_alone(runtime, slot, id, &scope).await;
         // After a failure only this session tries again, with backoff. If all sessions of the scope did, each try
         // would cost money.
         let is_looked_at = |(session, _): &(SessionId, Seq)| done.is_ok() || *session != id;
@@ -140,7 +140,7 @@ async fn extract_alone(
     let Some(scope) = memory.scopes.of(id).await? else {
         return Ok(Extraction { through: 0, parts: 0, items: 0, refused: vec![] });
     };
-    let calling = background_model(runtime, &slot.key).await?;
+    let calling = background_model(runtime, id, &slot.key).await?;
     let mut pending = memory.unrecorded_costs.take_pending(StreamName::extract(id).to_string());
     let extracted =
         longhaul_memory::extract(&runtime.journal, id, &scope, &calling, &mut pending.usages).await;
@@ -163,6 +163,7 @@ async fn extract_alone(
 async fn consolidate_alone(
     runtime: &Arc<RuntimeShared>,
     slot: &Arc<SessionSlot>,
+    id: SessionId,
     scope: &str,
 ) -> Result<bool> {
     let memory = &runtime.memory;
@@ -170,7 +171,7 @@ async fn consolidate_alone(
     let mut pending = memory.unrecorded_costs.take_pending(format!("memory/{scope}"));
     let mut is_different = false;
     for _ in 0..MAX_CONSOLIDATION_ROUNDS {
-        let calling = background_model(runtime, &slot.key).await?;
+        let calling = background_model(runtime, id, &slot.key).await?;
         let scope_of = memory.scopes.rule();
         let done =
             consolidate(&runtime.journal, scope, scope_of, at_items, &calling, &mut pending.usages).await?;
@@ -226,19 +227,22 @@ fn warn_refused(runtime: &RuntimeShared, key: &str, refused: &[String]) {
     }
 }
 
-/// The model for background calls of a session, within the day's budget.
-async fn background_model(runtime: &Arc<RuntimeShared>, key: &str) -> Result<BackgroundModel> {
-    if runtime.ledger.is_budget_spent(runtime).await? {
-        return Err(Error::OutOfMoney);
-    }
-    let model =
-        Arc::new(BudgetedModel { model: runtime.memory_model(key), runtime: Arc::downgrade(runtime) });
+/// The model for background calls of a session, within the limits on spending.
+async fn background_model(
+    runtime: &Arc<RuntimeShared>,
+    session: SessionId,
+    key: &str,
+) -> Result<BackgroundModel> {
+    let model = runtime.memory_model(key);
     let capabilities = model.capabilities().await;
+    let (name, prices) = (model.name().to_owned(), capabilities.prices);
+    let budget = MemoryBudget { runtime: Arc::downgrade(runtime), session, model: name, prices };
     let settings = &runtime.config.settings;
     Ok(BackgroundModel {
         retry: runtime.config.retry_mode.policy(&settings.retry),
         window: capabilities.window.map(|window| window.tokens).or(settings.model.context_window),
         max_output: settings.model.max_output_tokens,
+        budget: Arc::new(budget),
         redact: runtime.redact(),
         capabilities,
         model,

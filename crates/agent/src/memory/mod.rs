@@ -8,6 +8,7 @@
 //! | `call_cost` | the budget for background calls, and the cost of calls that failed |
 //! | `scopes` | which sessions share a memory |
 //! | `context_memory` | the pages that a context begins with |
+//! | [`pages`] | memory as people and programs look at it, and changes by hand |
 //! | `tools` | the memory tools of the model |
 //!
 //! | a crash after | is on disk | next time |
@@ -24,6 +25,7 @@
 mod call_cost;
 mod context_memory;
 mod jobs;
+pub mod pages;
 mod scopes;
 mod single_flight;
 mod tools;

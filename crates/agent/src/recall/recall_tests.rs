@@ -74,8 +74,15 @@ impl Desk {
         let tool = self.tools.iter().find(|tool| tool.definition().name == name).unwrap();
         let (seen, tasks) = (Arc::default(), Arc::default());
         let (id, arguments) = (CallId::generate(), arguments.to_string());
-        let call =
-            ToolInvocation { id, session, arguments, seen, output_limit: OutputLimit::default(), tasks };
+        let call = ToolInvocation {
+            id,
+            session,
+            arguments,
+            seen,
+            output_limit: OutputLimit::default(),
+            tasks,
+            confinement: longhaul_tools::Confinement::Sandbox,
+        };
         let (_stopper, stop) = StopSignal::pair();
         match tool.prepare(&call).await {
             Ok(prepared) => (prepared.run)(stop).await,

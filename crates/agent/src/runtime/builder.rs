@@ -13,6 +13,7 @@ use longhaul_tools::{ApprovalAction, ApprovalPolicy, InvalidRule, Tool, ToolAppr
 use tokio::sync::watch;
 
 use super::{Runtime, RuntimeShared, preflight};
+use crate::client::question_index::QuestionIndex;
 use crate::config::Approval;
 use crate::housekeeping::activity::ActivityTracker;
 use crate::housekeeping::backoff::WorkerBackoff;
@@ -21,7 +22,7 @@ use crate::memory::Memory;
 use crate::prompt::git_status::GitStatusProbe;
 use crate::prompt::prompt_text;
 use crate::secrets::{hidden_variables, redactor_for};
-use crate::turn::budget::SpendLedger;
+use crate::spend::{SpendLedger, SpendLimits};
 use crate::turn::fallback::ModelChain;
 use crate::worker::task_monitor::TaskMonitor;
 use crate::worker::toolset::FolderToolsCache;
@@ -151,6 +152,7 @@ impl RuntimeBuilder {
         let approvals = approvals(&config)?;
         let idle = SchedulerHandle::new(Duration::from_secs(config.settings.memory.check_interval_s));
         let config = Config { home: home.folder().to_owned(), ..config };
+        let spend = SpendLedger::open(journal.clone(), SpendLimits::new(&config.settings.limits));
         let inner = Arc::new_cyclic(|inner| RuntimeShared {
             memory: Memory::new(&config, &journal, inner),
             config,
@@ -171,8 +173,9 @@ impl RuntimeBuilder {
             worker_backoff: WorkerBackoff::default(),
             activity: ActivityTracker::default(),
             idle,
-            ledger: SpendLedger::default(),
+            spend,
             all_sessions_hub: Arc::default(),
+            questions: QuestionIndex::default(),
             sessions: Mutex::default(),
             workers: Mutex::default(),
             hosting: AtomicBool::new(false),
@@ -210,5 +213,5 @@ fn tasks(config: &Config, home: &Path) -> Result<Tasks> {
         Some(launcher) => launcher.clone(),
         None => Launcher::this_program().map_err(|error| folder_error(error.to_string()))?,
     };
-    Tasks::at(&folder, launcher).map_err(|error| Error::Keeper(Arc::new(error)))
+    Ok(Tasks::at(&folder, launcher)?)
 }

@@ -24,6 +24,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::client::context_report::{ContextReport, PromptOverhead};
 use crate::client::follow::serve_followers;
 use crate::client::local::LocalSession;
+use crate::client::question_index::{QuestionIndex, SessionQuestion};
 use crate::client::session::Session;
 use crate::client::watch::{EventHub, Watcher};
 use crate::clock::now;
@@ -36,7 +37,8 @@ use crate::memory::Memory;
 use crate::prompt::git_status::GitStatusProbe;
 use crate::runtime::slot::SessionSlot;
 use crate::session::state::State;
-use crate::turn::budget::SpendLedger;
+use crate::spend::SpendLedger;
+use crate::tasks::TaskRegistry;
 use crate::turn::fallback::{ModelChain, open_model};
 use crate::worker::WorkerStop;
 use crate::worker::task_monitor::TaskMonitor;
@@ -83,10 +85,11 @@ pub(crate) struct RuntimeShared {
     pub(crate) worker_backoff: WorkerBackoff,
     pub(crate) activity: ActivityTracker,
     pub(crate) idle: SchedulerHandle,
-    pub(crate) ledger: SpendLedger,
+    pub(crate) spend: SpendLedger,
     pub(crate) memory: Memory,
     /// Watchers of all sessions.
     pub(crate) all_sessions_hub: Arc<EventHub>,
+    questions: QuestionIndex,
     sessions: Mutex<Sessions>,
     workers: Mutex<JoinSet<()>>,
     /// Whether this runtime runs sessions that no process holds.
@@ -262,6 +265,26 @@ impl Runtime {
         self.0.journal.clone()
     }
 
+    /// The config that the runtime was opened with.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// The questions of all sessions that wait for a person, in the order of the sessions' keys.
+    pub async fn open_questions(&self) -> Result<Vec<SessionQuestion>> {
+        self.0.questions.list(&*self.0.journal).await
+    }
+
+    /// Whether this runtime hosts the home, or waits to do so until another process has ended.
+    pub fn is_hosting(&self) -> bool {
+        self.0.is_hosting()
+    }
+
+    /// The tasks of all sessions.
+    pub fn task_registry(&self) -> TaskRegistry {
+        TaskRegistry::of_runtime(self.0.journal.clone(), self.0.tasks.clone(), &self.0.config.home)
+    }
+
     /// The other process that hosts this home, if there is one. A started runtime waits until that process has ended.
     pub async fn other_host(&self) -> Result<Option<Holder>> {
         let holder = self.0.journal.holder(&StreamName::host()).await?;
@@ -294,6 +317,8 @@ impl Runtime {
             slot.hub.close();
         }
         self.0.all_sessions_hub.close();
+        // The reservations of the workers are settled now.
+        self.0.spend.close().await;
         // If another process has locked the journal, the next process that opens it cleans up.
         let _ = tokio::time::timeout(CLOSE_GRACE, self.0.journal.close()).await;
         Ok(())

@@ -184,6 +184,7 @@ impl Scribe {
         let ended = AttemptEnded { attempt, kept, stop, error: None, goes_on, too_long: None };
         self.write(&SessionRecord::AttemptEnded(ended));
         self.write(&SessionRecord::Usage(Usage {
+            cause: None,
             attempt,
             purpose: None,
             input: Some(500 + 7 * u64::try_from(number).unwrap()),

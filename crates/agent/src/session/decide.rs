@@ -5,7 +5,7 @@
 //! pure core needs nothing else for crash recovery.
 
 use longhaul_model::FailureClass;
-use longhaul_protocol::{CallId, Hash, Limit, Outcome, QuestionId, current_tool_name};
+use longhaul_protocol::{CallId, Hash, Limit, Outcome, QuestionId, QuestionKind, current_tool_name};
 
 use crate::compaction::plan::{
     CompactionChoice, CompactionTrigger, ContextLimits, SizeCheck, choose_compaction,
@@ -13,6 +13,7 @@ use crate::compaction::plan::{
 use crate::config::Wake;
 use crate::session::state::{CallState, State, Turn};
 use crate::session::work::Work;
+use crate::spend::{LimitReached, SoftLimits};
 
 /// What decisions depend on in addition to the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,21 +39,29 @@ pub struct Policy {
 }
 
 /// Limits of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnLimits {
     /// The most steps.
     pub steps: u64,
-    /// The most tokens, sent and received.
-    pub tokens: Option<u64>,
-    /// The highest cost, in billionths of a US dollar.
-    pub cost_nano: Option<u64>,
-    /// The rest of the day's budget, in billionths of a US dollar.
-    pub left_today_nano: Option<u64>,
+    /// Whether the next model call fits the limits on spending.
+    pub budget: BudgetCheck,
+}
+
+/// Whether the next model call fits the limits on spending.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum BudgetCheck {
+    /// It fits, as far as this process knows.
+    #[default]
+    Fits,
+    /// It would pass a limit.
+    Reached(LimitReached),
+    /// It would pass soft limits, and the user has to agree first.
+    Ask(SoftLimits),
 }
 
 impl Default for TurnLimits {
     fn default() -> Self {
-        Self { steps: u64::MAX, tokens: None, cost_nano: None, left_today_nano: None }
+        Self { steps: u64::MAX, budget: BudgetCheck::Fits }
     }
 }
 
@@ -92,6 +101,8 @@ pub enum Action {
     },
     /// Run these calls in parallel, or find out after a crash what happened to them.
     RunTools(Vec<CallId>),
+    /// Ask the user whether the turn may pass soft limits.
+    AskBudget(SoftLimits),
     /// Wait for the user's answer to this question.
     AwaitAnswer(QuestionId),
     /// End the turn.
@@ -148,8 +159,8 @@ pub fn decide(state: &State, policy: &Policy) -> Action {
 
 fn start_turn(state: &State, policy: &Policy) -> Action {
     let turn = state.turn_count.saturating_add(1);
-    // A turn that is cancelled or ends with a limit calls no model.
-    if state.pending_inputs.iter().any(|input| input.cancelled) || policy.limits.left_today_nano == Some(0) {
+    // A turn that is cancelled, ends with a limit or asks first calls no model.
+    if state.pending_inputs.iter().any(|input| input.cancelled) || policy.limits.budget != BudgetCheck::Fits {
         return Action::BeginTurn(turn);
     }
     match choose_compaction(state, policy, SizeCheck::BeforeTurn) {
@@ -187,6 +198,12 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     // Started calls are finished first, because their effect must be known before anything else runs.
     let open: Vec<CallId> = turn.calls.iter().filter(|call| call.is_open()).map(|call| call.id).collect();
     if !open.is_empty() {
+        // A command that the sandbox refused waits for the user's answer, unless the turn ends.
+        let must_end = turn.cancelled || policy.must_end_turn() || turn.lost_record.is_some();
+        let question = open.iter().find_map(|call| state.question_about(*call)).filter(|_| !must_end);
+        if let Some(question) = question {
+            return Action::AwaitAnswer(question.id);
+        }
         return Action::RunTools(open);
     }
     if turn.cancelled {
@@ -218,8 +235,8 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     if is_done {
         return Action::EndTurn(TurnEnding::plain(Outcome::Completed));
     }
-    if let Some(ending) = check_turn_budget(turn, policy) {
-        return Action::EndTurn(ending);
+    if let Some(action) = check_turn_budget(state, turn, policy) {
+        return action;
     }
     let step = (turn.steps == 0 || turn.answered).then(|| turn.steps.saturating_add(1));
     if step.is_some() && turn.steps >= policy.limits.steps {
@@ -240,28 +257,20 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     }
 }
 
-/// Why the turn may not call the model again, if a limit is reached.
-fn check_turn_budget(turn: &Turn, policy: &Policy) -> Option<TurnEnding> {
-    if policy.limits.tokens.is_some_and(|most| turn.tokens >= most) {
-        let error = format!(
-            "the turn reached its token limit after {} tokens (limits.tokens_per_turn); send a message to go on",
-            turn.tokens
-        );
-        return Some(TurnEnding::limit(Limit::Tokens, error));
+/// What happens instead of the next model call, if the limits on spending don't allow it.
+fn check_turn_budget(state: &State, turn: &Turn, policy: &Policy) -> Option<Action> {
+    let ending = |LimitReached { limit, text }: LimitReached| Action::EndTurn(TurnEnding::limit(limit, text));
+    if !turn.budget_refused.is_empty() {
+        return Some(ending(LimitReached::refused(&turn.budget_refused)));
     }
-    if policy.limits.cost_nano.is_some_and(|most| turn.cost_nano >= most) {
-        #[allow(clippy::cast_precision_loss, reason = "for people")]
-        let dollars = turn.cost_nano as f64 / 1e9;
-        let error = format!(
-            "the turn reached its cost limit at ${dollars:.4} (limits.cost_per_turn); send a message to go on"
-        );
-        return Some(TurnEnding::limit(Limit::Cost, error));
+    if let Some(question) = state.questions.iter().find(|question| question.kind == QuestionKind::Budget) {
+        return Some(Action::AwaitAnswer(question.id));
     }
-    if policy.limits.left_today_nano.is_some_and(|left| turn.cost_nano >= left) {
-        let error = "the daily budget is spent (limits.cost_per_day); raise it, or go on tomorrow (UTC)";
-        return Some(TurnEnding::limit(Limit::Cost, error));
+    match &policy.limits.budget {
+        BudgetCheck::Fits => None,
+        BudgetCheck::Reached(reached) => Some(ending(reached.clone())),
+        BudgetCheck::Ask(soft) => Some(Action::AskBudget(soft.clone())),
     }
-    None
 }
 
 /// The next calls to run: read-only calls in parallel, up to the first call with side effects. The others run one by

@@ -19,7 +19,7 @@ pub use crate::compaction::plan::{
 };
 pub use crate::compaction::plan_compaction;
 pub use crate::replay::{load, load_through};
-pub use decide::{Action, Policy, TurnEnding, TurnLimits, decide};
+pub use decide::{Action, BudgetCheck, Policy, TurnEnding, TurnLimits, decide};
 pub use events::event_of;
 pub use longhaul_context::{CompactionThresholds, ContextBreakdown, ContextBudget};
 pub use repeats::RepeatDetector;

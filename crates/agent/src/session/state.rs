@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use longhaul_context::{TokenCalibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
-    AddedContext, ApprovalGrant, At, AttemptId, BlobRef, Block, CallId, DecodeError, Effect, Environment,
-    Hash, Item, JoinMode, Outcome, PendingInput, Pin, Place, Question, QuestionId, Record, Role, Seq,
-    SessionPermission, Summary, Todo, ToolStarted,
+    AddedContext, Answer, ApprovalGrant, At, AttemptId, BlobRef, Block, CallId, Cause, DecodeError, Effect,
+    Environment, Hash, Item, JoinMode, Outcome, PendingInput, Pin, Place, Question, QuestionId, Record, Role,
+    Seq, SessionPermission, Summary, TaskId, Todo, ToolFinished, ToolStarted,
 };
 
 use crate::compaction::plan::Compaction;
@@ -182,6 +182,12 @@ pub struct Turn {
     pub tokens: u64,
     /// Cost, in billionths of a US dollar.
     pub cost_nano: u64,
+    /// Why it calls models.
+    pub cause: Cause,
+    /// Soft limits that the user has agreed to pass.
+    pub budget_consents: Vec<String>,
+    /// Soft limits that the user does not want to pass.
+    pub budget_refused: Vec<String>,
     /// How many orders to retry now the turn has got.
     pub retry_now_count: u64,
     /// The open model call.
@@ -240,10 +246,21 @@ pub struct CallState {
     pub approval: Option<ApprovalAnswer>,
     /// The record of its start.
     pub started: Option<ToolStarted>,
+    /// The sandbox refused its command, and the user was asked whether to run it outside.
+    pub refused: Option<RefusedRun>,
     /// Its result.
     pub result: Option<Arc<Item>>,
     /// The record of its result.
     pub finished_seq: Seq,
+}
+
+/// A command that the sandbox refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedRun {
+    /// The result of the run in the sandbox.
+    pub result: ToolFinished,
+    /// The user's answer to whether it may run once outside.
+    pub answer: Option<String>,
 }
 
 /// The user's answer to whether a call may run.
@@ -258,6 +275,14 @@ pub struct ApprovalAnswer {
 }
 
 impl State {
+    /// Why the next turn calls models: its first request is a person's, or the end of a task.
+    pub fn next_turn_cause(&self) -> Cause {
+        match self.pending_inputs.is_empty() && self.turn_request.is_none() {
+            true => Cause::Task,
+            false => Cause::Turn,
+        }
+    }
+
     /// Folds one record into the state. The caller passes the records in order.
     pub fn apply(&mut self, record: &Record) -> Result<(), DecodeError> {
         apply(self, record)
@@ -273,7 +298,14 @@ impl State {
         self.turn.as_ref()?.calls.iter().find(|call| call.id == id)
     }
 
-    /// The open question whether a call may run.
+    /// The call of the newest answer whose command is this task, in the sandbox or outside of it.
+    pub fn call_of_task(&self, task: TaskId) -> Option<&CallState> {
+        let is_task =
+            |call: &&CallState| task == TaskId::from(call.id) || task == TaskId::outside_sandbox(call.id);
+        self.turn.as_ref()?.calls.iter().find(is_task)
+    }
+
+    /// The open question whether a call may run, or run once more outside of the sandbox.
     pub fn question_about(&self, call: CallId) -> Option<&Question> {
         self.questions.iter().find(|question| question.call == Some(call))
     }
@@ -337,6 +369,13 @@ impl CallState {
     /// Whether the call has started and has no result. It may be running, or the process that started it is gone.
     pub fn is_open(&self) -> bool {
         self.started.is_some() && self.result.is_none()
+    }
+
+    /// The result of its command in the sandbox, if that refused it and the user has not let it run outside.
+    pub(crate) fn result_in_sandbox(&self) -> Option<&ToolFinished> {
+        let is_yes = |answer: &String| Answer::parse(answer) == Answer::Yes;
+        let refused = self.refused.as_ref()?;
+        (!refused.answer.as_ref().is_some_and(is_yes)).then_some(&refused.result)
     }
 
     /// The side effect of the call, once its start is recorded.

@@ -38,7 +38,7 @@ impl Work {
             task_end: state.tasks.should_wake(wake),
             unannounced: state.tasks.unannounced_ends().next().is_some(),
             running_task: state.tasks.running().next().is_some(),
-            question: state.questions.iter().any(|question| question.kind == QuestionKind::Approval),
+            question: state.questions.iter().any(|question| question.kind != QuestionKind::Plan),
         }
     }
 

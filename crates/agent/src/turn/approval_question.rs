@@ -2,14 +2,18 @@
 
 use std::path::Path;
 
-use longhaul_protocol::{Answer, ApprovalGrant, PrintablePath, Question, QuestionId, QuestionKind};
-use longhaul_tools::describe_grant;
+use longhaul_protocol::{
+    Answer, ApprovalGrant, PrintablePath, Question, QuestionId, QuestionKind, ToolFinished,
+};
+use longhaul_tools::{RefusedAccess, SandboxRefusal, describe_grant};
 use serde_json::Value;
 
 use crate::session::state::CallState;
 
 /// The most characters of a command or of arguments to show in the question.
 const MAX_SHOWN_CHARS: usize = 8 << 10;
+/// The most characters of a command's output to show in the question.
+const MAX_QUOTED_CHARS: usize = 200;
 /// Longer runs of spaces or empty lines are shown as a count.
 const MAX_BLANKS: usize = 40;
 const MAX_EMPTY_LINES: usize = 2;
@@ -46,6 +50,33 @@ pub(super) fn approval_question(
     Question { choices, call: Some(call.id), reasons, diff, grant, ..question }
 }
 
+/// The question whether a command that the sandbox refused may run once outside. Everything that the command chose itself stands behind a
+/// bar. `refused` is the result of its run in the sandbox.
+pub(super) fn outside_question(
+    call: &CallState,
+    refusal: &SandboxRefusal,
+    refused: ToolFinished,
+) -> Question {
+    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let command = command_rows(arguments["command"].as_str().unwrap_or_default());
+    let what = match refusal.access {
+        RefusedAccess::Files => "a file or an operation outside of its bounds",
+        RefusedAccess::Network => "the network",
+    };
+    let line: String = on_one_line(&refusal.line).chars().take(MAX_QUOTED_CHARS).collect();
+    let text = format!(
+        "The sandbox refused this command ({what}). Run it once outside the sandbox?\n│ {}{}\n\
+         (it has already run once in the sandbox and failed; what it did until then stands, and it would start again from its \
+         beginning. Outside it can do what you can. That the sandbox stopped it is a guess from its output:)\n│ {line}",
+        command.join("\n│ "),
+        show_options(&arguments),
+    );
+    let choices = [Answer::Yes, Answer::No].map(|answer| answer.word().to_owned()).to_vec();
+    let question = Question::new(QuestionId::generate(), QuestionKind::Approval, text);
+    let reasons = vec![format!("the sandbox refused it ({what})")];
+    Question { choices, call: Some(call.id), reasons, refused: Some(Box::new(refused)), ..question }
+}
+
 /// The file that a call is about.
 fn show_path(arguments: &str) -> String {
     let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
@@ -61,9 +92,8 @@ fn show_options(arguments: &Value) -> String {
     folder.unwrap_or_default() + background.unwrap_or_default()
 }
 
-/// A command in the form that the question shows: on one line, or with a bar before each line, so that no line looks
-/// like a part of the question. Empty lines are shown as a count, so that they can't push anything out of sight.
-fn show_command(command: &str) -> String {
+/// The rows in which a question shows a command. Empty lines are shown as a count, so that they can't push anything out of sight.
+fn command_rows(command: &str) -> Vec<String> {
     let shown: String = command.chars().take(MAX_SHOWN_CHARS).collect();
     let mut rows = Vec::new();
     for lines in
@@ -80,7 +110,12 @@ fn show_command(command: &str) -> String {
     if hidden > 0 {
         rows.push(format!("[… {hidden} more characters are not shown]"));
     }
-    match rows.as_slice() {
+    rows
+}
+
+/// The rows of a command, with a bar before each if there are several, so that no row looks like a part of the question.
+fn show_command(command: &str) -> String {
+    match command_rows(command).as_slice() {
         [row] => format!(": {row}"),
         rows => {
             let lines = match command.trim_end().lines().count() {

@@ -9,10 +9,13 @@
 //!
 //! Never: text twice in the context, a call that runs twice, half a block.
 
+use std::pin::pin;
 use std::time::Duration;
 
+use longhaul_memory::ReservedCall as _;
 use longhaul_model::{
-    BlockAssembler, BlockProgress, FailureClass, ModelFailure, RateLimits, StopReason, TokenCounts,
+    BlockAssembler, BlockProgress, CallPermit, FailureClass, ModelFailure, RateLimits, StopReason,
+    TokenCounts,
 };
 use longhaul_protocol::{
     AttemptId, AttemptStarted, Block, Checkpoint, EventKind, Note, SessionRecord, StepStarted, TurnStarted,
@@ -22,6 +25,7 @@ use tokio::time::Instant;
 
 use crate::prompt::environment::SessionSetup;
 use crate::session::permission::{mode_note, plan_questions};
+use crate::turn::budget::{reserve_call, soft_limit_warning};
 use crate::turn::end::withdraw_question;
 use crate::turn::outcome::{attempt_ended, open_items, record_outcome, stopped_attempt};
 use crate::turn::request::{ModelCall, prepare_model_call, select_model};
@@ -116,15 +120,18 @@ pub(crate) async fn make_model_call(
 ) -> WorkerResult<()> {
     let attempt = AttemptId::generate();
     let mut records = opening_records(worker, turn, step).await?;
+    // If the call may not be made now, the turn ends or asks first.
+    let Some(reservation) = reserve_call(worker, attempt, &records).await? else { return Ok(()) };
+    records.extend(soft_limit_warning(worker, &reservation));
     let model = worker.models().model().name().to_owned();
     records.push(SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));
     worker.commit(records, vec![]).await?;
-    let call = prepare_model_call(worker, attempt).await?;
+    let call = prepare_model_call(worker, &reservation).await?;
     let mut blocks = BlockAssembler::default();
     let end = if worker.should_end_turn() {
         AttemptEnd::Stopped(stop_reason(worker))
     } else {
-        stream_answer(worker, &call, &mut blocks).await?
+        stream_answer(worker, &call, reservation.permit(), &mut blocks).await?
     };
     let end = match end {
         AttemptEnd::Failed(failure) => {
@@ -136,7 +143,7 @@ pub(crate) async fn make_model_call(
     let unfinished_call =
         blocks.unfinished_call().map(|name| name.chars().take(MAX_TOOL_NAME_CHARS).collect());
     let outcome = AttemptOutcome { end, tokens: blocks.tokens, rate_limits: blocks.limits, unfinished_call };
-    record_outcome(worker, &call, outcome).await
+    record_outcome(worker, &call, reservation, outcome).await
 }
 
 /// Begins a turn without a model call: it ends at once, as cancelled or with a limit.
@@ -189,10 +196,11 @@ fn environment_note(worker: &Worker) -> Option<Note> {
 async fn stream_answer(
     worker: &mut Worker,
     call: &ModelCall,
+    permit: &CallPermit,
     blocks: &mut BlockAssembler,
 ) -> WorkerResult<AttemptEnd> {
     let attempt = call.attempt;
-    let mut sending = call.model.ask(call.request.clone());
+    let mut sending = pin!(permit.send(&*call.model, call.request.clone()));
     let mut answer = match worker.wait_for(&mut sending, WakeOn::Cancel, None).await? {
         WaitOutcome::Done(Ok(answer)) => answer,
         WaitOutcome::Done(Err(failure)) => return Ok(AttemptEnd::Failed(failure)),
@@ -201,7 +209,7 @@ async fn stream_answer(
     };
     let mut streamed = StreamedText::new(worker);
     let end = loop {
-        let mut next = answer.next();
+        let mut next = pin!(answer.next());
         let received = loop {
             match worker.wait_for(&mut next, WakeOn::Cancel, streamed.checkpoint_due()).await? {
                 WaitOutcome::Deadline => save_checkpoint(worker, attempt, &mut streamed).await?,

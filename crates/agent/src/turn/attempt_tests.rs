@@ -51,7 +51,11 @@ async fn attempt(model: &RemoteModel) -> (Attempt, bool) {
         ..Request::default()
     };
     let mut attempt = Attempt { id: AttemptId::generate(), blocks: vec![], unfinished: String::new() };
-    let Ok(mut answer) = model.ask(request).await else { return (attempt, false) };
+    let Ok(mut answer) =
+        model.ask(request, &longhaul_model::CallPermit::unreserved(longhaul_protocol::Cause::Turn)).await
+    else {
+        return (attempt, false);
+    };
     let mut blocks = BlockAssembler::default();
     while let Ok(part) = answer.next().await {
         match blocks.push(part) {

@@ -30,6 +30,9 @@ pub(crate) async fn end_turn(
     let Some(turn) = &state.turn else { return Ok(()) };
     let unfinished = turn.calls.iter().filter(|call| call.result.is_none());
     records.extend(unfinished.map(|call| {
+        if let Some(result) = call.result_in_sandbox() {
+            return SessionRecord::ToolFinished(result.clone());
+        }
         let content = match call.started {
             None if turn.cancelled => "not run: the user interrupted before it began",
             None if turn.lost_record.is_none() => "not run: the turn had ended before",
@@ -60,6 +63,8 @@ pub(crate) async fn end_turn(
         records.push(SessionRecord::Question(Question { choices, ..question }));
     }
     records.push(SessionRecord::TurnEnded(ended));
+    // What the turn cost is on disk before its end.
+    worker.runtime().spend.flush().await;
     worker.commit(records, vec![]).await?;
     if let Some(news) = news {
         worker.toolset().acknowledge_repositories(worker.id(), news).await;

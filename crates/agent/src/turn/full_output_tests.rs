@@ -55,6 +55,7 @@ impl JournalSession {
             seen: Arc::default(),
             output_limit: OutputLimit::default(),
             tasks: Arc::default(),
+            confinement: longhaul_tools::Confinement::Sandbox,
         };
         let run = read_output("read_file", &call, &HashMap::new(), &self.journal).unwrap();
         let (_stopper, stop) = StopSignal::pair();

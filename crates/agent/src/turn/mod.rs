@@ -11,6 +11,7 @@
 //! | `fallback` | the chain of models; falling back to the next one |
 //! | `tool_calls`, `tool_result` | running calls, resuming them after a crash; recording and truncating their output |
 //! | `approval`, `approval_question` | whether a call may run; the question to the user |
+//! | `outside_run` | asking about a command that the sandbox refused, and running it once outside |
 //! | `full_output` | reading an output that was truncated |
 //! | `budget` | what was spent today, and the limit for a day |
 //! | `epoch`, `end` | the records that begin an epoch and end a turn |
@@ -25,6 +26,7 @@ pub(crate) mod epoch;
 pub(crate) mod fallback;
 pub(crate) mod full_output;
 mod outcome;
+mod outside_run;
 pub(crate) mod request;
 pub(crate) mod retry;
 mod size_limits;

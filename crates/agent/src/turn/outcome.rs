@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
+use longhaul_memory::ReservedCall as _;
 use longhaul_model::{FailureClass, ModelFailure, StopKind, StopReason, WindowSource};
 use longhaul_protocol::{AttemptEnded, AttemptId, Item, Note, SessionRecord, Usage, Warning};
 
 use crate::session::apply::{GIVEN_ONCE, ROLE_ORDER};
 use crate::session::state;
+use crate::spend::Reservation;
 use crate::turn::answer_length::record_truncated_answer;
 use crate::turn::attempt::{AttemptEnd, AttemptOutcome};
 use crate::turn::request::ModelCall;
@@ -47,6 +49,7 @@ impl AttemptClose<'_> {
 pub(super) async fn record_outcome(
     worker: &mut Worker,
     call: &ModelCall,
+    reservation: Reservation,
     outcome: AttemptOutcome,
 ) -> WorkerResult<()> {
     let AttemptOutcome { end, tokens, rate_limits, unfinished_call } = outcome;
@@ -56,11 +59,12 @@ pub(super) async fn record_outcome(
     };
     let mut after = Vec::new();
     if tokens.is_some() || rate_limits.is_some() {
-        let counted = tokens.unwrap_or_default().usage(call.attempt, &call.capabilities);
+        let counted = tokens.unwrap_or_default().usage(reservation.permit(), &call.capabilities);
         let (estimated, limits) = (Some(call.estimated), rate_limits.unwrap_or_default());
         let usage = Usage { estimated, window: worker.models().window(), limits, ..counted };
         after.push(SessionRecord::Usage(usage));
     }
+    drop(reservation);
     after.extend(model_warnings(worker, call));
     let input = tokens.and_then(|tokens| tokens.input);
     after.extend(input.and_then(|counted| truncated_prompt_warning(worker, call, counted)));
@@ -114,8 +118,7 @@ fn model_warnings(worker: &Worker, call: &ModelCall) -> Vec<SessionRecord> {
     if !call.capabilities.tools && !worker.toolset().schemas().is_empty() && is_new(no_tools) {
         warnings.push(warning(no_tools, format!("{name} can't call tools; continuing without them")));
     }
-    let limits = &worker.runtime().config.settings.limits;
-    let has_cost_limit = limits.cost_per_turn > 0.0 || limits.cost_per_day > 0.0;
+    let has_cost_limit = worker.runtime().spend.limits().has_cost_limit();
     if has_cost_limit && call.capabilities.prices.is_none() && is_new(cost_unknown) {
         let text =
             format!("no price is known for {name}, so cost limits don't apply; add prices in providers.toml");

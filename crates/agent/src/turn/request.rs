@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use longhaul_context::{estimate, estimate_bytes, normalise};
 use longhaul_journal::Error as JournalError;
+use longhaul_memory::ReservedCall as _;
 use longhaul_model::{Capabilities, Model, Purpose, Request};
 use longhaul_protocol::{AttemptId, Hash, Item, ModelChanged, SessionRecord, ToolSchema};
 
 use crate::Error;
 use crate::compaction::plan::ContextLimits;
 use crate::config::ModelSettings;
+use crate::spend::Reservation;
 use crate::turn::epoch::is_current_epoch;
 use crate::worker::wait::WakeOn;
 use crate::worker::{Worker, WorkerResult, WorkerStop};
@@ -51,7 +53,10 @@ pub(super) fn select_model(
 }
 
 /// Builds the request for the next call of the selected model.
-pub(super) async fn prepare_model_call(worker: &mut Worker, attempt: AttemptId) -> WorkerResult<ModelCall> {
+pub(super) async fn prepare_model_call(
+    worker: &mut Worker,
+    reservation: &Reservation,
+) -> WorkerResult<ModelCall> {
     let model = worker.models().model();
     let capabilities = load_capabilities(worker, &model).await?.unwrap_or_default();
     let settings = &worker.runtime().config.settings.model;
@@ -62,12 +67,14 @@ pub(super) async fn prepare_model_call(worker: &mut Worker, attempt: AttemptId) 
         request.tools = Arc::default();
     }
     let settings = &worker.runtime().config.settings.model;
-    let client_limit = worker.state().turn.as_ref().and_then(|turn| turn.max_output);
-    let answer_tokens = worker.models().answer_tokens(settings, &capabilities);
-    request.max_output = Some(answer_tokens.min(client_limit.unwrap_or(u64::MAX)));
+    let client_limit = worker.state().turn.as_ref().and_then(|turn| turn.max_output).unwrap_or(u64::MAX);
+    // The reservation may leave less room for the answer.
+    let answer = worker.models().answer_tokens(settings, &capabilities).min(reservation.max_answer());
+    request.max_output = Some(answer.min(client_limit));
     let answers_before = worker.state().answer_count.saturating_sub(request.finished_steps() as u64);
     request.purpose = Purpose::Step { answers_before: usize::try_from(answers_before).unwrap_or(usize::MAX) };
     let estimated = estimate(&request.system, &request.tools, &request.items);
+    let attempt = reservation.permit().attempt();
     Ok(ModelCall { attempt, model, capabilities, request, estimated })
 }
 
@@ -134,7 +141,7 @@ pub(super) async fn load_capabilities(
 }
 
 /// The estimated tokens of the system prompt and the tools. If the open epoch began with others, those of the epoch.
-fn fixed_tokens(worker: &Worker, capabilities: &Capabilities) -> u64 {
+pub(super) fn fixed_tokens(worker: &Worker, capabilities: &Capabilities) -> u64 {
     match &worker.state().epoch {
         Some(epoch) if !is_current_epoch(worker, epoch) => {
             let tools = if capabilities.tools { epoch.tools.bytes } else { 0 };

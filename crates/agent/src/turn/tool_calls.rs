@@ -6,15 +6,17 @@
 //! | `tool_started`, before or during the effect | the call, its effect, the hashes of the files that it changes | by effect: a read is run again; a write is compared with the file; a command's keeper is asked; anything else is reported as unknown |
 //! | the effect | the same | the same: a write that happened is not done again, a command that ended is not started again |
 //! | `tool_finished` | the result | nothing: it is never run again |
+//!
+//! `outside_run` has the table of a command that the sandbox refused.
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-use longhaul_protocol::{CallId, Effect, Question, SessionRecord, ToolStarted};
+use longhaul_protocol::{CallId, Effect, Question, SessionRecord, ToolFinished, ToolStarted};
 use longhaul_tools::{
-    ResumedCall, RunCall, StopHandle, StopSignal, ToolInvocation, ToolOutcome, renamed_call,
+    Confinement, ResumedCall, RunCall, StopHandle, StopSignal, ToolInvocation, ToolOutcome, renamed_call,
 };
 use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
@@ -22,6 +24,7 @@ use tokio::time::Instant;
 use crate::session::state::CallState;
 use crate::turn::approval::{CallEffect, CallPermission, check_permission};
 use crate::turn::full_output;
+use crate::turn::outside_run::{finish_call, resume_refused};
 use crate::turn::request::effective_window;
 use crate::turn::tool_result::{output_cap, record_result};
 use crate::worker::tasks::known_tasks;
@@ -36,7 +39,7 @@ const HAS_MARK: &str = "not run: the arguments have [redacted] in them, which st
 const NOT_RUN: &str = "not run: the turn had to end before";
 
 /// A tool's reply before the call has any effect: whether the call is valid, or what happened to it.
-enum ToolReply<T> {
+pub(super) enum ToolReply<T> {
     Done(T),
     /// The turn should end.
     Cancelled,
@@ -46,7 +49,7 @@ enum ToolReply<T> {
 
 /// A call whose arguments were checked.
 #[allow(clippy::large_enum_variant, reason = "there are a few of them, for a moment")]
-enum CheckedCall {
+pub(super) enum CheckedCall {
     Run {
         effect: Effect,
         run: RunCall,
@@ -54,6 +57,8 @@ enum CheckedCall {
         takes_up_to: Option<Duration>,
     },
     Finished(ToolOutcome),
+    /// This is already its result.
+    Settled(Box<ToolFinished>),
     /// The user has to approve it.
     Ask(Question),
 }
@@ -122,7 +127,7 @@ pub(crate) async fn run_tool_calls(worker: &mut Worker, ids: &[CallId]) -> Worke
     }
     let question = |(_, next): &(&CallState, CheckedCall)| match next {
         CheckedCall::Ask(question) => Some(SessionRecord::Question(question.clone())),
-        CheckedCall::Run { .. } | CheckedCall::Finished(_) => None,
+        CheckedCall::Run { .. } | CheckedCall::Finished(_) | CheckedCall::Settled(_) => None,
     };
     let questions: Vec<SessionRecord> = checked.iter().filter_map(question).collect();
     if !questions.is_empty() {
@@ -133,7 +138,10 @@ pub(crate) async fn run_tool_calls(worker: &mut Worker, ids: &[CallId]) -> Worke
     let mut running = RunningCalls::new();
     for (call, next) in checked {
         match next {
-            CheckedCall::Finished(finished) => record_result(worker, call.id, finished).await?,
+            CheckedCall::Finished(finished) => finish_call(worker, call.id, finished).await?,
+            CheckedCall::Settled(result) => {
+                worker.commit(vec![SessionRecord::ToolFinished(*result)], vec![]).await?;
+            }
             CheckedCall::Ask(_) => {}
             // Recording its start needed several tries, and now the turn must end.
             CheckedCall::Run { .. } if call.started.is_none() && worker.policy().must_end_turn() => {
@@ -163,7 +171,7 @@ async fn wait_for_calls(worker: &mut Worker, mut running: RunningCalls) -> Worke
         match outcome {
             WaitOutcome::Done(Some(joined)) => {
                 if let Some((call, finished)) = running.take_result(joined) {
-                    record_result(worker, call, finished).await?;
+                    finish_call(worker, call, finished).await?;
                 }
             }
             WaitOutcome::Done(None) => break,
@@ -262,6 +270,9 @@ async fn resume_call(
     if started.name == "read_file" && full_output::is_output(&call.arguments) {
         return rerun_call(worker, call).await;
     }
+    if let Some(refused) = &call.refused {
+        return resume_refused(worker, call, started, refused).await;
+    }
     let recorded = call;
     let call = &with_current_name(recorded);
     let ended = "the runtime ended while this was running";
@@ -299,7 +310,7 @@ async fn rerun_call(worker: &mut Worker, call: &CallState) -> WorkerResult<Check
 
 /// Lets a tool check or resume a call. Runs in its own task, so that a panic ends only this call, and with a time
 /// limit.
-async fn ask_tool<T: Send + 'static>(
+pub(super) async fn ask_tool<T: Send + 'static>(
     worker: &mut Worker,
     work: impl Future<Output = T> + Send + 'static,
     wake_on: WakeOn,
@@ -320,7 +331,7 @@ async fn ask_tool<T: Send + 'static>(
 }
 
 /// A call with the context that tools need.
-fn tool_call(worker: &Worker, call: &CallState) -> ToolInvocation {
+pub(super) fn tool_call(worker: &Worker, call: &CallState) -> ToolInvocation {
     ToolInvocation {
         id: call.id,
         arguments: call.arguments.clone(),
@@ -328,11 +339,12 @@ fn tool_call(worker: &Worker, call: &CallState) -> ToolInvocation {
         output_limit: output_cap(effective_window(worker)),
         session: worker.id(),
         tasks: known_tasks(worker),
+        confinement: Confinement::Sandbox,
     }
 }
 
 /// The call as the tool of today takes it, if its tool had another name when the model made the call.
-fn with_current_name(call: &CallState) -> CallState {
+pub(super) fn with_current_name(call: &CallState) -> CallState {
     let mut call = call.clone();
     if let Some((name, arguments)) = renamed_call(&call.name, &call.arguments) {
         (call.name, call.arguments) = (name.to_owned(), arguments);
@@ -347,7 +359,7 @@ fn tool_started(call: &CallState, effect: Effect) -> ToolStarted {
 }
 
 /// The result of a call if the runtime can't tell whether it happened.
-fn unknown_result(reason: &str) -> ToolOutcome {
+pub(super) fn unknown_result(reason: &str) -> ToolOutcome {
     ToolOutcome::error(format!("unknown: {reason}. Find out what happened before doing it again."))
 }
 

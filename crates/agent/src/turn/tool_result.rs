@@ -18,11 +18,26 @@ const MAX_WHOLE_OUTPUT_BYTES: usize = 16 << 20;
 pub(super) async fn record_result(
     worker: &mut Worker,
     id: CallId,
-    finished: ToolOutcome,
+    mut finished: ToolOutcome,
 ) -> WorkerResult<()> {
-    let Some(call) = worker.state().call(id) else { return Ok(()) };
-    let ToolOutcome { content, is_error, images, whole, seen, todo, task, news, diff, mut lines, mut report } =
-        finished;
+    // A command that continues as a task is recorded in the same append, because a crash in between would lose the
+    // task.
+    let started = finished.task.take().map(SessionRecord::TaskStarted);
+    let Some((result, blobs)) = compose_result(worker, id, finished) else { return Ok(()) };
+    let records = started.into_iter().chain([SessionRecord::ToolFinished(result)]).collect();
+    worker.commit(records, blobs).await
+}
+
+/// The record of a result, with the blobs that it refers to. `None` if there is no such call.
+pub(super) fn compose_result(
+    worker: &Worker,
+    id: CallId,
+    finished: ToolOutcome,
+) -> Option<(ToolFinished, Vec<Blob>)> {
+    let call = worker.state().call(id)?;
+    let ToolOutcome {
+        content, is_error, images, whole, seen, todo, news, diff, mut lines, mut report, ..
+    } = finished;
     let redactor = &worker.runtime().redactor;
     let mut content = redactor.redact(&content).into_owned();
     let mut whole = whole.map(|whole| redactor.redact_bytes(whole));
@@ -55,11 +70,7 @@ pub(super) async fn record_result(
         ..ToolFinished::new(id, &call.name, content)
     };
     let blobs = images.into_iter().map(|picture| picture.bytes).chain(whole).map(Blob::new).collect();
-    // A command that continues as a task is recorded in the same append, because a crash in between would lose the
-    // task.
-    let started = task.map(SessionRecord::TaskStarted);
-    let records = started.into_iter().chain([SessionRecord::ToolFinished(result)]).collect();
-    worker.commit(records, blobs).await
+    Some((result, blobs))
 }
 
 /// The size limit of one result: the default, or a share of a small context window.

@@ -143,7 +143,6 @@ impl SessionLog {
                     .hub
                     .begin_partial(started.attempt, &self.slot.live_event(turn, EventKind::StepStarted));
             }
-            SessionRecord::Usage(usage) => self.runtime.ledger.add_usage(usage),
             SessionRecord::TaskStarted(task) => {
                 task_monitor::monitor_task(&self.runtime, &self.slot, task.task_id);
             }

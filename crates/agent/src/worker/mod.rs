@@ -39,10 +39,10 @@ use crate::compaction::{close_compaction, compact, stub_tool_output};
 use crate::memory::{memory_for_context, remember_now};
 use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
-use crate::session::decide::{Action, Policy, TurnEnding, decide};
+use crate::session::decide::{Action, BudgetCheck, Policy, TurnEnding, decide};
 use crate::session::state::State;
 use crate::turn::attempt::{begin_turn, close_open_attempt, make_model_call};
-use crate::turn::budget::check_budget;
+use crate::turn::budget::{ask_about_budget, check_budget};
 use crate::turn::end::end_turn;
 use crate::turn::epoch::{epoch_records, start_epoch};
 use crate::turn::fallback::{ModelChain, ModelSelection};
@@ -65,6 +65,8 @@ pub(crate) struct Worker {
     toolset: Toolset,
     models: ModelSelection,
     policy: Policy,
+    /// Why the ledger refused the last call.
+    refused_call: Option<BudgetCheck>,
 }
 
 /// Why the worker of this process stops in the middle of an action, or does not run the session at all.
@@ -127,6 +129,7 @@ impl Worker {
             runtime: runtime.clone(),
             toolset,
             log,
+            refused_call: None,
         })
     }
 
@@ -175,8 +178,8 @@ impl Worker {
         }
         self.policy.context.is_idle = self.slot().is_idle_work_requested();
         if self.state().turn.is_some() || self.has_work() {
-            check_budget(self).await?;
             check_context_room(self).await?;
+            check_budget(self).await?;
         }
         match decide(self.state(), &self.policy) {
             Action::Rest => {
@@ -191,6 +194,7 @@ impl Worker {
             Action::CallModel { turn, step } => make_model_call(self, turn, step).await?,
             Action::CloseAttempt { kept } => close_open_attempt(self, kept).await?,
             Action::RunTools(calls) => run_tool_calls(self, &calls).await?,
+            Action::AskBudget(soft) => ask_about_budget(self, soft).await?,
             Action::AwaitAnswer(question) => {
                 let mut never = pin!(std::future::pending::<()>());
                 self.wait_for(&mut never, WakeOn::Answer(question), None).await?.into_done()?;
@@ -456,9 +460,19 @@ impl Worker {
         self.waiter.mark_active();
     }
 
-    /// Sets how much this turn may still cost today, in billionths of a US dollar.
-    pub(crate) fn set_budget_left(&mut self, left_nano: u64) {
-        self.policy.limits.left_today_nano = Some(left_nano);
+    /// Sets whether the next model call fits the limits on spending.
+    pub(crate) fn set_budget(&mut self, check: BudgetCheck) {
+        self.policy.limits.budget = check;
+    }
+
+    /// Keeps why the ledger refused a call, for the next decision.
+    pub(crate) fn refuse_call(&mut self, check: BudgetCheck) {
+        self.refused_call = Some(check);
+    }
+
+    /// Takes why the ledger refused the last call.
+    pub(crate) fn take_refused_call(&mut self) -> Option<BudgetCheck> {
+        self.refused_call.take()
     }
 
     /// Sets the context limits of the next model.
@@ -480,7 +494,7 @@ impl Worker {
     /// Between turns, loads the toolset for a new turn. Within a turn, the toolset of the epoch stays in use.
     pub(crate) fn reload_toolset_between_turns(&mut self) {
         if self.state().turn.is_none() {
-            let (space, limits) = (self.policy.context.clone(), self.policy.limits);
+            let (space, limits) = (self.policy.context.clone(), self.policy.limits.clone());
             self.reload_toolset();
             (self.policy.context, self.policy.limits) = (space, limits);
             self.update_gather_timer();

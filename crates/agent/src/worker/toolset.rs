@@ -25,8 +25,8 @@ use crate::prompt::environment::SessionSetup;
 use crate::prompt::instruction_files::{InstructionFile, Instructions, read_instructions};
 use crate::recall::recall_tools;
 use crate::runtime::{RuntimeShared, lock};
-use crate::session::apply::{HOME_EXPOSED, RULES_SKIPPED, nano};
-use crate::session::decide::{Policy, TurnLimits};
+use crate::session::apply::{HOME_EXPOSED, RULES_SKIPPED};
+use crate::session::decide::{BudgetCheck, Policy, TurnLimits};
 use crate::session::state::State;
 
 /// The work folder, the tools and the system prompt for the turns of a session.
@@ -205,9 +205,7 @@ impl Toolset {
             read_only_tools: reads.collect(),
             limits: TurnLimits {
                 steps: if limits.steps == 0 { u64::MAX } else { limits.steps },
-                tokens: Some(limits.tokens_per_turn).filter(|tokens| *tokens > 0),
-                cost_nano: (limits.cost_per_turn > 0.0).then(|| nano(limits.cost_per_turn)),
-                left_today_nano: None,
+                budget: BudgetCheck::Fits,
             },
             context: ContextLimits::default(),
             wake: runtime.config.settings.exec.wake,

@@ -360,11 +360,11 @@ async fn a_model_without_tools_is_sent_none_and_this_is_told_once() {
     runtime.shutdown().await.unwrap();
 }
 
-/// T9
+/// T9, B1: before the call that would pass the limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_ends_when_its_tokens_or_its_money_are_used_up() {
-    let call = ScriptedAnswer::text("I look.").call("list_files", json!({"path": "."})).usage(600, 100);
-    for (tokens, cost, limit) in [(1_000, 0.0, Limit::Tokens), (0, 0.004, Limit::Cost)] {
+    let call = ScriptedAnswer::text("I look.").call("list_files", json!({"path": "."})).usage(9_000, 100);
+    for (tokens, cost, limit) in [(20_000, 0.0, Limit::Tokens), (0, 0.085, Limit::Cost)] {
         let place = TestHome::in_memory();
         let mut config = wire::config(&place, Protocol::Anthropic);
         config.settings.model.name = "anthropic/claude-sonnet-4-5".to_owned();
@@ -411,8 +411,8 @@ async fn all_sessions_together_stay_within_what_a_day_may_cost() {
     let mut config = wire::config(&place, Protocol::Anthropic);
     config.settings.model.name = "anthropic/claude-sonnet-4-5".to_owned();
     config.settings.model.api_key_env = Some("CARGO_MANIFEST_DIR".to_owned());
-    config.settings.limits.cost_per_day = 0.005;
-    let said = ScriptedAnswer::text("Fine.").usage(600, 100);
+    config.settings.limits.cost_per_day = 0.06;
+    let said = ScriptedAnswer::text("Fine.").usage(6_000, 100);
     let (runtime, _) = wire::open(config.clone(), Script::saying(said.clone())).await;
     for key in ["a", "b"] {
         let ended = runtime.session(key).await.unwrap().send("hello").await.unwrap();

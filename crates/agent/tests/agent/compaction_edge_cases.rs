@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use longhaul_agent::RuntimeBuilder;
 use longhaul_journal::Journal;
-use longhaul_model::{AnswerStream, Capabilities, FailureClass, Model, ModelFailure, Request};
+use longhaul_model::{AnswerStream, CallPermit, Capabilities, FailureClass, Model, ModelFailure, Request};
 use longhaul_protocol::{EventKind, InboxRecord, Item, Outcome, Role};
 use longhaul_testkit::{FaultyJournal, RecordingModel, TestHome, collect_until, ended_turn};
 use serde_json::{Value, json};
@@ -183,12 +183,16 @@ impl<M: Model> Model for Busy<M> {
         self.model.capabilities().await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         if is_summary(&request) && self.asked.fetch_add(1, Ordering::SeqCst) < self.times {
             let delay = Some(Duration::from_secs(50));
             return Err(ModelFailure { delay, ..ModelFailure::new(FailureClass::Overloaded, "busy") });
         }
-        self.model.ask(request).await
+        self.model.ask(request, permit).await
     }
 }
 

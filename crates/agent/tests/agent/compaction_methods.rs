@@ -257,8 +257,9 @@ impl longhaul_model::Model for Borrowed {
     async fn ask(
         &self,
         request: longhaul_model::Request,
+        permit: &longhaul_model::CallPermit,
     ) -> Result<Box<dyn longhaul_model::AnswerStream>, longhaul_model::ModelFailure> {
-        self.0.ask(request).await
+        self.0.ask(request, permit).await
     }
 }
 

@@ -16,7 +16,8 @@ use longhaul_agent::session::load;
 use longhaul_agent::{Config, Runtime, RuntimeBuilder, Session, Settled};
 use longhaul_journal::Journal;
 use longhaul_model::{
-    AnswerStream, Capabilities, FailureClass, Model, ModelFailure, Purpose, Request, ScriptedModel,
+    AnswerStream, CallPermit, Capabilities, FailureClass, Model, ModelFailure, Purpose, Request,
+    ScriptedModel,
 };
 use longhaul_protocol::{Input, InputId, JoinMode, Outcome, Record, SessionRecord, StreamName};
 use longhaul_testkit::{Crash, CrashMoment, FaultyJournal, TestHome, broken_rules, records_of};
@@ -67,12 +68,16 @@ impl Model for Picky {
         self.model.capabilities().await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let size = longhaul_context::estimate(&request.system, &request.tools, &request.items);
         if size > self.most && matches!(request.purpose, Purpose::Step { .. }) {
             return Err(ModelFailure::new(FailureClass::TooLong, "the prompt is too long"));
         }
-        self.model.ask(request).await
+        self.model.ask(request, permit).await
     }
 }
 

@@ -17,8 +17,8 @@ use longhaul_agent::{Config, Runtime, RuntimeBuilder, Session};
 use longhaul_journal::{Journal, Page};
 use longhaul_memory::PageSet;
 use longhaul_model::{
-    AnswerStream, Capabilities, ContextWindow, Model, ModelFailure, Purpose, Request, ScriptedModel,
-    WindowSource,
+    AnswerStream, CallPermit, Capabilities, ContextWindow, Model, ModelFailure, Purpose, Request,
+    ScriptedModel, WindowSource,
 };
 use longhaul_protocol::{Item, MemoryRecord, SessionId, StreamName};
 use longhaul_testkit::{Crash, CrashMoment, FaultyJournal, SeededRandom, TestHome, broken_rules, records_of};
@@ -64,9 +64,13 @@ impl Model for Diligent {
         Capabilities { window, ..Capabilities::default() }
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let (tool, arguments) = match request.purpose {
-            Purpose::Step { .. } | Purpose::Summary { .. } => return self.steps.ask(request).await,
+            Purpose::Step { .. } | Purpose::Summary { .. } => return self.steps.ask(request, permit).await,
             Purpose::Extract { .. } => {
                 let source = numbers(&request)[0];
                 let text = format!("The answer of record {source} is remembered.");
@@ -90,7 +94,7 @@ impl Model for Diligent {
             Purpose::Extract { .. } => Purpose::Extract { extracts_before: 0 },
             _ => Purpose::Consolidate { consolidations_before: 0 },
         };
-        script(&json!([{"calls": [call]}])).ask(Request { purpose, items: vec![], ..request }).await
+        script(&json!([{"calls": [call]}])).ask(Request { purpose, items: vec![], ..request }, permit).await
     }
 }
 

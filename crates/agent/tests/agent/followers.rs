@@ -219,3 +219,43 @@ async fn a_session_that_rests_is_followed_into_the_turn_that_somebody_begins() {
     assert_eq!(words(&said), "Here I am.");
     runtime.shutdown().await.unwrap();
 }
+
+/// A program that shows the events of all processes sees the words of its own process once, also while its follower does
+/// not know yet that this process has taken the session again.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_words_of_this_process_are_not_shown_a_second_time() {
+    let place = TestHome::new();
+    let (model, gate) = GatedModel::new(script(&json!(["Hello.", "Here I am."])));
+    let config = longhaul_agent::Config { rest_time: Duration::from_millis(1_500), ..place.config() };
+    let runtime = longhaul_agent::Runtime::with_model(config, model).await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+    session.begin_in(&place.work()).await.unwrap();
+    let mut events = session.events(longhaul_agent::EventSources::AllProcesses);
+    session.put(crate::said("hello"), None).await.unwrap();
+    // The follower connects to this process while the answer is open, and sees afterwards that the session is free.
+    let mut seen = events_during(&mut events, Duration::from_millis(1_500)).await;
+    gate.open();
+    seen.extend(events_during(&mut events, Duration::from_millis(4_000)).await);
+    assert!(seen.iter().any(|event| ended(&event.kind)), "{seen:#?}");
+    assert_eq!(words(&seen), "Hello.");
+
+    session.put(crate::said("are you there?"), None).await.unwrap();
+    gate.open();
+    let seen = events_during(&mut events, Duration::from_millis(1_500)).await;
+
+    assert!(seen.iter().any(|event| ended(&event.kind)), "{seen:#?}");
+    assert_eq!(words(&seen), "Here I am.");
+    runtime.shutdown().await.unwrap();
+}
+
+/// The events that come within this time. What must not happen can only be waited for.
+async fn events_during(events: &mut longhaul_agent::SessionEvents, time: Duration) -> Vec<Event> {
+    let (mut seen, deadline) = (Vec::new(), tokio::time::Instant::now() + time);
+    while let Ok(watched) = tokio::time::timeout_at(deadline, events.next()).await {
+        let Watched::Event(event) = watched.unwrap() else { panic!("an event was missed") };
+        if events.is_new(&event) {
+            seen.push(event);
+        }
+    }
+    seen
+}

@@ -11,7 +11,7 @@ use longhaul_journal::{
     Append, Author, ImportOptions, Journal, Page, SqliteJournal, erase_record, export_session,
     import_session, newest_import, put, session_place,
 };
-use longhaul_model::{AnswerStream, Model, ModelFailure, Purpose, Request};
+use longhaul_model::{AnswerStream, CallPermit, Model, ModelFailure, Purpose, Request};
 use longhaul_protocol::{
     At, Carried, CompactStart, EpochReason, EpochStarted, ExtractRecord, InboxRecord, Input, InputId, Item,
     JoinMode, Kept, Outcome, Place as ItemPlace, Role, SessionRecord, Speaker, StepStarted, StreamName,
@@ -114,13 +114,17 @@ impl Model for SaysHello {
         "scripted/hello"
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let summary = json!({"calls": [{"name": "write_summary", "arguments": {"goal": "say hello"}}]});
         let purpose = match request.purpose {
             Purpose::Summary { .. } => Purpose::Summary { summaries_before: 0 },
             _ => Purpose::Step { answers_before: 0 },
         };
-        script(&json!(["Hello.", summary])).ask(Request { items: vec![], purpose, ..request }).await
+        script(&json!(["Hello.", summary])).ask(Request { items: vec![], purpose, ..request }, permit).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_journal::{Journal, SqliteJournal, resolve};
-use longhaul_model::{AnswerStream, Model, ModelFailure, Request};
+use longhaul_model::{AnswerStream, CallPermit, Model, ModelFailure, Request};
 use longhaul_protocol::{
     EventKind, Input, InputId, JoinMode, Outcome, SessionCreated, SessionRecord, StreamName,
 };
@@ -45,11 +45,15 @@ impl Model for Looking {
         "scripted/looking"
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let id = resolve(&*self.journal, "a").await.unwrap().id;
         let records = records_of(&*self.journal, id).await;
         self.seen.lock().unwrap().push(records.into_iter().map(|record| record.kind).collect());
-        script(&json!(["Done."])).ask(request).await
+        script(&json!(["Done."])).ask(request, permit).await
     }
 }
 

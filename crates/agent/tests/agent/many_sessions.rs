@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use longhaul_model::{AnswerStream, Model, ModelFailure, Request, ScriptedModel};
+use longhaul_model::{AnswerStream, CallPermit, Model, ModelFailure, Request, ScriptedModel};
 use longhaul_protocol::Outcome;
 use longhaul_testkit::{GatedModel, RecordingModel, TestHome};
 use serde_json::json;
@@ -20,11 +20,15 @@ impl Model for Selective {
         self.0.name()
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         if heard(&request.items).contains(&"slow".to_owned()) {
             std::future::pending::<()>().await;
         }
-        self.0.ask(request).await
+        self.0.ask(request, permit).await
     }
 }
 

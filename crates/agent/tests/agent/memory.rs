@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use longhaul_agent::{Config, Error, Runtime, Watched, Watcher};
 use longhaul_journal::{Journal, Page, erase_record};
 use longhaul_model::{
-    AnswerStream, Capabilities, FailureClass, Model, ModelFailure, Purpose, Request, ScriptedModel,
+    AnswerStream, CallPermit, Capabilities, FailureClass, Model, ModelFailure, Purpose, Request,
+    ScriptedModel,
 };
 use longhaul_protocol::{EventKind, ExtractRecord, Extracted, SessionId, StreamName};
 use longhaul_testkit::{GatedModel, RecordingModel, TestHome};
@@ -108,7 +109,11 @@ impl Model for Reluctant {
         self.model.capabilities().await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         if matches!(request.purpose, Purpose::Extract { .. } | Purpose::Consolidate { .. }) {
             match self.refuses {
                 Some(word) if format!("{:?}", request.items).contains(word) => {
@@ -118,7 +123,7 @@ impl Model for Reluctant {
                 None => self.lets.acquire().await.unwrap().forget(),
             }
         }
-        self.model.ask(request).await
+        self.model.ask(request, permit).await
     }
 }
 
@@ -310,8 +315,12 @@ impl Model for Wrapped {
         self.0.capabilities().await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
-        self.0.ask(request).await
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+        self.0.ask(request, permit).await
     }
 }
 

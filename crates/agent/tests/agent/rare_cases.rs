@@ -66,7 +66,7 @@ async fn what_others_spend_during_a_turn_counts() {
         let cheap = |said: ScriptedAnswer| Reply::stream(said.usage(100, 10).bytes(Protocol::Anthropic));
         if body.contains("from the other") {
             return Reply::stream(
-                ScriptedAnswer::text("Fine.").usage(10_000, 1_000).bytes(Protocol::Anthropic),
+                ScriptedAnswer::text("Fine.").usage(85_000, 2_000).bytes(Protocol::Anthropic),
             );
         }
         if body.contains("tool_result") {
@@ -77,7 +77,10 @@ async fn what_others_spend_during_a_turn_counts() {
             .then(ReplyPart::Gate(gate.clone()))
             .then(ReplyPart::Bytes(call.bytes(Protocol::Anthropic)))
     });
-    let (runtime, _) = wire::open(priced(&place, 0.005), script).await;
+    let mut config = priced(&place, 0.3);
+    // Both calls fit into the day together.
+    config.settings.model.max_output_tokens = Some(4_000);
+    let (runtime, _) = wire::open(config, script).await;
     let long = runtime.session("long").await.unwrap();
     let sender = long.clone();
     let sending = tokio::spawn(async move { sender.send("go").await });

@@ -75,8 +75,8 @@ async fn old_sessions_go_to_the_trash_and_from_there_after_two_weeks() {
     assert_eq!(journal.session("a").await.unwrap(), None);
     assert_eq!(
         journal.streams().await.unwrap().len(),
-        1 + 2 * 2,
-        "names, and two streams for each that is left"
+        2 + 2 * 2,
+        "names, the ledger, and two streams for each that is left"
     );
     assert!(journal.verify().await.unwrap().is_sound());
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use longhaul_agent::{Error, RuntimeBuilder};
-use longhaul_model::{AnswerStream, Model, ModelFailure, Request};
+use longhaul_model::{AnswerStream, CallPermit, Model, ModelFailure, Request};
 use longhaul_protocol::{Effect, EventKind, Outcome};
 use longhaul_testkit::{GatedModel, RecordingModel, TestHome, collect_until, ended_turn};
 use longhaul_tools::Tool;
@@ -138,7 +138,11 @@ impl Model for Panics {
         "scripted/panics"
     }
 
-    async fn ask(&self, _request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        _request: Request,
+        _permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         self.0.fetch_add(1, Ordering::SeqCst);
         panic!("as it should")
     }
@@ -208,10 +212,14 @@ impl Model for PanicsFirst {
         "scripted/panics-first"
     }
 
-    async fn ask(&self, _request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        _request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let asked = self.0.fetch_add(1, Ordering::SeqCst);
         assert!(asked % 2 == 1, "as it should");
-        script(&json!(["Fine."])).ask(Request::default()).await
+        script(&json!(["Fine."])).ask(Request::default(), permit).await
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use longhaul_model::{
-    AnswerStream, Capabilities, FailureClass, Model, ModelFailure, Purpose, Request, ScriptedModel,
+    AnswerStream, CallPermit, Capabilities, FailureClass, Model, ModelFailure, Purpose, Request,
+    ScriptedModel,
 };
 use serde_json::{Value, json};
 
@@ -75,7 +76,11 @@ impl Model for Staged {
         self.facts.clone()
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let next = {
             let mut stage = self.stage.lock().unwrap();
             let is_step = |request: &&Request| matches!(request.purpose, Purpose::Step { .. });
@@ -90,10 +95,10 @@ impl Model for Staged {
             }
         };
         match next {
-            None => self.steps.ask(request).await,
+            None => self.steps.ask(request, permit).await,
             Some(summary) => {
                 let purpose = Purpose::Summary { summaries_before: 0 };
-                summary.ask(Request { purpose, ..request }).await
+                summary.ask(Request { purpose, ..request }, permit).await
             }
         }
     }

@@ -7,6 +7,7 @@ mod inbox;
 mod journal;
 mod memory;
 mod sessions;
+mod statement;
 pub(crate) mod suggestion;
 mod tasks;
 mod token;
@@ -27,6 +28,7 @@ pub(crate) use self::memory::{EditOptions, MemoryCommand, MemoryOptions, MemoryS
 pub(crate) use self::sessions::{
     ForkOptions, ForkPoint, ImportOptions, ListOptions, SessionsCommand, ShowOptions,
 };
+pub(crate) use self::statement::StatementOptions;
 pub(crate) use self::tasks::{
     AnswerOptions, DoctorOptions, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions,
     TasksCommand,
@@ -120,6 +122,10 @@ pub(crate) enum Command {
     ///
     /// With TEXT, remembers it word for word. Without, looks through what is new in the session for things worth remembering.
     Remember(RememberOptions),
+    /// Show what model calls have cost.
+    ///
+    /// Adds up all calls of this home by cause, session, model or day.
+    Statement(StatementOptions),
     /// List model providers and the model in use.
     ///
     /// With PROVIDER, shows what is known about its models.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use longhaul_agent::memory_pages::memory_scope_of;
 use longhaul_agent::{Config, RetryMode, Runtime, redactor};
 use longhaul_journal::{Journal, SessionEntry, SqliteJournal, resolve};
 use longhaul_memory::{Extraction, PageEdited, add_note as note_down};
@@ -9,7 +10,7 @@ use longhaul_protocol::Speaker;
 use serde_json::json;
 
 use crate::args::{GlobalArgs, RememberOptions};
-use crate::commands::memory::{MemoryHandle, scope_of_session, with_canonical_home};
+use crate::commands::memory::{MemoryHandle, with_canonical_home};
 use crate::input_text::read_text;
 use crate::output::{format_count, json, line, note, truncate};
 use crate::session_lookup::{open_live_entry, session_name};
@@ -52,7 +53,7 @@ async fn note_text(
     }
     let journal: Arc<dyn Journal> = Arc::new(journal);
     let entry = resolve(&*journal, key).await?;
-    let scope = scope_of_session(&config, &*journal, key, Some(entry.id)).await?;
+    let scope = memory_scope_of(&config, &*journal, key, Some(entry.id)).await?;
     let text = redactor(&config)?.redact(text);
     let changed = note_down(&*journal, &scope, &text, Speaker::User).await?;
     let memory = MemoryHandle::new(journal, config, &scope).await?;

@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use longhaul_agent::memory_pages::memory_scope_of;
+use longhaul_agent::tasks::{TaskEntry, TaskRegistry, TaskReport};
 use longhaul_agent::{
-    Client, Config, ContextReport, Redactor, Session, SessionStatus, context_report, instruction_files,
+    Client, Config, ContextReport, LimitStatus, Redactor, Session, SessionStatus, context_report,
+    instruction_files, limit_status,
 };
 use longhaul_journal::Journal;
 use longhaul_memory::{MemoryCalls, consolidation_calls};
@@ -16,8 +19,7 @@ use serde_json::{Value, json};
 
 use crate::args::{GlobalArgs, SessionOptions};
 use crate::commands::context;
-use crate::commands::memory::scope_of_session;
-use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
+use crate::commands::tasks::lookup::description;
 use crate::output::{
     format_count, format_duration, format_number, named, outcome_text, print, sanitize, truncate,
 };
@@ -42,6 +44,8 @@ pub(crate) struct StatusReport {
     pub(crate) memory_is_on: bool,
     /// The model calls for the pages of the memory scope.
     pub(crate) page_calls: MemoryCalls,
+    /// The limits on spending, and what is left of each.
+    pub(crate) limits: Vec<LimitStatus>,
     /// The files with instructions that the next turn is told.
     pub(crate) instructions: Vec<String>,
 }
@@ -86,8 +90,10 @@ impl StatusReport {
             None => vec![],
         };
         let journal = &**session.journal();
-        let memory_scope = scope_of_session(config, journal, &status.key, status.id).await?;
+        let memory_scope = memory_scope_of(config, journal, &status.key, status.id).await?;
+        let turn = status.state.turn.as_ref().map(|turn| turn.number);
         Ok(Self {
+            limits: limit_status(journal, &config.settings.limits, status.id, turn).await?,
             page_calls: consolidation_calls(journal, &memory_scope).await?,
             memory_scope,
             mode: status.state.permission.mode.unwrap_or(config.settings.approval.mode),
@@ -142,7 +148,8 @@ impl StatusReport {
         }
         for task in &self.tasks {
             let lasted = task.now.duration_ms.map(|lasted| format!(", for {}", format_duration(lasted)));
-            let what = format!("{}: {}{}", short(task.id()), task.description(), lasted.unwrap_or_default());
+            let what =
+                format!("{}: {}{}", short(task.id()), description(&task.started), lasted.unwrap_or_default());
             lines.push(named("task", what));
         }
         if let Some(folder) = state.created.as_ref().and_then(|created| created.work_dir.as_deref()) {
@@ -154,6 +161,7 @@ impl StatusReport {
         if let Some(holder) = &self.status.run_by {
             lines.push(named("run by", holder.to_string()));
         }
+        lines.extend(self.limits.iter().map(|limit| named("limit", limit_text(limit))));
         let limits = state.rate_limits.iter();
         lines.extend(limits.map(|(name, value)| {
             named("rate limit", format!("{}: {}", truncate(name, 60), truncate(value, 60)))
@@ -250,15 +258,31 @@ impl StatusReport {
             "work_dir": state.created.as_ref().and_then(|created| created.work_dir.as_deref()),
             "instructions": self.instructions,
             "run_by": self.status.run_by.as_ref().map(|holder| json!({"host": holder.host, "pid": holder.pid})),
+            "limits": self.limits,
             "rate_limits": state.rate_limits,
             "questions": self.status.questions.iter().map(question).collect::<Vec<_>>(),
-            "tasks": self.tasks.iter().map(TaskEntry::as_json).collect::<Vec<_>>(),
+            "tasks": self.tasks.iter().map(TaskReport::from).collect::<Vec<_>>(),
         })
     }
 }
 
-/// `2 model calls, $0.0123`.
-fn memory_calls(calls: &MemoryCalls) -> String {
+/// `cost_per_day: $0.4000 of $1.00 left`.
+fn limit_text(limit: &LimitStatus) -> String {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole tokens")]
+    let amount = |amount: f64| match limit.unit {
+        "tokens" => format_count(amount as u64, "token"),
+        _ => format_money(amount),
+    };
+    let (left, max) = (amount(limit.left), amount(limit.limit));
+    let reserved = match limit.reserved > 0.0 {
+        true => format!(", {} reserved by running calls", amount(limit.reserved)),
+        false => String::new(),
+    };
+    format!("{}: {left} of {max} left{reserved}", limit.name)
+}
+
+/// The number and the cost of memory's calls: `2 model calls, $0.0123`.
+pub(crate) fn memory_calls(calls: &MemoryCalls) -> String {
     let cost = calls.cost.map(|cost| format!(", {}", format_money(cost)));
     format!("{}{}", format_count(calls.calls, "model call"), cost.unwrap_or_default())
 }

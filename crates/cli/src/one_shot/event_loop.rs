@@ -149,7 +149,7 @@ impl<'a> EventLoop<'a> {
             }
             kind @ EventKind::Question { .. } if !view.only_settles => {
                 // A plan is the answer of its turn. Whoever wants to, accepts it later.
-                view.asked.extend(OpenQuestion::of_event(kind).filter(OpenQuestion::is_about_a_call));
+                view.asked.extend(OpenQuestion::of_event(kind).filter(OpenQuestion::is_awaited));
             }
             EventKind::Answered { id, .. } => view.asked.retain(|open| open.id != *id),
             _ => {}

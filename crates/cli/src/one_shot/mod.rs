@@ -7,6 +7,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
+use longhaul_agent::tasks::{TaskEntry, TaskRegistry};
 use longhaul_agent::{
     Client, Config, EventSources, Request, RequestOutcome, RetryMode, Runtime, RuntimeBuilder, Session,
     redactor,
@@ -17,8 +18,7 @@ use longhaul_transcript::Verbosity;
 
 use crate::args::GlobalArgs;
 use crate::commands::compact::{made_smaller, not_smaller, nothing_to_compact};
-use crate::commands::tasks::registry;
-use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
+use crate::commands::tasks::lookup::description;
 use crate::event_printer::{EventPrinter, Form};
 use crate::one_shot::event_loop::{EventLoop, StageEnd};
 use crate::output::{note, outcome_text, truncate, turn_failure_text};
@@ -226,7 +226,7 @@ impl OneShot<'_> {
         loop {
             let settles = matches!(stage, Request::Settle);
             let open = if stage.is_about_a_turn() { session.open_questions().await? } else { vec![] };
-            let open = open.iter().map(OpenQuestion::from).filter(OpenQuestion::is_about_a_call).collect();
+            let open = open.iter().map(OpenQuestion::from).filter(OpenQuestion::is_awaited).collect();
             let outcome = match watch.run(&mut events, &stage, open).await? {
                 StageEnd::Suspended(number) if settles => {
                     say_what_ended(watch);
@@ -388,7 +388,7 @@ pub(crate) fn goes_on(task: &TaskEntry) -> String {
     let id = short(task.id());
     format!(
         "task {id} keeps running: {}; to follow it: longhaul tasks follow {id}",
-        registry::description(&task.started)
+        description(&task.started)
     )
 }
 

@@ -15,7 +15,7 @@ const fn row(keys: &'static str, help: &'static str) -> KeyRow {
 }
 
 /// All keys, in the order of `/help`.
-const KEYS: [KeyRow; 21] = [
+const KEYS: [KeyRow; 22] = [
     row(
         "Enter",
         "send; while a turn runs, the message joins it at its next step; in a list, take the highlighted entry",
@@ -38,6 +38,10 @@ const KEYS: [KeyRow; 21] = [
     row("Ctrl-C Ctrl-C", "at the empty prompt: leave"),
     row("Ctrl-D", "at the empty prompt: leave at once"),
     row("Shift-Tab", "change the permission mode; in a list, go up"),
+    row(
+        "y, a, p, n",
+        "answer a question, if nothing else is typed for a moment; Enter or the letter again answers at once",
+    ),
     row("Ctrl-O", "open calls and thoughts in full"),
     row("Ctrl-T", "show or fold thoughts"),
     row("Ctrl-L", "redraw everything"),

@@ -1,14 +1,60 @@
 //! The keys that answer a question, and Shift-Tab, which changes the permission mode.
 //!
-//! One key answers only while nothing is typed. What is typed and entered is an answer, too: a no with that reason. A space before it lets it
-//! begin with any letter.
+//! One letter answers, but a user may just be typing a word when the question appears. So a letter counts only while nothing is typed, and only
+//! when no other key follows it for a moment. Until then it stands in the input line. Enter, or the letter again, answers at once. What is typed
+//! on and entered is an answer, too: a no with that reason.
+
+use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use longhaul_protocol::Answer;
+use longhaul_protocol::{Answer, QuestionId};
 use longhaul_transcript::{Color, Span, Style, StyledLine, wrap_line};
 
 use crate::questions::OpenQuestion;
 use crate::tui::chat::slash::mode::NEXT;
+
+/// How long no other key may follow a letter that answers. People who type a word are faster.
+const HOLD_TIME: Duration = Duration::from_millis(500);
+/// The same for answers that allow more than one call.
+const LASTING_HOLD_TIME: Duration = Duration::from_secs(1);
+
+/// A letter that is an answer if no other key follows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HeldAnswer {
+    question: QuestionId,
+    letter: char,
+    /// The command that answers.
+    line: String,
+    due: Instant,
+}
+
+impl HeldAnswer {
+    /// `line` is the command of [`answer_key`]. `None` if the key is no letter and so can't begin a word.
+    pub(super) fn new(question: &OpenQuestion, key: KeyEvent, line: &str, now: Instant) -> Option<Self> {
+        let KeyCode::Char(letter) = key.code else { return None };
+        let is_lasting = matches!(letter.to_ascii_lowercase(), 'a' | 'p');
+        let due = now + if is_lasting { LASTING_HOLD_TIME } else { HOLD_TIME };
+        Some(Self { question: question.id, letter, line: line.to_owned(), due })
+    }
+
+    /// Whether it still answers: the question is open, and nothing but the letter is typed.
+    pub(super) fn counts(&self, questions: &[OpenQuestion], typed: &str) -> bool {
+        questions.first().is_some_and(|open| open.id == self.question) && typed.chars().eq([self.letter])
+    }
+
+    /// Whether the next key answers at once.
+    pub(super) fn is_confirmed_by(&self, key: KeyEvent) -> bool {
+        matches!(key.code, KeyCode::Enter) || key.code == KeyCode::Char(self.letter)
+    }
+
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        now >= self.due
+    }
+
+    pub(super) fn into_line(self) -> String {
+        self.line
+    }
+}
 
 /// The command of Shift-Tab.
 pub(super) fn mode_key(key: KeyEvent) -> Option<String> {
@@ -29,7 +75,7 @@ pub(super) fn answer_key(question: &OpenQuestion, key: KeyEvent) -> Option<Strin
             answers(question).into_iter().find(|answer| answer.word().starts_with(&letter))?
         }
         // Esc ends a turn. A plan has none, so Esc leaves the plan.
-        KeyCode::Esc if !question.is_about_a_call() => Answer::No,
+        KeyCode::Esc if !question.is_awaited() => Answer::No,
         _ => return None,
     };
     Some(format!("/answer {} {}", question.id, answer.word()))
@@ -56,7 +102,7 @@ pub(super) fn answer_lines(question: &OpenQuestion, open: usize, width: u16) -> 
             "  ",
         ));
     }
-    let is_plan = !question.is_about_a_call();
+    let is_plan = !question.is_awaited();
     let mut spans = vec![Span::raw("  ")];
     for answer in answers(question) {
         let meaning = match answer {
@@ -72,8 +118,8 @@ pub(super) fn answer_lines(question: &OpenQuestion, open: usize, width: u16) -> 
         spans.push(Span::colored(letter, Color::Yellow));
         spans.push(Span::dim(format!(" {meaning}  ")));
     }
-    // A space begins a text whose first letter would be an answer.
-    let words = if is_plan { "Space: what to change" } else { "Space: why not" };
+    // A space begins a text of one letter.
+    let words = if is_plan { "or type what to change" } else { "or type why not" };
     spans.push(Span::dim(words));
     lines.extend(wrap_line(&StyledLine::from(spans), width, "  "));
     lines

@@ -287,6 +287,10 @@ impl<W: Write> ScreenThread<W> {
                 Err(RecvTimeoutError::Timeout) => is_due = true,
                 Err(RecvTimeoutError::Disconnected) => return drop(self.leave()),
             }
+            if let Some(answer) = self.view.take_due_answer(Instant::now()) {
+                let _ = self.line_sender.send(answer);
+                redraw = Redraw::Now;
+            }
             if is_due && (redraw == Redraw::Now || shown.elapsed() >= FRAME_INTERVAL) {
                 if self.show().is_err() {
                     return self.report_lost();

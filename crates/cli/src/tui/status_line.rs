@@ -1,8 +1,10 @@
 //! The status line: model, context, cost, running tasks, and whether everything is saved.
 
+use longhaul_memory::MemoryCalls;
 use longhaul_protocol::{EventKind, PermissionMode};
 use longhaul_transcript::{Color, SessionCost, Span, StyledLine, text_width};
 
+use crate::commands::status::memory_calls;
 use crate::output::{format_count, truncate};
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,6 +17,8 @@ pub(crate) struct StatusFacts {
     /// What was spent since the chat was opened.
     pub(crate) cost: SessionCost,
     pub(crate) saved: SaveState,
+    /// The model calls of memory for this session, since it began.
+    pub(crate) memory: MemoryCalls,
     /// The permission mode, once it is known.
     pub(crate) mode: Option<PermissionMode>,
 }
@@ -79,6 +83,9 @@ impl StatusFacts {
             SaveState::Nothing => {}
             SaveState::NotYet => parts.push((2, Span::colored("not saved yet", Color::Yellow))),
             SaveState::All => parts.push((2, Span::dim("saved"))),
+        }
+        if self.memory.calls > 0 {
+            parts.push((5, Span::dim(format!("memory: {}", memory_calls(&self.memory)))));
         }
         if !hint.is_empty() {
             parts.push((4, Span::dim(hint)));

@@ -4,29 +4,29 @@ use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_agent::Watched;
-use longhaul_protocol::{CallId, EventKind, TaskId, TaskStatus, Todo};
-use longhaul_transcript::{Color, ReasoningDisplay, Span, StyledLine, truncate_line, wrap_line};
+use longhaul_memory::MemoryCalls;
+use longhaul_protocol::{CallId, EventKind, TaskStatus, Todo};
+use longhaul_transcript::{ReasoningDisplay, StyledLine, truncate_line, wrap_line};
 use ratatui::text::Line;
 use tokio::sync::oneshot;
 
 use super::detail_view::{DetailOutcome, DetailView, OutputPages, OutputRequests};
 use super::input::{InputField, KeyOutcome};
-use super::permission_keys::{answer_key, answer_lines, mode_key};
+use super::permission_keys::{HeldAnswer, answer_key, answer_lines, mode_key};
 use super::picker::{Picker, PickerItem, PickerOutcome};
 use super::pinned_todo::PinnedTodo;
 use super::repeated_key::{FirstPress, RepeatedKey};
 use super::status_line::{SaveState, StatusFacts};
 use super::styled_text::{to_line, to_lines, to_rows};
+use super::task_pills::{TaskPill, pill_lines};
 use super::transcript::Transcript;
 use super::viewport::Frame;
 use crate::output::{sanitize, truncate};
 use crate::questions::OpenQuestion;
-use crate::short_id::short;
 use crate::tui::chat::slash::{SlashInput, parse_line};
 use crate::tui::chat::{LineEvent, PastTurns, UserCommand};
 
-/// Rows of each kind; the rest is counted in one more row.
-const MAX_PILL_ROWS: usize = 3;
+/// Queued inputs that have a row; the rest is counted in one more row.
 const MAX_QUEUED_ROWS: usize = 3;
 /// Rows of the live part of the transcript that are shown even in a low terminal.
 const MIN_LIVE_ROWS: usize = 6;
@@ -42,14 +42,6 @@ pub(crate) enum Activity {
     Command,
     /// The output of a task is followed.
     Following,
-}
-
-/// A running task, with the last line of its output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TaskPill {
-    pub(crate) id: TaskId,
-    pub(crate) what: String,
-    pub(crate) last: String,
 }
 
 /// A message to the screen.
@@ -73,6 +65,8 @@ pub(crate) enum ScreenUpdate {
         name: String,
         window: Option<u64>,
     },
+    /// What memory has cost in this session.
+    MemoryCalls(MemoryCalls),
     Activity(Activity),
     /// A text for the input field.
     Input(String),
@@ -147,6 +141,7 @@ pub(crate) struct View {
     activity: Activity,
     pills: Vec<TaskPill>,
     questions: Vec<OpenQuestion>,
+    held_answer: Option<HeldAnswer>,
     /// Inputs of the running turn that are not in the transcript yet.
     queued: Vec<QueuedInput>,
     /// A question in place of the prompt, answered by one line.
@@ -172,6 +167,7 @@ impl View {
             activity: Activity::Idle,
             pills: Vec::new(),
             questions: Vec::new(),
+            held_answer: None,
             queued: Vec::new(),
             asked: None,
             picker: None,
@@ -192,6 +188,7 @@ impl View {
         self.details.is_none()
             && (self.transcript.blocks.is_active()
                 || self.activity == Activity::Turn
+                || self.held_answer.is_some()
                 || self.first_press.is_pending(Instant::now())
                 || self.input.awaits_files())
     }
@@ -256,7 +253,7 @@ impl View {
                 self.activity = Activity::Idle;
             }
             EventKind::TurnEnded { .. } => {
-                self.questions.retain(|open| !open.is_about_a_call());
+                self.questions.retain(|open| !open.is_awaited());
                 self.activity = Activity::Idle;
             }
             _ => {}
@@ -280,6 +277,7 @@ impl View {
                 (self.facts.model, self.facts.window) = (name.clone(), window);
                 self.chosen_model = (name, window);
             }
+            ScreenUpdate::MemoryCalls(calls) => self.facts.memory = calls,
             ScreenUpdate::Activity(activity) => self.activity = activity,
             ScreenUpdate::Input(text) => self.input.recall_text(&text),
             ScreenUpdate::Leaving => self.is_leaving = true,
@@ -385,8 +383,17 @@ impl View {
         if self.asked.is_some() && key.code == KeyCode::Enter && self.input.is_empty() {
             return self.answer(String::new());
         }
-        if let Some(line) = self.permission_key(key) {
+        if let Some(line) = self.take_held_answer(|held| held.is_confirmed_by(key)) {
             return ViewRequest::Line(LineEvent::Line(line));
+        }
+        // Whatever else is pressed, the letter is the beginning of a text.
+        self.held_answer = None;
+        if let Some(line) = self.permission_key(key) {
+            let question = self.questions.first().filter(|_| key.code != KeyCode::BackTab);
+            self.held_answer = question.and_then(|open| HeldAnswer::new(open, key, &line, Instant::now()));
+            if self.held_answer.is_none() {
+                return ViewRequest::Line(LineEvent::Line(line));
+            }
         }
         match self.input.press(key) {
             // Esc ends the turn, and a half typed input stays.
@@ -418,6 +425,20 @@ impl View {
             // A turn may run that the view does not know of.
             (RepeatedKey::Escape, false) => ViewRequest::Line(LineEvent::Escape),
         }
+    }
+
+    /// The command of a letter that no other key has followed for long enough.
+    pub(crate) fn take_due_answer(&mut self, now: Instant) -> Option<LineEvent> {
+        self.take_held_answer(|held| held.is_due(now)).map(LineEvent::Line)
+    }
+
+    fn take_held_answer(&mut self, is_given: impl Fn(&HeldAnswer) -> bool) -> Option<String> {
+        let (typed, questions) = (self.input.expanded(), &self.questions);
+        let held = self.held_answer.take_if(|held| is_given(held) || !held.counts(questions, &typed))?;
+        held.counts(&self.questions, &typed).then(|| {
+            self.input.set("");
+            held.into_line()
+        })
     }
 
     /// The command of a key that answers a question or changes the permission mode.
@@ -563,28 +584,13 @@ impl View {
         if let Some(open) = self.questions.first() {
             lines.extend(answer_lines(open, self.questions.len(), width));
         }
-        for pill in self.pills.iter().take(MAX_PILL_ROWS) {
-            lines.push(pill_line(pill));
-        }
-        if self.pills.len() > MAX_PILL_ROWS {
-            let more = self.pills.len() - MAX_PILL_ROWS;
-            lines.push(StyledLine::dim(format!("◦ {more} more; /tasks lists them")));
-        }
+        lines.extend(pill_lines(&self.pills));
         if !lines.is_empty() && room > MIN_SPACED_ROWS {
             lines.insert(0, StyledLine::default());
         }
         lines.truncate(room);
         to_rows(&lines, width)
     }
-}
-
-fn pill_line(pill: &TaskPill) -> StyledLine {
-    let id = Span::colored(format!("◦ {} ", short(pill.id)), Color::Blue);
-    let mut spans = vec![id, Span::raw(truncate(&pill.what, 40))];
-    if !pill.last.is_empty() {
-        spans.push(Span::dim(format!("  {}", truncate(&pill.last, 200))));
-    }
-    StyledLine::from(spans)
 }
 
 #[cfg(test)]

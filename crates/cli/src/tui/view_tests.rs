@@ -41,6 +41,7 @@ impl Seen {
             used: Some(34_000),
             cost,
             saved: SaveState::All,
+            memory: MemoryCalls::default(),
             mode: None,
         };
         view.update(ScreenUpdate::StatusFacts(facts), now);
@@ -272,8 +273,12 @@ fn a_question_is_seen_whole_and_answered_by_a_letter() {
 
     let screen = seen.screen();
     let typed = seen.types("y");
+    let early = seen.view.take_due_answer(Instant::now());
+    let due = seen.view.take_due_answer(Instant::now() + Duration::from_secs(1));
 
-    assert_eq!(typed, [ViewRequest::Line(LineEvent::Line(format!("/answer {id} yes")))]);
+    assert_eq!((typed.len(), early), (0, None));
+    assert_eq!(due, Some(LineEvent::Line(format!("/answer {id} yes"))));
+    assert_eq!(seen.view.typed_text(), "");
     insta::assert_snapshot!(screen);
 }
 
@@ -554,3 +559,6 @@ fn a_long_paste_is_not_seen_whole() {
 
 #[path = "view_output_tests.rs"]
 mod output;
+
+#[path = "view_choice_tests.rs"]
+mod choice;

@@ -138,7 +138,10 @@ fn erased_texts(record: &Record) -> Vec<ErasedText> {
         SessionRecord::OrderTaken(_) | SessionRecord::CompactStart(_) | SessionRecord::Answered(_) => {
             words_of_person(record).iter().map(|text| ErasedText::words(text)).collect()
         }
-        SessionRecord::Question(question) => vec![ErasedText::words(&question.text)],
+        SessionRecord::Question(question) => {
+            let refused = question.refused.map(|refused| ErasedText::result(&refused.content));
+            [ErasedText::words(&question.text)].into_iter().chain(refused).collect()
+        }
         SessionRecord::Block(Block { item, .. }) => match item {
             Item::Text { text, .. } | Item::Reasoning { text, .. } => vec![ErasedText::words(&text)],
             Item::ToolCall { arguments, .. } => {

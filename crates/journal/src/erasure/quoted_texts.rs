@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use longhaul_protocol::{
-    Carried, EpochStarted, FIRST_REQUEST_MARK, FIRST_REQUEST_PIN, Item, QUOTING_HEADINGS, Record,
+    Carried, EpochStarted, FIRST_REQUEST_MARK, FIRST_REQUEST_PIN, Item, QUOTING_HEADINGS, Question, Record,
     SUMMARY_MARK, SessionRecord, Summary, SystemMessage, TaskEnded, TaskStarted,
 };
 use serde_json::Value;
@@ -41,6 +41,9 @@ impl QuotedTexts {
             }
             SessionRecord::Notification(notification) => quoted.composed.push(normalise(&notification.text)),
             SessionRecord::Note(note) => quoted.composed.push(normalise(&note.text)),
+            SessionRecord::Question(Question { refused: Some(refused), .. }) => {
+                quoted.add_result(&refused.content);
+            }
             _ => return None,
         }
         Some(quoted)
@@ -86,12 +89,16 @@ impl QuotedTexts {
         match item {
             Item::Text { text, .. } | Item::Reasoning { text, .. } => self.words.push(normalise(text)),
             Item::ToolCall { arguments, .. } => self.words.push(normalise(arguments)),
-            Item::ToolResult { content, .. } => match fields(content) {
-                Some(fields) => self.add_fields(&fields),
-                None => self.words.push(normalise(content)),
-            },
+            Item::ToolResult { content, .. } => self.add_result(content),
             Item::Note { text } => self.composed.push(normalise(text)),
             Item::Image(_) => {}
+        }
+    }
+
+    fn add_result(&mut self, content: &str) {
+        match fields(content) {
+            Some(fields) => self.add_fields(&fields),
+            None => self.words.push(normalise(content)),
         }
     }
 

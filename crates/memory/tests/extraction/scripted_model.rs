@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use longhaul_model::{
-    AnswerPart, AnswerStream, FailureClass, Model, ModelFailure, Purpose, Request, StopKind, StopReason,
-    TokenCounts,
+    AnswerPart, AnswerStream, CallPermit, FailureClass, Model, ModelFailure, Purpose, Request, StopKind,
+    StopReason, TokenCounts,
 };
 use longhaul_protocol::{Item, Seq};
 use serde_json::{Value, json};
@@ -89,7 +89,11 @@ impl Model for Told {
         "told/model"
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        _permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let reply = self.replies.lock().unwrap().pop_front();
         let reply = reply.unwrap_or_else(|| (self.rule)(&request));
         self.requests.lock().unwrap().push(request);

@@ -105,6 +105,7 @@ pub(crate) fn calling(model: Arc<dyn Model>) -> BackgroundModel {
         retry: RetryPolicy { base, cap: base, ..RetryPolicy::default() },
         window: None,
         max_output: None,
+        budget: Arc::new(longhaul_memory::Unbudgeted),
         redact: Arc::new(|text: &str| text.replace("hunter2", "[redacted]")),
     }
 }

@@ -6,7 +6,7 @@ use longhaul_journal::Journal;
 use longhaul_memory::{
     BackgroundModel, Consolidation, Error, PageEdit, PageSet, add_note, change_page, consolidate,
 };
-use longhaul_model::{AnswerStream, Capabilities, Model, ModelFailure, Request, ScriptedModel};
+use longhaul_model::{AnswerStream, CallPermit, Capabilities, Model, ModelFailure, Request, ScriptedModel};
 use longhaul_protocol::{ChangedBy, Item, SessionId, Source, Speaker, StreamName};
 use longhaul_testkit::{GatedModel, RecordingModel, TestHome};
 use serde_json::json;
@@ -311,8 +311,12 @@ impl<M: Model> Model for Shared<M> {
         self.0.capabilities().await
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
-        self.0.ask(request).await
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+        self.0.ask(request, permit).await
     }
 }
 
@@ -325,11 +329,15 @@ impl Model for Learning {
         "learning"
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let is_told = format!("{:?}", request.items).contains("drops what the user wrote");
         let text = if is_told { "# Tea\n- tea at five\n- likes tea\n" } else { "# Tea\n- likes tea\n" };
         self.0.fetch_add(1, Ordering::SeqCst);
-        writing(&json!([{"page": "tea", "text": text, "items": [1]}])).ask(request).await
+        writing(&json!([{"page": "tea", "text": text, "items": [1]}])).ask(request, permit).await
     }
 }
 

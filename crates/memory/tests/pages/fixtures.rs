@@ -8,7 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use longhaul_journal::{Append, Journal};
 use longhaul_memory::{BackgroundModel, Consolidation, PageSet, Result, consolidate};
-use longhaul_model::{AnswerStream, Capabilities, Model, ModelFailure, Request, RetryPolicy, ScriptedModel};
+use longhaul_model::{
+    AnswerStream, CallPermit, Capabilities, Model, ModelFailure, Request, RetryPolicy, ScriptedModel,
+};
 use longhaul_protocol::{
     ExtractRecord, Extracted, ExtractedItem, ExtractedKind, Imported, Item, MemoryRecord, PagesChanged, Seq,
     SessionId, SessionRecord, Speaker, StreamName, Usage,
@@ -64,6 +66,7 @@ pub(crate) fn calling(model: Arc<dyn Model>) -> BackgroundModel {
         retry: RetryPolicy { max_retries: 0, base: Duration::ZERO, ..RetryPolicy::default() },
         window: Some(64_000),
         max_output: None,
+        budget: Arc::new(longhaul_memory::Unbudgeted),
         redact: Arc::new(|text| text.replace("s3cret", "[redacted]")),
     }
 }
@@ -121,7 +124,11 @@ impl Model for Diligent {
         Capabilities::default()
     }
 
-    async fn ask(&self, request: Request) -> std::result::Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> std::result::Result<Box<dyn AnswerStream>, ModelFailure> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let Item::Text { text, .. } = &*request.items[0] else { panic!("a text was expected") };
         let below = |mark: &str| {
@@ -135,6 +142,6 @@ impl Model for Diligent {
         let pages = json!([{"page": "core", "text": page}]);
         let numbered =
             Request { purpose: longhaul_model::Purpose::Consolidate { consolidations_before: 0 }, ..request };
-        writing(&pages).ask(numbered).await
+        writing(&pages).ask(numbered, permit).await
     }
 }

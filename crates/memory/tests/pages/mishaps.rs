@@ -11,7 +11,9 @@ use longhaul_journal::Journal;
 use longhaul_memory::{
     BackgroundModel, Consolidation, Error, PageEdit, PageSet, add_note, change_page, consolidate,
 };
-use longhaul_model::{AnswerStream, Capabilities, FailureClass, Model, ModelFailure, Request, ScriptedModel};
+use longhaul_model::{
+    AnswerStream, CallPermit, Capabilities, FailureClass, Model, ModelFailure, Request, ScriptedModel,
+};
 use longhaul_protocol::{SessionId, Speaker, StreamName};
 use longhaul_testkit::{FaultyJournal, RecordingModel, TestHome};
 use serde_json::json;
@@ -280,8 +282,12 @@ impl Model for Turns {
         Capabilities::default()
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
-        self.answers[self.calls.fetch_add(1, Ordering::SeqCst)].ask(request).await
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+        self.answers[self.calls.fetch_add(1, Ordering::SeqCst)].ask(request, permit).await
     }
 }
 
@@ -298,9 +304,13 @@ impl Model for Narrow {
         Capabilities::default()
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         match longhaul_context::estimate_items(&request.items) {
-            0..4_000 => self.0.ask(request).await,
+            0..4_000 => self.0.ask(request, permit).await,
             _ => Err(ModelFailure::new(FailureClass::TooLong, "that is too long")),
         }
     }

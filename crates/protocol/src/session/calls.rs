@@ -5,6 +5,7 @@ use crate::{BlobRef, CallId, CommandReport, Hash, Image, TaskNews};
 
 /// The side effect of a tool, which decides how to recover a call that a crash interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Read-only: run it again.

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::{FileSeen, Outcome, SessionPermission, TaskNews};
-use crate::{At, BlobRef, CallId, ClientRequest, Hash, Image, InputId, JoinMode, Seq, TaskId};
+use crate::{At, BlobRef, CallId, Cause, ClientRequest, Hash, Image, InputId, JoinMode, Seq, TaskId};
 
 /// The state that a new epoch takes over, in addition to the fields of `EpochStarted`. Loading a session reads no
 /// record from before its newest epoch, so all other state is lost.
@@ -78,6 +78,11 @@ pub struct OpenTurn {
     pub awaited_ms: u64,
     pub tokens: u64,
     pub cost_nano: u64,
+    #[serde(skip_serializing_if = "Cause::is_turn")]
+    pub cause: Cause,
+    /// Soft limits that the user has agreed to pass.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub consents: Vec<String>,
     pub hurried: u64,
     pub goes_on: bool,
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -116,6 +116,7 @@ pub struct SystemMessage {
 
 /// A part of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TextContent {
     pub text: String,
 }
@@ -136,6 +137,7 @@ pub struct CompactDone {
 
 /// How a compaction was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CompactedBy {
     /// A model wrote a summary.

@@ -25,7 +25,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::record::record_kinds;
-use crate::{AttemptId, BlobRef, ClientRequest, Image, InputId, Item, JoinMode, Order, Seq, SessionId};
+use crate::{
+    AttemptId, BlobRef, Cause, ClientRequest, Image, InputId, Item, JoinMode, Order, Seq, SessionId,
+};
 
 pub use calls::{Effect, FileChange, FileSeen, FileWrite, ToolFinished, ToolStarted};
 pub use carry_over::{
@@ -330,6 +332,9 @@ pub struct AttemptEnded {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     pub attempt: AttemptId,
+    /// Why the model was called. Absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// `summary`, `extract` or `consolidate`. Absent for a step of a turn. Only a step's usage tells the size of the
     /// context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -365,6 +370,7 @@ impl Usage {
     pub fn of(attempt: AttemptId) -> Self {
         Self {
             attempt,
+            cause: None,
             purpose: None,
             input: None,
             output: None,
@@ -428,6 +434,7 @@ pub struct TurnEnded {
 
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the words say it")]
 pub enum Outcome {
@@ -439,6 +446,7 @@ pub enum Outcome {
 
 /// Which limit ended a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the words say it")]
 pub enum Limit {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the agent may do without asking, where no approval rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PermissionMode {
     /// Reads are free; edits and commands ask.

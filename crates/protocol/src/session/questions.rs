@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{ApprovalGrant, CallId, QuestionId};
+use crate::{ApprovalGrant, CallId, QuestionId, ToolFinished};
 
 /// A person is asked something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,18 +24,23 @@ pub struct Question {
     /// What `always` and `project` allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<ApprovalGrant>,
+    /// The result of a command that the sandbox refused, if the question is whether to run it once outside. It is the result of the
+    /// call unless the user says yes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Box<ToolFinished>>,
 }
 
 impl Question {
     /// A question without choices that no call waits for.
     pub fn new(id: QuestionId, kind: QuestionKind, text: impl Into<String>) -> Self {
-        let (choices, call, reasons, diff, grant) = (vec![], None, vec![], None, None);
-        Self { id, kind, text: text.into(), choices, call, reasons, diff, grant }
+        let (choices, call, reasons, diff, grant, refused) = (vec![], None, vec![], None, None, None);
+        Self { id, kind, text: text.into(), choices, call, reasons, diff, grant, refused }
     }
 }
 
 /// What a question is about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionKind {
     /// Whether a call may run.
@@ -43,6 +48,8 @@ pub enum QuestionKind {
     Approval,
     /// Whether a plan should be carried out.
     Plan,
+    /// Whether the turn may pass a soft limit. `reasons` names the limits.
+    Budget,
 }
 
 impl QuestionKind {
@@ -64,6 +71,7 @@ pub struct Answered {
 
 /// Who settled a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
     /// A person, from any client.

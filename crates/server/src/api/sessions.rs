@@ -1,31 +1,81 @@
 //! Sessions: list, create, change, delete.
 
-use axum::Json;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use axum::extract::State;
+use axum::{Extension, Json};
 use hyper::{Method, StatusCode};
+use longhaul_agent::{Session, SessionActivity, SessionStart};
+use longhaul_journal::{
+    Error as JournalError, SessionEntry, all_sessions, pin_session, rename_session, restore_session,
+    session_place, trash_session, unpin_session,
+};
+use longhaul_protocol::{PermissionMode, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
-use crate::access::{Access, Scope};
-use crate::body::Query;
-use crate::problem::ApiResult;
+use super::named_session::{LiveSession, NamedSession};
+use super::session_summary::{SessionState, SessionSummary, session_state, sessions_with_words, summarise};
+use crate::access::{Access, Caller, Scope};
+use crate::body::{JsonBody, OptionalJsonBody, Query};
+use crate::problem::{ApiResult, Problem};
 use crate::route::Route;
 use crate::state::ServerState;
 
+const MAX_LIST_ITEMS: usize = 1_000;
+const DEFAULT_LIST_ITEMS: usize = 100;
+/// How long a session may take to let go, before it is moved to the trash.
+const RELEASE_GRACE: Duration = Duration::from_secs(15);
+/// How often to try to move a session to the trash that is about to let go.
+const TRASH_RETRY_INTERVAL: Duration = Duration::from_millis(50);
+
 pub(crate) fn routes() -> Vec<Route> {
+    let (read, act, admin) =
+        (Access::Token(Scope::Read), Access::Token(Scope::Act), Access::Token(Scope::Admin));
+    let one = "/api/sessions/{key}";
     vec![
-        Route::new(Method::GET, "/api/sessions", Access::Token(Scope::Read), "List sessions", list_sessions)
+        Route::new(Method::GET, "/api/sessions", read, "List sessions", list_sessions)
             .query::<ListQuery>()
-            .answers::<SessionList>(StatusCode::OK, "Sessions in the order of their keys.")
-            .fails(StatusCode::BAD_REQUEST, "The query can't be read.")
-            .fails(StatusCode::UNAUTHORIZED, "There is no valid token."),
+            .answers::<SessionList>(StatusCode::OK, "Sessions in the order of their keys."),
+        Route::new(Method::POST, "/api/sessions", act, "Create a session", create_session)
+            .body::<NewSession>()
+            .answers::<SessionSummary>(StatusCode::CREATED, "The new session. It is listed from now on.")
+            .fails(StatusCode::CONFLICT, "A session has this key."),
+        Route::new(
+            Method::PATCH,
+            one,
+            admin,
+            "Rename a session, pin it, or set its model or mode",
+            change_session,
+        )
+        .body::<SessionChange>()
+        .answers::<SessionSummary>(StatusCode::OK, "The changed session.")
+        .fails(StatusCode::CONFLICT, "Another session has the key, or this one is in the trash."),
+        Route::new(Method::DELETE, one, admin, "Move a session to the trash", delete_session)
+            .answers::<SessionSummary>(StatusCode::OK, "The session is in the trash. Its turn has ended.")
+            .fails(StatusCode::CONFLICT, "Another process runs the session."),
+        Route::new(
+            Method::POST,
+            "/api/sessions/{key}/restore",
+            admin,
+            "Restore a session from the trash",
+            restore,
+        )
+        .answers::<SessionSummary>(StatusCode::OK, "The restored session."),
     ]
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
-    /// The most sessions to return; 100 if absent.
+    /// Only sessions whose key contains this text, or in which these words were said.
+    query: Option<String>,
+    /// Only sessions in this state. Those in the trash are listed only if asked for.
+    state: Option<SessionState>,
+    /// The most sessions to return, up to 1,000; 100 if absent.
+    #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
     /// The key after which the list goes on: `next` of the page before.
     after: Option<String>,
@@ -34,29 +84,231 @@ struct ListQuery {
 #[derive(Debug, Serialize, JsonSchema)]
 struct SessionList {
     items: Vec<SessionSummary>,
-    /// The value of `after` for the next page. Absent on the last page.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The value of `after` for the next page; null on the last page.
     next: Option<String>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct SessionSummary {
-    key: String,
-    id: String,
-    pinned: bool,
 }
 
 async fn list_sessions(
     State(state): State<ServerState>,
     Query(query): Query<ListQuery>,
 ) -> ApiResult<Json<SessionList>> {
-    let limit = query.limit.unwrap_or(100).clamp(1, 1_000);
-    let entries = state.journal().sessions(query.after.as_deref(), limit).await?;
-    let next = (entries.len() == limit).then(|| entries.last().map(|entry| entry.key.clone())).flatten();
-    let of = |entry: longhaul_journal::SessionEntry| SessionSummary {
-        key: entry.key,
-        id: entry.id.to_string(),
-        pinned: entry.pinned,
+    let limit = query.limit.unwrap_or(DEFAULT_LIST_ITEMS).clamp(1, MAX_LIST_ITEMS);
+    let (journal, runtime) = (state.journal(), state.runtime());
+    let words = query.query.as_deref().filter(|words| !words.trim().is_empty());
+    let said_in = match words {
+        Some(words) => sessions_with_words(&*journal, words).await?,
+        None => Default::default(),
     };
-    Ok(Json(SessionList { items: entries.into_iter().map(of).collect(), next }))
+    let is_wanted = |entry: &SessionEntry| {
+        let by_words = words.is_none_or(|words| {
+            said_in.contains(&entry.id) || entry.key.to_lowercase().contains(&words.to_lowercase())
+        });
+        by_words && entry.trashed == (query.state == Some(SessionState::Trashed))
+    };
+    let (mut items, mut after) = (Vec::new(), query.after);
+    loop {
+        let page = journal.sessions(after.as_deref(), limit).await?;
+        let is_last = page.len() < limit;
+        for entry in page {
+            after = Some(entry.key.clone());
+            let in_state = match query.state {
+                _ if !is_wanted(&entry) => false,
+                Some(wanted) => session_state(runtime, &entry).await?.0 == wanted,
+                None => true,
+            };
+            if in_state {
+                items.push(summarise(runtime, &entry).await?);
+            }
+            if items.len() == limit {
+                return Ok(Json(SessionList { items, next: after }));
+            }
+        }
+        if is_last {
+            return Ok(Json(SessionList { items, next: None }));
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewSession {
+    /// The key by which people find the session; by default a new one.
+    #[schemars(length(min = 1, max = 512))]
+    key: Option<String>,
+    /// The folder that the session works in, as an absolute path. Without one, the session has no file tools and no
+    /// commands. A folder that no session has yet needs an admin token.
+    work_dir: Option<String>,
+    /// The model, until the server stops; by default the configured one. Needs an admin token.
+    model: Option<String>,
+}
+
+async fn create_session(
+    State(state): State<ServerState>,
+    Extension(caller): Extension<Caller>,
+    JsonBody(new): JsonBody<NewSession>,
+) -> ApiResult<(StatusCode, Json<SessionSummary>)> {
+    let (runtime, journal) = (state.runtime(), state.journal());
+    if new.model.is_some() {
+        caller.require(Scope::Admin, "choose a model")?;
+    }
+    let work_dir = match &new.work_dir {
+        Some(folder) => Some(check_work_dir(&state, &caller, folder).await?),
+        None => None,
+    };
+    let key = new.key.unwrap_or_else(new_key);
+    let taken = || Problem::from(JournalError::SessionExists { key: key.clone() });
+    let is_used = |entry: SessionEntry| entry.head.seq > 0 || entry.inbox_head > 0 || entry.trashed;
+    if journal.session(&key).await?.is_some_and(is_used) {
+        return Err(taken());
+    }
+    let session = runtime.session(&key).await?;
+    if let Some(model) = &new.model {
+        session.use_model(model)?;
+    }
+    let start = match &work_dir {
+        Some(folder) => session.begin_in(folder).await?,
+        None => session.begin_without_folder().await?,
+    };
+    if start != SessionStart::Begun {
+        return Err(taken());
+    }
+    let entry = state.session_entry(&key).await?;
+    Ok((StatusCode::CREATED, Json(summarise(runtime, &entry).await?)))
+}
+
+/// The key of a session that its creator gave none.
+fn new_key() -> String {
+    format!("http:{}", SessionId::generate().to_string().to_ascii_lowercase())
+}
+
+/// The folder for a new session. Without an admin token, another session must work there already.
+async fn check_work_dir(state: &ServerState, caller: &Caller, folder: &str) -> ApiResult<PathBuf> {
+    let path = Path::new(folder);
+    let canonical = path.canonicalize().ok().filter(|path| path.is_dir());
+    if caller.scope < Scope::Admin && !is_folder_of_a_session(state, canonical.as_deref()).await? {
+        caller.require(Scope::Admin, "begin a session in a folder that no session has yet")?;
+    }
+    let wrong = |reason: &str| {
+        let detail = format!("work_dir: {folder:?} {reason}; name an existing folder by its absolute path");
+        Problem::bad_request("invalid_work_dir", detail)
+    };
+    if !path.is_absolute() {
+        return Err(wrong("is not an absolute path"));
+    }
+    let canonical = canonical.ok_or_else(|| wrong("is not a folder that can be used"))?;
+    if canonical.to_str().is_none() { Err(wrong("is not UTF-8")) } else { Ok(canonical) }
+}
+
+async fn is_folder_of_a_session(state: &ServerState, folder: Option<&Path>) -> ApiResult<bool> {
+    let (Some(folder), journal) = (folder.and_then(Path::to_str), state.journal()) else { return Ok(false) };
+    let mut sessions = all_sessions(&*journal);
+    while let Some(entry) = sessions.next().await? {
+        let place = session_place(&*journal, entry.id).await.unwrap_or_default();
+        if place.and_then(|place| place.work_dir).as_deref() == Some(folder) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SessionChange {
+    /// The new key.
+    #[schemars(length(min = 1, max = 512))]
+    key: Option<String>,
+    /// Whether retention never removes the session.
+    pinned: Option<bool>,
+    /// The model from the next request on, until the server stops.
+    model: Option<String>,
+    /// The permission mode.
+    mode: Option<Mode>,
+}
+
+/// What the agent may do without asking.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Mode {
+    Ask,
+    AutoEdit,
+    Auto,
+    Plan,
+}
+
+impl From<Mode> for PermissionMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Ask => Self::Ask,
+            Mode::AutoEdit => Self::AutoEdit,
+            Mode::Auto => Self::Auto,
+            Mode::Plan => Self::Plan,
+        }
+    }
+}
+
+async fn change_session(
+    State(state): State<ServerState>,
+    LiveSession { entry, session }: LiveSession,
+    OptionalJsonBody(change): OptionalJsonBody<SessionChange>,
+) -> ApiResult<Json<SessionSummary>> {
+    let (runtime, journal) = (state.runtime(), state.journal());
+    if let Some(model) = &change.model {
+        session.use_model(model)?;
+    }
+    // The key may be taken, so it comes before what can't fail.
+    let mut key = entry.key;
+    if let Some(new) = &change.key {
+        key = rename_session(&*journal, &key, new).await?.key;
+        if let Some(model) = &change.model {
+            runtime.session(&key).await?.use_model(model)?;
+        }
+    }
+    if let Some(mode) = change.mode {
+        session.set_permission_mode(mode.into()).await?;
+    }
+    match change.pinned {
+        Some(true) => drop(pin_session(&*journal, &key).await?),
+        Some(false) => drop(unpin_session(&*journal, &key).await?),
+        None => {}
+    }
+    let entry = state.session_entry(&key).await?;
+    Ok(Json(summarise(runtime, &entry).await?))
+}
+
+async fn delete_session(
+    State(state): State<ServerState>,
+    NamedSession(entry): NamedSession,
+) -> ApiResult<Json<SessionSummary>> {
+    let (runtime, journal) = (state.runtime(), state.journal());
+    let session = runtime.session(&entry.key).await?;
+    let deadline = Instant::now() + RELEASE_GRACE;
+    let trashed = loop {
+        match trash_session(&*journal, &entry.key).await {
+            Err(JournalError::InUseBy { holder, .. })
+                if !holder.is_another() && Instant::now() < deadline =>
+            {
+                tokio::time::timeout_at(deadline, end_work(&session)).await.unwrap_or(Ok(()))?;
+                tokio::time::sleep(TRASH_RETRY_INTERVAL).await;
+            }
+            trashed => break trashed?,
+        }
+    };
+    Ok(Json(summarise(runtime, &trashed).await?))
+}
+
+/// Ends the turn of a session that this process runs, and lets go of the session.
+async fn end_work(session: &Session) -> ApiResult<()> {
+    if session.activity().await? != SessionActivity::Idle {
+        session.cancel().await?;
+    }
+    session.release().await;
+    Ok(())
+}
+
+async fn restore(
+    State(state): State<ServerState>,
+    NamedSession(entry): NamedSession,
+) -> ApiResult<Json<SessionSummary>> {
+    let restored = restore_session(&*state.journal(), &entry.key).await?;
+    Ok(Json(summarise(state.runtime(), &restored).await?))
 }

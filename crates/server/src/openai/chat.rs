@@ -74,7 +74,7 @@ pub(crate) async fn create_chat_completion(
     let key = HeaderValue::from_str(&urlencoded(placed.session.key())).ok();
     let mut response = if request.stream == Some(true) {
         let with_usage = request.stream_options.and_then(|options| options.include_usage) == Some(true);
-        stream_completion(placed, follower, completion, with_usage).await?
+        stream_completion(&state, placed, follower, completion, with_usage).await?
     } else {
         while completion.end.is_none() {
             let step = follower.next().await?;
@@ -312,6 +312,7 @@ impl SentText {
 
 /// Begins a stream when there is text, an end or a question, so that an early failure is an HTTP error.
 async fn stream_completion(
+    state: &ServerState,
     placed: Placed,
     mut follower: TurnFollower,
     mut completion: Completion,
@@ -332,16 +333,16 @@ async fn stream_completion(
         placed.delivery.mark_delivered();
         return Err(error);
     }
-    let (writer, response) = event_stream();
+    let (mut writer, response) = event_stream(state);
     tokio::spawn(async move {
         // A client that is gone ends the stream, and nothing else.
-        let _ = write_completion(&writer, &placed, follower, completion, first, with_usage).await;
+        let _ = write_completion(&mut writer, &placed, follower, completion, first, with_usage).await;
     });
     Ok(response)
 }
 
 async fn write_completion(
-    writer: &EventWriter,
+    writer: &mut EventWriter,
     placed: &Placed,
     mut follower: TurnFollower,
     mut completion: Completion,

@@ -97,9 +97,9 @@ pub(crate) async fn create_response(
         events = next_events(&mut follower, &mut fold, &mut skips_until).await?;
     }
     if request.stream == Some(true) {
-        let (writer, response) = event_stream();
+        let (mut writer, response) = event_stream(&state);
         tokio::spawn(async move {
-            let written = write_events(&writer, events, &mut follower, &mut fold, 0).await;
+            let written = write_events(&mut writer, events, &mut follower, &mut fold, 0).await;
             if written.is_ok() {
                 placed.delivery.mark_delivered();
             }
@@ -214,7 +214,7 @@ async fn is_over(follower: &TurnFollower, fold: &ResponseFold) -> OpenaiResult<b
 
 /// Writes events until the response is over.
 async fn write_events(
-    writer: &EventWriter,
+    writer: &mut EventWriter,
     mut events: Vec<Value>,
     follower: &mut TurnFollower,
     fold: &mut ResponseFold,
@@ -309,9 +309,9 @@ pub(crate) async fn retrieve_response(
     let mut follower = TurnFollower::start(handle, place.before, steps, state.shutdown()).await?;
     let mut fold = ResponseFold::new(recorded_head(session), turn);
     let first_number = query.starting_after.map_or(0, |after| after.saturating_add(1));
-    let (writer, response) = event_stream();
+    let (mut writer, response) = event_stream(&state);
     tokio::spawn(async move {
-        let _ = write_events(&writer, vec![], &mut follower, &mut fold, first_number).await;
+        let _ = write_events(&mut writer, vec![], &mut follower, &mut fold, first_number).await;
     });
     Ok(response)
 }

@@ -1,85 +1,62 @@
-//! A response body of server-sent events that a task writes.
+//! The events of a turn, written to a response body in OpenAI's forms.
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody};
-use axum::response::{IntoResponse, Response};
-use hyper::body::Frame;
-use hyper::header::CONTENT_TYPE;
+use axum::body::Bytes;
+use axum::response::Response;
 use serde_json::Value;
-use tokio::sync::mpsc;
 
 use super::error::OpenaiResult;
 use super::follower::TurnFollower;
 use super::turn::TurnStep;
-use crate::route::EVENT_STREAM;
+use crate::events::body::{BodyWriter, WriterStop, event_stream as stream_response, written_body};
+use crate::state::ServerState;
 
-/// Parts that wait for a client that does not read. Then the writer waits.
-const QUEUE_LEN: usize = 64;
-/// How long a client may take to read one part. Then it is disconnected; it can come back.
-const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often a stream sends a comment, so that both ends notice a broken connection.
 const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
 
-struct QueueBody(mpsc::Receiver<Bytes>);
-
-impl HttpBody for QueueBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(context).map(|part| part.map(|part| Ok(Frame::data(part))))
-    }
-}
-
-/// The client is gone, or has not read for too long.
+/// The client is gone, or has not read for too long, or the server stops.
 pub(crate) struct ClientGone;
 
 /// The writing end. Dropping it ends the stream.
-pub(crate) struct EventWriter(mpsc::Sender<Bytes>);
+pub(crate) struct EventWriter(BodyWriter);
 
 /// A stream of events and the end that writes it.
-pub(crate) fn event_stream() -> (EventWriter, Response) {
-    let (sender, receiver) = mpsc::channel(QUEUE_LEN);
-    let headers = [(CONTENT_TYPE, EVENT_STREAM), (hyper::header::CACHE_CONTROL, "no-store")];
-    (EventWriter(sender), (headers, Body::new(QueueBody(receiver))).into_response())
+pub(crate) fn event_stream(state: &ServerState) -> (EventWriter, Response) {
+    let (writer, body) = written_body(state.shutdown());
+    (EventWriter(writer), stream_response(body))
 }
 
 impl EventWriter {
     /// Writes an event without a name.
-    pub(crate) async fn data(&self, data: &str) -> Result<(), ClientGone> {
+    pub(crate) async fn data(&mut self, data: &str) -> Result<(), ClientGone> {
         self.write(format!("data: {data}\n\n")).await
     }
 
     /// Writes an event that is named by its `type`.
-    pub(crate) async fn event(&self, event: &Value) -> Result<(), ClientGone> {
+    pub(crate) async fn event(&mut self, event: &Value) -> Result<(), ClientGone> {
         let name = event["type"].as_str().unwrap_or("message");
         self.write(format!("event: {name}\ndata: {event}\n\n")).await
     }
 
-    async fn write(&self, part: String) -> Result<(), ClientGone> {
-        match tokio::time::timeout(READ_TIMEOUT, self.0.send(Bytes::from(part))).await {
-            Ok(Ok(())) => Ok(()),
-            _ => Err(ClientGone),
-        }
+    async fn write(&mut self, part: String) -> Result<(), ClientGone> {
+        self.0.write(Bytes::from(part)).await.map_err(|_| ClientGone)
     }
 
     /// The next step of a turn. Sends comments while it waits.
     pub(crate) async fn next_step(
-        &self,
+        &mut self,
         follower: &mut TurnFollower,
     ) -> Result<OpenaiResult<TurnStep>, ClientGone> {
         loop {
             tokio::select! {
                 biased;
                 step = follower.next() => return Ok(step),
-                () = self.0.closed() => return Err(ClientGone),
+                stop = self.0.stopped() => match stop {
+                    WriterStop::Gone => return Err(ClientGone),
+                    // The follower says so too, with an error for the client.
+                    WriterStop::Shutdown => return Ok(follower.next().await),
+                },
                 () = tokio::time::sleep(COMMENT_INTERVAL) => self.write(":\n\n".to_owned()).await?,
             }
         }

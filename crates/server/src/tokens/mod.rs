@@ -83,6 +83,11 @@ impl StoredToken {
         &self.hash
     }
 
+    /// Ends the streams that the token opened.
+    pub(crate) fn revoke(&self) {
+        self.revoked.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn is_revoked(&self) -> bool {
         self.revoked.load(Ordering::Relaxed)
     }
@@ -134,7 +139,9 @@ impl TokenStore {
     fn revoke(&self, is_revoked: impl Fn(&StoredToken) -> bool) {
         self.tokens.write().unwrap_or_else(PoisonError::into_inner).retain(|token| {
             let revoked = is_revoked(token);
-            token.revoked.fetch_or(revoked, Ordering::Relaxed);
+            if revoked {
+                token.revoke();
+            }
             !revoked
         });
     }

@@ -74,20 +74,6 @@ async fn slow_headers_end_the_connection() {
     server.shutdown().await;
 }
 
-/// H5: idle connections, as many as the file limit of the machine allows here; `scripts/soak` opens ten thousand.
-#[tokio::test(flavor = "multi_thread")]
-async fn hundreds_of_idle_connections_hold_up_nobody() {
-    let server = TestServer::with_script("[]").await;
-    let idle: Vec<TcpStream> = (0..400).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
-
-    for _ in 0..20 {
-        assert_eq!(server.get("/api/sessions").await.0, 200);
-    }
-
-    drop(idle);
-    server.shutdown().await;
-}
-
 /// H5: 200 requests a second are served. Wrong tokens are not counted against right ones.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_tokens_are_limited_by_address_and_do_not_lock_out_made_ones() {

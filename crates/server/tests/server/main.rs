@@ -3,12 +3,29 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
 mod attacks;
+mod content;
+mod docs;
 mod document;
+mod event_client;
+mod events;
+mod inputs;
+mod installation;
+mod killed;
 mod limits;
+mod memory;
 mod openai;
 mod probes;
+mod sessions;
 mod sign_in;
+mod tasks;
 mod test_server;
+mod tls;
+
+#[test]
+#[ignore = "a part that servers play in other processes"]
+fn server_process() {
+    killed::serve_here();
+}
 
 #[test]
 #[ignore = "a part that keepers play in other processes"]

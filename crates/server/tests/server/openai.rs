@@ -299,7 +299,7 @@ async fn an_idempotency_key_makes_one_input() {
 async fn a_question_shows_as_such_and_the_next_input_answers_it() {
     let call = json!({"name": "exec", "arguments": {"command": "echo hi >> ran.txt"}});
     let script = json!([{"text": "I run it.", "calls": [call]}, "Done."]).to_string();
-    let server = TestServer::with_script_and(&script, |config| {
+    let server = TestServer::with_settings(&script, |config| {
         config.settings.approval.rule =
             vec![ApprovalRule { tool: "exec".to_owned(), command: None, action: Approval::Ask }];
     })

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use longhaul_agent::model::{Model, ScriptedModel};
 use longhaul_agent::{Config, Runtime};
@@ -19,6 +20,7 @@ pub(crate) struct TestServer {
     pub(crate) home: TestHome,
     pub(crate) runtime: Runtime,
     server: Server,
+    model: Arc<dyn Model>,
     client: reqwest::Client,
 }
 
@@ -28,38 +30,63 @@ impl TestServer {
         Self::with_model(Arc::new(ScriptedModel::from_json(script).unwrap())).await
     }
 
+    /// The same with a changed config.
+    pub(crate) async fn with_settings(script: &str, change: impl FnOnce(&mut Config)) -> Self {
+        let model = Arc::new(ScriptedModel::from_json(script).unwrap());
+        Self::start(TestHome::new(), model, &[], test_options(), change).await
+    }
+
     pub(crate) async fn with_model(model: Arc<dyn Model>) -> Self {
-        Self::with_model_and(model, |_| {}).await
-    }
-
-    /// The same with other settings of the runtime.
-    pub(crate) async fn with_script_and(script: &str, change: impl FnOnce(&mut Config)) -> Self {
-        Self::with_model_and(Arc::new(ScriptedModel::from_json(script).unwrap()), change).await
-    }
-
-    async fn with_model_and(model: Arc<dyn Model>, change: impl FnOnce(&mut Config)) -> Self {
-        let options = ServerOptions { max_body_bytes: 1 << 20, ..ServerOptions::default() };
-        Self::start(model, options, change).await
+        Self::start(TestHome::new(), model, &[], test_options(), |_| ()).await
     }
 
     /// A server with other settings, which never calls its model.
     pub(crate) async fn configured(options: ServerOptions) -> Self {
-        Self::start(Arc::new(ScriptedModel::from_json("[]").unwrap()), options, |_| {}).await
+        let model = Arc::new(ScriptedModel::from_json("[]").unwrap());
+        Self::start(TestHome::new(), model, &[], options, |_| ()).await
     }
 
-    async fn start(model: Arc<dyn Model>, options: ServerOptions, change: impl FnOnce(&mut Config)) -> Self {
-        let home = TestHome::new();
+    /// A server that also accepts these tokens. Each is its own name.
+    pub(crate) async fn with_tokens(script: &str, tokens: &[(&str, Scope)]) -> Self {
+        Self::start(
+            TestHome::new(),
+            Arc::new(ScriptedModel::from_json(script).unwrap()),
+            tokens,
+            test_options(),
+            |_| (),
+        )
+        .await
+    }
+
+    /// The next server of the same home, after a proper end of this one. It listens on another port.
+    pub(crate) async fn restart(self) -> Self {
+        let Self { home, runtime, server, model, .. } = self;
+        server.shutdown().await;
+        runtime.shutdown().await.unwrap();
+        Self::start(home, model, &[], test_options(), |_| ()).await
+    }
+
+    async fn start(
+        home: TestHome,
+        model: Arc<dyn Model>,
+        other_tokens: &[(&str, Scope)],
+        options: ServerOptions,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
         let mut config = home.config();
         change(&mut config);
-        let runtime = Runtime::with_model(config, model).await.unwrap();
+        let runtime = Runtime::with_model(config, model.clone()).await.unwrap();
         runtime.start().await.unwrap();
         let mut tokens = TokenStore::default();
         tokens.insert("test", Scope::Admin, ADMIN_TOKEN);
+        for (token, scope) in other_tokens {
+            tokens.insert(token, *scope, token);
+        }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let server = Server::start(listener, runtime.clone(), tokens, &options).unwrap();
+        let server = Server::start(listener, runtime.clone(), tokens, options).unwrap();
         // reqwest is built without a provider of its own. A second test of this process finds it installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Self { home, runtime, server, client: reqwest::Client::builder().no_proxy().build().unwrap() }
+        Self { home, runtime, server, model, client: reqwest::Client::builder().no_proxy().build().unwrap() }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -85,6 +112,25 @@ impl TestServer {
         json_answer(self.request(Method::GET, path)).await
     }
 
+    /// The text of the answer to a GET.
+    pub(crate) async fn text(&self, path: &str) -> String {
+        self.request(Method::GET, path).send().await.unwrap().text().await.unwrap()
+    }
+
+    /// Asks until the answer is as wanted.
+    pub(crate) async fn poll(&self, path: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        let polling = async {
+            loop {
+                let (_, answer) = self.get(path).await;
+                if is_wanted(&answer) {
+                    return answer;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), polling).await.expect("the answer that is wanted")
+    }
+
     /// The status and the JSON of the answer to a POST with this body.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         let request = self.request(Method::POST, path).header("content-type", "application/json");
@@ -95,6 +141,11 @@ impl TestServer {
         self.server.shutdown().await;
         self.runtime.shutdown().await.unwrap();
     }
+}
+
+/// The settings of a server unless a test sets others.
+pub(crate) fn test_options() -> ServerOptions {
+    ServerOptions { max_body_bytes: 1 << 20, ..ServerOptions::default() }
 }
 
 /// The status and the JSON of an answer; `Null` if the body is empty.

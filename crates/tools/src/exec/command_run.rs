@@ -14,7 +14,7 @@ use super::task_limit::TaskSlots;
 use super::{ExecSettings, LOCAL_TARGET};
 use crate::blocking::{WaitOutcome, run_before, run_to_completion, run_unless};
 use crate::output::unix_millis_now;
-use crate::{OutputLimit, ResumedCall, StopSignal, ToolOutcome};
+use crate::{Confinement, OutputLimit, ResumedCall, StopSignal, ToolOutcome};
 
 /// Delay before the keeper is asked again if it does not answer. The command goes on meanwhile.
 pub(crate) const KEEPER_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -40,6 +40,7 @@ pub(super) enum RunMode {
 pub(super) struct CommandRun {
     pub(super) settings: Arc<ExecSettings>,
     pub(super) call: CallId,
+    pub(super) confinement: Confinement,
     pub(super) output_limit: OutputLimit,
     pub(super) command: String,
     pub(super) description: String,
@@ -65,7 +66,10 @@ enum CommandState {
 
 impl CommandRun {
     pub(super) fn id(&self) -> TaskId {
-        TaskId::from(self.call)
+        match self.confinement {
+            Confinement::Sandbox => TaskId::from(self.call),
+            Confinement::Outside => TaskId::outside_sandbox(self.call),
+        }
     }
 
     /// Starts the command and waits for it. A call that is stopped before the command begins does not wait for a slow

@@ -29,8 +29,8 @@ use crate::blocking::run_to_completion;
 use crate::sandbox::SandboxedCommand;
 use crate::shell::long_sleep;
 use crate::{
-    Permission, PreparedCall, Redact, ResumedCall, Sandbox, SandboxMode, Scope, Tool, ToolDefinition,
-    ToolInvocation, ToolOutcome, arguments, display, schema_of,
+    Confinement, Permission, PreparedCall, Redact, ResumedCall, Sandbox, SandboxMode, Scope, Tool,
+    ToolDefinition, ToolInvocation, ToolOutcome, arguments, display, schema_of,
 };
 
 const MAX_TIMEOUT_SECONDS: u64 = 600;
@@ -39,6 +39,9 @@ const MAX_DESCRIPTION_BYTES: usize = 80;
 const LOCAL_TARGET: &str = "local";
 /// A variable with this ending, in any case, holds a key.
 const KEY_ENDING: &str = "_API_KEY";
+/// What the model is told of a command that ran outside of the sandbox.
+const SECOND_RUN: &str = "it ran twice: first in the sandbox, which refused it, then once more from its start outside of the sandbox, \
+                          as the user allowed for this one time; this is the result of the second run";
 const TOKEN_VARIABLE: &str = "LONGHAUL_TOKEN";
 
 /// What exec takes.
@@ -244,12 +247,14 @@ impl ExecTool {
 
     /// The bounds and environment of the command.
     async fn confine(&self, call: &ToolInvocation, work_dir: &Path) -> Result<SandboxedCommand, ToolOutcome> {
-        let (settings, work_dir, session) = (Arc::clone(&self.settings), work_dir.to_owned(), call.session);
+        let (settings, work_dir) = (Arc::clone(&self.settings), work_dir.to_owned());
+        let (session, confinement) = (call.session, call.confinement);
         run_to_completion(move || {
             let refused =
                 |why| ToolOutcome::error(format!("exec was not run: it can't be held to the scope. {why}"));
             let sandbox = &settings.sandbox;
-            if sandbox.mode() != SandboxMode::Off
+            if confinement == Confinement::Sandbox
+                && sandbox.mode() != SandboxMode::Off
                 && sandbox.should_confine(settings.tasks.enforcement()).map_err(refused)?
             {
                 let confined =
@@ -268,19 +273,21 @@ impl ExecTool {
 
     fn new_run(&self, call: &ToolInvocation, arguments: &Arguments) -> CommandRun {
         let clamped = arguments.timeout.filter(|timeout| *timeout > MAX_TIMEOUT_SECONDS);
-        let note =
+        let clamped =
             clamped.map(|timeout| format!("`timeout` was taken as {MAX_TIMEOUT_SECONDS}, not {timeout}"));
+        let second = (call.confinement == Confinement::Outside).then(|| SECOND_RUN.to_owned());
         let timeout = arguments.timeout.map(|timeout| Duration::from_secs(timeout.min(MAX_TIMEOUT_SECONDS)));
         let in_background = arguments.run_in_background == Some(true);
         CommandRun {
             call: call.id,
+            confinement: call.confinement,
             output_limit: call.output_limit,
             command: arguments.command.clone(),
             description: description_of(arguments),
             mode: if in_background { RunMode::Background } else { RunMode::Foreground },
             timeout: timeout.unwrap_or(self.settings.timeout),
             max_runtime: arguments.max_runtime,
-            notes: note.into_iter().collect(),
+            notes: second.into_iter().chain(clamped).collect(),
             slots: TaskSlots::new(call, &self.settings),
             settings: Arc::clone(&self.settings),
         }

@@ -4,7 +4,7 @@ use longhaul_keeper::Status;
 use longhaul_protocol::{CommandReport, TaskNews, TaskStatus};
 
 use super::command_run::CommandRun;
-use super::sandbox_refusal::refusal_hint;
+use super::sandbox_refusal::{find_refusal, refusal_hint};
 use crate::ToolOutcome;
 use crate::output::{FullOutput, fit_report, report_outcome, report_status, set_message};
 use crate::output::{OutputReader, OutputText, count_lines};
@@ -109,15 +109,19 @@ fn with_output(
         said.push(format!("its output can't be read: {error}"));
         (OutputText::default(), None, 0)
     });
-    if status == TaskStatus::Failed {
-        said.extend(refusal_hint(&run.settings.sandbox, &text).map(str::to_owned));
-    }
+    let bounds = match status {
+        TaskStatus::Failed => run.settings.tasks.spec(run.id()).ok().flatten().and_then(|spec| spec.bounds),
+        _ => None,
+    };
+    let refusal = bounds.and_then(|bounds| find_refusal(&bounds, &text));
+    said.extend(refusal.as_ref().map(|refusal| refusal_hint(refusal).to_owned()));
     set_message(&mut report, said.into_iter().chain(run.notes.clone()));
     let news = TaskNews { task_id: run.id(), printed: end, ended: false };
     let fitting = fit_report(report, run.output_limit, &text, FullOutput::OfCall(run.call));
     ToolOutcome {
         news: (status == TaskStatus::Running).then_some(news),
         lines: lines.filter(|_| fitting.whole.is_some()),
+        refusal,
         ..fitting
     }
 }

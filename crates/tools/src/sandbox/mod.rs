@@ -129,11 +129,6 @@ impl Sandbox {
         self.mode
     }
 
-    /// The network of commands.
-    pub(crate) fn network(&self) -> Network {
-        self.network
-    }
-
     /// The git repositories in the work folder.
     pub fn repositories(&self) -> &Arc<RepositoryTracker> {
         &self.repositories

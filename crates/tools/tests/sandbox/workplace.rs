@@ -209,6 +209,7 @@ impl Workplace {
             output_limit: OutputLimit::default(),
             session: self.session,
             tasks: Arc::default(),
+            confinement: longhaul_tools::Confinement::Sandbox,
         };
         let (_stopper, stop) = StopSignal::pair();
         let finished = runtime.block_on(async {

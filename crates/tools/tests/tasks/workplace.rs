@@ -106,6 +106,7 @@ impl Workplace {
             seen: Arc::default(),
             output_limit: self.output_limit,
             tasks: self.known.lock().unwrap().clone().into(),
+            confinement: longhaul_tools::Confinement::Sandbox,
         }
     }
 

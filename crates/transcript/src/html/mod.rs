@@ -13,6 +13,20 @@ use crate::notice::{Verbosity, notice_text};
 use crate::page::turn_totals_text;
 use crate::text::{format_count, sanitize};
 
+/// A block as a fragment of HTML that stands alone. Empty if there is nothing to show.
+pub fn block_html(block: &Block) -> String {
+    let mut html = String::new();
+    if let BlockContent::TurnStart = &block.content {
+        let (turn, time) = (block.turn.unwrap_or_default(), time_element(block.started_at));
+        push(&mut html, format_args!("<h2>Turn {turn} {time}</h2>\n"));
+    } else if !push_content(block, &mut html)
+        && let Some(notice) = notice_text(&Update::Ended(block.clone()), Verbosity::Verbose)
+    {
+        push_notice(&mut html, &notice);
+    }
+    html
+}
+
 /// Renders updates as HTML, with a section for each turn.
 #[derive(Debug, Default)]
 pub struct HtmlRenderer {
@@ -45,47 +59,56 @@ impl HtmlRenderer {
 
     /// False if the block is a notice.
     fn push_block(&mut self, block: &Block, html: &mut String) -> bool {
-        match &block.content {
-            BlockContent::TurnStart => {
-                html.push_str(self.end());
-                self.is_in_turn = true;
-                let (turn, time) = (block.turn.unwrap_or_default(), time_element(block.started_at));
-                push(html, format_args!("<section id=\"turn-{turn}\">\n<h2>Turn {turn} {time}</h2>\n"));
-            }
-            BlockContent::Input { text, images } => {
-                push_text(html, "said", text);
-                if *images > 0 {
-                    push_line(html, "aside", &format!("with {}", format_count(*images as u64, "image")));
-                }
-            }
-            BlockContent::Reasoning { text } => push_details(html, "Reasoning", text),
-            BlockContent::Message { text, .. } => {
-                push_text(html, "answer", text);
-                if block.state == BlockState::Interrupted {
-                    push_line(html, "aside", "[interrupted here]");
-                }
-            }
-            BlockContent::Summary { text } => {
-                push_details(html, "Start of the context from here on", text);
-            }
-            BlockContent::TurnEnd(end) => {
-                if let Some(error) = &end.error {
-                    push_line(html, "aside wrong", &format!("✗ {error}"));
-                }
-                push_line(html, "ended", &turn_totals_text(end));
-                html.push_str(self.end());
-            }
-            BlockContent::ErasedRecord { seq, kind, at, reason } => {
-                let since = format_moment(*at);
-                push_line(html, "aside", &format!("[entry {seq}, {kind}: erased on {since}: {reason}]"));
-            }
-            BlockContent::DamagedRecord { seq, reason } => {
-                push_line(html, "aside wrong", &format!("[entry {seq} is damaged: {reason}]"));
-            }
-            _ => return false,
+        if let BlockContent::TurnStart = &block.content {
+            html.push_str(self.end());
+            self.is_in_turn = true;
+            let (turn, time) = (block.turn.unwrap_or_default(), time_element(block.started_at));
+            push(html, format_args!("<section id=\"turn-{turn}\">\n<h2>Turn {turn} {time}</h2>\n"));
+            return true;
         }
-        true
+        let is_shown = push_content(block, html);
+        if let BlockContent::TurnEnd(_) = &block.content {
+            html.push_str(self.end());
+        }
+        is_shown
     }
+}
+
+/// Renders what a block says. False if the block is a notice, or the beginning of a turn.
+fn push_content(block: &Block, html: &mut String) -> bool {
+    match &block.content {
+        BlockContent::Input { text, images } => {
+            push_text(html, "said", text);
+            if *images > 0 {
+                push_line(html, "aside", &format!("with {}", format_count(*images as u64, "image")));
+            }
+        }
+        BlockContent::Reasoning { text } => push_details(html, "Reasoning", text),
+        BlockContent::Message { text, .. } => {
+            push_text(html, "answer", text);
+            if block.state == BlockState::Interrupted {
+                push_line(html, "aside", "[interrupted here]");
+            }
+        }
+        BlockContent::Summary { text } => {
+            push_details(html, "Start of the context from here on", text);
+        }
+        BlockContent::TurnEnd(end) => {
+            if let Some(error) = &end.error {
+                push_line(html, "aside wrong", &format!("✗ {error}"));
+            }
+            push_line(html, "ended", &turn_totals_text(end));
+        }
+        BlockContent::ErasedRecord { seq, kind, at, reason } => {
+            let since = format_moment(*at);
+            push_line(html, "aside", &format!("[entry {seq}, {kind}: erased on {since}: {reason}]"));
+        }
+        BlockContent::DamagedRecord { seq, reason } => {
+            push_line(html, "aside wrong", &format!("[entry {seq} is damaged: {reason}]"));
+        }
+        _ => return false,
+    }
+    true
 }
 
 fn push(html: &mut String, text: std::fmt::Arguments<'_>) {

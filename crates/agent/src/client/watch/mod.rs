@@ -322,6 +322,11 @@ impl EventHub {
         (Watcher { queue, catch_up: CatchUp::new(journal), _watched: watched }, state.head)
     }
 
+    /// Whether anyone watches.
+    pub(crate) fn has_watchers(&self) -> bool {
+        lock(&self.state).watchers.iter().any(|watcher| watcher.strong_count() > 0)
+    }
+
     /// Sends the head of a record without an event.
     pub(crate) fn advance_head(&self, head: Seq) {
         let mut state = lock(&self.state);

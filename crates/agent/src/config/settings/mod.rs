@@ -154,11 +154,39 @@ pub struct LimitSettings {
     /// US dollars per day (UTC), for all sessions together; 0 for no limit.
     #[schemars(range(min = 0.0))]
     pub cost_per_day: f64,
+    /// US dollars per session; 0 for no limit.
+    #[schemars(range(min = 0.0))]
+    pub cost_per_session: f64,
+    /// US dollars per month (UTC), for all sessions together; 0 for no limit.
+    #[schemars(range(min = 0.0))]
+    pub cost_per_month: f64,
+    /// US dollars in all; 0 for no limit.
+    #[schemars(range(min = 0.0))]
+    pub cost_total: f64,
+    /// Tokens per day (UTC), for models whose price is not known, too; 0 for no limit.
+    pub tokens_per_day: u64,
+    /// Tokens per month (UTC); 0 for no limit.
+    pub tokens_per_month: u64,
+    /// Share of any limit at which a question is asked, once; 0 for never.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub soft: f64,
 }
 
 impl Default for LimitSettings {
     fn default() -> Self {
-        Self { steps: 200, tokens_per_turn: 0, cost_per_turn: 0.0, seconds_per_turn: 0, cost_per_day: 0.0 }
+        Self {
+            steps: 200,
+            tokens_per_turn: 0,
+            cost_per_turn: 0.0,
+            seconds_per_turn: 0,
+            cost_per_day: 0.0,
+            cost_per_session: 0.0,
+            cost_per_month: 0.0,
+            cost_total: 0.0,
+            tokens_per_day: 0,
+            tokens_per_month: 0,
+            soft: 0.0,
+        }
     }
 }
 

@@ -7,9 +7,10 @@ mod import;
 use std::sync::Arc;
 
 use longhaul_protocol::{
-    AddedContext, Answered, At, AttemptEnded, AttemptId, CallId, ClientRequest, DecodeError, InputTaken,
-    Item, JoinMode, Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq,
-    SessionRecord, StepStarted, TaskStarted, ToolFinished, TurnStarted, Usage,
+    AddedContext, Answer, Answered, AnsweredBy, At, AttemptEnded, AttemptId, CallId, ClientRequest,
+    DecodeError, InputTaken, Item, JoinMode, Note, OrderKind, OrderTaken, Outcome, PendingInput, Place,
+    Question, QuestionKind, Record, Role, Seq, SessionRecord, StepStarted, TaskStarted, ToolFinished,
+    TurnStarted, Usage,
 };
 
 use self::epoch::{
@@ -22,9 +23,10 @@ use self::import::fold_import;
 use crate::compaction::plan::CompactionRequest;
 use crate::session::permission::{fold_grant, fold_mode};
 use crate::session::state::{
-    ApprovalAnswer, Attempt, CallState, ProviderCount, SessionCreation, State, TruncatedPrompt, Turn,
-    TurnRequest, text_of,
+    ApprovalAnswer, Attempt, CallState, ProviderCount, RefusedRun, SessionCreation, State, TruncatedPrompt,
+    Turn, TurnRequest, text_of,
 };
+use crate::spend::nano;
 
 /// The note to the model where the user interrupted a turn.
 const CANCELLED: &str = "The user interrupted here. The next message says how to go on.";
@@ -111,6 +113,7 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
         }
         SessionRecord::Note(note) => record_note(state, note),
         SessionRecord::Question(question) => {
+            fold_refusal(state, &question);
             state.questions.push(question);
             update_question_wait(state, record.at);
         }
@@ -142,6 +145,7 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
 /// ends as cancelled. The others wait for the turn after it.
 fn fold_turn(state: &mut State, number: u64, started_at: Option<At>) {
     state.turn_count = number;
+    let cause = state.next_turn_cause();
     let cancelled = state.pending_inputs.iter().any(|input| input.cancelled);
     // A turn that begins only to end as cancelled is not the requested one.
     let tries_again = !cancelled && state.turn_request.is_some();
@@ -153,7 +157,8 @@ fn fold_turn(state: &mut State, number: u64, started_at: Option<At>) {
     for input in &mut state.pending_inputs {
         input.mode = if input.cancelled == cancelled { JoinMode::Join } else { JoinMode::After };
     }
-    state.turn = Some(Turn { number, request_turn: answers, cancelled, started_at, ..Turn::default() });
+    state.turn =
+        Some(Turn { number, request_turn: answers, cancelled, started_at, cause, ..Turn::default() });
 }
 
 /// Begins a turn without an input of its own. The model needs something to answer.
@@ -302,13 +307,37 @@ fn update_question_wait(state: &mut State, now: At) {
     }
 }
 
+/// The question has the result of the run in the sandbox, which is the call's own unless the user says yes.
+fn fold_refusal(state: &mut State, question: &Question) {
+    let (Some(call), Some(result)) = (question.call, &question.refused) else { return };
+    if let Some(call) = call_mut(state, call).filter(|call| call.is_open()) {
+        call.refused = Some(RefusedRun { result: (**result).clone(), answer: None });
+    }
+}
+
 fn fold_answered(state: &mut State, answered: Answered) {
     let settled = state.questions.extract_if(.., |question| question.id == answered.id).next();
     let Some(question) = settled else { return };
     fold_grant(state, &question, &answered);
-    if let Some(call) = question.call.and_then(|call| call_mut(state, call)) {
+    if question.kind == QuestionKind::Budget {
+        fold_budget_answer(state, question.reasons, &answered);
+        return;
+    }
+    let Some(call) = question.call.and_then(|call| call_mut(state, call)) else { return };
+    if question.refused.is_none() {
         let (reasons, grant) = (question.reasons, question.grant);
         call.approval = Some(ApprovalAnswer { text: answered.answer, reasons, grant });
+    } else if let Some(refused) = &mut call.refused {
+        refused.answer = Some(answered.answer);
+    }
+}
+
+/// Folds the answer to whether the turn may pass soft limits.
+fn fold_budget_answer(state: &mut State, names: Vec<String>, answered: &Answered) {
+    let Some(turn) = state.turn.as_mut().filter(|_| answered.by != Some(AnsweredBy::Runtime)) else { return };
+    match Answer::parse(&answered.answer) {
+        Answer::Yes | Answer::Always | Answer::Project => turn.budget_consents.extend(names),
+        Answer::No | Answer::Text(_) => turn.budget_refused = names,
     }
 }
 
@@ -475,7 +504,8 @@ fn fold_result(state: &mut State, finished: ToolFinished) {
     }
     if state.turn.as_mut().is_some_and(|turn| std::mem::take(&mut turn.erased_task)) {
         let erased = || "[erased]".to_owned();
-        let (task_id, target, started_at) = (finished.call.into(), "local".to_owned(), None);
+        let task_id = finished.report.task_id.unwrap_or(finished.call.into());
+        let (target, started_at) = ("local".to_owned(), None);
         state.tasks.record_start(TaskStarted {
             task_id,
             command: erased(),
@@ -559,16 +589,6 @@ fn push_announcement(state: &mut State, item: Item) {
     push_item(state, Place { seq: state.head, turn: state.turn_count, step, said: None }, Arc::new(item));
 }
 
-/// Converts dollars to billionths, so that their sums are exact and states can be compared.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a cost is small, and below 0 it is 0"
-)]
-pub(crate) fn nano(dollars: f64) -> u64 {
-    (dollars * 1e9) as u64
-}
-
 fn is_by_model(item: &Item) -> bool {
     matches!(item, Item::Text { role: Role::Assistant, .. } | Item::Reasoning { .. } | Item::ToolCall { .. })
 }
@@ -581,6 +601,7 @@ fn call_of(block: &Item) -> Option<CallState> {
             arguments: arguments.clone(),
             approval: None,
             started: None,
+            refused: None,
             result: None,
             finished_seq: 0,
         }),

@@ -1,7 +1,9 @@
 //! A model that does its work by rule, and writes summaries that are as poor as they may be.
 
 use async_trait::async_trait;
-use longhaul_model::{AnswerPart, AnswerStream, Model, ModelFailure, Purpose, Request, StopKind, StopReason};
+use longhaul_model::{
+    AnswerPart, AnswerStream, CallPermit, Model, ModelFailure, Purpose, Request, StopKind, StopReason,
+};
 use longhaul_protocol::{Item, Role};
 use serde_json::{Value, json};
 
@@ -22,7 +24,11 @@ impl Model for Forgetful {
         "scripted/forgetful"
     }
 
-    async fn ask(&self, request: Request) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+    async fn ask(
+        &self,
+        request: Request,
+        _permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let parts = match request.purpose {
             Purpose::Summary { .. } => called("write_summary", &poor_summary(&request)),
             Purpose::Step { answers_before } => self.step(&request, answers_before),

@@ -289,7 +289,7 @@ impl World {
                 steps.push(Step::Append(vec![ended(attempt, kept, Some("interrupted"))]));
             }
             Action::RunTools(calls) => steps = self.run(&calls),
-            Action::AwaitAnswer(_) => unreachable!("nobody asks here"),
+            Action::AwaitAnswer(_) | Action::AskBudget(_) => unreachable!("nobody asks here"),
             Action::EndTurn(ending) => {
                 let turn = self.state.turn.as_ref().unwrap();
                 let waiting = turn.calls.iter().filter(|call| call.result.is_none());
@@ -402,6 +402,7 @@ impl World {
     fn usage(&self, attempt: AttemptId, tenths: u64) -> SessionRecord {
         let estimated = FIXED + longhaul_context::estimate_items(&self.state.items);
         SessionRecord::Usage(Usage {
+            cause: None,
             attempt,
             purpose: None,
             input: Some(estimated * tenths / 10),

@@ -4,10 +4,11 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
+use longhaul_agent::memory_pages::{RecordedPageChange, recorded_page_changes};
 use longhaul_protocol::PrintablePath;
 use serde_json::{Value, json};
 
-use super::{MemoryHandle, versions};
+use super::MemoryHandle;
 use crate::output::{format_count, line, note};
 use crate::output_file::{OutputFile, destination};
 use crate::{bad_usage, output};
@@ -63,8 +64,9 @@ fn write_files(memory: &MemoryHandle, folder: &Path) -> anyhow::Result<()> {
 
 /// The current pages, and every version in the journal.
 async fn all_versions(memory: &MemoryHandle) -> anyhow::Result<Value> {
-    let changes = versions::all_changes(memory).await?;
-    let version = |change: &versions::PageChange, name: &str| {
+    let (changes, unreadable) = recorded_page_changes(&*memory.journal, &memory.book).await?;
+    unreadable.iter().for_each(note);
+    let version = |change: &RecordedPageChange, name: &str| {
         let page = change.changed.pages.iter().find(|page| page.page == name)?;
         Some(json!({
             "seq": change.seq,

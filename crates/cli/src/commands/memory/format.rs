@@ -1,10 +1,11 @@
 //! Memory as lines for people and as JSON. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use longhaul_agent::config::MemorySettings;
-use longhaul_memory::{CORE_PAGE, Page, PageLogEntry, RecallHit, RecallPlace};
+use longhaul_agent::memory_pages::{MemoryHit, PageSummary};
+use longhaul_memory::{PageLogEntry, PageSet, RecallPlace};
 use longhaul_protocol::{ChangedBy, PrintablePath, Speaker};
 use serde_json::{Value, json};
 
@@ -16,8 +17,7 @@ const MAX_REFUSALS_SHOWN: usize = 5;
 
 /// What `longhaul memory` shows.
 pub(crate) struct PageListing {
-    pub(crate) scope: String,
-    pub(crate) pages: BTreeMap<String, Page>,
+    pub(crate) pages: PageSet,
     /// Extracted items that no page has taken in yet.
     pub(crate) waiting: u64,
     pub(crate) settings: MemorySettings,
@@ -32,9 +32,9 @@ pub(crate) struct PageListing {
 impl PageListing {
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        match self.pages.is_empty() {
+        match self.pages.pages.is_empty() {
             true => {
-                lines.push(format!("No pages in {} yet.", self.scope));
+                lines.push(format!("No pages in {} yet.", self.pages.scope));
                 if !self.others.is_empty() {
                     lines.push(format!("other memories (see with --scope NAME): {}", in_words(&self.others)));
                 }
@@ -42,7 +42,7 @@ impl PageListing {
             false => lines.extend(self.table()),
         }
         lines.push(self.waiting_line());
-        if !self.pages.is_empty() {
+        if !self.pages.pages.is_empty() {
             lines.push(format!("as files: {}", self.folder.printable()));
         }
         lines.extend(self.left.iter().map(|left| format!("  {}", sanitize(left).replace('\n', "\n  "))));
@@ -50,23 +50,24 @@ impl PageListing {
     }
 
     fn table(&self) -> Vec<String> {
-        let longest = self.pages.keys().map(|name| name.chars().count()).max().unwrap_or(0);
+        let pages = PageSummary::list(&self.pages);
+        let longest = pages.iter().map(|page| page.page.chars().count()).max().unwrap_or(0);
         let width = longest.clamp(4, 40);
-        let pages = format_count(self.pages.len() as u64, "page");
+        let count = format_count(pages.len() as u64, "page");
         let mut lines = vec![
-            format!("{}: {pages}", self.scope),
+            format!("{}: {count}", self.pages.scope),
             format!(
                 "{:<width$}  {:>8}  {:<16}  {:<13}  {:>9}  FIRST LINE",
                 "PAGE", "VERSIONS", "LAST CHANGE", "BY", "BYTES"
             ),
         ];
-        for (name, page) in in_order(&self.pages) {
-            let last = page.versions.last();
+        for page in &pages {
+            let last = self.pages.pages.get(&page.page).and_then(|page| page.versions.last());
             let at = last.map_or_else(|| "-".to_owned(), |version| format_moment(version.at));
             let by = last.map_or("-", |version| author(version.by));
-            let (name, bytes) = (truncate(name, width), format_number(page.text.len() as u64));
-            let versions = format_number(page.versions.len() as u64);
-            let first = truncate(first_line(&page.text), 60);
+            let (name, bytes) = (truncate(&page.page, width), format_number(page.bytes as u64));
+            let versions = format_number(page.versions as u64);
+            let first = truncate(&page.first_line, 60);
             let line = format!("{name:<width$}  {versions:>8}  {at:<16}  {by:<13}  {bytes:>9}  {first}");
             lines.push(line.trim_end().to_owned());
         }
@@ -90,21 +91,9 @@ impl PageListing {
     }
 
     pub(crate) fn as_json(&self) -> Value {
-        let page = |(name, page): (&String, &Page)| {
-            let last = page.versions.last();
-            json!({
-                "page": name,
-                "first_line": first_line(&page.text),
-                "versions": page.versions.len(),
-                "version": last.map(|version| version.seq),
-                "changed_at": last.map(|version| version.at.to_string()),
-                "changed_by": last.map(|version| version.by),
-                "bytes": page.text.len(),
-            })
-        };
         json!({
-            "scope": self.scope,
-            "pages": in_order(&self.pages).map(page).collect::<Vec<_>>(),
+            "scope": self.pages.scope,
+            "pages": PageSummary::list(&self.pages),
             "waiting": self.waiting,
             "consolidate_at_items": self.settings.consolidate_at_items,
             "folder": self.folder,
@@ -112,18 +101,6 @@ impl PageListing {
             "other_scopes": self.others,
         })
     }
-}
-
-/// The core page first, the others by name.
-fn in_order(pages: &BTreeMap<String, Page>) -> impl Iterator<Item = (&String, &Page)> {
-    let (core, others): (Vec<_>, Vec<_>) = pages.iter().partition(|(name, _)| *name == CORE_PAGE);
-    core.into_iter().chain(others)
-}
-
-/// The first line with text, without Markdown marks.
-fn first_line(text: &str) -> &str {
-    let words = text.lines().map(|line| line.trim_start_matches(['#', '-', '*', ' ']).trim());
-    words.into_iter().find(|line| !line.is_empty()).unwrap_or_default()
 }
 
 fn author(by: ChangedBy) -> &'static str {
@@ -173,26 +150,6 @@ fn change_lines(entry: &PageLogEntry) -> Vec<String> {
     lines
 }
 
-pub(super) fn log_json(entry: &PageLogEntry) -> Value {
-    let page = |(page, reason, sources): &(String, String, usize)| json!({"page": page, "reason": reason, "sources": sources});
-    json!({
-        "seq": entry.seq,
-        "at": entry.at.to_string(),
-        "by": entry.by,
-        "reason": entry.reason,
-        "pages": entry.pages.iter().map(page).collect::<Vec<_>>(),
-        "refused": entry.refused,
-        "undoes": entry.undoes,
-        "cost": entry.cost,
-    })
-}
-
-/// A search result with the key of its session.
-pub(crate) struct MemoryHit {
-    pub(crate) found: RecallHit,
-    pub(crate) key: Option<String>,
-}
-
 pub(crate) fn hit_lines(hits: &[MemoryHit]) -> Vec<String> {
     hits.iter().flat_map(lines_of_hit).collect()
 }
@@ -224,24 +181,6 @@ fn records(seqs: &[u64]) -> String {
     let more = if seqs.len() > shown.len() { ", …" } else { "" };
     let noun = if seqs.len() == 1 { "entry" } else { "entries" };
     format!("{noun} {}{more}", shown.join(", "))
-}
-
-pub(super) fn hit_json(hit: &MemoryHit) -> Value {
-    let MemoryHit { found, key } = hit;
-    let mut form = match &found.place {
-        RecallPlace::Page(name) => json!({"kind": "page", "page": name}),
-        RecallPlace::Item { session, seq, item } => {
-            json!({"kind": "item", "session": key, "id": session, "extract": seq, "item": item})
-        }
-        RecallPlace::Record { session, seq } => {
-            json!({"kind": "record", "session": key, "id": session, "seq": seq})
-        }
-    };
-    form["speaker"] = json!(found.speaker);
-    form["at"] = json!(found.at.to_string());
-    form["excerpt"] = json!(found.excerpt);
-    form["sources"] = json!(found.sources);
-    form
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-use longhaul_memory::PageVersion;
+use longhaul_agent::memory_pages::{MemoryHitReport, PageChangeReport};
+use longhaul_memory::{Page, PageVersion, RecallHit};
 use longhaul_protocol::{At, SessionId};
 
 use super::*;
@@ -12,8 +13,11 @@ fn page(text: &str, by: ChangedBy) -> Page {
 
 fn listing(pages: &[(&str, Page)]) -> PageListing {
     PageListing {
-        scope: "agent-a".to_owned(),
-        pages: pages.iter().map(|(name, page)| ((*name).to_owned(), page.clone())).collect(),
+        pages: PageSet {
+            scope: "agent-a".to_owned(),
+            pages: pages.iter().map(|(name, page)| ((*name).to_owned(), page.clone())).collect(),
+            ..PageSet::default()
+        },
         waiting: 0,
         settings: MemorySettings::default(),
         folder: "/home/me/.longhaul/memory/agent-a".into(),
@@ -136,7 +140,7 @@ fn an_undo_names_what_it_takes_back() {
         cost: None,
     };
 
-    assert_eq!(log_json(&entry)["undoes"], 9);
+    assert_eq!(PageChangeReport::from(&entry).undoes, Some(9));
     let line = format!("    10  {}  undo: core, undoes 9", format_moment(MOMENT));
     assert_eq!(log_lines(&[entry]), [line]);
 }

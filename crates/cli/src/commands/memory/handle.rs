@@ -4,13 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul_agent::Config;
-use longhaul_journal::{Journal, all_sessions, records};
-use longhaul_memory::{Error, MirrorReport, Page, PageSet, RecallHit, RecallScope, mirror_pages, recall};
-use longhaul_protocol::{ExtractRecord, SessionId};
+use longhaul_agent::memory_pages::{MemoryHit, count_waiting_items, scopes_with_pages, search_memory};
+use longhaul_journal::Journal;
+use longhaul_memory::{Error, MirrorReport, Page, PageSet, mirror_pages};
 
-use super::format::{MemoryHit, PageListing};
+use super::format::PageListing;
 use super::scope;
-use super::scope::scope_of_session;
 use crate::nearest::nearest;
 use crate::output::note;
 
@@ -63,12 +62,11 @@ impl MemoryHandle {
     }
 
     pub(crate) async fn listing(&self) -> anyhow::Result<PageListing> {
-        let mut others = scope::scopes_with_pages(&*self.journal).await?;
+        let mut others = scopes_with_pages(&*self.journal).await?;
         others.remove(&self.book.scope);
         Ok(PageListing {
-            scope: self.book.scope.clone(),
-            pages: self.book.pages.clone(),
-            waiting: self.count_waiting().await?,
+            pages: self.book.clone(),
+            waiting: count_waiting_items(&*self.journal, &self.book).await?,
             settings: self.config.settings.memory.clone(),
             folder: self.folder(),
             left: self.write_files().await,
@@ -76,51 +74,9 @@ impl MemoryHandle {
         })
     }
 
-    /// The number of extracted items that no page has taken in yet.
-    async fn count_waiting(&self) -> anyhow::Result<u64> {
-        let mut items = 0;
-        for stream in self.journal.streams().await?.iter().filter(|stream| scope::is_extract(stream)) {
-            let read = stream.session_id().and_then(|session| self.book.read.get(&session));
-            let mut cursor = records(&*self.journal, stream, read.copied().unwrap_or(0) + 1);
-            while let Some(record) = cursor.next().await? {
-                if let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(&record)
-                    && extracted.scope == self.book.scope
-                {
-                    items += extracted.items.len() as u64;
-                }
-            }
-        }
-        Ok(items)
-    }
-
     /// The best hits first, at most `limit`.
     pub(crate) async fn search(&self, query: &str, limit: usize) -> anyhow::Result<Vec<MemoryHit>> {
-        let sessions = self.sessions().await?;
-        let places = RecallScope { book: self.book.clone(), sessions, present: None };
-        let found = recall(&*self.journal, &places, query, limit).await?;
-        let key_of = |session: SessionId| {
-            places.sessions.iter().find(|(id, _)| *id == session).map(|(_, key)| key.clone())
-        };
-        let hit = |found: RecallHit| {
-            let key = session_of(&found).and_then(key_of);
-            MemoryHit { found, key }
-        };
-        Ok(found.into_iter().map(hit).collect())
-    }
-
-    /// The sessions with this memory, without those in the trash.
-    async fn sessions(&self) -> anyhow::Result<Vec<(SessionId, String)>> {
-        let mut sessions = Vec::new();
-        let mut cursor = all_sessions(&*self.journal);
-        while let Some(entry) = cursor.next().await? {
-            let is_of_scope = !entry.trashed
-                && scope_of_session(&self.config, &*self.journal, &entry.key, Some(entry.id)).await?
-                    == self.book.scope;
-            if is_of_scope {
-                sessions.push((entry.id, entry.key));
-            }
-        }
-        Ok(sessions)
+        Ok(search_memory(&self.config, &*self.journal, &self.book, query, limit).await?)
     }
 
     /// Writes the pages to their files. Returns which files were left alone, and why. The journal is what counts, so an error here is only
@@ -144,13 +100,5 @@ impl MemoryHandle {
             return Ok(MirrorReport::default());
         }
         mirror_pages(&book, &self.folder())
-    }
-}
-
-fn session_of(found: &RecallHit) -> Option<SessionId> {
-    match found.place {
-        longhaul_memory::RecallPlace::Page(_) => None,
-        longhaul_memory::RecallPlace::Item { session, .. }
-        | longhaul_memory::RecallPlace::Record { session, .. } => Some(session),
     }
 }

@@ -4,7 +4,6 @@
 //! | --- | --- |
 //! | `scope` | which memory the user means |
 //! | `handle` | an opened memory: its pages, listing, search, files |
-//! | `versions` | older versions of pages |
 //! | `format` | lines and JSON |
 //! | `edit`, `draft` | a page that the user writes, and the file that the editor gets |
 //! | `export` | all pages, as files or as one JSON object |
@@ -15,11 +14,11 @@ mod export;
 mod format;
 mod handle;
 mod scope;
-mod versions;
 
 use std::sync::Arc;
 
 use longhaul_agent::Config;
+use longhaul_agent::memory_pages::{MemoryHitReport, PageChangeReport, page_text};
 use longhaul_journal::Journal;
 use longhaul_memory::{Error, PageEdited, check_page_name, page_diff, page_log, undo_change};
 use longhaul_protocol::{PrintablePath, Seq};
@@ -27,7 +26,6 @@ use serde_json::json;
 
 pub(crate) use self::format::{hit_lines, log_lines};
 pub(crate) use self::handle::MemoryHandle;
-pub(crate) use self::scope::scope_of_session;
 use crate::args::{EditOptions, GlobalArgs, MemoryCommand, MemoryOptions};
 use crate::output::{json, line, print, sanitize, truncate};
 use crate::{bad_usage, config, exit};
@@ -70,7 +68,7 @@ async fn run_command(memory: &MemoryHandle, command: MemoryCommand, as_json: boo
                 true => vec!["No matches.".to_owned()],
                 false => hit_lines(&found),
             };
-            print(as_json, || found.iter().map(format::hit_json).collect::<Vec<_>>(), to_lines)?;
+            print(as_json, || found.iter().map(MemoryHitReport::from).collect::<Vec<_>>(), to_lines)?;
         }
         MemoryCommand::Log { page } => {
             let entries = page_log(journal, scope, page.as_deref()).await?;
@@ -81,7 +79,7 @@ async fn run_command(memory: &MemoryHandle, command: MemoryCommand, as_json: boo
                 true => vec![format!("No changes in {scope} yet.")],
                 false => log_lines(&entries),
             };
-            print(as_json, || entries.iter().map(format::log_json).collect::<Vec<_>>(), to_lines)?;
+            print(as_json, || entries.iter().map(PageChangeReport::from).collect::<Vec<_>>(), to_lines)?;
         }
         MemoryCommand::Diff { seq } => {
             let diff = page_diff(journal, scope, seq).await?;
@@ -101,18 +99,12 @@ async fn run_command(memory: &MemoryHandle, command: MemoryCommand, as_json: boo
 
 /// Prints a page, as it is or as it was after the change `at`.
 async fn show(memory: &MemoryHandle, name: &str, at: Option<Seq>, as_json: bool) -> anyhow::Result<()> {
-    let (text, version) = match at {
-        Some(seq) => {
-            let version = versions::page_at(memory, name, seq).await?;
-            (version.text, version.seq)
-        }
-        None => {
-            let page = memory.page(name)?;
-            (page.text.clone(), page.versions.last().map_or(0, |version| version.seq))
-        }
-    };
-    let form = json!({"scope": memory.book.scope, "page": name, "version": version, "text": text});
-    print(as_json, || form, || vec![sanitize(text.trim_end())])
+    // The error suggests the nearest names.
+    if at.is_none() {
+        memory.page(name)?;
+    }
+    let shown = page_text(&*memory.journal, &memory.book, name, at).await?;
+    print(as_json, || &shown, || vec![sanitize(shown.text.trim_end())])
 }
 
 /// Prints the change that was made, or that there was none.

@@ -2,6 +2,7 @@
 
 use longhaul_agent::keeper::{Launcher, Tasks};
 use longhaul_agent::session::load;
+use longhaul_agent::tasks::left_behind;
 use longhaul_journal::{Journal, SessionEntry, all_sessions, delete_session, record_at, trash_session};
 use longhaul_protocol::{SessionId, SessionRecord, StreamName};
 use serde_json::json;
@@ -9,7 +10,6 @@ use serde_json::json;
 use super::print_session;
 use crate::args::GlobalArgs;
 use crate::commands::save::session_size;
-use crate::commands::tasks::registry::left_behind;
 use crate::output::{format_count, note, print, sanitize, truncate};
 use crate::session_lookup::{find_session, find_session_exactly, open_journal_with};
 use crate::{bad_usage, exit, suggested_command};

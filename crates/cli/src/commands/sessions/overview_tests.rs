@@ -32,6 +32,7 @@ fn status() -> StatusReport {
         memory_is_on,
         page_calls: MemoryCalls::default(),
         instructions: vec![],
+        limits: vec![],
         mode: PermissionMode::Auto,
     }
 }

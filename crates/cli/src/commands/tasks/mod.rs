@@ -1,32 +1,27 @@
 //! `longhaul tasks`: lists, follows and kills background commands, from any process, also while no runtime runs.
 //!
-//! | module | what it holds |
-//! | --- | --- |
-//! | `registry` | the tasks of a home: which there are, by the records, and their condition, by their keepers |
-//! | `output_reader` | reads the output of a task, now and while more comes |
-//! | `output_filter` | redacts secrets, and for terminals control characters |
+//! `lookup` finds the task that the user names; everything else is in `longhaul_agent::tasks`.
 
-pub(crate) mod output_filter;
-pub(crate) mod output_reader;
-pub(crate) mod registry;
+pub(crate) mod lookup;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
 use anyhow::Context;
 use longhaul_agent::redactor;
+use longhaul_agent::tasks::{
+    Audience, OutputChunk, OutputFilter, OutputReader, OutputStream, TaskEntry, TaskOutput, TaskRegistry,
+    TaskReport,
+};
 use longhaul_journal::Error;
 use longhaul_protocol::{PrintablePath, TaskStatus};
-use output_filter::{Audience, OutputFilter, write_out};
-use output_reader::{OutputChunk, OutputReader, follow};
-use registry::{TaskEntry, TaskRegistry, status_word};
-use serde_json::Value;
+use lookup::{description, select_tasks, status_word};
 
 use crate::args::{
     GlobalArgs, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions, TasksCommand,
 };
 use crate::commands::sessions::list::now;
-use crate::output::{format_duration, format_recent_moment, json, line, note, task_text, truncate};
+use crate::output::{format_duration, format_recent_moment, json, line, note, sanitize, task_text, truncate};
 use crate::short_id::short;
 use crate::signals::ExitSignals;
 use crate::{bad_usage, config, event_text, exit};
@@ -60,7 +55,7 @@ async fn find_task(
 ) -> anyhow::Result<(TaskRegistry, TaskEntry)> {
     match (open_registry(globals).await?, session) {
         (Some(registry), session) => {
-            let task = registry.find(session, name).await?;
+            let task = lookup::find_task(&registry, session, name).await?;
             Ok((registry, task))
         }
         (None, Some(key)) => Err(Error::NoSuchSession { key: key.to_owned() }.into()),
@@ -74,8 +69,8 @@ async fn find_task(
 async fn list(globals: &GlobalArgs, options: &TaskListOptions) -> anyhow::Result<u8> {
     let (listed, unreadable) = match (open_registry(globals).await?, &globals.session) {
         (Some(registry), session) => {
-            let found = registry.select(session.as_deref()).await?;
-            registry.journal.close().await;
+            let found = select_tasks(&registry, session.as_deref()).await?;
+            registry.journal().close().await;
             found
         }
         (None, Some(key)) => return Err(Error::NoSuchSession { key: key.clone() }.into()),
@@ -83,7 +78,7 @@ async fn list(globals: &GlobalArgs, options: &TaskListOptions) -> anyhow::Result
     };
     unreadable.iter().for_each(note);
     if options.json {
-        json(&listed.iter().map(TaskEntry::as_json).collect::<Vec<_>>())?;
+        json(&listed.iter().map(TaskReport::from).collect::<Vec<_>>())?;
     } else if listed.is_empty() {
         line("No tasks.")?;
     } else {
@@ -106,7 +101,7 @@ pub(crate) fn table(listed: &[TaskEntry]) -> Vec<String> {
             task.started.started_at.map_or_else(|| "-".to_owned(), |at| format_recent_moment(at, today));
         let lasted = now.duration_ms.map_or_else(|| "-".to_owned(), format_duration);
         let code = now.exit_code.map_or_else(|| "-".to_owned(), |code| code.to_string());
-        let (session, what) = (truncate(&task.session, width), task.description());
+        let (session, what) = (truncate(&task.session, width), description(&task.started));
         let message = now.message.as_ref().map(|message| format!("  ({})", truncate(message, 200)));
         lines.push(format!(
             "{:<6}  {:<9}  {since:<16}  {lasted:<11}  {code:>4}  {session:<width$}  {what}{}",
@@ -123,38 +118,23 @@ async fn output(globals: &GlobalArgs, options: &TaskOutputOptions) -> anyhow::Re
     let (registry, task) = find_task(globals, globals.session.as_deref(), &options.task).await?;
     let filter = OutputFilter::new(&redactor, audience());
     let end = options.limit.map_or(u64::MAX, |limit| options.offset.saturating_add(limit));
-    match registry.tasks().and_then(|tasks| Ok(tasks.output(task.id())?)) {
-        Ok(printed) => {
-            let mut to = write;
-            let mut reader = OutputReader::new(printed, options.offset, filter, &mut to)?;
-            reader.read_until(end)?;
-            reader.finish()?;
-        }
-        Err(_) => {
-            let (kept, what) = recorded_output(&registry, &task).await?;
-            note(format!("the output files of task {} are gone; {what}", short(task.id())));
-            let index = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(kept.len());
-            let (from, to) = (index(options.offset), index(end));
-            let mut filter = filter;
-            filter.lead_in(&kept[..from]);
-            write_out(&filter.push(&kept[from..to]))?;
-            write_out(&filter.finish_before(&kept[to..]))?;
-        }
-    }
-    registry.journal.close().await;
+    let printed = open_output(&registry, &task).await?;
+    OutputReader::new(printed, options.offset, filter)?.read_through(end, write)?;
+    registry.journal().close().await;
     Ok(exit::DONE)
 }
 
-/// The output in the record of a task's end, and a word for how much of it that is.
-async fn recorded_output(
-    registry: &TaskRegistry,
-    task: &TaskEntry,
-) -> anyhow::Result<(Vec<u8>, &'static str)> {
-    let Some(ended) = &task.record else { return Ok((vec![], "nothing of its output was saved")) };
-    Ok(match &ended.output {
-        Some(blob) => (registry.journal.blob(blob.hash).await?, "showing what was saved"),
-        None => (ended.tail.clone().into_bytes(), "showing the end of its output, which was saved"),
-    })
+/// The output of a task. Notes if its files are gone, and what is shown instead.
+async fn open_output(registry: &TaskRegistry, task: &TaskEntry) -> anyhow::Result<TaskOutput> {
+    let output = registry.output(task).await?;
+    let instead = match &output {
+        TaskOutput::Kept(_) => return Ok(output),
+        TaskOutput::Recorded(_) => "showing what was saved",
+        TaskOutput::RecordedEnd(_) => "showing the end of its output, which was saved",
+        TaskOutput::Gone => "nothing of its output was saved",
+    };
+    note(format!("the output files of task {} are gone; {instead}", short(task.id())));
+    Ok(output)
 }
 
 async fn follow_task(globals: &GlobalArgs, options: &TaskFollowOptions) -> anyhow::Result<u8> {
@@ -169,7 +149,7 @@ async fn follow_task(globals: &GlobalArgs, options: &TaskFollowOptions) -> anyho
         followed = followed => followed?,
     }
     let now = registry.condition(&task).await?;
-    registry.journal.close().await;
+    registry.journal().close().await;
     note(task_text(task.id(), now.status, now.exit_code));
     Ok(if now.status == TaskStatus::Completed { exit::DONE } else { exit::FAILED })
 }
@@ -178,20 +158,19 @@ async fn follow_task(globals: &GlobalArgs, options: &TaskFollowOptions) -> anyho
 async fn follow_to_its_end(
     registry: TaskRegistry,
     task: TaskEntry,
-    mut filter: OutputFilter,
+    filter: OutputFilter,
 ) -> anyhow::Result<()> {
-    if let Ok(tasks) = registry.tasks()
-        && let Ok(printed) = tasks.output(task.id())
-    {
-        let mut to = write;
-        let mut reader = OutputReader::new(printed, 0, filter, &mut to)?;
-        follow(tasks, task.id(), &mut reader).await?;
-        return reader.finish();
+    let output = open_output(&registry, &task).await?;
+    let is_kept = matches!(output, TaskOutput::Kept(_));
+    let reader = OutputReader::new(output, 0, filter)?;
+    if !is_kept {
+        return reader.read_through(u64::MAX, write);
     }
-    let (kept, what) = recorded_output(&registry, &task).await?;
-    note(format!("the output files of task {} are gone; {what}", short(task.id())));
-    write_out(&filter.push(&kept))?;
-    write_out(&filter.finish())
+    let mut output = OutputStream::following(registry.tasks()?, task.id(), reader, u64::MAX);
+    while let Some(chunks) = output.next().await? {
+        chunks.into_iter().try_for_each(write)?;
+    }
+    Ok(())
 }
 
 /// Runs work on a thread of its own: printing may block on a slow reader, and a signal must be heard meanwhile.
@@ -211,26 +190,26 @@ async fn kill(globals: &GlobalArgs, options: &TaskKillOptions) -> anyhow::Result
     let (registry, first) = find_task(globals, session, first).await?;
     let mut wanted = vec![first];
     for name in others {
-        wanted.push(registry.find(session, name).await?);
+        wanted.push(lookup::find_task(&registry, session, name).await?);
     }
-    let mut forms: Vec<Value> = Vec::new();
+    let mut forms: Vec<TaskReport> = Vec::new();
     let mut code = exit::DONE;
     for mut task in wanted {
         let (was_running, had_left) = (task.is_running(), task.now.left > 0);
-        let id = task.id();
-        if let Ok(tasks) = registry.tasks().cloned()
-            && let Err(error) = tokio::task::spawn_blocking(move || tasks.kill(id)).await?
-        {
-            note(format!("could not kill task {}: {error}", short(id)));
-            code = exit::FAILED;
+        match registry.kill(&task).await {
+            Ok(now) => task.now = now,
+            Err(error) => {
+                note(format!("could not kill task {}: {error}", short(task.id())));
+                code = exit::FAILED;
+                task.now = registry.condition(&task).await?;
+            }
         }
-        task.now = registry.condition(&task).await?;
-        forms.push(task.as_json());
+        forms.push(TaskReport::from(&task));
         if !options.json {
             line(describe_killed(&task, was_running, had_left))?;
         }
     }
-    registry.journal.close().await;
+    registry.journal().close().await;
     if options.json {
         json(&forms)?;
     }
@@ -244,12 +223,16 @@ pub(crate) fn describe_killed(task: &TaskEntry, was_running: bool, had_left: boo
         (false, true) => " (it had already ended; killed the processes it left)",
         (false, false) => " (it had already ended)",
     };
-    format!("{}{before}: {}", task_text(task.id(), task.now.status, task.now.exit_code), task.description())
+    format!(
+        "{}{before}: {}",
+        task_text(task.id(), task.now.status, task.now.exit_code),
+        description(&task.started)
+    )
 }
 
 /// Who reads standard output.
 fn audience() -> Audience {
-    if std::io::stdout().is_terminal() { Audience::Person } else { Audience::Program }
+    if std::io::stdout().is_terminal() { Audience::Person(sanitize) } else { Audience::Program }
 }
 
 fn write(chunk: OutputChunk) -> anyhow::Result<()> {
@@ -260,4 +243,12 @@ fn write(chunk: OutputChunk) -> anyhow::Result<()> {
             Ok(())
         }
     }
+}
+
+/// Writes to standard output and flushes.
+fn write_out(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()?;
+    Ok(())
 }

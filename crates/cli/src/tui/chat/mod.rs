@@ -36,6 +36,7 @@ pub(crate) use crate::tui::terminal::Terminal;
 use background::{BackgroundWork, CancelTrigger};
 use line_source::LineSource;
 pub(crate) use line_source::{LineEvent, TerminalLines};
+use longhaul_agent::tasks::TaskRegistry;
 use longhaul_agent::{
     Config, EventSources, Request, RetryMode, Runtime, Session, SessionEvents, UserMessage, Watched,
 };
@@ -50,7 +51,6 @@ pub(crate) use user_command::UserCommand;
 use crate::args::{ChatOptions, GlobalArgs};
 use crate::commands::compact::focus_of;
 use crate::commands::memory::with_canonical_home;
-use crate::commands::tasks::registry::TaskRegistry;
 use crate::event_printer::{EventPrinter, Form};
 use crate::folder_session::{free_key, key_of, last_conversation_key};
 use crate::open_chats::ChatMark;
@@ -117,9 +117,10 @@ enum ChatStep {
 
 pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::Result<u8> {
     let terminal = Terminal::remember();
-    // Without a terminal no user can end a long wait.
-    let retry_mode = if std::io::stdin().is_terminal() { RetryMode::Interactive } else { RetryMode::OneShot };
-    let config = config::with_model(globals, retry_mode).await?;
+    // Without a terminal no user can end a long wait, or answer.
+    let is_attended = std::io::stdin().is_terminal();
+    let retry_mode = if is_attended { RetryMode::Interactive } else { RetryMode::OneShot };
+    let config = Config { is_attended, ..config::with_model(globals, retry_mode).await? };
     // Asked before signals are ours, so that Ctrl-C leaves.
     if !config::agree_to_exposed_home(globals, globals.session.as_deref(), config.clone()).await? {
         return Ok(exit::DONE);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use longhaul_agent::keeper::{Output, Tasks};
 use longhaul_agent::session::State;
+use longhaul_agent::tasks::{Audience, OutputChunk, OutputFilter, OutputReader, TaskOutput, TaskRegistry};
 use longhaul_agent::tools::plain_text;
 use longhaul_agent::{Redactor, Session, Watched, Watcher, call_output};
 use longhaul_protocol::{CallId, EventKind, TaskId};
@@ -14,9 +15,6 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::MissedTickBehavior;
 
 use crate::commands::sessions::list::now;
-use crate::commands::tasks::output_filter::{Audience, OutputFilter};
-use crate::commands::tasks::output_reader::{OutputChunk, OutputReader};
-use crate::commands::tasks::registry::TaskRegistry;
 use crate::event_text;
 use crate::tui::{OutputPages, OutputPagesWriter, OutputUpdate, ScreenHandle, ScreenUpdate};
 
@@ -159,7 +157,8 @@ struct OutputSource {
 impl OutputSource {
     fn output(&self, call: CallId) -> anyhow::Result<Output> {
         let tasks: &Arc<Tasks> = self.registry.tasks()?;
-        Ok(tasks.output(TaskId::from(call))?)
+        // A second run, outside of the sandbox, is the one to look at.
+        Ok(tasks.output(TaskId::outside_sandbox(call)).or_else(|_| tasks.output(TaskId::from(call)))?)
     }
 
     /// The last lines of an output. None if nothing has changed since `shown`.
@@ -216,7 +215,7 @@ impl OutputSource {
         take: &mut (dyn FnMut(&[u8]) + Send),
     ) -> anyhow::Result<()> {
         let filter = OutputFilter::new(&self.redactor, Audience::Program);
-        let mut write = |chunk| {
+        OutputReader::new(TaskOutput::Kept(output), from, filter)?.read_through(end, |chunk| {
             match chunk {
                 OutputChunk::Bytes(bytes) => take(&bytes),
                 OutputChunk::Dropped(range) => {
@@ -224,9 +223,6 @@ impl OutputSource {
                 }
             }
             Ok(())
-        };
-        let mut reader = OutputReader::new(output, from, filter, &mut write)?;
-        reader.read_until(end)?;
-        reader.finish()
+        })
     }
 }

@@ -31,7 +31,7 @@ impl OpenQuestions {
 
     /// Whether no call waits for an answer. A plan may be left open.
     pub(super) fn is_empty(&self) -> bool {
-        !self.0.iter().any(OpenQuestion::is_about_a_call)
+        !self.0.iter().any(OpenQuestion::is_awaited)
     }
 
     pub(super) fn clear(&mut self) {
@@ -65,7 +65,7 @@ impl OpenQuestions {
                 self.show_answer_hint(printer, lines);
             }
             EventKind::Answered { id, .. } => self.0.retain(|open| open.id != *id),
-            EventKind::TurnEnded { .. } => self.0.retain(|open| !open.is_about_a_call()),
+            EventKind::TurnEnded { .. } => self.0.retain(|open| !open.is_awaited()),
             _ => {}
         }
     }
@@ -126,7 +126,7 @@ impl OpenQuestions {
     ) -> AnswerEffect {
         let answer = Answer::parse(answer);
         let answered = session.answer(question, answer.word()).await;
-        let is_plan = self.0.iter().any(|open| open.id == question && !open.is_about_a_call());
+        let is_plan = self.0.iter().any(|open| open.id == question && !open.is_awaited());
         if is_settled(&answered) {
             self.0.retain(|open| open.id != question);
         }

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
+use longhaul_agent::tasks::{
+    Audience, OutputChunk, OutputFilter, OutputReader, TaskEntry, TaskOutput, TaskRegistry,
+};
 use longhaul_agent::{Redactor, Runtime, Session, Watched, Watcher};
+use longhaul_memory::MemoryCalls;
 use longhaul_protocol::{EventKind, PermissionMode, TaskId};
 use longhaul_transcript::SessionCost;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -10,9 +14,8 @@ use tokio::time::MissedTickBehavior;
 
 use super::output_feed::OutputFeed;
 use crate::commands::status::running_tasks;
-use crate::commands::tasks::output_filter::{Audience, OutputFilter};
-use crate::commands::tasks::output_reader::{OutputChunk, OutputReader};
-use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
+use crate::commands::tasks::lookup::description;
+use crate::output::sanitize;
 use crate::tui::{SaveState, ScreenHandle, ScreenUpdate, StatusFacts, TaskPill};
 
 /// How often the output of running tasks is read. Nothing announces new output.
@@ -89,7 +92,8 @@ async fn show_session(
     let used = (state.head > 0).then(|| report.tokens());
     let window = report.window.map(|window| window.tokens);
     let cost = SessionCost::default();
-    let facts = StatusFacts { model: report.model, window, used, cost, saved, mode: Some(mode) };
+    let memory = MemoryCalls::default();
+    let facts = StatusFacts { model: report.model, window, used, cost, saved, memory, mode: Some(mode) };
     screen.send(ScreenUpdate::StatusFacts(facts));
     screen.send(ScreenUpdate::Todo(state.todo.clone()));
     Ok(OutputFeed::start(screen.clone(), session, &state, registry, runtime.redactor()))
@@ -105,6 +109,7 @@ struct TaskFeed {
 impl TaskFeed {
     async fn run(self, mut watcher: Watcher) {
         let mut some_run = self.show_tasks().await;
+        self.show_memory_calls().await;
         let mut polls = tokio::time::interval(POLL_INTERVAL);
         polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -114,12 +119,22 @@ impl TaskFeed {
                         let is_about_tasks =
                             matches!(event.kind, EventKind::TaskStarted { .. } | EventKind::TaskEnded { .. });
                         some_run |= is_about_tasks;
+                        if matches!(event.kind, EventKind::ExtractDone { .. } | EventKind::MemoryChanged { .. }) {
+                            self.show_memory_calls().await;
+                        }
                     }
                     Some(Watched::Missed { .. }) => some_run = true,
                     None => return,
                 },
                 _ = polls.tick(), if some_run => some_run = self.show_tasks().await,
             }
+        }
+    }
+
+    /// Shows what memory has cost. What can't be read now is shown after the next call.
+    async fn show_memory_calls(&self) {
+        if let Ok(status) = self.session.status().await {
+            self.screen.send(ScreenUpdate::MemoryCalls(status.memory_calls));
         }
     }
 
@@ -131,7 +146,7 @@ impl TaskFeed {
         for task in &tasks {
             pills.push(TaskPill {
                 id: task.id(),
-                what: task.description(),
+                what: description(&task.started),
                 last: self.last_line(task).await,
             });
         }
@@ -156,16 +171,15 @@ fn last_line(
     let output = tasks.output(id)?;
     let printed = output.printed()?;
     let mut text = Vec::new();
-    let mut write = |chunk| {
+    let filter = OutputFilter::new(redactor, Audience::Person(sanitize));
+    let from = printed.saturating_sub(TAIL_BYTES);
+    let reader = OutputReader::new(TaskOutput::Kept(output), from, filter)?;
+    reader.read_through(printed, |chunk| {
         if let OutputChunk::Bytes(bytes) = chunk {
             text.extend_from_slice(&bytes);
         }
-        Ok(())
-    };
-    let filter = OutputFilter::new(redactor, Audience::Person);
-    let mut reader = OutputReader::new(output, printed.saturating_sub(TAIL_BYTES), filter, &mut write)?;
-    reader.read_until(printed)?;
-    reader.finish()?;
+        anyhow::Ok(())
+    })?;
     let text = String::from_utf8_lossy(&text);
     Ok(text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default().to_owned())
 }

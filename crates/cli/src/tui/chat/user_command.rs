@@ -12,6 +12,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::Context;
+use longhaul_agent::tasks::{Audience, OutputFilter};
 use longhaul_agent::{Redactor, user_command_message};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
@@ -21,9 +22,8 @@ use tokio::time::Instant;
 
 use super::line_source::{LineEvent, LineSource};
 use super::{Chat, ChatStep};
-use crate::commands::tasks::output_filter::{Audience, OutputFilter};
 use crate::event_printer::EventPrinter;
-use crate::output::truncate;
+use crate::output::{sanitize, truncate};
 use crate::signals::{ExitSignals, SIGINT};
 use crate::tui::{Activity, ScreenUpdate};
 
@@ -140,7 +140,7 @@ impl Chat<'_> {
             .spawn()
             .with_context(|| format!("{} can't run in {}", truncate(command, 60), work_dir.display()))?;
         let output = pipe::Receiver::from_owned_fd(OwnedFd::from(read))?;
-        let filter = OutputFilter::new(self.runtime.redactor(), Audience::Person);
+        let filter = OutputFilter::new(self.runtime.redactor(), Audience::Person(sanitize));
         let Self { lines, signals, printer, deferred, .. } = self;
         let shown = ShownOutput { printer, filter, bytes: 0 };
         RunningCommand {

@@ -163,6 +163,7 @@ pub(crate) fn call_with_text(arguments: &str) -> ToolInvocation {
         output_limit: OutputLimit::default(),
         session: SessionId::generate(),
         tasks: Arc::default(),
+        confinement: longhaul_tools::Confinement::Sandbox,
     }
 }
 

@@ -72,7 +72,7 @@ async fn order_compaction(context: &mut CommandContext<'_>, focus: &str) -> anyh
 /// The same as `longhaul doctor`.
 async fn show_doctor(context: &mut CommandContext<'_>) -> anyhow::Result<()> {
     let findings = doctor::run_checks(context.globals).await?;
-    let lines: Vec<String> = findings.iter().map(doctor::Finding::line).collect();
+    let lines: Vec<String> = findings.iter().map(doctor::line).collect();
     context.printer.page(&lines.join("\n"));
     Ok(())
 }

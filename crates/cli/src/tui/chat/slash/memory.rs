@@ -1,9 +1,10 @@
 //! `/memory` and `/remember`.
 
+use longhaul_agent::memory_pages::memory_scope_of;
 use longhaul_memory::page_log;
 
 use super::{CommandContext, TurnPhase};
-use crate::commands::memory::{MemoryHandle, hit_lines, log_lines, scope_of_session};
+use crate::commands::memory::{MemoryHandle, hit_lines, log_lines};
 use crate::commands::remember;
 use crate::commands::remember::EXTRACTION_OFF;
 use crate::output::sanitize;
@@ -51,7 +52,7 @@ async fn memory_lines(context: &CommandContext<'_>, arguments: &str) -> anyhow::
 async fn open_memory(context: &CommandContext<'_>) -> anyhow::Result<MemoryHandle> {
     let journal = context.runtime.journal();
     let scope =
-        scope_of_session(context.config, &*journal, context.session.key(), context.session.id()).await?;
+        memory_scope_of(context.config, &*journal, context.session.key(), context.session.id()).await?;
     MemoryHandle::new(journal, context.config.clone(), &scope).await
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod tasks;
 
 use std::fmt::Write;
 
+use longhaul_agent::tasks::TaskRegistry;
 use longhaul_agent::{Config, Runtime, Session};
 use longhaul_protocol::PermissionMode;
 use tokio::sync::oneshot;
@@ -17,7 +18,6 @@ use tokio::sync::oneshot;
 use super::background::BackgroundWork;
 use super::line_source::{LineEvent, LineSource};
 use crate::args::GlobalArgs;
-use crate::commands::tasks::registry::TaskRegistry;
 use crate::event_printer::EventPrinter;
 use crate::nearest::nearest;
 use crate::signals::ExitSignals;

@@ -1,20 +1,17 @@
 //! `/tasks`: the tasks of this conversation.
 
-use std::sync::Arc;
-
 use longhaul_agent::Session;
-use tokio::task::spawn_blocking;
+use longhaul_agent::tasks::{
+    Audience, OutputChunk, OutputFilter, OutputReader, OutputStream, TaskEntry, TaskOutput, TaskRegistry,
+};
 
 use super::{CommandContext, TurnPhase};
 use crate::commands::status::running_tasks;
-use crate::commands::tasks::output_filter::{Audience, OutputFilter};
-use crate::commands::tasks::output_reader::{OutputChunk, OutputReader, follow};
-use crate::commands::tasks::registry::{TaskEntry, TaskRegistry};
-use crate::commands::tasks::{describe_killed, table};
+use crate::commands::tasks::{describe_killed, lookup, table};
 use crate::event_printer::EventPrinter;
 use crate::event_text;
 use crate::one_shot::goes_on;
-use crate::output::{format_number, task_text};
+use crate::output::{format_number, sanitize, task_text};
 use crate::short_id::short;
 use crate::signals::SIGINT;
 use crate::tui::chat::LineEvent;
@@ -56,7 +53,7 @@ async fn list_tasks(context: &mut CommandContext<'_>) -> anyhow::Result<()> {
 }
 
 async fn find_task(context: &CommandContext<'_>, name: &str) -> anyhow::Result<TaskEntry> {
-    context.registry.find(Some(context.session.key()), name).await
+    lookup::find_task(context.registry, Some(context.session.key()), name).await
 }
 
 async fn show_output(context: &mut CommandContext<'_>, name: &str) -> anyhow::Result<()> {
@@ -72,15 +69,12 @@ async fn show_output(context: &mut CommandContext<'_>, name: &str) -> anyhow::Re
             format_number(printed)
         ),
     });
-    let filter = OutputFilter::new(context.runtime.redactor(), Audience::Person);
+    let filter = OutputFilter::new(context.runtime.redactor(), Audience::Person(sanitize));
     let printer = &mut *context.printer;
-    let mut write = |chunk| {
+    OutputReader::new(TaskOutput::Kept(output), from, filter)?.read_through(printed, |chunk| {
         show_chunk(printer, chunk);
-        Ok(())
-    };
-    let mut reader = OutputReader::new(output, from, filter, &mut write)?;
-    reader.read_until(printed)?;
-    reader.finish()?;
+        anyhow::Ok(())
+    })?;
     context.printer.close_line();
     Ok(())
 }
@@ -88,9 +82,7 @@ async fn show_output(context: &mut CommandContext<'_>, name: &str) -> anyhow::Re
 async fn kill_task(context: &mut CommandContext<'_>, name: &str) -> anyhow::Result<()> {
     let mut task = find_task(context, name).await?;
     let (was_running, had_left) = (task.is_running(), task.now.left > 0);
-    let (tasks, id) = (Arc::clone(context.registry.tasks()?), task.id());
-    spawn_blocking(move || tasks.kill(id)).await??;
-    task.now = context.registry.condition(&task).await?;
+    task.now = context.registry.kill(&task).await?;
     context.printer.note(describe_killed(&task, was_running, had_left));
     Ok(())
 }
@@ -104,13 +96,16 @@ async fn follow_task(context: &mut CommandContext<'_>, name: &str) -> anyhow::Re
         None => "Ctrl-C stops following; the task goes on",
     });
     context.printer.tell(ScreenUpdate::Activity(Activity::Following));
-    let filter = OutputFilter::new(context.runtime.redactor(), Audience::Person);
+    let filter = OutputFilter::new(context.runtime.redactor(), Audience::Person(sanitize));
     let CommandContext { printer, registry, signals, lines, typed, .. } = context;
-    let mut write = |chunk| {
-        show_chunk(printer, chunk);
-        Ok(())
+    let reader = OutputReader::new(TaskOutput::Kept(output), 0, filter)?;
+    let mut output = OutputStream::following(registry.tasks()?, task.id(), reader, u64::MAX);
+    let follow = async {
+        while let Some(chunks) = output.next().await? {
+            chunks.into_iter().for_each(|chunk| show_chunk(printer, chunk));
+        }
+        anyhow::Ok(())
     };
-    let mut reader = OutputReader::new(output, 0, filter, &mut write)?;
     tokio::select! {
         biased;
         number = signals.next() => {
@@ -121,9 +116,8 @@ async fn follow_task(context: &mut CommandContext<'_>, name: &str) -> anyhow::Re
             LineEvent::Escape | LineEvent::Interrupt => {}
             event => **typed = Some(event),
         },
-        followed = follow(registry.tasks()?, task.id(), &mut reader) => {
+        followed = follow => {
             followed?;
-            reader.finish()?;
             let now = registry.condition(&task).await?;
             context.printer.close_line();
             context.printer.note(task_text(task.id(), now.status, now.exit_code));

@@ -1,0 +1,222 @@
+//! The ledger as the sessions of a runtime use it: reserve a call, judge the next one, flush.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use longhaul_journal::{Journal, Result};
+use longhaul_memory::ReservedCall;
+use longhaul_model::{CallPermit, Prices};
+use longhaul_protocol::{AttemptId, Cause, SessionId, SpendReserved, SpendSettled};
+use tokio::sync::{mpsc, oneshot};
+
+use super::decision::{CallBound, LimitReached, SoftLimits, Urgency, Verdict, WantedCall, judge};
+use super::fold::LedgerFold;
+use super::limits::{CallScope, SpendLimits};
+use super::recovery::LiveHolder;
+use super::settlement::{reserved_cost, settle_call};
+use super::writer::LedgerWriter;
+use crate::clock::now;
+use crate::runtime::lock;
+
+/// How long the end of a runtime waits for its last settlements.
+const CLOSE_GRACE: Duration = Duration::from_millis(500);
+/// Sessions whose last call is remembered.
+const MAX_REMEMBERED_CALLS: usize = 1_000;
+
+/// The ledger of a runtime.
+pub(crate) struct SpendLedger {
+    commands: mpsc::UnboundedSender<LedgerCommand>,
+    limits: Arc<SpendLimits>,
+    /// The ledger as this process last saw it. `None` until a limit needs it.
+    fold: Arc<Mutex<Option<LedgerFold>>>,
+    holder: Arc<LiveHolder>,
+    /// The bound of the last call of each session's turns.
+    last_calls: Mutex<HashMap<SessionId, CallBound>>,
+}
+
+/// What the writer is asked to do.
+pub(super) enum LedgerCommand {
+    /// Decide about a call, and record the reservation.
+    Reserve(Box<PendingReservation>),
+    /// Record a reservation that needs no decision.
+    Record(Box<SpendReserved>),
+    Settle(SpendSettled),
+    /// Write what waits.
+    Flush(oneshot::Sender<()>),
+    /// Read the ledger, and the total of this session if a limit needs it.
+    Load(SessionId, oneshot::Sender<Result<()>>),
+}
+
+/// A reservation that waits for a decision.
+pub(super) struct PendingReservation {
+    pub(super) call: NewCall,
+    /// For the settlement.
+    pub(super) commands: mpsc::UnboundedSender<LedgerCommand>,
+    pub(super) reply: oneshot::Sender<Result<ReserveOutcome>>,
+}
+
+/// A call before it is reserved.
+#[derive(Debug, Clone)]
+pub(crate) struct NewCall {
+    pub(crate) attempt: AttemptId,
+    pub(crate) cause: Cause,
+    /// As `provider/model`.
+    pub(crate) model: String,
+    pub(crate) prices: Option<Prices>,
+    pub(crate) wanted: WantedCall,
+}
+
+/// The decision about a call.
+pub(crate) enum ReserveOutcome {
+    Granted(Reservation),
+    Reached(LimitReached),
+    Ask(SoftLimits),
+}
+
+/// A reserved call. Dropping it settles what the call used.
+pub(crate) struct Reservation {
+    permit: CallPermit,
+    bound: CallBound,
+    prices: Option<Prices>,
+    /// Soft limits that this call is the first to pass.
+    pub(crate) past_soft: Vec<String>,
+    commands: mpsc::UnboundedSender<LedgerCommand>,
+}
+
+impl SpendLedger {
+    pub(crate) fn open(journal: Arc<dyn Journal>, limits: SpendLimits) -> Self {
+        let (commands, receiver) = mpsc::unbounded_channel();
+        let (limits, fold, holder) = (Arc::new(limits), Arc::default(), Arc::new(LiveHolder::new()));
+        let writer = LedgerWriter::new(journal, limits.clone(), Arc::clone(&fold), holder.clone());
+        tokio::spawn(writer.run(receiver));
+        Self { commands, limits, fold, holder, last_calls: Mutex::default() }
+    }
+
+    pub(crate) fn limits(&self) -> &SpendLimits {
+        &self.limits
+    }
+
+    /// Reserves a call. Returns at once where no limit is set. Otherwise waits until the reservation is on disk, and while
+    /// other calls hold what it needs.
+    pub(crate) async fn reserve(&self, call: NewCall) -> Result<ReserveOutcome> {
+        let commands = self.commands.clone();
+        if self.limits.is_empty() {
+            let bound = call.wanted.bound;
+            let record = reservation_record(&call, &self.limits, bound, vec![], &self.holder);
+            let reservation = Reservation::new(&record, bound, call.prices, commands);
+            let _ = self.commands.send(LedgerCommand::Record(Box::new(record)));
+            return Ok(ReserveOutcome::Granted(reservation));
+        }
+        let (reply, decided) = oneshot::channel();
+        let pending = PendingReservation { call, commands, reply };
+        let _ = self.commands.send(LedgerCommand::Reserve(Box::new(pending)));
+        decided.await.unwrap_or(Err(longhaul_journal::Error::Closed))
+    }
+
+    /// Whether a call would fit, as far as this process knows. A reservation decides.
+    pub(crate) async fn judge(&self, wanted: &WantedCall) -> Result<Verdict> {
+        if self.limits.is_empty() {
+            return Ok(Verdict::Fits { max_output: wanted.bound.max_output, past_soft: vec![] });
+        }
+        let session = wanted.scope.session;
+        if !self.is_loaded(session) {
+            let (done, loaded) = oneshot::channel();
+            let _ = self.commands.send(LedgerCommand::Load(session, done));
+            loaded.await.unwrap_or(Err(longhaul_journal::Error::Closed))?;
+        }
+        let fold = lock(&self.fold);
+        let unread = LedgerFold::default();
+        Ok(judge(fold.as_ref().unwrap_or(&unread), &self.limits, wanted))
+    }
+
+    fn is_loaded(&self, session: SessionId) -> bool {
+        let fold = lock(&self.fold);
+        let knows = |fold: &LedgerFold| !self.limits.has_session_limit() || fold.knows_session(session);
+        fold.as_ref().is_some_and(knows)
+    }
+
+    /// Remembers the bound of a turn's call. A background call is made only if another such call still fits.
+    pub(crate) fn remember_call(&self, session: SessionId, bound: CallBound) {
+        let mut calls = lock(&self.last_calls);
+        if calls.len() >= MAX_REMEMBERED_CALLS && !calls.contains_key(&session) {
+            calls.clear();
+        }
+        calls.insert(session, bound);
+    }
+
+    /// How urgent a call is that no one waits for.
+    pub(crate) fn background(&self, session: SessionId) -> Urgency {
+        Urgency::Background { further: lock(&self.last_calls).get(&session).copied() }
+    }
+
+    /// The scope of a call that is made now.
+    pub(crate) fn scope(&self, session: SessionId, turn: Option<u64>) -> CallScope {
+        CallScope { at: now(), session, turn }
+    }
+
+    /// Writes the settlements that wait. They are on disk when this returns, unless the journal refuses them.
+    pub(crate) async fn flush(&self) {
+        let (done, flushed) = oneshot::channel();
+        let _ = self.commands.send(LedgerCommand::Flush(done));
+        let _ = flushed.await;
+    }
+
+    /// Writes what waits, at the end of the runtime.
+    pub(crate) async fn close(&self) {
+        let _ = tokio::time::timeout(CLOSE_GRACE, self.flush()).await;
+    }
+}
+
+impl Reservation {
+    pub(super) fn new(
+        record: &SpendReserved,
+        bound: CallBound,
+        prices: Option<Prices>,
+        commands: mpsc::UnboundedSender<LedgerCommand>,
+    ) -> Self {
+        let permit = CallPermit::for_reservation(record);
+        Self { permit, bound, prices, past_soft: record.past_soft.clone(), commands }
+    }
+}
+
+impl ReservedCall for Reservation {
+    fn permit(&self) -> &CallPermit {
+        &self.permit
+    }
+
+    fn max_answer(&self) -> u64 {
+        self.bound.max_output
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let (attempt, progress) = (self.permit.attempt(), self.permit.progress());
+        let settled = settle_call(attempt, &progress, &self.bound, self.prices.as_ref());
+        // After the end of the runtime, the next one settles the call.
+        let _ = self.commands.send(LedgerCommand::Settle(settled));
+    }
+}
+
+/// The record of a reservation.
+pub(super) fn reservation_record(
+    call: &NewCall,
+    limits: &SpendLimits,
+    bound: CallBound,
+    past_soft: Vec<String>,
+    holder: &LiveHolder,
+) -> SpendReserved {
+    let amount = bound.amount();
+    SpendReserved {
+        attempt: call.attempt,
+        session: call.wanted.scope.session,
+        cause: call.cause,
+        model: call.model.clone(),
+        limits: limits.extra_limits(&call.wanted.scope),
+        past_soft,
+        tokens: amount.tokens,
+        cost: reserved_cost(&bound),
+        holder: holder.holder().clone(),
+    }
+}

@@ -1,0 +1,56 @@
+//! What model calls cost: one ledger for all sessions of a home, in the stream `spend/home`.
+//!
+//! A call is reserved before it is made, at the most that it can use, and settled afterwards at what it used. All limits
+//! are folds of this one stream, and a reservation is appended with the head that it was decided on. So two processes
+//! can't both take the last cent.
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `amount`, `limits` | tokens, money and periods; the limits of the config. Pure |
+//! | `fold` | what the records add up to. Pure |
+//! | `decision` | whether a call fits: yes, with less room, later, after a question, no. Pure |
+//! | `settlement` | what a call is settled at. Pure |
+//! | `reader` | reading the ledger from its newest opening, and back through its segments |
+//! | `ledger`, `writer` | the handle of a runtime; the task that puts the records of all its sessions into one append |
+//! | `recovery` | settling the calls of processes that died |
+//! | `takeover` | usage from before the ledger |
+//! | `statement` | what was spent, and on what; what is left of each limit |
+//!
+//! Where no limit is set, no call waits for the ledger: reservations and settlements are appended in the background, and
+//! are durable at the latest with the end of their turn or of the runtime.
+//!
+//! | a crash after | is on disk | next time |
+//! | --- | --- | --- |
+//! | the decision, before the append | nothing | nothing: the call was not made |
+//! | `spend_reserved` | the bound, and who holds it | the holder is dead: settled at the bound, once, and marked so |
+//! | the call, before the session's `usage` | the same | the same: what the call cost is not known |
+//! | the session's `usage`, before `spend_settled` | the bound; what the call used | settled at that, once |
+//! | `spend_settled` | everything | nothing |
+//! | `spend_opened` | the totals so far | the fold begins there |
+//! | reading the usage from before the ledger | nothing | it is read again |
+//! | `spend_opened` with that usage: one append | all of it | it is never read again |
+//!
+//! Never: a call that is counted twice or not at all; a reservation that ends because time has passed; a limit that two
+//! calls pass together.
+
+pub(crate) mod amount;
+pub(crate) mod decision;
+mod fold;
+pub(crate) mod ledger;
+pub(crate) mod limits;
+mod reader;
+mod recovery;
+mod settlement;
+mod statement;
+mod takeover;
+mod writer;
+
+pub(crate) use amount::nano;
+pub(crate) use decision::{CallBound, Urgency, Verdict, WantedCall};
+pub use decision::{LimitReached, SoftLimits};
+pub(crate) use ledger::{NewCall, Reservation, ReserveOutcome, SpendLedger};
+pub(crate) use limits::SpendLimits;
+pub use statement::{
+    LimitStatus, Statement, StatementBy, StatementItem, StatementQuery, limit_status, statement,
+    statement_since,
+};

@@ -1,0 +1,284 @@
+//! The statement: what was spent, and on what. And what is left of each limit.
+
+use std::collections::{BTreeMap, HashMap};
+
+use longhaul_journal::{Append, Error, Journal, Result};
+use longhaul_protocol::{At, NewRecord, SessionId, StreamName};
+use serde::Serialize;
+
+use super::amount::{Unit, day_of, dollars};
+use super::fold::{LedgerFold, RowKey, RowSum, row_of};
+use super::limits::{CallScope, SpendLimits, TOTAL};
+use super::reader::{SegmentCursor, catch_up, load_fold, session_total};
+use super::recovery::settle_dead_calls;
+use super::takeover::take_over_history;
+use super::writer::settled_record;
+use crate::clock::now;
+use crate::config::LimitSettings;
+
+/// The name of items whose session or model is not known.
+const UNKNOWN: &str = "unknown";
+
+/// What a statement adds up, and since when.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StatementQuery {
+    /// The first day in UTC, as `2026-11-17`. `None` for all.
+    pub since: Option<String>,
+    /// What the items are.
+    pub by: StatementBy,
+    /// The name of the item after which the page begins.
+    pub after: Option<String>,
+    /// The most items of a page. `None` for all.
+    pub limit: Option<usize>,
+}
+
+/// What the items of a statement are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StatementBy {
+    /// Why a model was called.
+    #[default]
+    Cause,
+    /// The session that the call was for.
+    Session,
+    /// The model, as `provider/model`.
+    Model,
+    /// The day in UTC.
+    Day,
+}
+
+/// What was spent.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Statement {
+    /// Days in their order, everything else the most expensive first.
+    pub items: Vec<StatementItem>,
+    /// The sum of all items, also of those on other pages.
+    pub total: StatementItem,
+    /// The `after` of the next page.
+    pub next: Option<String>,
+}
+
+/// Settled calls, added up.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StatementItem {
+    /// The cause, the session's key, the model or the day.
+    pub name: String,
+    /// Calls that used anything.
+    pub calls: u64,
+    /// Tokens sent, including cached ones.
+    pub input: u64,
+    /// Tokens received.
+    pub output: u64,
+    /// Input tokens that the provider read from its cache.
+    pub cached: u64,
+    /// US dollars, as far as prices are known. `None` if the price of no call is known.
+    pub cost: Option<f64>,
+    /// Calls whose price is not known.
+    pub unpriced: u64,
+    /// Calls that were settled at their upper bound, because their process died.
+    pub at_upper_bound: u64,
+}
+
+impl Statement {
+    /// The statement of a home in which no model was called.
+    pub fn empty() -> Self {
+        let total = StatementItem::new(TOTAL.to_owned(), &RowSum::default());
+        Self { items: vec![], total, next: None }
+    }
+}
+
+impl StatementItem {
+    fn new(name: String, sum: &RowSum) -> Self {
+        let &RowSum { calls, input, output, cached, nano, unpriced, at_upper_bound } = sum;
+        let cost = (calls == 0 || unpriced < calls).then(|| dollars(nano));
+        Self { name, calls, input, output, cached, cost, unpriced, at_upper_bound }
+    }
+}
+
+/// Adds up what was spent, by the ledger of the home. Settles the calls of processes that died first, and takes over the
+/// usage from before the ledger.
+pub async fn statement(journal: &dyn Journal, query: &StatementQuery) -> Result<Statement> {
+    let fold = current_fold(journal).await?;
+    let mut sums: BTreeMap<RowName, RowSum> = BTreeMap::new();
+    let mut total = RowSum::default();
+    let mut add = |key: &RowKey, sum: &RowSum| {
+        if query.since.as_ref().is_none_or(|since| key.day >= *since) {
+            sums.entry(RowName::new(query.by, key)).or_default().add(sum);
+            total.add(sum);
+        }
+    };
+    fold.spent().iter().for_each(|(key, sum)| add(key, sum));
+    let mut segments = SegmentCursor::new(journal, &fold);
+    while let Some((at, segment)) = segments.next().await? {
+        if query.since.as_ref().is_some_and(|since| day_of(at) < *since) {
+            break;
+        }
+        segment.spent.into_iter().map(row_of).for_each(|(key, sum)| add(&key, &sum));
+    }
+    let items = sorted_items(journal, query.by, sums).await?;
+    let (items, next) = page(items, query);
+    Ok(Statement { items, total: StatementItem::new(TOTAL.to_owned(), &total), next })
+}
+
+/// The first day of a statement from a text: a day such as `2026-11-17`, or a time before now such as `7d`, `12h` or
+/// `90m`. `None` if it is neither.
+pub fn statement_since(text: &str) -> Option<String> {
+    if let Ok(date) = text.parse::<jiff::civil::Date>() {
+        return Some(date.to_string());
+    }
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let seconds = match unit {
+        "d" => 86_400,
+        "h" => 3_600,
+        "m" => 60,
+        "s" => 1,
+        _ => return None,
+    };
+    let ms = number.parse::<i64>().ok().filter(|number| *number >= 0)?.checked_mul(seconds * 1_000)?;
+    Some(day_of(At(now().0.checked_sub(ms)?)))
+}
+
+/// What an item is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum RowName {
+    Text(String),
+    Session(SessionId),
+}
+
+impl RowName {
+    fn new(by: StatementBy, key: &RowKey) -> Self {
+        let known = |name: &str| if name.is_empty() { UNKNOWN.to_owned() } else { name.to_owned() };
+        match by {
+            StatementBy::Cause => Self::Text(key.cause.word().to_owned()),
+            StatementBy::Model => Self::Text(known(&key.model)),
+            StatementBy::Day => Self::Text(key.day.clone()),
+            StatementBy::Session => key.session.map_or_else(|| Self::Text(known("")), Self::Session),
+        }
+    }
+}
+
+/// The items with their names: days in their order, everything else the most expensive first.
+async fn sorted_items(
+    journal: &dyn Journal,
+    by: StatementBy,
+    sums: BTreeMap<RowName, RowSum>,
+) -> Result<Vec<StatementItem>> {
+    let mut items: HashMap<String, RowSum> = HashMap::new();
+    for (name, sum) in sums {
+        let name = match name {
+            RowName::Text(name) => name,
+            // A session that was deleted has no key any more. What it cost stays.
+            RowName::Session(id) => {
+                journal.session_with_id(id).await?.map_or_else(|| id.to_string(), |entry| entry.key)
+            }
+        };
+        items.entry(name).or_default().add(&sum);
+    }
+    let mut items: Vec<(String, RowSum)> = items.into_iter().collect();
+    items.sort_by(|(name, sum), (other_name, other)| match by {
+        StatementBy::Day => name.cmp(other_name),
+        _ => {
+            let key = |sum: &RowSum| (sum.nano, sum.input.saturating_add(sum.output));
+            key(other).cmp(&key(sum)).then_with(|| name.cmp(other_name))
+        }
+    });
+    Ok(items.into_iter().map(|(name, sum)| StatementItem::new(name, &sum)).collect())
+}
+
+fn page(items: Vec<StatementItem>, query: &StatementQuery) -> (Vec<StatementItem>, Option<String>) {
+    let from = match &query.after {
+        Some(after) => items.iter().position(|item| item.name == *after).map_or(items.len(), |at| at + 1),
+        None => 0,
+    };
+    let limit = query.limit.unwrap_or(usize::MAX).max(1);
+    let through = from.saturating_add(limit).min(items.len());
+    let next = (through < items.len()).then(|| items[through - 1].name.clone());
+    (items.into_iter().take(through).skip(from).collect(), next)
+}
+
+/// The ledger with the usage from before it, and without calls of processes that died.
+async fn current_fold(journal: &dyn Journal) -> Result<LedgerFold> {
+    let mut fold = load_fold(journal).await?;
+    let updated = async {
+        take_over_history(journal, &mut fold).await?;
+        loop {
+            let dead = settle_dead_calls(journal, &fold).await?;
+            if dead.is_empty() {
+                return Ok(());
+            }
+            let records: Vec<NewRecord> = dead.iter().map(settled_record).collect();
+            let append = Append::to(&StreamName::spend()).expecting(fold.head);
+            match journal.append(records.into_iter().fold(append, Append::record)).await {
+                Ok(records) => records.iter().for_each(|record| fold.apply(record)),
+                Err(Error::Conflict { .. } | Error::Duplicate { .. }) => catch_up(journal, &mut fold).await?,
+                Err(error) => return Err(error),
+            }
+        }
+    };
+    match updated.await {
+        // A full disk is no reason not to show what is known.
+        Err(error) if error.may_pass() => Ok(fold),
+        Err(error) => Err(error),
+        Ok(()) => Ok(fold),
+    }
+}
+
+/// A limit, and how much of it is used.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LimitStatus {
+    /// Its key in `[limits]`.
+    pub name: &'static str,
+    /// `tokens` or `cost` in US dollars.
+    pub unit: &'static str,
+    /// The limit itself.
+    pub limit: f64,
+    /// What settled calls used.
+    pub used: f64,
+    /// Reserved by calls that are not settled yet.
+    pub reserved: f64,
+    /// What is neither used nor reserved.
+    pub left: f64,
+}
+
+/// The limits that are set, and what is left of each. Limits of a session or a turn are left out if none is given.
+pub async fn limit_status(
+    journal: &dyn Journal,
+    settings: &LimitSettings,
+    session: Option<SessionId>,
+    turn: Option<u64>,
+) -> Result<Vec<LimitStatus>> {
+    let limits = SpendLimits::new(settings);
+    if limits.is_empty() {
+        return Ok(vec![]);
+    }
+    let mut fold = current_fold(journal).await?;
+    let known = session.unwrap_or(SessionId::from_bits(0));
+    if let Some(session) = session {
+        let total = session_total(journal, &fold, session).await?;
+        fold.load_session(session, total);
+    }
+    let scope = CallScope { at: now(), session: known, turn: session.and(turn) };
+    let mut status = Vec::new();
+    for limit in limits.limits {
+        let is_of_session = limit.kind.name() == "cost_per_session";
+        let Some(name) = scope.of_limit(limit.kind).filter(|_| session.is_some() || !is_of_session) else {
+            continue;
+        };
+        let (settled, open) = fold.used(&name);
+        let unit = limit.kind.unit();
+        #[allow(clippy::cast_precision_loss, reason = "for people")]
+        let number = |amount: u64| match unit {
+            Unit::Tokens => amount as f64,
+            Unit::Cost => dollars(amount),
+        };
+        let (used, reserved) = (settled.of(unit), open.of(unit));
+        status.push(LimitStatus {
+            name: limit.kind.name(),
+            unit: if unit == Unit::Tokens { "tokens" } else { "cost" },
+            limit: number(limit.max),
+            used: number(used),
+            reserved: number(reserved),
+            left: number(limit.max.saturating_sub(used).saturating_sub(reserved)),
+        });
+    }
+    Ok(status)
+}

@@ -1,0 +1,296 @@
+//! The tasks of a home. The records of their sessions say which there are; their keepers say how they are now.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use longhaul_journal::Journal;
+use longhaul_keeper::{Found, Launcher, LeftBehind, Status, Tasks};
+use longhaul_protocol::{At, SessionId, StreamName, TaskEnded, TaskId, TaskStarted, TaskStatus};
+
+use super::output_reader::TaskOutput;
+use super::run_blocking;
+use crate::clock::now;
+use crate::replay::load;
+use crate::session::TaskState;
+use crate::{Error, Result};
+
+/// The tasks of a home. A clone is cheap.
+#[derive(Clone)]
+pub struct TaskRegistry {
+    journal: Arc<dyn Journal>,
+    /// `None` in a home in which no command was ever started.
+    tasks: Option<Arc<Tasks>>,
+    folder: PathBuf,
+}
+
+/// A task of a session.
+#[derive(Debug, Clone)]
+pub struct TaskEntry {
+    /// The session's key.
+    pub session: String,
+    /// The record of its start, or what its keeper knows of that.
+    pub started: TaskStarted,
+    /// The record of its end.
+    pub record: Option<TaskEnded>,
+    /// Its condition when it was listed.
+    pub now: TaskCondition,
+}
+
+/// The present condition of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskCondition {
+    /// Whether it runs, or how it ended.
+    pub status: TaskStatus,
+    /// The exit status of the command.
+    pub exit_code: Option<i32>,
+    /// When it ended.
+    pub ended_at: Option<At>,
+    /// How long it ran, or has been running.
+    pub duration_ms: Option<u64>,
+    /// Bytes printed so far.
+    pub printed: Option<u64>,
+    /// Anything unusual about its end.
+    pub message: Option<String>,
+    /// Processes that still run after the task ended.
+    pub left: usize,
+}
+
+impl TaskRegistry {
+    /// The tasks of the home in this folder. Creates nothing.
+    pub fn new(journal: Arc<dyn Journal>, home: &Path) -> Result<Self> {
+        let folder = home.join("tasks");
+        let launcher = Launcher::this_program()
+            .map_err(|error| Error::Folder { path: folder.clone(), reason: error.to_string() })?;
+        let tasks = Tasks::existing(&folder, launcher)?;
+        Ok(Self { journal, tasks: tasks.map(Arc::new), folder })
+    }
+
+    /// The tasks of a running home.
+    pub(crate) fn of_runtime(journal: Arc<dyn Journal>, tasks: Arc<Tasks>, home: &Path) -> Self {
+        Self { journal, tasks: Some(tasks), folder: home.join("tasks") }
+    }
+
+    /// The journal with the records of the tasks.
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        &self.journal
+    }
+
+    /// The folder of tasks. It may not exist.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The keepers of the tasks.
+    pub fn tasks(&self) -> Result<&Arc<Tasks>> {
+        let gone =
+            || Error::Folder { path: self.folder.clone(), reason: "the folder of tasks is gone".to_owned() };
+        self.tasks.as_ref().ok_or_else(gone)
+    }
+
+    /// The tasks of all sessions, and a message for each session that can't be read. Only sessions with a task folder are loaded.
+    pub async fn all(&self) -> Result<(Vec<TaskEntry>, Vec<String>)> {
+        let Some(tasks) = self.tasks.clone() else { return Ok((vec![], vec![])) };
+        let work = move || Ok::<_, Error>((sessions_with_tasks(&tasks)?, tasks.all_left_behind()));
+        let (sessions, left) = run_blocking(work).await??;
+        let (mut listed, mut unreadable) = (Vec::new(), Vec::new());
+        for id in sessions {
+            let Some(entry) = self.journal.session_with_id(id).await? else { continue };
+            let left = left.iter().filter(|left| left.session == Some(id)).cloned().collect();
+            match self.list(&entry.key, id, left).await {
+                Ok(mut tasks) => listed.append(&mut tasks),
+                Err(error) => {
+                    unreadable.push(format!("can't list the tasks of {}: {error}", entry.key));
+                }
+            }
+        }
+        listed.sort_by_key(TaskEntry::id);
+        Ok((listed, unreadable))
+    }
+
+    /// The tasks of a session, the oldest first.
+    pub async fn of_session(&self, key: &str, id: SessionId) -> Result<Vec<TaskEntry>> {
+        let tasks = self.tasks.clone();
+        let left = run_blocking(move || left_behind(tasks.as_deref(), id)).await?;
+        self.list(key, id, left).await
+    }
+
+    /// The tasks of a session whose leftover processes are known. A foreground command is listed while processes of it run after its end,
+    /// or while it runs without a runtime.
+    async fn list(&self, key: &str, id: SessionId, left: Vec<LeftBehind>) -> Result<Vec<TaskEntry>> {
+        let state = load(&*self.journal, key, id).await?;
+        let holder = self.journal.holder(&StreamName::session(id)).await?;
+        // A live runtime waits for its foreground commands itself.
+        let is_abandoned = holder.is_none_or(|holder| holder.is_gone());
+        let calls = state.turn.iter().flat_map(|turn| &turn.calls).filter(|call| call.is_open());
+        let open: Vec<TaskId> = calls.filter(|_| is_abandoned).map(|call| call.id.into()).collect();
+        let (tasks, key) = (self.tasks.clone(), key.to_owned());
+        let states = state.tasks.all().to_vec();
+        let work = move || {
+            let known: BTreeSet<TaskId> = states.iter().map(TaskState::id).collect();
+            let open = open.into_iter().filter_map(|call| running_call(tasks.as_deref()?, call, id));
+            let others = left.into_iter().map(|left| left.started).chain(open);
+            let others = others.filter(|task| !known.contains(&task.task_id));
+            let others = others.map(|started| (started, None));
+            let all = states.into_iter().map(|state| (state.started, state.ended)).chain(others);
+            all.map(|(started, record)| TaskEntry::new(tasks.as_deref(), &key, started, record)).collect()
+        };
+        run_blocking(work).await
+    }
+
+    /// The task with this id, by its keeper's files: no session but its own is loaded.
+    pub async fn with_id(&self, id: TaskId) -> Result<Option<TaskEntry>> {
+        let Some(tasks) = self.tasks.clone() else { return Ok(None) };
+        let spec = run_blocking(move || tasks.spec(id)).await?;
+        let Some(session) = spec.ok().flatten().and_then(|spec| spec.session) else { return Ok(None) };
+        let Some(entry) = self.journal.session_with_id(session).await? else { return Ok(None) };
+        let listed = self.of_session(&entry.key, entry.id).await?;
+        Ok(listed.into_iter().find(|task| task.id() == id))
+    }
+
+    /// Kills a task with all its processes, and returns its condition afterwards. One that has ended stays as it was.
+    pub async fn kill(&self, task: &TaskEntry) -> Result<TaskCondition> {
+        if let Some(tasks) = self.tasks.clone() {
+            let id = task.id();
+            run_blocking(move || tasks.kill(id)).await??;
+        }
+        self.condition(task).await
+    }
+
+    /// The output of a task: all that its keeper has, or what the record of its end has once its files are gone.
+    pub async fn output(&self, task: &TaskEntry) -> Result<TaskOutput> {
+        if let Some(tasks) = self.tasks.clone() {
+            let id = task.id();
+            if let Ok(output) = run_blocking(move || tasks.output(id)).await? {
+                return Ok(TaskOutput::Kept(output));
+            }
+        }
+        let Some(ended) = &task.record else { return Ok(TaskOutput::Gone) };
+        Ok(match &ended.output {
+            Some(blob) => TaskOutput::Recorded(self.journal.blob(blob.hash).await?),
+            None => TaskOutput::RecordedEnd(ended.tail.clone().into_bytes()),
+        })
+    }
+
+    /// The present condition of a task.
+    pub async fn condition(&self, task: &TaskEntry) -> Result<TaskCondition> {
+        let (tasks, task) = (self.tasks.clone(), task.clone());
+        run_blocking(move || condition_of(tasks.as_deref(), &task.started, task.record.as_ref())).await
+    }
+}
+
+/// The processes that commands of a session left running.
+pub fn left_behind(tasks: Option<&Tasks>, session: SessionId) -> Vec<LeftBehind> {
+    let all = tasks.map(Tasks::all_left_behind).into_iter().flatten();
+    all.filter(|left| left.session == Some(session)).collect()
+}
+
+/// The command of an open call whose runtime is gone, if it still runs. The records have it as a call, its keeper as a task.
+fn running_call(tasks: &Tasks, id: TaskId, session: SessionId) -> Option<TaskStarted> {
+    let spec = tasks.spec(id).ok().flatten().filter(|spec| spec.session == Some(session))?;
+    matches!(tasks.find(id), Ok(Found::Running(_))).then(|| TaskStarted {
+        task_id: id,
+        command: spec.command,
+        description: spec.description.unwrap_or_default(),
+        target: spec.target,
+        started_at: tasks.started_at(id).ok().flatten(),
+    })
+}
+
+fn sessions_with_tasks(tasks: &Tasks) -> Result<BTreeSet<SessionId>> {
+    let of = |id: TaskId| tasks.spec(id).ok().flatten()?.session;
+    Ok(tasks.all()?.into_iter().filter_map(of).collect())
+}
+
+impl TaskEntry {
+    fn new(tasks: Option<&Tasks>, key: &str, started: TaskStarted, record: Option<TaskEnded>) -> Self {
+        let now = condition_of(tasks, &started, record.as_ref());
+        Self { session: key.to_owned(), started, record, now }
+    }
+
+    /// The id of the task.
+    pub fn id(&self) -> TaskId {
+        self.started.task_id
+    }
+
+    /// Whether it ran when it was listed.
+    pub fn is_running(&self) -> bool {
+        self.now.status == TaskStatus::Running
+    }
+}
+
+/// The condition by the keeper, or by the records where the keeper has nothing any more.
+fn condition_of(tasks: Option<&Tasks>, started: &TaskStarted, record: Option<&TaskEnded>) -> TaskCondition {
+    let mut condition = by_keeper_or_record(tasks, started, record);
+    if let Some(left) = tasks.and_then(|tasks| tasks.left_behind(started.task_id).ok().flatten()) {
+        condition.message = Some(left.to_string());
+        condition.left = left.processes;
+    }
+    condition
+}
+
+fn by_keeper_or_record(
+    tasks: Option<&Tasks>,
+    started: &TaskStarted,
+    record: Option<&TaskEnded>,
+) -> TaskCondition {
+    let id = started.task_id;
+    let printed = tasks.and_then(|tasks| tasks.output(id).ok()?.printed().ok());
+    if let Some(ended) = record {
+        // Only the keeper knows when the task ended.
+        let status = tasks.and_then(|tasks| tasks.status(id).ok().flatten());
+        let by_record = started.started_at.map(|at| add_ms(at, ended.duration_ms));
+        return TaskCondition {
+            status: ended.status,
+            exit_code: ended.exit_code,
+            ended_at: status.as_ref().map(|status| status.ended_at).or(by_record),
+            duration_ms: Some(ended.duration_ms),
+            printed: status.map(|status| status.printed).or(printed),
+            message: ended.message.clone(),
+            left: 0,
+        };
+    }
+    let so_far = started.started_at.map(ms_since);
+    let unknown = |status, message: Option<String>| TaskCondition {
+        status,
+        exit_code: None,
+        ended_at: None,
+        duration_ms: so_far.filter(|_| status == TaskStatus::Running),
+        printed,
+        message,
+        left: 0,
+    };
+    match tasks.map_or(Ok(Found::NotStarted), |tasks| tasks.find(id)) {
+        Ok(Found::Running(_)) => unknown(TaskStatus::Running, None),
+        Ok(Found::Ended(status)) => TaskCondition::from(status),
+        Ok(Found::Lost | Found::Unknown) => {
+            unknown(TaskStatus::Lost, Some("its supervisor was killed; how it ended is unknown".to_owned()))
+        }
+        Ok(Found::NotStarted | Found::Expired) => {
+            unknown(TaskStatus::Lost, Some("its files are gone; how it ended is unknown".to_owned()))
+        }
+        Err(error) => unknown(TaskStatus::Running, Some(format!("can't reach its supervisor: {error}"))),
+    }
+}
+
+impl From<Status> for TaskCondition {
+    fn from(status: Status) -> Self {
+        Self {
+            status: status.status,
+            exit_code: status.exit_code,
+            ended_at: Some(status.ended_at),
+            duration_ms: Some(status.duration_ms),
+            printed: Some(status.printed),
+            message: status.message,
+            left: 0,
+        }
+    }
+}
+
+fn add_ms(at: At, milliseconds: u64) -> At {
+    At(at.0.saturating_add(i64::try_from(milliseconds).unwrap_or(i64::MAX)))
+}
+
+fn ms_since(at: At) -> u64 {
+    u64::try_from(now().0.saturating_sub(at.0)).unwrap_or(0)
+}

@@ -1,0 +1,108 @@
+//! Event streams of one session and of all.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use hyper::{HeaderMap, Method, StatusCode};
+use longhaul_protocol::{Event, Seq};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::named_session::NamedSession;
+use crate::access::{Access, Scope};
+use crate::body::Query;
+use crate::events::body::{event_stream, written_body};
+use crate::events::overview::SessionMessage;
+use crate::events::stream::{StreamContext, write_stream};
+use crate::problem::{ApiResult, Problem};
+use crate::route::Route;
+use crate::state::ServerState;
+
+const LAST_EVENT_ID: &str = "Last-Event-ID";
+
+pub(crate) fn routes() -> Vec<Route> {
+    let read = Access::Token(Scope::Read);
+    vec![
+        Route::new(Method::GET, "/api/sessions/{key}/events", read, "Follow a session", follow_session)
+            .query::<FollowQuery>()
+            .header(LAST_EVENT_ID, "The last id that the client has. It counts before `after` and `from`.")
+            .answers_events::<Event>("Server-sent events. Each data is an Event, its id the event's seq."),
+        Route::new(Method::GET, "/api/events", read, "Follow all sessions in short", follow_overview)
+            .answers_events::<SessionMessage>(
+            "Server-sent events: one for each active or recent session, then changes.",
+        ),
+    ]
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FollowQuery {
+    /// The last record that the client has. Without it, the stream begins now.
+    after: Option<u64>,
+    /// `start`: the whole session.
+    from: Option<FollowFrom>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum FollowFrom {
+    Start,
+}
+
+async fn follow_session(
+    State(state): State<ServerState>,
+    NamedSession(entry): NamedSession,
+    Query(query): Query<FollowQuery>,
+    headers: HeaderMap,
+) -> ApiResult<Response> {
+    let head = entry.head.seq;
+    let after = match (last_event_id(&headers)?, query.after, query.from) {
+        (Some(after), _, _) | (None, Some(after), _) => after,
+        (None, None, Some(FollowFrom::Start)) => 0,
+        (None, None, None) => head,
+    };
+    if after > head {
+        let detail = format!("seq {after} is in the future: the last record of {:?} is {head}", entry.key);
+        return Err(Problem::bad_request("seq_ahead", detail));
+    }
+    let follower = count_follower(&state)?;
+    let streams = state.streams();
+    let feed = streams.feeds.of_session(state.runtime(), &entry.key, entry.id, after, head);
+    let joined = feed.log().join(after);
+    let session = match joined.catch_up {
+        Some(_) => Some(state.runtime().session(&entry.key).await?),
+        None => None,
+    };
+    let (writer, body) = written_body(state.shutdown());
+    let context = StreamContext { session, catch_ups: streams.catch_ups.clone(), follower };
+    tokio::spawn(write_stream(writer, feed, joined, context));
+    Ok(event_stream(body))
+}
+
+async fn follow_overview(State(state): State<ServerState>) -> ApiResult<Response> {
+    let follower = count_follower(&state)?;
+    let streams = state.streams();
+    let (feed, joined) = streams.overview.join(state.runtime()).await?;
+    let (writer, body) = written_body(state.shutdown());
+    let context = StreamContext { session: None, catch_ups: streams.catch_ups.clone(), follower };
+    tokio::spawn(write_stream(writer, feed, joined, context));
+    Ok(event_stream(body))
+}
+
+/// Counts a stream as open until the permit is dropped.
+fn count_follower(state: &ServerState) -> ApiResult<OwnedSemaphorePermit> {
+    Arc::clone(&state.streams().followers).try_acquire_owned().map_err(|_| {
+        let detail = "too many event streams are open; close some, or try again later";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_followers", detail)
+    })
+}
+
+fn last_event_id(headers: &HeaderMap) -> ApiResult<Option<Seq>> {
+    let Some(value) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let seq = value.to_str().ok().and_then(|text| text.trim().parse().ok());
+    seq.map(Some).ok_or_else(|| {
+        Problem::bad_request("invalid_last_event_id", "Last-Event-ID: send the seq of an event, a number")
+    })
+}

@@ -1,0 +1,40 @@
+//! Lists in pages.
+
+use axum::Json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+const DEFAULT_ITEMS: usize = 100;
+const MAX_ITEMS: usize = 1_000;
+
+/// Which page of a list the client wants.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListQuery {
+    /// The most items to return, up to 1,000; 100 if absent.
+    #[schemars(range(min = 1, max = 1000))]
+    pub(super) limit: Option<usize>,
+    /// Where the list goes on: `next` of the page before.
+    pub(super) after: Option<String>,
+}
+
+/// One page of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct List<T> {
+    pub(crate) items: Vec<T>,
+    /// The value of `after` for the next page; null on the last page.
+    pub(crate) next: Option<String>,
+}
+
+impl<T> List<T> {
+    /// The page that the client wants of all items, which are sorted by this key.
+    pub(crate) fn page(items: Vec<T>, query: &ListQuery, key: impl Fn(&T) -> String) -> Json<Self> {
+        let limit = query.limit.unwrap_or(DEFAULT_ITEMS).clamp(1, MAX_ITEMS);
+        let mut rest = items
+            .into_iter()
+            .skip_while(|item| query.after.as_ref().is_some_and(|after| key(item) <= *after));
+        let items: Vec<T> = rest.by_ref().take(limit).collect();
+        let next = rest.next().and(items.last()).map(key);
+        Json(Self { items, next })
+    }
+}

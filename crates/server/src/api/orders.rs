@@ -1,0 +1,222 @@
+//! Orders to a session: cancel, retry, continue, compact, remember, answers; and forks.
+
+use axum::Json;
+use axum::extract::State;
+use hyper::{HeaderMap, Method, StatusCode};
+use longhaul_agent::fork::fork_session;
+use longhaul_agent::{AcceptedOrder, Error};
+use longhaul_protocol::{OrderKind, QuestionId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::inputs::{IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MEANING, idempotency_key};
+use super::named_session::{LiveSession, NamedSession};
+use crate::access::{Access, Scope};
+use crate::body::{JsonBody, OptionalJsonBody};
+use crate::problem::{ApiResult, Problem};
+use crate::route::Route;
+use crate::state::ServerState;
+
+/// Keys that are tried for a fork without one: `KEY-fork`, `KEY-fork-2` and so on.
+const MAX_FORK_KEYS: u32 = 1_000;
+
+pub(crate) fn routes() -> Vec<Route> {
+    let act = Access::Token(Scope::Act);
+    vec![
+        documented(Route::new(
+            Method::POST,
+            "/api/sessions/{key}/cancel",
+            act,
+            "Cancel the running turn",
+            cancel,
+        )),
+        documented(Route::new(
+            Method::POST,
+            "/api/sessions/{key}/retry",
+            act,
+            "Run a failed turn again, or end the wait before a retry",
+            retry,
+        )),
+        documented(Route::new(
+            Method::POST,
+            "/api/sessions/{key}/continue",
+            act,
+            "Continue an interrupted answer",
+            continue_answer,
+        )),
+        documented(
+            Route::new(Method::POST, "/api/sessions/{key}/compact", act, "Compact the context", compact)
+                .body::<CompactOrder>(),
+        ),
+        documented(
+            Route::new(
+                Method::POST,
+                "/api/sessions/{key}/remember",
+                act,
+                "Note a text in memory, or extract what is new in the session",
+                remember,
+            )
+            .body::<RememberOrder>(),
+        ),
+        documented(
+            Route::new(Method::POST, "/api/sessions/{key}/answers", act, "Answer a question", answer)
+                .body::<QuestionAnswer>(),
+        ),
+        Route::new(Method::POST, "/api/sessions/{key}/fork", act, "Fork a session", fork)
+            .body::<ForkOrder>()
+            .answers::<ForkedSession>(StatusCode::CREATED, "The new session.")
+            .fails(StatusCode::CONFLICT, "A session has this key."),
+    ]
+}
+
+/// What all orders have in common.
+fn documented(route: Route) -> Route {
+    route
+        .header(IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MEANING)
+        .answers::<OrderAccepted>(
+            StatusCode::ACCEPTED,
+            "The order is on disk, and the session carries it out.",
+        )
+        .fails(StatusCode::CONFLICT, "The session is in the trash, or the question is settled.")
+        .fails(StatusCode::UNPROCESSABLE_ENTITY, "The Idempotency-Key was used for something else.")
+}
+
+/// An order that is on disk.
+#[derive(Debug, Serialize, JsonSchema)]
+struct OrderAccepted {
+    order_id: String,
+    /// The position in the inbox of the session.
+    input_seq: u64,
+    /// The session's last record before the order: follow its events with `?after=` to miss nothing.
+    after: u64,
+}
+
+type OrderAnswer = ApiResult<(StatusCode, Json<OrderAccepted>)>;
+
+fn accepted(order: AcceptedOrder) -> (StatusCode, Json<OrderAccepted>) {
+    let AcceptedOrder { seq, id, after } = order;
+    (StatusCode::ACCEPTED, Json(OrderAccepted { order_id: id.to_string(), input_seq: seq, after }))
+}
+
+async fn put_order(live: LiveSession, headers: &HeaderMap, kind: OrderKind) -> OrderAnswer {
+    let key = idempotency_key(headers)?;
+    Ok(accepted(live.session.put_order(kind, key.as_deref()).await?))
+}
+
+async fn cancel(live: LiveSession, headers: HeaderMap) -> OrderAnswer {
+    put_order(live, &headers, OrderKind::Cancel).await
+}
+
+async fn retry(live: LiveSession, headers: HeaderMap) -> OrderAnswer {
+    put_order(live, &headers, OrderKind::Retry).await
+}
+
+async fn continue_answer(live: LiveSession, headers: HeaderMap) -> OrderAnswer {
+    put_order(live, &headers, OrderKind::Continue).await
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CompactOrder {
+    /// What the summary should focus on.
+    focus: Option<String>,
+}
+
+async fn compact(
+    live: LiveSession,
+    headers: HeaderMap,
+    OptionalJsonBody(order): OptionalJsonBody<CompactOrder>,
+) -> OrderAnswer {
+    let focus = order.focus.filter(|focus| !focus.trim().is_empty());
+    put_order(live, &headers, OrderKind::Compact { focus }).await
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RememberOrder {
+    /// The text to note, word for word. Without one, what is new in the session is extracted.
+    text: Option<String>,
+}
+
+async fn remember(
+    live: LiveSession,
+    headers: HeaderMap,
+    OptionalJsonBody(order): OptionalJsonBody<RememberOrder>,
+) -> OrderAnswer {
+    if order.text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(Problem::bad_request("invalid_body", "text: there is nothing to remember"));
+    }
+    put_order(live, &headers, OrderKind::Remember { text: order.text }).await
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct QuestionAnswer {
+    /// The id of the question.
+    question: String,
+    /// `yes`, `no`, one of the question's choices, or any other text: it refuses an approval and is the reason.
+    answer: String,
+}
+
+async fn answer(
+    live: LiveSession,
+    headers: HeaderMap,
+    JsonBody(QuestionAnswer { question, answer }): JsonBody<QuestionAnswer>,
+) -> OrderAnswer {
+    let key = idempotency_key(&headers)?;
+    let id: QuestionId = question.parse().map_err(|_| {
+        let detail = format!("there is no question {question:?}; GET the session lists those that are open");
+        Problem::not_found("no_such_question", detail)
+    })?;
+    match live.session.put_answer(id, &answer).await {
+        // The client sends its answer again, because it did not learn that the first one arrived.
+        Err(error @ Error::QuestionSettled { .. }) if key.is_some() => {
+            let recorded = live.session.recorded_answer(id, &answer).await?;
+            recorded.map(accepted).ok_or_else(|| error.into())
+        }
+        answered => Ok(accepted(answered?)),
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ForkOrder {
+    /// The last record that the fork has; by default the end of the last turn.
+    at: Option<u64>,
+    /// The key of the fork; by default the session's key with `-fork`.
+    #[schemars(length(min = 1, max = 512))]
+    key: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ForkedSession {
+    key: String,
+    id: String,
+}
+
+async fn fork(
+    State(state): State<ServerState>,
+    NamedSession(entry): NamedSession,
+    OptionalJsonBody(order): OptionalJsonBody<ForkOrder>,
+) -> ApiResult<(StatusCode, Json<ForkedSession>)> {
+    let journal = state.journal();
+    let mut number = 1;
+    loop {
+        let key = order.key.clone().unwrap_or_else(|| match number {
+            1 => format!("{}-fork", entry.key),
+            number => format!("{}-fork-{number}", entry.key),
+        });
+        match fork_session(&*journal, &entry.key, order.at, &key).await {
+            Err(Error::Journal(longhaul_journal::Error::SessionExists { .. }))
+                if order.key.is_none() && number < MAX_FORK_KEYS =>
+            {
+                number += 1;
+            }
+            forked => {
+                let forked = forked?;
+                let body = ForkedSession { key: forked.key, id: forked.id.to_string() };
+                return Ok((StatusCode::CREATED, Json(body)));
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! One feed for each session that clients follow: it follows the session once, for all of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use longhaul_agent::{Followed, Runtime};
+use longhaul_protocol::{AttemptStarted, Record, Seq, SessionId};
+use tokio::task::AbortHandle;
+
+use super::log::EventLog;
+
+/// A new feed begins at the cursor of its first follower if that is at most this many records back. So all clients that
+/// come back after a restart share one replay.
+const MAX_SHARED_CATCH_UP: Seq = 1_024;
+/// How often a feed checks that its session still exists.
+const SESSION_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The events of one session, for all of its followers. It ends with the last of them.
+pub(crate) struct EventFeed {
+    log: Arc<EventLog>,
+    task: AbortHandle,
+}
+
+impl EventFeed {
+    pub(super) fn new(log: Arc<EventLog>, task: AbortHandle) -> Self {
+        Self { log, task }
+    }
+
+    pub(crate) fn log(&self) -> &EventLog {
+        &self.log
+    }
+}
+
+impl Drop for EventFeed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The feeds of all sessions that have followers.
+#[derive(Default)]
+pub(crate) struct EventFeeds(Mutex<HashMap<SessionId, Weak<EventFeed>>>);
+
+impl EventFeeds {
+    /// The feed of a session, for a follower that has the events up to `after`. `head` is the session's last record.
+    pub(crate) fn of_session(
+        &self,
+        runtime: &Runtime,
+        key: &str,
+        id: SessionId,
+        after: Seq,
+        head: Seq,
+    ) -> Arc<EventFeed> {
+        let mut feeds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(feed) = feeds.get(&id).and_then(Weak::upgrade).filter(|feed| !feed.log.has_ended()) {
+            return feed;
+        }
+        feeds.retain(|_, feed| feed.strong_count() > 0);
+        let start = if head.saturating_sub(after) <= MAX_SHARED_CATCH_UP { after } else { head };
+        let log = Arc::new(EventLog::new(start));
+        let task = tokio::spawn(follow(runtime.clone(), key.to_owned(), id, start, log.clone()));
+        let feed = Arc::new(EventFeed::new(log, task.abort_handle()));
+        feeds.insert(id, Arc::downgrade(&feed));
+        feed
+    }
+}
+
+/// Writes what happens in a session after this record to the log, until the session can't be followed any more.
+async fn follow(runtime: Runtime, key: String, id: SessionId, after: Seq, log: Arc<EventLog>) {
+    let follower = match runtime.session(&key).await {
+        Ok(session) => session.follow(after).await,
+        Err(error) => Err(error),
+    };
+    let journal = runtime.journal();
+    // The feed must not keep the runtime alive.
+    drop(runtime);
+    let mut checks = tokio::time::interval(SESSION_CHECK_INTERVAL);
+    if let Ok(mut follower) = follower {
+        loop {
+            let step = tokio::select! {
+                step = follower.step() => step,
+                _ = checks.tick() => match journal.session_with_id(id).await {
+                    // It was deleted for good.
+                    Ok(None) => break,
+                    _ => continue,
+                },
+            };
+            match step {
+                Ok(Some(Followed::Record(record, event))) => {
+                    note_attempt(&log, &record);
+                    log.add_record(record.seq, event.as_deref());
+                }
+                Ok(Some(Followed::Live(event))) => log.add_live(&event),
+                Ok(None) | Err(_) => break,
+            }
+        }
+    }
+    log.end();
+}
+
+/// Notes that an answer begins or ends, so that a follower who joins in between gets its text so far.
+fn note_attempt(log: &EventLog, record: &Record) {
+    match record.kind.as_str() {
+        "attempt_started" => log.set_attempt(record.decode().ok().map(|begun: AttemptStarted| begun.attempt)),
+        "attempt_ended" | "turn_ended" => log.set_attempt(None),
+        _ => {}
+    }
+}

@@ -1,0 +1,255 @@
+//! The overview of all sessions: first one message for each active or recent session, then one for each change.
+//!
+//! One task looks at the sessions for all followers. It looks at once when something happens in this process, and once
+//! a second for what other processes do. A follower can't resume: after a reconnect it gets all sessions again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use longhaul_agent::{Runtime, SessionActivity, Watcher};
+use longhaul_journal::{Journal, SessionEntry, all_sessions, records};
+use longhaul_protocol::{At, Seq, SessionId, SessionRecord, StreamName};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::feed::EventFeed;
+use super::log::{EventFrame, EventLog, JoinPoint};
+use crate::api::session_summary::SessionState;
+use crate::problem::ApiResult;
+
+/// How often the sessions are looked at, for what other processes do.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How long changes are collected before the next look.
+const GATHER_TIME: Duration = Duration::from_millis(100);
+/// Idle sessions that the overview begins with: the ones that were used last.
+const MAX_RECENT: usize = 100;
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// A session in the overview.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct SessionMessage {
+    /// Always `session`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    key: String,
+    id: String,
+    /// Absent if the session was deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<SessionState>,
+    /// What it is doing, in words.
+    doing: Option<String>,
+    /// The question that waits for an answer.
+    question: Option<QuestionInBrief>,
+    /// US dollars since midnight UTC, as far as prices are known.
+    cost_today: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+struct QuestionInBrief {
+    id: String,
+    text: String,
+}
+
+/// The feed of the overview, while it has followers.
+#[derive(Default)]
+pub(crate) struct OverviewFeed {
+    feed: Mutex<Weak<EventFeed>>,
+    sessions: Arc<tokio::sync::Mutex<Sessions>>,
+}
+
+impl OverviewFeed {
+    /// The feed, and where a new follower begins: with the sessions as they are now.
+    pub(crate) async fn join(&self, runtime: &Runtime) -> ApiResult<(Arc<EventFeed>, JoinPoint)> {
+        // Under this lock no change is written between the snapshot and the join.
+        let mut sessions = self.sessions.lock().await;
+        let feed = self.feed(runtime);
+        for message in sessions.look(runtime).await? {
+            add_message(feed.log(), &message);
+        }
+        let mut joined = feed.log().join(Seq::MAX);
+        joined.partial = Some(sessions.snapshot());
+        Ok((feed, joined))
+    }
+
+    fn feed(&self, runtime: &Runtime) -> Arc<EventFeed> {
+        let mut known = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(feed) = known.upgrade().filter(|feed| !feed.log().has_ended()) {
+            return feed;
+        }
+        let log = Arc::new(EventLog::new(0));
+        let task = tokio::spawn(watch(runtime.clone(), self.sessions.clone(), log.clone()));
+        let feed = Arc::new(EventFeed::new(log, task.abort_handle()));
+        *known = Arc::downgrade(&feed);
+        feed
+    }
+}
+
+fn add_message(log: &EventLog, message: &SessionMessage) {
+    if let Ok(json) = serde_json::to_string(message) {
+        log.add_message(&json);
+    }
+}
+
+/// Writes changes to the log until the runtime ends.
+async fn watch(runtime: Runtime, sessions: Arc<tokio::sync::Mutex<Sessions>>, log: Arc<EventLog>) {
+    let mut watcher = runtime.watch();
+    loop {
+        let is_over = tokio::time::timeout(LOOK_INTERVAL, watcher.next()).await == Ok(None);
+        if is_over {
+            break;
+        }
+        tokio::time::sleep(GATHER_TIME).await;
+        drain(&mut watcher);
+        let mut sessions = sessions.lock().await;
+        // A journal that can't be read now is looked at again.
+        for message in sessions.look(&runtime).await.unwrap_or_default() {
+            add_message(&log, &message);
+        }
+    }
+    log.end();
+}
+
+/// Forgets what the next look finds anyway.
+fn drain(watcher: &mut Watcher) {
+    while watcher.try_next().is_some() {}
+}
+
+/// The sessions as they were last seen.
+#[derive(Default)]
+struct Sessions {
+    known: BTreeMap<SessionId, KnownSession>,
+    costs: HashMap<SessionId, DayCost>,
+    day: i64,
+}
+
+struct KnownSession {
+    entry: SessionEntry,
+    message: SessionMessage,
+}
+
+/// What a session has cost today, in the records before `next`.
+#[derive(Clone, Copy)]
+struct DayCost {
+    next: Seq,
+    cost: f64,
+}
+
+impl Sessions {
+    /// Looks at every session that may have changed. Returns the changes.
+    async fn look(&mut self, runtime: &Runtime) -> ApiResult<Vec<SessionMessage>> {
+        let journal = runtime.journal();
+        let today = At(now_ms() - now_ms().rem_euclid(DAY_MS));
+        if self.day != today.0 {
+            (self.day, self.costs) = (today.0, HashMap::new());
+        }
+        let (mut changes, mut seen) = (Vec::new(), BTreeMap::new());
+        for entry in all_sessions(&*journal).collect().await? {
+            let before = self.known.remove(&entry.id);
+            let is_same = before.as_ref().is_some_and(|known| {
+                known.entry == entry
+                    && matches!(known.message.state, Some(SessionState::Idle | SessionState::Trashed))
+            });
+            let message = match before.as_ref().filter(|_| is_same) {
+                Some(known) => known.message.clone(),
+                None => self.message(runtime, &entry, today).await?,
+            };
+            if before.is_none_or(|known| known.message != message) {
+                changes.push(message.clone());
+            }
+            seen.insert(entry.id, KnownSession { entry, message });
+        }
+        let deleted = std::mem::replace(&mut self.known, seen).into_values();
+        changes.extend(deleted.map(|known| SessionMessage {
+            state: None,
+            doing: None,
+            question: None,
+            ..known.message
+        }));
+        Ok(changes)
+    }
+
+    async fn message(
+        &mut self,
+        runtime: &Runtime,
+        entry: &SessionEntry,
+        today: At,
+    ) -> ApiResult<SessionMessage> {
+        let activity = match entry.trashed {
+            true => SessionActivity::Idle,
+            false => runtime.session(&entry.key).await?.activity().await.unwrap_or_default(),
+        };
+        let (state, doing, question) = match activity {
+            SessionActivity::Idle if entry.trashed => (SessionState::Trashed, None, None),
+            SessionActivity::Idle => (SessionState::Idle, None, None),
+            SessionActivity::Working(doing) => (SessionState::Working, Some(doing), None),
+            SessionActivity::Interrupted(doing) => (SessionState::Interrupted, Some(doing), None),
+            SessionActivity::Asking(question) => {
+                let brief = QuestionInBrief { id: question.id.to_string(), text: question.text };
+                (SessionState::Question, Some("waiting for an answer".to_owned()), Some(brief))
+            }
+        };
+        let cost_today = self.cost_today(&*runtime.journal(), entry, today).await?;
+        let (key, id) = (entry.key.clone(), entry.id.to_string());
+        Ok(SessionMessage { kind: "session", key, id, state: Some(state), doing, question, cost_today })
+    }
+
+    /// Reads the records of today that were not read before.
+    async fn cost_today(&mut self, journal: &dyn Journal, entry: &SessionEntry, today: At) -> ApiResult<f64> {
+        let stream = StreamName::session(entry.id);
+        let known = self.costs.get(&entry.id).copied();
+        let mut day = match known {
+            Some(known) => known,
+            None if entry.last_at.is_none_or(|last| last < today) => {
+                DayCost { next: entry.head.seq + 1, cost: 0.0 }
+            }
+            None => DayCost { next: first_since(journal, &stream, entry.head.seq, today).await?, cost: 0.0 },
+        };
+        let mut cursor = records(journal, &stream, day.next).through(entry.head.seq);
+        while let Some(record) = cursor.next_undamaged().await? {
+            if record.kind == "usage"
+                && let Ok(SessionRecord::Usage(usage)) = SessionRecord::decode(&record)
+            {
+                day.cost += usage.cost.unwrap_or(0.0);
+            }
+        }
+        day.next = entry.head.seq + 1;
+        self.costs.insert(entry.id, day);
+        Ok(day.cost)
+    }
+
+    /// One message for each active session, and for the idle ones that were used last.
+    fn snapshot(&self) -> Bytes {
+        let is_shown = |known: &&KnownSession| known.message.state != Some(SessionState::Trashed);
+        let mut shown: Vec<&KnownSession> = self.known.values().filter(is_shown).collect();
+        let is_idle = |known: &KnownSession| known.message.state == Some(SessionState::Idle);
+        shown.sort_by_key(|known| (is_idle(known), std::cmp::Reverse(known.entry.last_at)));
+        let active = shown.iter().take_while(|known| !is_idle(known)).count();
+        let mut bytes = Vec::new();
+        for known in shown.into_iter().take(active + MAX_RECENT) {
+            if let Ok(json) = serde_json::to_string(&known.message) {
+                bytes.extend_from_slice(&EventFrame::new(None, &json).bytes);
+            }
+        }
+        Bytes::from(bytes)
+    }
+}
+
+/// The first record that is not older than this, by bisection: the times of records rise.
+async fn first_since(journal: &dyn Journal, stream: &StreamName, head: Seq, since: At) -> ApiResult<Seq> {
+    let (mut low, mut high) = (1, head + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match longhaul_journal::record_at(journal, stream, middle).await {
+            Ok(Some(record)) if record.at < since => low = middle + 1,
+            _ => high = middle,
+        }
+    }
+    Ok(low)
+}
+
+fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or(0)
+}

@@ -1,0 +1,111 @@
+//! Records, transcript, export and import.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::test_server::{TestServer, json_answer};
+
+/// A server with a session `a` of this many turns, each with a call and an answer.
+async fn server_with_turns(turns: usize) -> TestServer {
+    let turn = |number: usize| {
+        [
+            json!({"text": format!("Step {number}."), "calls": [{"name": "exec", "arguments": {"command": "echo <b>x</b>"}}]}),
+            json!(format!("Answer {number}.")),
+        ]
+    };
+    let script: Vec<Value> = (0..turns).flat_map(turn).collect();
+    let server = TestServer::with_script(&json!(script).to_string()).await;
+    server.post("/api/sessions", &json!({"key": "a", "work_dir": server.home.work()})).await;
+    let session = server.runtime.session("a").await.unwrap();
+    for number in 0..turns {
+        session.send(format!("Question {number} <script>")).await.unwrap();
+    }
+    server
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn records_are_read_in_pages() {
+    let server = server_with_turns(1).await;
+
+    let (_, first) = server.get("/api/sessions/a/records?limit=3").await;
+    let (_, rest) = server.get(&format!("/api/sessions/a/records?from={}&limit=1000", first["next"])).await;
+
+    let seqs = |page: &Value| -> Vec<u64> {
+        page["items"].as_array().unwrap().iter().map(|record| record["seq"].as_u64().unwrap()).collect()
+    };
+    let (_, status) = server.get("/api/sessions/a").await;
+    let head = status["head"].as_u64().unwrap();
+    assert_eq!([seqs(&first), seqs(&rest)].concat(), (1..=head).collect::<Vec<_>>());
+    assert_eq!(rest["next"], Value::Null);
+    assert_eq!(first["items"][0]["kind"], "session_created");
+    assert_eq!(server.get("/api/sessions/a/records?from=18446744073709551615").await.0, 200);
+    server.shutdown().await;
+}
+
+/// The pages from the end to the beginning are the whole transcript, each block once, and no text is markup.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transcript_is_read_backwards_without_a_gap() {
+    let server = server_with_turns(6).await;
+    let (_, whole) = server.get("/api/sessions/a/transcript?limit=500").await;
+    let texts = |page: &Value| -> Vec<Value> {
+        let items = page["items"].as_array().unwrap().iter();
+        items.map(|block| json!([block["seq"], block["content"]["type"], block["html"]])).collect()
+    };
+    assert_eq!(whole["next"], Value::Null);
+
+    let (mut before, mut pages) = (String::new(), Vec::new());
+    loop {
+        let (status, page) = server.get(&format!("/api/sessions/a/transcript?limit=4{before}")).await;
+        assert_eq!(status, 200);
+        assert!(page["items"].as_array().unwrap().len() < 20, "a page costs what it shows: {page}");
+        pages.insert(0, texts(&page));
+        match page["next"].as_u64() {
+            Some(next) => before = format!("&before={next}"),
+            None => break,
+        }
+    }
+
+    assert!(pages.len() > 3);
+    // What a page can't know is the model of earlier answers, so it may name it again.
+    let shown = |blocks: Vec<Value>| -> Vec<Value> {
+        blocks.into_iter().filter(|block| block[1] != "model").collect()
+    };
+    let kinds = |blocks: &[Value]| blocks.iter().map(|block| json!([block[0], block[1]])).collect::<Vec<_>>();
+    assert_eq!(kinds(&shown(pages.concat())), kinds(&shown(texts(&whole))));
+    let text = whole.to_string();
+    assert!(text.contains("Answer 5.") && text.contains("Question 0"));
+    for block in whole["items"].as_array().unwrap() {
+        let html = block["html"].as_str().unwrap();
+        assert!(!html.contains("<script") && !html.contains("<b>"), "{html}");
+    }
+    server.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exported_session_is_imported_into_another_home() {
+    let server = server_with_turns(1).await;
+    let other = TestServer::with_script("[]").await;
+
+    let exported = server.request(Method::GET, "/api/sessions/a/export").send().await.unwrap();
+    assert_eq!(
+        (exported.status().as_u16(), exported.headers()["content-type"].to_str().unwrap()),
+        (200, "application/jsonl")
+    );
+    let file = exported.text().await.unwrap();
+    let import = |body: String, path: &'static str, kind: &'static str| {
+        json_answer(other.request(Method::POST, path).header("content-type", kind).body(body))
+    };
+    let (status, imported) = import(file.clone(), "/api/sessions/import?key=b", "application/jsonl").await;
+
+    assert_eq!((status, &imported["key"]), (201, &json!("b")), "{imported}");
+    assert_eq!(other.get("/api/sessions/b").await.1["turns"], 1);
+    let (again, problem) = import(file.clone(), "/api/sessions/import?key=c", "application/jsonl").await;
+    assert_eq!((again, &problem["code"]), (422, &json!("invalid_export")));
+    assert!(!problem.to_string().contains("transfer-"), "no path of the server: {problem}");
+    assert_eq!(import("{}\n".to_owned(), "/api/sessions/import", "application/jsonl").await.0, 422);
+    assert_eq!(import(file, "/api/sessions/import", "application/json").await.0, 415);
+    let left = std::fs::read_dir(other.home.home().join("run")).unwrap().flatten();
+    assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().starts_with("transfer-")));
+    server.shutdown().await;
+    other.shutdown().await;
+}

@@ -1,0 +1,192 @@
+//! H2, H6: event streams.
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::event_client::{EventStream, Message, seqs};
+use crate::test_server::TestServer;
+
+/// H2, T14: the data of an event is what `--json` prints, and no text becomes a field of the stream.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_has_each_record_once_with_its_seq_as_id() {
+    let answer = "one\nid: 99\n\ndata: {}\r\n\u{2028}two";
+    let server = TestServer::with_script(&json!([answer]).to_string()).await;
+    server.post("/api/sessions", &json!({"key": "a"})).await;
+    let mut live = EventStream::open(&server, "/api/sessions/a/events").await;
+    server.post("/api/sessions/a/inputs", &json!({"text": "go"})).await;
+
+    let (mut ids, mut events) = (vec![], vec![]);
+    loop {
+        let Message::Event { id, data } = live.next().await.unwrap() else { continue };
+        assert_eq!(id, data["seq"].as_u64(), "{data}");
+        ids.extend(id);
+        events.push(data.clone());
+        if data["type"] == "turn_ended" {
+            break;
+        }
+    }
+
+    assert!(ids.is_sorted_by(|one, other| one < other), "{ids:?}");
+    let kinds: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
+    assert!(kinds.contains(&"input_taken") && kinds.contains(&"text_delta"), "{kinds:?}");
+    assert_eq!(events.last().unwrap()["text"], answer);
+    let mut whole = EventStream::open(&server, "/api/sessions/a/events?from=start").await;
+    let told = whole.events_until("turn_ended").await;
+    assert_eq!(seqs(&told), ids, "the same from the beginning");
+    server.shutdown().await;
+}
+
+/// H2: a client that comes back with its last id gets every later record once, in order, whatever it had.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_reconnects_with_any_last_id_gets_the_rest() {
+    let server = TestServer::with_script(r#"["One.", "Two.", "Three."]"#).await;
+    server.post("/api/sessions", &json!({"key": "a"})).await;
+    let session = server.runtime.session("a").await.unwrap();
+    for text in ["1", "2", "3"] {
+        session.send(text).await.unwrap();
+    }
+    let mut whole = EventStream::open(&server, "/api/sessions/a/events?from=start").await;
+    let mut all = whole.events_until("turn_ended").await;
+    for _ in 0..2 {
+        all.extend(whole.events_until("turn_ended").await);
+    }
+    drop(whole);
+    let all = seqs(&all);
+
+    for last in 0..*all.last().unwrap() {
+        let request = server.request(Method::GET, "/api/sessions/a/events?after=0");
+        let mut stream = EventStream::of_request(request.header("last-event-id", last.to_string())).await;
+        let expected: Vec<u64> = all.iter().copied().filter(|seq| *seq > last).collect();
+        let mut got = Vec::new();
+        while got.len() < expected.len() {
+            got.extend(stream.next().await.unwrap().event().and_then(|event| event["seq"].as_u64()));
+        }
+        assert_eq!(got, expected, "after {last}");
+    }
+    server.shutdown().await;
+}
+
+/// H7: a stop of the server tells when to come back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_ends_streams_with_a_hint_when_to_return() {
+    let server = TestServer::with_script("[]").await;
+    server.post("/api/sessions", &json!({"key": "a"})).await;
+    let mut stream = EventStream::open(&server, "/api/sessions/a/events").await;
+    assert_eq!(stream.next().await, Some(Message::Comment));
+
+    server.shutdown().await;
+
+    assert!(matches!(stream.next().await, Some(Message::Retry(delay)) if delay > 0));
+    assert_eq!(stream.next().await, None);
+}
+
+/// H6: many followers of one busy session get the same, while a follower that never reads holds up nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_followers_of_one_session_get_everything_and_a_stuck_one_holds_up_nobody() {
+    let words: Vec<String> = (0..200).map(|number| format!("word{number}")).collect();
+    let script = json!([{"text": words.join(" "), "piece_ms": 2}]);
+    let server = TestServer::with_script(&script.to_string()).await;
+    server.post("/api/sessions", &json!({"key": "a"})).await;
+    let stuck = server.request(Method::GET, "/api/sessions/a/events").send().await.unwrap();
+    let mut streams = Vec::new();
+    for _ in 0..200 {
+        streams.push(EventStream::open(&server, "/api/sessions/a/events").await);
+    }
+
+    let began = Instant::now();
+    server.post("/api/sessions/a/inputs", &json!({"text": "go"})).await;
+    let reading = streams
+        .into_iter()
+        .map(|mut stream| tokio::spawn(async move { stream.events_until("turn_ended").await }));
+    let mut told = Vec::new();
+    for reader in reading.collect::<Vec<_>>() {
+        told.push(reader.await.unwrap());
+    }
+
+    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
+    let first = seqs(&told[0]);
+    assert!(!first.is_empty() && told.iter().all(|events| seqs(events) == first));
+    let text = |events: &[Value]| -> String {
+        events
+            .iter()
+            .filter(|event| event["type"] == "text_delta")
+            .filter_map(|event| event["text"].as_str())
+            .collect()
+    };
+    assert!(told.iter().all(|events| text(events) == words.join(" ")));
+    drop(stuck);
+    server.shutdown().await;
+}
+
+/// H6: a follower that does not read is closed once it is too far behind, and can come back for the rest.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_follower_is_closed_and_can_come_back() {
+    let big = "x".repeat(200_000);
+    let answers: Vec<Value> = (0..80).map(|_| json!(big)).collect();
+    let server = TestServer::with_script(&json!(answers).to_string()).await;
+    server.post("/api/sessions", &json!({"key": "a"})).await;
+    let mut slow = EventStream::open(&server, "/api/sessions/a/events?from=start").await;
+    let mut fast = EventStream::open(&server, "/api/sessions/a/events?from=start").await;
+    let session = server.runtime.session("a").await.unwrap();
+    let writing = tokio::spawn(async move {
+        for _ in 0..80 {
+            session.send("more").await.unwrap();
+        }
+    });
+    let mut all = Vec::new();
+    for _ in 0..80 {
+        all.extend(fast.events_until("turn_ended").await);
+    }
+    writing.await.unwrap();
+
+    let mut seen = Vec::new();
+    while let Some(message) = slow.next().await {
+        seen.extend(message.event().cloned());
+    }
+
+    let (all, seen) = (seqs(&all), seqs(&seen));
+    assert!(seen.len() < all.len() && all.starts_with(&seen), "{} of {}", seen.len(), all.len());
+    let path = format!("/api/sessions/a/events?after={}", seen.last().copied().unwrap_or(0));
+    let mut back = EventStream::open(&server, &path).await;
+    let mut rest = Vec::new();
+    while seen.len() + rest.len() < all.len() {
+        rest.extend(back.next().await.unwrap().event().and_then(|event| event["seq"].as_u64()));
+    }
+    assert_eq!([seen, rest].concat(), all);
+    server.shutdown().await;
+}
+
+/// The overview begins with every session and then tells changes.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_shows_sessions_and_their_changes() {
+    let server = TestServer::with_script(r#"[{"text": "one two", "piece_ms": 300}]"#).await;
+    for key in ["a", "b"] {
+        server.post("/api/sessions", &json!({"key": key})).await;
+    }
+    let mut stream = EventStream::open(&server, "/api/events").await;
+    let mut next = async || loop {
+        let message = stream.next().await.unwrap();
+        if let Some(event) = message.event() {
+            return (event["key"].clone(), event["state"].clone());
+        }
+    };
+    let mut first = [next().await, next().await];
+    first.sort_by_key(|(key, _)| key.to_string());
+    assert_eq!(first, [(json!("a"), json!("idle")), (json!("b"), json!("idle"))]);
+
+    server.post("/api/sessions/a/inputs", &json!({"text": "go"})).await;
+    let mut states = Vec::new();
+    while states.last() != Some(&json!("idle")) {
+        let (key, state) = next().await;
+        assert_eq!(key, "a");
+        states.push(state);
+    }
+
+    assert_eq!(states[0], "working", "{states:?}");
+    let gone = server.request(Method::DELETE, "/api/sessions/b").send().await.unwrap();
+    assert_eq!(gone.status(), 200);
+    assert_eq!(next().await, (json!("b"), json!("trashed")));
+    server.shutdown().await;
+}

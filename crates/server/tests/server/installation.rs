@@ -1,0 +1,78 @@
+//! Questions, models, status, config and checks over HTTP.
+
+use longhaul_agent::config::{Approval, ApprovalRule};
+use serde_json::{Value, json};
+
+use crate::test_server::TestServer;
+
+/// H3, P4: the questions of all sessions are found, also after they were answered and after more happened.
+#[tokio::test(flavor = "multi_thread")]
+async fn open_questions_of_all_sessions_are_listed_until_they_are_answered() {
+    let call = json!({"calls": [{"name": "exec", "arguments": {"command": "touch pushed"}}]});
+    let script = json!([call, "Done."]).to_string();
+    let server = TestServer::with_settings(&script, |config| {
+        let (tool, command) = ("exec".to_owned(), Some("touch *".to_owned()));
+        config.settings.approval.rule = vec![ApprovalRule { tool, command, action: Approval::Ask }];
+    })
+    .await;
+    assert_eq!(server.get("/api/questions").await.1["items"], json!([]));
+    let mut sending = Vec::new();
+    for key in ["a", "b"] {
+        let session = server.runtime.session(key).await.unwrap();
+        let asking = session.clone();
+        sending.push(tokio::spawn(async move { asking.send("go").await }));
+    }
+
+    let both = server.poll("/api/questions", |list| list["items"].as_array().unwrap().len() == 2).await;
+    let items = both["items"].as_array().unwrap();
+    assert!(items[0]["text"].as_str().unwrap().contains("touch pushed"), "{both}");
+    let (_, first_page) = server.get("/api/questions?limit=1").await;
+    assert_eq!(first_page["next"], items[0]["id"]);
+    let after = format!("/api/questions?after={}", items[0]["id"].as_str().unwrap());
+    assert_eq!(server.get(&after).await.1["items"], json!([items[1]]));
+    for item in items {
+        let session = server.runtime.session(item["session"].as_str().unwrap()).await.unwrap();
+        session.answer(item["id"].as_str().unwrap().parse().unwrap(), "no").await.unwrap();
+    }
+
+    assert_eq!(server.get("/api/questions").await.1["items"], json!([]), "an answer in the inbox counts");
+    for sent in sending {
+        sent.await.unwrap().unwrap();
+    }
+    assert_eq!(server.get("/api/questions").await.1["items"], json!([]));
+    server.shutdown().await;
+}
+
+/// H3, S8, J8.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_installation_is_described_without_secrets() {
+    let server = TestServer::with_settings("[]", |config| {
+        config.settings.secrets.patterns = vec!["hunter[0-9]".to_owned()];
+        config.settings.agent.instructions = "the password is hunter2".to_owned();
+    })
+    .await;
+
+    let (status, process) = server.get("/api/status").await;
+    assert_eq!((status, &process["version"]), (200, &json!(env!("CARGO_PKG_VERSION"))));
+    assert_eq!((&process["host"]["hosting"], &process["idle_jobs"]["running"]), (&json!(true), &json!(true)));
+    assert_eq!(process["limits"]["steps"], 200);
+    let (_, config) = server.get("/api/config?limit=1000").await;
+    assert!(!config.to_string().contains("hunter2"), "{config}");
+    let keys: Vec<&Value> = config["items"].as_array().unwrap().iter().map(|item| &item["key"]).collect();
+    assert!(keys.contains(&&json!("retry.max_retries")), "{keys:?}");
+    let (status, checks) = server.get("/api/doctor").await;
+    assert_eq!(status, 200);
+    let checked: Vec<&Value> =
+        checks["items"].as_array().unwrap().iter().map(|item| &item["check"]).collect();
+    for check in ["config", "model", "home", "journal", "keepers", "sandbox", "disk"] {
+        assert!(checked.contains(&&json!(check)), "{check} in {checked:?}");
+    }
+    let (_, models) = server.get("/api/models?limit=1").await;
+    assert_eq!(
+        (models["items"].as_array().unwrap().len(), &models["next"]),
+        (1, &models["items"][0]["name"])
+    );
+    assert_eq!(server.get("/api/models/anthropic").await.1["protocol"], "anthropic");
+    assert_eq!(server.get("/api/models/nobody").await.0, 404);
+    server.shutdown().await;
+}

@@ -1,0 +1,10 @@
+// Prints a line for each event of a stream: its id, and its type. The client reconnects by itself.
+const [library, url, token] = process.argv.slice(2);
+const { EventSource } = await import(library);
+const authorised = (input, init) =>
+  fetch(input, { ...init, headers: { ...init.headers, Authorization: `Bearer ${token}` } });
+const source = new EventSource(url, { fetch: authorised });
+source.onmessage = (message) => {
+  const { seq, type } = JSON.parse(message.data);
+  console.log(JSON.stringify({ id: seq === undefined ? null : message.lastEventId, type }));
+};
