@@ -288,11 +288,10 @@ fn seq_of(event: &str) -> Option<u64> {
     rest.split(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// When a record was committed, in milliseconds since 1970.
+/// Milliseconds since a record was committed.
 fn age_ms(event: &str) -> Option<f64> {
-    let value: serde_json::Value = serde_json::from_str(event).ok()?;
-    value["seq"].as_u64()?;
-    let at: longhaul_protocol::At = value["at"].as_str()?.parse().ok()?;
+    let event: longhaul_protocol::Event = serde_json::from_str(event).ok()?;
+    let at = event.seq.map(|_| event.at)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Some(now.as_secs_f64() * 1e3 - at.0 as f64)
 }

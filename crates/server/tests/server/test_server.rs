@@ -83,7 +83,7 @@ impl TestServer {
             tokens.insert(token, *scope, token);
         }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let server = Server::start(listener, runtime.clone(), tokens, options).unwrap();
+        let server = Server::start(listener, runtime.clone(), tokens, &options).unwrap();
         // reqwest is built without a provider of its own. A second test of this process finds it installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Self { home, runtime, server, model, client: reqwest::Client::builder().no_proxy().build().unwrap() }
