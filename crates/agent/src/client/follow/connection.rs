@@ -28,7 +28,7 @@ pub(super) enum LineSource {
     Socket(Subscription),
     /// This process holds the session. The watcher keeps the slot in memory.
     Here {
-        watcher: Watcher,
+        watcher: Box<Watcher>,
         slot: Weak<SessionSlot>,
         first: Option<Seq>,
     },
@@ -40,7 +40,11 @@ impl HolderConnection {
         let lines = match slot_here(sources, &holder, id).await {
             Some(slot) => {
                 let (watcher, head) = slot.hub.watch_with_heads(slot.clone());
-                Some(LineSource::Here { watcher, slot: Arc::downgrade(&slot), first: Some(head) })
+                Some(LineSource::Here {
+                    watcher: Box::new(watcher),
+                    slot: Arc::downgrade(&slot),
+                    first: Some(head),
+                })
             }
             None => {
                 let subscription = sources.journal.subscribe(&holder, &StreamName::session(id)).await?;
