@@ -10,7 +10,7 @@ pub(crate) struct StatusFacts {
     pub(crate) model: String,
     /// Tokens of the context window.
     pub(crate) window: Option<u64>,
-    /// Tokens in the context.
+    /// Tokens in the context, as `/status` counts them.
     pub(crate) used: Option<u64>,
     /// What was spent since the chat was opened.
     pub(crate) cost: SessionCost,
@@ -40,13 +40,7 @@ impl StatusFacts {
                 self.model.clone_from(to);
             }
             EventKind::ModeChanged { to, .. } => self.mode = Some(*to),
-            EventKind::Usage { input, output, cost, .. } => {
-                if let Some(input) = input {
-                    self.used = Some(input + output.unwrap_or(0));
-                }
-                self.cost.add_price(*cost);
-            }
-            EventKind::CompactDone { after, .. } => self.used = Some(*after),
+            EventKind::Usage { cost, .. } => self.cost.add_price(*cost),
             EventKind::TextDelta { .. } => self.saved = SaveState::NotYet,
             EventKind::InputAccepted { .. }
             | EventKind::InputTaken { .. }

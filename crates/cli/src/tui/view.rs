@@ -73,6 +73,8 @@ pub(crate) enum ScreenUpdate {
         name: String,
         window: Option<u64>,
     },
+    /// The tokens in the context.
+    ContextTokens(u64),
     Activity(Activity),
     /// A text for the input field.
     Input(String),
@@ -276,6 +278,7 @@ impl View {
                 self.chosen_model = (facts.model.clone(), facts.window);
                 self.facts = facts;
             }
+            ScreenUpdate::ContextTokens(tokens) => self.facts.used = Some(tokens),
             ScreenUpdate::Model { name, window } => {
                 (self.facts.model, self.facts.window) = (name.clone(), window);
                 self.chosen_model = (name, window);

@@ -245,6 +245,9 @@ impl Chat<'_> {
         if self.events.is_new(event) {
             self.printer.watched(watched);
             self.questions.apply_event(&event.kind, &mut self.printer, &self.lines);
+            if let Some(feed) = &self.status_feed {
+                feed.apply_event(&event.kind);
+            }
             if let EventKind::ModeChanged { to, .. } = event.kind {
                 self.mode = Some(to);
             }
