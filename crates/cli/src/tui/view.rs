@@ -30,6 +30,8 @@ const MAX_PILL_ROWS: usize = 3;
 const MAX_QUEUED_ROWS: usize = 3;
 /// Rows of the live part of the transcript that are shown even in a low terminal.
 const MIN_LIVE_ROWS: usize = 6;
+/// The message below a recalled input that still waits in the inbox.
+const ALREADY_SENT: &str = "This was sent already: Enter sends it once more.";
 /// With more rows than this, empty rows separate the parts.
 const MIN_SPACED_ROWS: usize = 8;
 
@@ -125,11 +127,11 @@ pub(crate) enum ViewRequest {
     Redraw,
 }
 
-/// An input that was entered while a turn runs.
+/// An input that was entered while a turn runs. It is in the inbox already: it joins the turn, or begins the next one.
 #[derive(Debug, PartialEq, Eq)]
 struct QueuedInput {
     text: String,
-    /// It has joined the turn. It moves to the transcript once no answer is being written.
+    /// The session has taken it. It moves to the transcript with the step that shows it to the model.
     is_taken: bool,
 }
 
@@ -217,14 +219,6 @@ impl View {
             self.handle_event(&event.kind);
         }
         self.transcript.show_event(watched, now);
-        // An input that is echoed into an answer would split its paragraph.
-        if self.transcript.blocks.message_text().is_none() {
-            let (taken, waiting) =
-                std::mem::take(&mut self.queued).into_iter().partition(|queued| queued.is_taken);
-            self.queued = waiting;
-            let taken: Vec<QueuedInput> = taken;
-            taken.iter().for_each(|queued| self.transcript.renderer.push_input(&queued.text));
-        }
     }
 
     fn handle_event(&mut self, kind: &EventKind) {
@@ -247,12 +241,16 @@ impl View {
                 self.questions.extend(OpenQuestion::of_event(kind));
             }
             EventKind::Answered { id, .. } => self.questions.retain(|open| open.id != *id),
+            EventKind::TurnStarted | EventKind::StepStarted => {
+                for queued in self.queued.extract_if(.., |queued| queued.is_taken) {
+                    self.transcript.renderer.push_input(&queued.text);
+                }
+                self.activity = Activity::Turn;
+            }
             // A client that joins in the middle of a turn has not seen its start.
-            EventKind::TurnStarted
-            | EventKind::StepStarted
-            | EventKind::TextDelta { .. }
-            | EventKind::Partial { .. }
-            | EventKind::ToolStarted { .. } => self.activity = Activity::Turn,
+            EventKind::TextDelta { .. } | EventKind::Partial { .. } | EventKind::ToolStarted { .. } => {
+                self.activity = Activity::Turn
+            }
             EventKind::Warning { code, .. } if code == "abandoned" => {
                 self.transcript.discard_attempt();
                 self.activity = Activity::Idle;
@@ -396,7 +394,13 @@ impl View {
             KeyOutcome::Edited if key.code == KeyCode::Esc && self.activity != Activity::Idle => {
                 ViewRequest::Line(LineEvent::Escape)
             }
-            KeyOutcome::Edited => ViewRequest::Nothing,
+            KeyOutcome::Edited => {
+                let shown = self.input.recalled().filter(|_| matches!(key.code, KeyCode::Up | KeyCode::Down));
+                if shown.is_some_and(|shown| self.queued.iter().any(|queued| queued.text == shown)) {
+                    self.input.set_message(ALREADY_SENT);
+                }
+                ViewRequest::Nothing
+            }
             KeyOutcome::Entered(text) if self.asked.is_some() => self.answer(text),
             KeyOutcome::Entered(text) => {
                 self.echo(&text);
@@ -522,6 +526,7 @@ impl View {
         let shown = self.input.render(prompt, width, rows);
         let hint = match (self.activity, self.input.is_empty()) {
             _ if self.asked.is_some() => "Enter answers, Ctrl-C leaves it open",
+            (Activity::Turn, _) if !self.queued.is_empty() => "Esc ends the turn, + comes next",
             (Activity::Turn, _) => "Esc ends the turn",
             (Activity::Command, _) => "Esc ends the command",
             (Activity::Following, _) => "Esc stops following",
@@ -557,7 +562,7 @@ impl View {
             Activity::Idle | Activity::Command | Activity::Following => Vec::new(),
         };
         for queued in self.queued.iter().take(MAX_QUEUED_ROWS) {
-            let text = format!("+ {}  (joins the turn at its next step)", truncate(&queued.text, 60));
+            let text = format!("+ {}  (sent; joins the turn at its next step)", truncate(&queued.text, 60));
             lines.push(StyledLine::dim(text));
         }
         if self.queued.len() > MAX_QUEUED_ROWS {

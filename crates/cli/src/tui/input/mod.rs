@@ -144,6 +144,16 @@ impl InputField {
         self.set(text);
     }
 
+    /// The entry of the history that is shown unchanged.
+    pub(crate) fn recalled(&self) -> Option<&str> {
+        self.history.get(self.history_index).filter(|entry| *entry == self.text.content())
+    }
+
+    /// Shows a message below the text until the next key.
+    pub(crate) fn set_message(&mut self, message: &'static str) {
+        self.message = Some(message);
+    }
+
     /// Whether the list of files may still change without a key.
     pub(crate) fn awaits_files(&self) -> bool {
         self.search.is_none() && self.completer.awaits_files()
