@@ -111,8 +111,12 @@ fn with_turns(turns: u64) -> Desk {
                 facts.extend(between(number / 7));
             }
         }
-        let changed =
-            ModelChanged { from: "anthropic/claude-x".into(), to: "b/c".into(), reason: "quota".into() };
+        let changed = ModelChanged {
+            from: "anthropic/claude-x".into(),
+            to: "b/c".into(),
+            reason: "quota".into(),
+            chosen: false,
+        };
         let question = Question::new(QuestionId::generate(), QuestionKind::Approval, "May it push?");
         facts.extend([input("one more"), SessionRecord::TurnStarted(TurnStarted { turn: turns + 1 })]);
         facts.extend([SessionRecord::ModelChanged(changed), SessionRecord::Question(question)]);

@@ -527,8 +527,8 @@ impl Session {
         }
     }
 
-    /// Uses this model from the session's next request on, with the configured fallbacks. The choice lasts until the
-    /// runtime ends.
+    /// Uses this model from the session's next request on, with the configured fallbacks. The choice is recorded with that
+    /// request and belongs to the session from then on: a later runtime calls this model, unless `--model` names another.
     pub fn use_model(&self, name: &str) -> Result<()> {
         let local = self.runtime_handle()?;
         local.runtime.set_session_model(self.key(), name)?;

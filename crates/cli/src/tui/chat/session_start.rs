@@ -94,21 +94,29 @@ impl Chat<'_> {
 
     /// Notes the session and its model.
     async fn note_session(&mut self, opened: &OpenedSession) -> anyhow::Result<()> {
-        let turns = match opened.is_long_and_rests {
-            true => opened.past.last_turn,
-            false => self.session.state().await?.turn_count,
+        let state = match opened.is_long_and_rests {
+            true => None,
+            false => Some(self.session.state().await?),
         };
+        if let Some(state) = &state {
+            self.runtime.restore_model(self.session.key(), state);
+        }
+        let turns = state.as_ref().map_or(opened.past.last_turn, |state| state.turn_count);
         let so_far = match turns {
             0 => "new".to_owned(),
             turns => format!("{} so far", format_count(turns, "turn")),
         };
-        let (model, _) = self.runtime.model().await;
-        self.printer.note(format!("session {} ({so_far}), with {model}", self.session.key()));
-        // A session that is loaded later belongs to this folder, unless the user named it.
-        let folder = match opened.is_long_and_rests {
-            true => None,
-            false => self.session.state().await?.created.and_then(|created| created.work_dir),
+        let (model, _) = self.runtime.model_of(self.session.key()).await;
+        let (configured, _) = self.runtime.model().await;
+        let choice = match state.as_ref().and_then(|state| state.chosen_model.as_ref()) {
+            Some(chosen) if *chosen == model && model != configured => {
+                format!(" (chosen with /model; the config has {configured})")
+            }
+            _ => String::new(),
         };
+        self.printer.note(format!("session {} ({so_far}), with {model}{choice}", self.session.key()));
+        // A session that is loaded later belongs to this folder, unless the user named it.
+        let folder = state.and_then(|state| state.created).and_then(|created| created.work_dir);
         let folder = folder.map_or_else(|| self.config.work_dir.clone(), PathBuf::from);
         if let Some(line) = config::instructions_line(&self.config, &folder) {
             self.printer.note(line);
@@ -248,6 +256,10 @@ impl Chat<'_> {
     async fn open_new_session(&mut self) -> anyhow::Result<ChatStep> {
         let key = self.new_session_key().await?;
         self.wanted_mode = self.mode;
+        let (model, _) = self.runtime.model_of(self.session.key()).await;
+        if model != self.runtime.model().await.0 {
+            self.runtime.session(&key).await?.use_model(&model)?;
+        }
         self.switch_to(&key).await
     }
 

@@ -118,8 +118,9 @@ async fn show_session(
     mode: ModeSources,
 ) -> anyhow::Result<(OutputFeed, State)> {
     let state = session.state().await?;
+    runtime.restore_model(session.key(), &state);
     let mode = mode.wanted.or(state.permission.mode).unwrap_or(mode.configured);
-    let report = runtime.context_report(&state).await;
+    let report = runtime.context_report(session.key(), &state).await;
     let saved = if state.head > 0 { SaveState::All } else { SaveState::Nothing };
     let used = (state.head > 0).then(|| report.tokens());
     let window = report.window.map(|window| window.tokens);
@@ -162,7 +163,7 @@ impl ContextFeed {
             }
             None => self.state = self.session.state().await?,
         }
-        let report = self.runtime.context_report(&self.state).await;
+        let report = self.runtime.context_report(self.session.key(), &self.state).await;
         self.screen.send(ScreenUpdate::ContextTokens(report.tokens()));
         Ok(())
     }
