@@ -106,3 +106,24 @@ fn a_run_in_plan_mode_ends_with_the_plan() {
     assert!(!desk.path("work/a.txt").exists());
     assert_eq!((wrong.0, wrong.2.contains("auto-edit")), (2, true), "{}", wrong.2);
 }
+
+/// P4: the first screen of a session says what the agent does without asking.
+#[test]
+fn a_new_session_says_its_mode_and_how_to_change_it() {
+    for (mode, said) in
+        [("auto", "mode auto: commands run without asking,"), ("ask", "mode ask: you are asked")]
+    {
+        let desk = Desk::new(&json!(["Hello."]));
+        let mut terminal = Terminal::of_size(desk.command(&["--permission", mode]), (140, 24));
+
+        let first = terminal.wait_to_see("; Shift-Tab changes that");
+        terminal.keys("hi\r");
+        terminal.wait_to_see("Hello.");
+        terminal.keys("\x04");
+        terminal.wait();
+        let again = wait_for_prompt(&mut Terminal::of_size(desk.command(&[]), (140, 24)));
+
+        assert!(first.contains(said), "{first}");
+        assert!(!again.contains("changes that"), "{again}");
+    }
+}

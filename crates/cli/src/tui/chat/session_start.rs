@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use longhaul_agent::config::SandboxMode;
 use longhaul_agent::session::State;
 use longhaul_agent::{Request, Watched};
 use longhaul_journal::import_mark;
-use longhaul_protocol::{AttemptId, Event, EventKind, OrderKind};
+use longhaul_protocol::{AttemptId, Event, EventKind, OrderKind, PermissionMode};
 
 use super::line_source::{LineEvent, LineSource};
 use super::past_turns::PastTurns;
@@ -120,6 +121,16 @@ impl Chat<'_> {
         let folder = folder.map_or_else(|| self.config.work_dir.clone(), PathBuf::from);
         if let Some(line) = config::instructions_line(&self.config, &folder) {
             self.printer.note(line);
+        }
+        if turns == 0 && self.lines.is_interactive() {
+            let mode = self.mode.unwrap_or(self.config.settings.approval.mode);
+            let has_sandbox = self.config.settings.sandbox.mode != SandboxMode::Off
+                && self.runtime.not_enforced().await.is_none();
+            let change = match self.lines {
+                LineSource::Screen(_) => "Shift-Tab changes that",
+                LineSource::Plain(_) | LineSource::Piped(_) => "/mode changes that",
+            };
+            self.printer.note(format!("{}; {change}", mode_line(mode, has_sandbox)));
         }
         if let Some(id) = self.session.id()
             && let Some(imported) = event_text::imported(&import_mark(&*self.runtime.journal(), id).await?)
@@ -452,5 +463,18 @@ impl Chat<'_> {
     fn live_event(&self, turn: u64, kind: EventKind) -> Event {
         let (at, session) = (now(), self.session.key().to_owned());
         Event { seq: None, at, session, turn: Some(turn), kind }
+    }
+}
+
+/// What the agent may do without asking, for the start of a new session.
+fn mode_line(mode: PermissionMode, has_sandbox: bool) -> &'static str {
+    match (mode, has_sandbox) {
+        (PermissionMode::Auto, true) => "mode auto: commands run without asking, in a sandbox",
+        (PermissionMode::Auto, false) => "mode auto: commands run without asking, and without a sandbox",
+        (PermissionMode::AutoEdit, _) => {
+            "mode auto-edit: files are edited without asking, and you are asked about commands"
+        }
+        (PermissionMode::Ask, _) => "mode ask: you are asked before each edit and each command",
+        (PermissionMode::Plan, _) => "mode plan: nothing is changed, and the agent ends with a plan",
     }
 }
