@@ -137,13 +137,13 @@ impl TaskRegistry {
     /// The task whose id is, starts or ends with `name`.
     pub(crate) async fn find(&self, session: Option<&str>, name: &str) -> anyhow::Result<TaskEntry> {
         let (listed, _) = self.select(session).await?;
-        match short_id::find(listed.iter().map(TaskEntry::id), name) {
+        match short_id::find_task(listed.iter().map(TaskEntry::id), name) {
             IdMatch::One(id) => {
                 listed.into_iter().find(|task| task.id() == id).ok_or_else(|| unknown_task(&[], name))
             }
             IdMatch::Several(ids) => {
                 let several = listed.iter().filter(|task| ids.contains(&task.id()));
-                let several: Vec<String> = several.map(|task| format!("\n  {}", task.in_full())).collect();
+                let several: Vec<String> = several.map(|task| format!("\n  {}", task.short_line())).collect();
                 Err(bad_usage(format!("{name:?} matches several tasks:{}", several.concat())))
             }
             IdMatch::Nothing => {
@@ -158,7 +158,7 @@ impl TaskRegistry {
     /// Refuses a task of another session, and names that session.
     async fn refuse_foreign(&self, key: &str, name: &str) -> anyhow::Result<()> {
         let (all, _) = self.all().await?;
-        if let IdMatch::One(id) = short_id::find(all.iter().map(TaskEntry::id), name)
+        if let IdMatch::One(id) = short_id::find_task(all.iter().map(TaskEntry::id), name)
             && let Some(task) = all.iter().find(|task| task.id() == id)
         {
             let (owner, key) = (truncate(&task.session, 80), truncate(key, 80));
@@ -201,7 +201,8 @@ fn unknown_task(listed: &[TaskEntry], name: &str) -> anyhow::Error {
     let there = match listed {
         [] => "there are none; use -s KEY to see a session's old tasks".to_owned(),
         some => {
-            let names = some.iter().rev().take(MAX_NAMED_TASKS).map(|task| format!("\n  {}", task.in_full()));
+            let names =
+                some.iter().rev().take(MAX_NAMED_TASKS).map(|task| format!("\n  {}", task.short_line()));
             let more = if some.len() > MAX_NAMED_TASKS { "\n  …" } else { "" };
             format!("there are:{}{more}", names.collect::<String>())
         }
@@ -223,9 +224,9 @@ impl TaskEntry {
         self.now.status == TaskStatus::Running
     }
 
-    /// `ID (running): what it does`.
-    fn in_full(&self) -> String {
-        format!("{} ({}): {}", self.id(), status_word(self.now.status), self.description())
+    /// `a6k87v (running): what it does`.
+    fn short_line(&self) -> String {
+        format!("{} ({}): {}", short(self.id()), status_word(self.now.status), self.description())
     }
 
     pub(crate) fn description(&self) -> String {
