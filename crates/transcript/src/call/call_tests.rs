@@ -298,3 +298,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_lines_of_a_file_are_counted_with_empty_ones_and_without_the_notes_of_the_tool() {
+    let row = |content: &str| shown(&finished(&call("read_file", r#"{"path":"a.toml"}"#, content), 60));
+
+    assert_eq!(row("[package]\n\nname = 1\n\n[lines]\n"), "✓ read_file  a.toml  5 lines");
+    assert_eq!(row("a\n\nb\n[lines 3–5 of 9; go on with offset 6]"), "✓ read_file  a.toml  3 lines");
+    assert_eq!(row("a\r\nb\r\n[its lines end with \\r\\n]"), "✓ read_file  a.toml  2 lines");
+    assert_eq!(row("[a.toml is empty]"), "✓ read_file  a.toml");
+}
