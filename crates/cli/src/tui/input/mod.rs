@@ -39,7 +39,7 @@ use self::layout::{InputFrame, Layout};
 use self::text::{InputFull, InputText, KillSide, MAX_INPUT_BYTES, WordRule};
 
 /// The message when the input is full.
-const INPUT_FULL: &str = "This would be more than 8 MiB: put it into a file and name that with @.";
+const INPUT_FULL: &str = "This would be more than 8 MiB: put it into a file, and ask the agent to read that.";
 /// Where the text of before a history search is kept, among the edited history entries.
 const BEFORE_SEARCH: usize = usize::MAX;
 /// Columns of the text before it is first rendered.
