@@ -167,8 +167,8 @@ pub(crate) async fn fork(context: &mut CommandContext<'_>, at: &str) -> anyhow::
     };
     let before = context.session.key().to_owned();
     let forked = fork_as(&*context.runtime.journal(), &before, at, None).await?;
-    let lines = forked_lines(&before, &forked, &suggested_command::open_chat(context.globals, &forked.key));
-    context.printer.page(&lines.join("\n"));
+    context.printer.page(&forked_lines(&before, &forked).join("\n"));
+    context.printer.note(format!("to go back: /session resume {before}"));
     Ok(NextSession::Named(forked.key))
 }
 
