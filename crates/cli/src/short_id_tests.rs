@@ -42,7 +42,7 @@ fn a_question_is_named_as_a_task_is() {
     assert_eq!(find([question], "yes"), IdMatch::Nothing);
 }
 
-/// K8: the screen shows the last six characters of an id.
+/// The screen shows the last six characters of an id.
 #[test]
 fn a_task_is_found_by_either_end_of_what_the_screen_shows() {
     let known: [TaskId; 2] =

@@ -142,7 +142,7 @@ fn the_end_of_a_long_output_stays_below_its_command() {
     ✓ exec  seq  99,903…
       … 99,900 more lin…
       1
-      [… 99,901 lines (…
+      … cut here, Ctrl-…
       �[31m日本語
     ");
     assert!(shown(&finished(&counted, 60)).starts_with("✓ exec  seq  100,000 lines\n"));
@@ -307,4 +307,18 @@ fn the_lines_of_a_file_are_counted_with_empty_ones_and_without_the_notes_of_the_
     assert_eq!(row("a\n\nb\n[lines 3–5 of 9; go on with offset 6]"), "✓ read_file  a.toml  3 lines");
     assert_eq!(row("a\r\nb\r\n[its lines end with \\r\\n]"), "✓ read_file  a.toml  2 lines");
     assert_eq!(row("[a.toml is empty]"), "✓ read_file  a.toml");
+}
+
+#[test]
+fn the_words_for_the_model_where_an_output_is_cut_are_not_shown() {
+    let cut =
+        "[… 1 line (967415 bytes) is missing here; read_file with the path \"output:0\" reads the whole …]";
+    let content = format!("status: completed\nexit_code: 0\n\nabc\n{cut}\nxyz\n");
+
+    let rows = shown(&finished(&call("exec", r#"{"command":"x"}"#, &content), 70));
+
+    assert!(
+        rows.contains("… cut here, Ctrl-O shows all of it\n  xyz") && !rows.contains("read_file"),
+        "{rows}"
+    );
 }
