@@ -419,7 +419,7 @@ fn progress_line(what: &str, elapsed: Duration, turn_elapsed: Duration) -> Style
 
 /// Where the last column of a table-like line begins, so that wrapped rows stay below it.
 fn last_column(line: &str) -> usize {
-    const MAX_INDENT: usize = 24;
+    const MAX_INDENT: usize = 32;
     let gap = line
         .char_indices()
         .take(MAX_INDENT)
