@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_agent::Watched;
-use longhaul_protocol::{CallId, EventKind, TaskId, TaskStatus, Todo};
-use longhaul_transcript::{Color, ReasoningDisplay, Span, StyledLine, truncate_line, wrap_line};
+use longhaul_protocol::{CallId, EventKind, TaskStatus, Todo};
+use longhaul_transcript::{ReasoningDisplay, StyledLine, truncate_line, wrap_line};
 use ratatui::text::Line;
 use tokio::sync::oneshot;
 
@@ -17,11 +17,11 @@ use super::pinned_todo::PinnedTodo;
 use super::repeated_key::{FirstPress, RepeatedKey};
 use super::status_line::{SaveState, StatusFacts};
 use super::styled_text::{to_line, to_lines, to_rows};
+use super::task_pill::TaskPill;
 use super::transcript::Transcript;
 use super::viewport::Frame;
 use crate::output::{sanitize, truncate};
 use crate::questions::OpenQuestion;
-use crate::short_id::short;
 use crate::tui::chat::slash::{SlashInput, parse_line};
 use crate::tui::chat::{LineEvent, PastTurns, UserCommand};
 
@@ -46,14 +46,6 @@ pub(crate) enum Activity {
     Following,
 }
 
-/// A running task, with the last line of its output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TaskPill {
-    pub(crate) id: TaskId,
-    pub(crate) what: String,
-    pub(crate) last: String,
-}
-
 /// A message to the screen.
 pub(crate) enum ScreenUpdate {
     Watched(Watched),
@@ -63,6 +55,12 @@ pub(crate) enum ScreenUpdate {
     Aside(String),
     /// Output of a command, as it is.
     Printed(String),
+    /// A command of the user's with a long output, which can be opened.
+    UserCommand {
+        command: String,
+        output: String,
+        lines: u64,
+    },
     /// An input from another process.
     Entered(String),
     /// The last line that was entered was not sent.
@@ -269,6 +267,9 @@ impl View {
             ScreenUpdate::Note(text) => self.transcript.renderer.push_program_note(&text),
             ScreenUpdate::Aside(text) => self.transcript.renderer.push_aside(&text),
             ScreenUpdate::Printed(text) => self.transcript.renderer.push_output(&text),
+            ScreenUpdate::UserCommand { command, output, lines } => {
+                self.transcript.keep_user_command(command, output, lines);
+            }
             ScreenUpdate::Entered(text) => self.transcript.renderer.push_input(&text),
             ScreenUpdate::Unsent => drop(self.queued.pop()),
             ScreenUpdate::Past(past) => self.transcript.show_past(past),
@@ -572,7 +573,7 @@ impl View {
             lines.extend(answer_lines(open, self.questions.len(), width));
         }
         for pill in self.pills.iter().take(MAX_PILL_ROWS) {
-            lines.push(pill_line(pill));
+            lines.push(pill.line());
         }
         if self.pills.len() > MAX_PILL_ROWS {
             let more = self.pills.len() - MAX_PILL_ROWS;
@@ -584,15 +585,6 @@ impl View {
         lines.truncate(room);
         to_rows(&lines, width)
     }
-}
-
-fn pill_line(pill: &TaskPill) -> StyledLine {
-    let id = Span::colored(format!("◦ {} ", short(pill.id)), Color::Blue);
-    let mut spans = vec![id, Span::raw(truncate(&pill.what, 40))];
-    if !pill.last.is_empty() {
-        spans.push(Span::dim(format!("  {}", truncate(&pill.last, 200))));
-    }
-    StyledLine::from(spans)
 }
 
 #[cfg(test)]
