@@ -159,3 +159,24 @@ fn a_model_that_was_chosen_in_a_session_stays_with_it() {
     assert!(!seen.contains("chosen with /model;"), "{seen}");
     assert_eq!(desk.recorded("model_changed", "chosen")[0], json!(true));
 }
+
+/// S3
+#[test]
+fn the_list_of_sessions_has_one_row_for_each_in_a_narrow_terminal() {
+    let desk = Desk::new(&json!(["One.", "Two."]));
+    desk.run(&["run", "-s", "a", &"many words ".repeat(20)]);
+    desk.run(&["run", "-s", "a-longer-key", "short"]);
+    let mut terminal = Terminal::of_size(desk.command(&[]), (80, 40));
+    wait_for_prompt(&mut terminal);
+
+    says(&mut terminal, "/session list", "FIRST MESSAGE");
+    let listed = terminal.seen();
+    terminal.keys("/session resume\r");
+    let picked = terminal.wait_to_see("Resume which session?");
+
+    let rows: Vec<&str> = listed.lines().skip_while(|row| !row.contains("FIRST MESSAGE")).collect();
+    assert!(rows.iter().all(|row| !row.starts_with(' ')), "{listed}");
+    assert!(rows.iter().any(|row| row.starts_with("a ") && row.ends_with('…')), "{listed}");
+    assert!(picked.contains("a-longer-key  just now"), "{picked}");
+    assert!(picked.contains("a             just now"), "{picked}");
+}

@@ -308,6 +308,13 @@ impl TerminalRenderer {
         }
     }
 
+    /// Adds the rows of a table, each cut to the width of the terminal.
+    pub fn push_table(&mut self, rows: &[String]) {
+        self.begin_aside();
+        let cut = rows.iter().map(|row| truncate_line(&StyledLine::raw(sanitize(row)), self.width));
+        self.rows.extend(cut);
+    }
+
     fn begin_aside(&mut self) {
         self.settle_answer();
         self.begin_section(Section::Aside);

@@ -55,6 +55,8 @@ pub(crate) enum ScreenUpdate {
     Aside(String),
     /// Output of a command, as it is.
     Printed(String),
+    /// Rows that are cut where the terminal is too narrow for them.
+    Table(Vec<String>),
     /// A command of the user's with a long output, which can be opened.
     UserCommand {
         command: String,
@@ -267,6 +269,7 @@ impl View {
             ScreenUpdate::Note(text) => self.transcript.renderer.push_program_note(&text),
             ScreenUpdate::Aside(text) => self.transcript.renderer.push_aside(&text),
             ScreenUpdate::Printed(text) => self.transcript.renderer.push_output(&text),
+            ScreenUpdate::Table(rows) => self.transcript.renderer.push_table(&rows),
             ScreenUpdate::UserCommand { command, output, lines } => {
                 self.transcript.keep_user_command(command, output, lines);
             }
