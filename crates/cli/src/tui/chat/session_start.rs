@@ -6,6 +6,7 @@ use longhaul_agent::config::SandboxMode;
 use longhaul_agent::session::State;
 use longhaul_agent::{Request, Watched};
 use longhaul_journal::import_mark;
+use longhaul_model::WindowSource;
 use longhaul_protocol::{AttemptId, Event, EventKind, OrderKind, PermissionMode};
 
 use super::line_source::{LineEvent, LineSource};
@@ -17,7 +18,7 @@ use super::{Chat, ChatStep, event_sources, line_or_step};
 use crate::args::ChatOptions;
 use crate::commands::sessions::list::now;
 use crate::folder_session::{free_key, interrupted_sessions, key_of};
-use crate::output::{format_count, truncate};
+use crate::output::{format_count, format_number, truncate};
 use crate::session_lookup::refuse_trashed;
 use crate::tui::ScreenUpdate;
 use crate::{config, event_text, exit, panics, suggested_command};
@@ -107,7 +108,7 @@ impl Chat<'_> {
             0 => "new".to_owned(),
             turns => format!("{} so far", format_count(turns, "turn")),
         };
-        let (model, _) = self.runtime.model_of(self.session.key()).await;
+        let (model, facts) = self.runtime.model_of(self.session.key()).await;
         let (configured, _) = self.runtime.model().await;
         let choice = match state.as_ref().and_then(|state| state.chosen_model.as_ref()) {
             Some(chosen) if *chosen == model && model != configured => {
@@ -116,6 +117,15 @@ impl Chat<'_> {
             _ => String::new(),
         };
         self.printer.note(format!("session {} ({so_far}), with {model}{choice}", self.session.key()));
+        if let Some(window) = facts.window
+            && window.source == WindowSource::LocalDefault
+        {
+            let tokens = format_number(window.tokens);
+            self.printer.note(format!(
+                "{model} is taken to have a context of {tokens} tokens, since its server does not say; \
+                 if it has more, set model.context_window"
+            ));
+        }
         // A session that is loaded later belongs to this folder, unless the user named it.
         let folder = state.and_then(|state| state.created).and_then(|created| created.work_dir);
         let folder = folder.map_or_else(|| self.config.work_dir.clone(), PathBuf::from);
