@@ -139,7 +139,7 @@ fn a_session_is_shown_as_a_conversation() {
         "\n── turn 1 · 20",
         "> Request 3 <script>",
         "Answer 3: done.",
-        "  · exec {\"command\":\"make part-3\"}",
+        "  · exec  make part-3",
         "  ✗ no answer: the stream broke",
         "141,000 → 9,000 tokens, by a summary",
         "  │ [Compacted context summary]",

@@ -43,6 +43,10 @@ const EDIT: &str =
 fn a_call_is_told_in_one_line() {
     assert_eq!(line("exec", r#"{"command":"cargo test","timeout":60}"#), "exec  cargo test");
     assert_eq!(line("exec", r#"{"command":"a\nb","work_dir":"x"}"#), "exec  a …  (in x)");
+    assert_eq!(
+        line("exec", r#"{"command":"cargo test","description":"run the tests"}"#),
+        "exec  run the tests · cargo test"
+    );
     assert_eq!(line("edit_file", EDIT), "edit_file  src/main.rs  +2 −1");
     assert_eq!(line("write_file", r#"{"path":"a","content":"1\n2\n"}"#), "write_file  a  +2");
     assert_eq!(line("read_file", r#"{"path":"a.rs","offset":20,"limit":20}"#), "read_file  a.rs:20-39");

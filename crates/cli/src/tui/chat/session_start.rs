@@ -8,6 +8,7 @@ use longhaul_agent::{Request, Watched};
 use longhaul_journal::import_mark;
 use longhaul_model::WindowSource;
 use longhaul_protocol::{AttemptId, Event, EventKind, OrderKind, PermissionMode};
+use longhaul_transcript::{Call, call_text};
 
 use super::line_source::{LineEvent, LineSource};
 use super::past_turns::PastTurns;
@@ -464,8 +465,9 @@ impl Chat<'_> {
             self.printer.aside("[interrupted here]");
         }
         for call in turn.calls.iter().filter(|call| call.is_open()) {
-            let (name, arguments) = (truncate(&call.name, 60), truncate(&call.arguments, 200));
-            self.printer.aside(&format!("· {name} {arguments} [was running]"));
+            let (name, arguments) = (call.name.clone(), call.arguments.clone());
+            let call = Call { call: call.id, name, arguments, effect: None, result: None };
+            self.printer.aside(&format!("· {} [was running]", call_text(&call)));
         }
         has_text
     }
