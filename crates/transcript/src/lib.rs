@@ -78,7 +78,8 @@ pub use fold::Transcript;
 pub use local_time::{format_date, format_moment, format_period, format_recent_moment, zone_name};
 pub use log::log_line;
 pub use notice::{
-    Verbosity, call_text, compacted_by_text, notice_text, question_text, task_text, turn_failure_text,
+    Verbosity, call_text, compacted_by_text, mode_change_text, notice_text, question_text, task_text,
+    turn_failure_text,
 };
 pub use page::page_text;
 pub use plain::{PlainForm, PlainOutput, PlainRenderer};

@@ -138,7 +138,7 @@ pub(crate) fn retry_text(retry: &Retry) -> String {
 }
 
 /// What the new mode does, in one line.
-pub(crate) fn mode_change_text(from: PermissionMode, to: PermissionMode) -> String {
+pub fn mode_change_text(from: PermissionMode, to: PermissionMode) -> String {
     let meaning = match to {
         PermissionMode::Ask => "edits and commands ask first",
         PermissionMode::AutoEdit => "commands ask first, edits don't",

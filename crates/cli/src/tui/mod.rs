@@ -20,6 +20,7 @@ mod detail_view;
 pub(crate) mod editor;
 mod input;
 mod key_table;
+mod mode_note;
 mod notifier;
 mod permission_keys;
 mod picker;

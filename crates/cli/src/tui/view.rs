@@ -4,13 +4,14 @@ use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_agent::Watched;
-use longhaul_protocol::{CallId, EventKind, TaskStatus, Todo};
+use longhaul_protocol::{CallId, Event, EventKind, TaskStatus, Todo};
 use longhaul_transcript::{ReasoningDisplay, StyledLine, truncate_line, wrap_line};
 use ratatui::text::Line;
 use tokio::sync::oneshot;
 
 use super::detail_view::{DetailOutcome, DetailView, OutputPages, OutputRequests};
 use super::input::{InputField, KeyOutcome};
+use super::mode_note::ModeNote;
 use super::permission_keys::{answer_key, answer_lines, mode_key};
 use super::picker::{Picker, PickerItem, PickerOutcome};
 use super::pinned_todo::PinnedTodo;
@@ -162,6 +163,7 @@ pub(crate) struct View {
     /// Where to ask for the whole output of a call.
     output_requests: Option<OutputRequests>,
     todo: PinnedTodo,
+    mode_note: ModeNote,
 }
 
 impl View {
@@ -183,6 +185,7 @@ impl View {
             first_press: FirstPress::default(),
             is_leaving: false,
             output_requests: None,
+            mode_note: ModeNote::default(),
         }
     }
 
@@ -218,7 +221,18 @@ impl View {
             self.todo.apply_event(&event.kind);
             self.handle_event(&event.kind);
         }
+        if let Watched::Event(Event { kind: EventKind::ModeChanged { from, to }, .. }) = watched {
+            return self.mode_note.add(*from, *to);
+        }
+        self.settle_mode();
         self.transcript.show_event(watched, now);
+    }
+
+    /// Moves the line about the mode to the transcript: something else is shown next.
+    fn settle_mode(&mut self) {
+        if let Some(text) = self.mode_note.take() {
+            self.transcript.renderer.push_aside(&text);
+        }
     }
 
     fn handle_event(&mut self, kind: &EventKind) {
@@ -264,6 +278,9 @@ impl View {
     }
 
     pub(crate) fn update(&mut self, update: ScreenUpdate, now: Instant) {
+        if matches!(update, ScreenUpdate::Note(_) | ScreenUpdate::Leaving | ScreenUpdate::SessionChanged) {
+            self.settle_mode();
+        }
         match update {
             ScreenUpdate::Watched(watched) => self.show_event(&watched, now),
             ScreenUpdate::Note(text) => self.transcript.renderer.push_program_note(&text),
@@ -449,6 +466,7 @@ impl View {
 
     /// Puts an input into the transcript at once, or into the queue if it joins a turn.
     fn echo(&mut self, text: &str) {
+        self.settle_mode();
         if UserCommand::parse(text).is_some() {
             return self.transcript.renderer.push_input(text);
         }
@@ -572,6 +590,7 @@ impl View {
         if self.queued.len() > MAX_QUEUED_ROWS {
             lines.push(StyledLine::dim(format!("+ {} more", self.queued.len() - MAX_QUEUED_ROWS)));
         }
+        lines.extend(self.mode_note.line());
         if let Some(open) = self.questions.first() {
             lines.extend(answer_lines(open, self.questions.len(), width));
         }

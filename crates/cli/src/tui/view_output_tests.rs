@@ -1,5 +1,6 @@
 //! What is shown of commands, files and the todo list while the agent works.
 
+use longhaul_protocol::PermissionMode;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::*;
@@ -197,4 +198,26 @@ fn rows_of_work_fit_into_terminals_of_any_size() {
             assert!(frame.rows.len() <= usize::from(size.1.max(1)), "{size:?}");
         }
     }
+}
+
+/// P4: going through the modes leaves one line.
+#[test]
+fn several_changes_of_the_mode_are_one_line() {
+    let mut seen = Seen::new((100, 14));
+    let changed = |from, to| EventKind::ModeChanged { from, to };
+    seen.see(changed(PermissionMode::Auto, PermissionMode::Plan));
+    let first = seen.screen();
+    seen.see(changed(PermissionMode::Plan, PermissionMode::Ask));
+    let second = seen.screen();
+    seen.update(ScreenUpdate::Note("something else".to_owned()));
+    let settled = seen.screen();
+    seen.see(changed(PermissionMode::Ask, PermissionMode::Auto))
+        .see(changed(PermissionMode::Auto, PermissionMode::Ask));
+    let around = seen.screen();
+
+    let count = |screen: &str| screen.matches("mode").count();
+    assert!(first.contains("plan") && count(&first) >= 1, "{first}");
+    assert!(!second.contains("plan") && second.contains("ask"), "{second}");
+    assert!(settled.find("ask").unwrap() < settled.find("something else").unwrap(), "{settled}");
+    assert_eq!(around, settled, "a whole round is no change");
 }
