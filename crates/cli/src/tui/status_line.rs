@@ -54,7 +54,11 @@ impl StatusFacts {
     /// The row. In a narrow terminal the least important parts are left out.
     pub(crate) fn line(&self, tasks: usize, hint: &str, width: u16) -> StyledLine {
         // Each part with its rank: the highest number is left out first.
-        let mut parts: Vec<(u8, Span)> = vec![(1, Span::dim(truncate(&self.model, 40)))];
+        let mut parts: Vec<(u8, Span)> = Vec::new();
+        // It is not known while the chat asks which session to open.
+        if !self.model.is_empty() {
+            parts.push((1, Span::dim(truncate(&self.model, 40))));
+        }
         // The usual mode is not worth the room.
         if let Some(mode) = self.mode.filter(|mode| *mode != PermissionMode::Auto) {
             parts.push((1, Span::colored(mode.name(), Color::Yellow)));
