@@ -19,6 +19,7 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
+use super::escape_filter::EscapeFilter;
 use super::line_source::{LineEvent, LineSource};
 use super::{Chat, ChatStep};
 use crate::commands::tasks::output_filter::{Audience, OutputFilter};
@@ -247,6 +248,7 @@ impl RunningCommand<'_> {
 struct ShownOutput<'a> {
     command: &'a str,
     printer: &'a mut EventPrinter,
+    escapes: EscapeFilter,
     filter: OutputFilter,
     /// What Ctrl-O opens.
     text: String,
@@ -262,11 +264,12 @@ struct ShownOutput<'a> {
 impl<'a> ShownOutput<'a> {
     fn new(command: &'a str, printer: &'a mut EventPrinter, filter: OutputFilter) -> Self {
         let (text, tail) = (String::new(), String::new());
-        Self { command, printer, filter, text, tail, lines: 0, bytes: 0, cut_at: None }
+        let escapes = EscapeFilter::default();
+        Self { command, printer, escapes, filter, text, tail, lines: 0, bytes: 0, cut_at: None }
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        let shown = self.filter.push(bytes);
+        let shown = self.filter.push(&self.escapes.push(bytes));
         self.show(&String::from_utf8_lossy(&shown));
     }
 
