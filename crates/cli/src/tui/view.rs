@@ -4,18 +4,19 @@ use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_agent::Watched;
-use longhaul_protocol::{CallId, Event, EventKind, TaskStatus, Todo};
+use longhaul_protocol::{Event, EventKind, TaskStatus};
 use longhaul_transcript::{ReasoningDisplay, StyledLine, truncate_line, wrap_line};
 use ratatui::text::Line;
 use tokio::sync::oneshot;
 
-use super::detail_view::{DetailOutcome, DetailView, OutputPages, OutputRequests};
+use super::detail_view::{DetailOutcome, DetailView, OutputRequests};
 use super::input::{InputField, KeyOutcome};
 use super::mode_note::ModeNote;
 use super::permission_keys::{answer_key, answer_lines, mode_key};
-use super::picker::{Picker, PickerItem, PickerOutcome};
+use super::picker::{Picker, PickerOutcome};
 use super::pinned_todo::PinnedTodo;
 use super::repeated_key::{FirstPress, RepeatedKey};
+use super::screen_update::{Activity, OutputUpdate, ScreenUpdate};
 use super::status_line::{SaveState, StatusFacts};
 use super::styled_text::{to_line, to_lines, to_rows};
 use super::task_pill::TaskPill;
@@ -24,7 +25,7 @@ use super::viewport::Frame;
 use crate::output::{sanitize, truncate};
 use crate::questions::OpenQuestion;
 use crate::tui::chat::slash::{SlashInput, parse_line};
-use crate::tui::chat::{LineEvent, PastTurns, UserCommand};
+use crate::tui::chat::{LineEvent, UserCommand};
 
 /// Rows of each kind; the rest is counted in one more row.
 const MAX_PILL_ROWS: usize = 3;
@@ -35,86 +36,6 @@ const MIN_LIVE_ROWS: usize = 6;
 const ALREADY_SENT: &str = "This was sent already: Enter sends it once more.";
 /// With more rows than this, empty rows separate the parts.
 const MIN_SPACED_ROWS: usize = 8;
-
-/// What runs just now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Activity {
-    Idle,
-    Turn,
-    /// A command of the user's.
-    Command,
-    /// The output of a task is followed.
-    Following,
-}
-
-/// A message to the screen.
-pub(crate) enum ScreenUpdate {
-    Watched(Watched),
-    /// A line from the program, not from the session.
-    Note(String),
-    /// A line about the turn that is not part of the answer.
-    Aside(String),
-    /// Output of a command, as it is.
-    Printed(String),
-    /// Rows that are cut where the terminal is too narrow for them.
-    Table(Vec<String>),
-    /// A command of the user's with a long output, which can be opened.
-    UserCommand {
-        command: String,
-        output: String,
-        lines: u64,
-    },
-    /// An input from another process.
-    Entered(String),
-    /// The last line that was entered was not sent.
-    Unsent,
-    /// The end of the conversation that is opened.
-    Past(PastTurns),
-    StatusFacts(StatusFacts),
-    /// The model of the next request, with the tokens of its context window.
-    Model {
-        name: String,
-        window: Option<u64>,
-    },
-    /// The tokens in the context.
-    ContextTokens(u64),
-    Activity(Activity),
-    /// A text for the input field.
-    Input(String),
-    /// The chat ends: the next Ctrl-C ends it at once.
-    Leaving,
-    Pills(Vec<TaskPill>),
-    /// The output of a command.
-    Output(OutputUpdate),
-    /// The todo list of the session that is opened.
-    Todo(Vec<Todo>),
-    /// The open questions.
-    Questions(Vec<OpenQuestion>),
-    /// A question in place of the prompt, until a line is entered.
-    Ask(String),
-    /// A list from which the user picks one.
-    Pick {
-        title: String,
-        choices: Vec<PickerItem>,
-        answer: oneshot::Sender<Option<usize>>,
-    },
-    /// The chat switches to another session.
-    SessionChanged,
-    /// No process runs the open turn.
-    Interrupted,
-}
-
-/// What the screen gets of the output of commands.
-pub(crate) enum OutputUpdate {
-    /// Where to ask for the whole output of a call.
-    Requests(OutputRequests),
-    /// The last lines of a running command.
-    Tail { call: CallId, lines: Vec<String> },
-    /// The whole output of a call that the user opened.
-    Whole { call: CallId, pages: OutputPages },
-    /// There is no more output of this call than the screen has.
-    NoMore { call: CallId },
-}
 
 /// What a key asks of the screen thread.
 #[derive(Debug, PartialEq, Eq)]
@@ -263,7 +184,7 @@ impl View {
             }
             // A client that joins in the middle of a turn has not seen its start.
             EventKind::TextDelta { .. } | EventKind::Partial { .. } | EventKind::ToolStarted { .. } => {
-                self.activity = Activity::Turn
+                self.activity = Activity::Turn;
             }
             EventKind::Warning { code, .. } if code == "abandoned" => {
                 self.transcript.discard_attempt();

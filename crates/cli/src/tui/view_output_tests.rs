@@ -1,6 +1,5 @@
 //! What is shown of commands, files and the todo list while the agent works.
 
-use longhaul_protocol::PermissionMode;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::*;

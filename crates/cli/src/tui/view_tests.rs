@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_protocol::{
-    At, AttemptId, CallId, Effect, Event, InputId, Outcome, PermissionMode, QuestionId, Role, TaskId,
+    At, AttemptId, CallId, Effect, InputId, Outcome, PermissionMode, QuestionId, Role, TaskId,
 };
 use longhaul_testkit::TerminalScreen;
 use longhaul_transcript::{SessionCost, Verbosity};
 
 use super::super::input::{CompletionSources, History};
+use super::super::picker::PickerItem;
 use super::super::sgr::Colours;
 use super::super::viewport::Viewport;
 use super::*;
