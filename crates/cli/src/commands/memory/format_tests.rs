@@ -1,4 +1,4 @@
-use longhaul_agent::memory_pages::{MemoryHitReport, PageChangeReport};
+use longhaul_agent::memory_pages::PageChangeReport;
 use longhaul_memory::{Page, PageVersion, RecallHit};
 use longhaul_protocol::{At, SessionId};
 
