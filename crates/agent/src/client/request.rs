@@ -10,7 +10,7 @@ use longhaul_protocol::{
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-use super::session::{Session, Settled};
+use super::session::Session;
 use super::watch::{Watched, Watcher};
 use crate::{Error, Result};
 
@@ -108,6 +108,15 @@ pub enum RequestOutcome {
     Nothing,
     /// No process runs the session any more, and this handle can't run it. Accepted inputs stay in the inbox.
     Abandoned,
+}
+
+/// How a session has settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// There is nothing left to do.
+    Rests,
+    /// A question waits for the user's answer.
+    Asks,
 }
 
 impl From<Option<TurnEnded>> for RequestOutcome {

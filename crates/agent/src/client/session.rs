@@ -21,7 +21,7 @@ use super::local::{LocalSession, run_here};
 use super::questions::{answer_question, open_questions, recorded_answer};
 use super::recorded_events::RecordedEvents;
 use super::remote::{RemoteSession, is_running};
-use super::request::{EventSink, PendingRequest, Request, RequestMark, RequestOutcome, UserMessage};
+use super::request::{EventSink, PendingRequest, Request, RequestMark, RequestOutcome, Settled, UserMessage};
 use super::status::{SessionActivity, SessionStatus, session_activity, session_status};
 use super::watch::Watcher;
 use crate::Redactor;
@@ -47,15 +47,6 @@ pub struct Session {
 enum Link {
     Local(LocalSession),
     Detached { key: String, id: Arc<OnceLock<SessionId>> },
-}
-
-/// How a session has settled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
-    /// There is nothing left to do.
-    Rests,
-    /// A question waits for the user's answer.
-    Asks,
 }
 
 impl Session {
@@ -271,7 +262,11 @@ impl Session {
     }
 
     /// Like [`put`](Self::put), with the bytes of the input's images.
-    pub async fn put_with_blobs(
+    pub async fn put_with_images(&self, input: Input, images: Vec<Blob>, key: &str) -> Result<Accepted> {
+        self.put_with_blobs(input, images, Some((key, RepeatCheck::Key))).await
+    }
+
+    async fn put_with_blobs(
         &self,
         input: Input,
         blobs: Vec<Blob>,
