@@ -96,7 +96,7 @@ fn resolve(schema: Value, schemas: &SchemaGenerator) -> Value {
 fn responses(route: &Route, schemas: &mut SchemaGenerator) -> Value {
     let mut responses = Map::new();
     for (status, description) in common_failures(route) {
-        let content = problem_content(schemas);
+        let content = problem_content(route, schemas);
         responses.insert(status.as_str().to_owned(), json!({"description": description, "content": content}));
     }
     for response in &route.responses {

@@ -254,7 +254,17 @@ impl Session {
     /// Puts an input into the inbox. When this returns, the input is on disk, and the process that runs the session
     /// answers it. Two inputs with the same idempotency key count as one.
     pub async fn put(&self, input: Input, idempotency_key: Option<&str>) -> Result<Accepted> {
-        self.put_with_blobs(input, vec![], idempotency_key.map(|key| (key, RepeatCheck::Key))).await
+        self.put_with_blobs(input, vec![], idempotency_key).await
+    }
+
+    /// Like [`put`](Self::put), with the bytes of the input's images.
+    pub async fn put_with_blobs(
+        &self,
+        input: Input,
+        blobs: Vec<Blob>,
+        idempotency_key: Option<&str>,
+    ) -> Result<Accepted> {
+        self.put_checked(input, blobs, idempotency_key.map(|key| (key, RepeatCheck::Key))).await
     }
 
     /// Like [`put`](Self::put), for a message that may have images. The same key with another message is
@@ -267,11 +277,10 @@ impl Session {
     ) -> Result<Accepted> {
         let input = message.input(InputId::generate(), mode);
         let key = idempotency_key.map(|key| (key, RepeatCheck::KeyAndContent));
-        self.put_with_blobs(input, message.blobs(), key).await
+        self.put_checked(input, message.blobs(), key).await
     }
 
-    /// Like [`put`](Self::put), with the bytes of the input's images.
-    pub async fn put_with_blobs(
+    async fn put_checked(
         &self,
         input: Input,
         blobs: Vec<Blob>,
