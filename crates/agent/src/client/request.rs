@@ -119,15 +119,6 @@ pub enum RequestOutcome {
     Abandoned,
 }
 
-/// How a session has settled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
-    /// There is nothing left to do.
-    Rests,
-    /// A question waits for the user's answer.
-    Asks,
-}
-
 impl From<Option<TurnEnded>> for RequestOutcome {
     fn from(ended: Option<TurnEnded>) -> Self {
         ended.map_or(Self::Nothing, Self::Ended)

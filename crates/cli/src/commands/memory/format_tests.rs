@@ -12,12 +12,11 @@ fn page(text: &str, by: ChangedBy) -> Page {
 }
 
 fn listing(pages: &[(&str, Page)]) -> PageListing {
+    let mut set = PageSet::default();
+    set.scope = "agent-a".to_owned();
+    set.pages = pages.iter().map(|(name, page)| ((*name).to_owned(), page.clone())).collect();
     PageListing {
-        pages: PageSet {
-            scope: "agent-a".to_owned(),
-            pages: pages.iter().map(|(name, page)| ((*name).to_owned(), page.clone())).collect(),
-            ..PageSet::default()
-        },
+        pages: set,
         waiting: 0,
         settings: MemorySettings::default(),
         folder: "/home/me/.longhaul/memory/agent-a".into(),
