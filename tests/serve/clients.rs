@@ -159,7 +159,7 @@ fn bad_usage_is_told_with_the_next_step() {
         assert!(output.status.code() == Some(2) && text.contains(word), "{arguments:?}: {text}");
     };
 
-    refused(&["serve"], "--no-http");
+    refused(&["serve", "--listen", "nowhere"], "127.0.0.1:7171");
     refused(&["--model", "nobody/x", "serve", "--no-http"], "`longhaul models`");
     refused(&["--model", "scripted/none.json", "serve", "--no-http"], "none.json");
     refused(&["--work-dir", "/nowhere", "serve", "--no-http"], "/nowhere");

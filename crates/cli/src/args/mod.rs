@@ -132,7 +132,7 @@ pub(crate) enum Command {
     Models(ModelsOptions),
     /// Watch a killed turn recover; needs no key or network.
     Demo(DemoOptions),
-    /// Run turns of all sessions in the background, and serve the HTTP API.
+    /// Run all sessions in the background and serve HTTP.
     ///
     /// Resumes turns that were interrupted, and answers messages as they are sent with `longhaul send` or over HTTP.
     Serve(ServeOptions),

@@ -33,295 +33,111 @@ fn status(answer: &str) -> u16 {
     answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
 }
 
-/// An attack: what it is, its first line, its headers, its body; the status that it gets and a part of the answer.
-type Attack<'a> = (&'a str, &'a str, Vec<&'a str>, &'a str, u16, &'a str);
+/// Sends each row of a table: `what | first line | headers, separated by ; | body | status | a part of the answer`. HOST and TOKEN
+/// are valid headers, SECRET is the token's text, and A60000 is a long word.
+fn check_table(address: SocketAddr, table: &str) {
+    let names = [
+        ("HOST", format!("Host: {address}")),
+        ("TOKEN", format!("Authorization: Bearer {ADMIN_TOKEN}")),
+        ("SECRET", ADMIN_TOKEN.to_owned()),
+        ("A60000", "a".repeat(60_000)),
+    ];
+    let named =
+        |text: &str| names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value));
+    for row in table.trim().lines() {
+        let [what, line, headers, body, expected, code] =
+            row.split('|').map(str::trim).collect::<Vec<_>>()[..]
+        else {
+            panic!("{row}")
+        };
+        let headers: Vec<String> = headers.split(';').map(|header| named(header.trim())).collect();
+        let headers: Vec<&str> =
+            headers.iter().map(String::as_str).filter(|header| !header.is_empty()).collect();
 
-fn check_table(address: SocketAddr, attacks: &[Attack<'_>]) {
-    for (what, line, headers, body, expected, code) in attacks {
-        let answer = exchange(address, &request(line, headers, body));
+        let answer = exchange(address, &request(&named(line), &headers, body));
 
-        assert_eq!(status(&answer), *expected, "{what}: {answer}");
+        assert_eq!(status(&answer).to_string(), expected, "{what}: {answer}");
         assert!(answer.contains(code), "{what}: {answer}");
-        let head = answer.split("\r\n\r\n").next().unwrap().to_ascii_lowercase();
-        for header in [
-            "x-content-type-options: nosniff",
-            "referrer-policy: no-referrer",
-            "cache-control: no-store",
-            "content-security-policy: ",
-        ] {
-            assert!(head.contains(header), "{what}: no {header} in {head}");
-        }
-        assert!(!head.contains("access-control-allow-origin"), "{what}: {head}");
-        assert!(!answer.contains(ADMIN_TOKEN), "{what}: {answer}");
+        check_headers(what, &answer);
     }
 }
+
+/// Every answer has the headers that restrict browsers, no permission for another origin, and no secret.
+fn check_headers(what: &str, answer: &str) {
+    let head = answer.split("\r\n\r\n").next().unwrap().to_ascii_lowercase();
+    for header in [
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+        "cache-control: no-store",
+        "content-security-policy: ",
+    ] {
+        assert!(head.contains(header), "{what}: no {header} in {head}");
+    }
+    assert!(!head.contains("access-control-allow-origin"), "{what}: {head}");
+    assert!(!answer.contains(ADMIN_TOKEN), "{what}: {answer}");
+}
+
+const PAGES: &str = r#"
+DNS rebinding                      | GET /api/sessions | Host: evil.example; TOKEN | | 403 | host_not_allowed
+DNS rebinding of the health check  | GET /healthz | Host: evil.example | | 403 | host_not_allowed
+a name that begins like an address | GET /healthz | Host: 127.0.0.1.evil.example | | 403 | host_not_allowed
+no Host                            | GET /healthz | | | 400 | host_missing
+two Hosts                          | GET /healthz | HOST; Host: evil.example | | 400 | host_missing
+a user in the Host                 | GET /healthz | Host: localhost@evil.example | | 400 | host_missing
+another host in the first line     | GET http://evil.example/healthz | HOST | | 403 | host_not_allowed
+a form of another site             | POST /api/login | HOST; Origin: http://evil.example; Content-Type: text/plain | {} | 403 | origin_not_allowed
+the same without an Origin         | POST /api/login | HOST; Sec-Fetch-Site: cross-site; Content-Type: text/plain | {} | 403 | origin_not_allowed
+a text that is JSON                | POST /api/login | HOST; Content-Type: text/plain | {} | 415 | unsupported_media_type
+no content type                    | POST /api/login | HOST | {} | 415 | unsupported_media_type
+a stolen token on another site     | GET /api/sessions | HOST; TOKEN; Origin: http://evil.example | | 403 | origin_not_allowed
+another port of this machine       | GET /api/sessions | HOST; TOKEN; Origin: http://localhost:1 | | 403 | origin_not_allowed
+a sandboxed frame                  | GET /api/sessions | HOST; TOKEN; Origin: null | | 403 | origin_not_allowed
+an image                           | GET /api/sessions | HOST; Sec-Fetch-Site: same-site; Sec-Fetch-Dest: image | | 403 | origin_not_allowed
+a link to the API                  | GET /api/tokens | HOST; Sec-Fetch-Site: cross-site; Sec-Fetch-Mode: navigate; Sec-Fetch-Dest: document | | 403 | origin_not_allowed
+a preflight                        | OPTIONS /api/sessions | HOST; Origin: http://evil.example; Access-Control-Request-Method: POST | | 403 | origin_not_allowed
+a WebSocket                        | GET /api/sessions | HOST; TOKEN; Upgrade: websocket; Sec-WebSocket-Version: 13 | | 400 | no_websocket
+a cookie that is made up           | GET /api/sessions | HOST; Cookie: longhaul=99999999999.test.00; Sec-Fetch-Site: same-origin | | 401 | unauthorized
+a sign-in from another site        | POST /api/login | HOST; Content-Type: application/json; Origin: http://evil.example | {} | 403 | origin_not_allowed
+"#;
 
 /// H5, P6: nothing that a page on another site can make a browser send is answered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_on_another_site_gets_nothing() {
     let server = TestServer::with_script("[]").await;
-    let token = format!("Authorization: Bearer {ADMIN_TOKEN}");
-    let host = format!("Host: {}", server.address());
-    let (token, host) = (token.as_str(), host.as_str());
-    let json = "Content-Type: application/json";
 
-    check_table(
-        server.address(),
-        &[
-            (
-                "DNS rebinding",
-                "GET /api/sessions",
-                vec!["Host: evil.example", token],
-                "",
-                403,
-                "host_not_allowed",
-            ),
-            (
-                "DNS rebinding of the health check",
-                "GET /healthz",
-                vec!["Host: evil.example"],
-                "",
-                403,
-                "host_not_allowed",
-            ),
-            (
-                "a name that begins like an address",
-                "GET /healthz",
-                vec!["Host: 127.0.0.1.evil.example"],
-                "",
-                403,
-                "host_not_allowed",
-            ),
-            ("no Host", "GET /healthz", vec![], "", 400, "host_missing"),
-            ("two Hosts", "GET /healthz", vec![host, "Host: evil.example"], "", 400, "host_missing"),
-            (
-                "a user in the Host",
-                "GET /healthz",
-                vec!["Host: localhost@evil.example"],
-                "",
-                400,
-                "host_missing",
-            ),
-            (
-                "another host in the first line",
-                "GET http://evil.example/healthz",
-                vec![host],
-                "",
-                403,
-                "host_not_allowed",
-            ),
-            (
-                "a form of another site",
-                "POST /api/login",
-                vec![host, "Origin: http://evil.example", "Content-Type: text/plain"],
-                "{}",
-                403,
-                "origin_not_allowed",
-            ),
-            (
-                "the same without an Origin",
-                "POST /api/login",
-                vec![host, "Sec-Fetch-Site: cross-site", "Content-Type: text/plain"],
-                "{}",
-                403,
-                "origin_not_allowed",
-            ),
-            (
-                "a text that is JSON",
-                "POST /api/login",
-                vec![host, "Content-Type: text/plain"],
-                "{}",
-                415,
-                "unsupported_media_type",
-            ),
-            ("no content type", "POST /api/login", vec![host], "{}", 415, "unsupported_media_type"),
-            (
-                "a stolen token on another site",
-                "GET /api/sessions",
-                vec![host, token, "Origin: http://evil.example"],
-                "",
-                403,
-                "origin_not_allowed",
-            ),
-            (
-                "another port of this machine",
-                "GET /api/sessions",
-                vec![host, token, "Origin: http://localhost:1"],
-                "",
-                403,
-                "origin_not_allowed",
-            ),
-            (
-                "a sandboxed frame",
-                "GET /api/sessions",
-                vec![host, token, "Origin: null"],
-                "",
-                403,
-                "origin_not_allowed",
-            ),
-            (
-                "an image",
-                "GET /api/sessions",
-                vec![host, "Sec-Fetch-Site: same-site", "Sec-Fetch-Dest: image"],
-                "",
-                403,
-                "origin_not_allowed",
-            ),
-            (
-                "a link to the API",
-                "GET /api/sessions",
-                vec![
-                    host,
-                    "Sec-Fetch-Site: cross-site",
-                    "Sec-Fetch-Mode: navigate",
-                    "Sec-Fetch-Dest: document",
-                ],
-                "",
-                403,
-                "origin_not_allowed",
-            ),
-            (
-                "a preflight",
-                "OPTIONS /api/sessions",
-                vec![host, "Origin: http://evil.example", "Access-Control-Request-Method: POST"],
-                "",
-                403,
-                "origin_not_allowed",
-            ),
-            (
-                "a WebSocket",
-                "GET /api/sessions",
-                vec![host, token, "Upgrade: websocket", "Sec-WebSocket-Key: x", "Sec-WebSocket-Version: 13"],
-                "",
-                400,
-                "no_websocket",
-            ),
-            (
-                "a cookie that is made up",
-                "GET /api/sessions",
-                vec![host, "Cookie: longhaul=99999999999.test.00", "Sec-Fetch-Site: same-origin"],
-                "",
-                401,
-                "unauthorized",
-            ),
-            (
-                "login from another site with the token",
-                "POST /api/login",
-                vec![host, json, "Origin: http://evil.example"],
-                "{}",
-                403,
-                "origin_not_allowed",
-            ),
-        ],
-    );
+    check_table(server.address(), PAGES);
+
     server.shutdown().await;
 }
+
+const TRICKS: &str = r#"
+a token in the URL            | GET /api/sessions?token=SECRET | HOST | | 400 | token_in_url
+another name for it           | GET /api/sessions?limit=1&Access_Token=SECRET | HOST; TOKEN | | 400 | token_in_url
+no token                      | GET /api/tokens | HOST | | 401 | unauthorized
+an empty token                | GET /api/tokens | HOST; Authorization: Bearer | | 401 | unauthorized
+another scheme                | GET /api/tokens | HOST; Authorization: Basic dGVzdDp0ZXN0 | | 401 | unauthorized
+a token that is cut           | GET /api/tokens | HOST; Authorization: Bearer admin-token-of-the-tes | | 401 | unauthorized
+a wrong token at sign-in      | POST /api/login | HOST; Content-Type: application/json | {"token":"x"} | 401 | unauthorized
+a NUL in a key                | GET /api/sessions/a%00b | HOST; TOKEN | | 400 | invalid_path
+a line break in a key         | GET /api/sessions/a%0d%0aSet-Cookie:x=y | HOST; TOKEN | | 400 | invalid_path
+a key that is not UTF-8       | GET /api/sessions/%ff%fe | HOST; TOKEN | | 400 | invalid_path
+an overlong encoding of a dot | GET /api/sessions/%c0%ae%c0%ae | HOST; TOKEN | | 400 | invalid_path
+dots                          | GET /api/sessions/../../etc/passwd | HOST; TOKEN | | 404 |
+encoded dots                  | GET /api/sessions/%2e%2e%2f%2e%2e%2fetc%2fpasswd | HOST; TOKEN | | 404 |
+a key of 60,000 characters    | GET /api/sessions/A60000 | HOST; TOKEN | | 404 |
+TRACE                         | TRACE /api/sessions | HOST; TOKEN | | 405 | method_not_allowed
+a method of its own           | BREW /api/sessions | HOST; TOKEN | | 405 | method_not_allowed
+an override of the method     | GET /api/tokens | HOST; TOKEN; X-HTTP-Method-Override: DELETE | | 200 | items
+a forwarded host              | GET /api/tokens | Host: evil.example; TOKEN; X-Forwarded-Host: localhost | | 403 | host_not_allowed
+"#;
 
 /// H5: tokens count in one place only, paths can't hide anything, and no answer can be split.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_with_tricks_gets_what_an_honest_one_gets() {
     let server = TestServer::with_script("[]").await;
-    let token = format!("Authorization: Bearer {ADMIN_TOKEN}");
-    let host = format!("Host: {}", server.address());
-    let (token, host) = (token.as_str(), host.as_str());
-    let in_url = format!("GET /api/sessions?token={ADMIN_TOKEN}");
-    let as_access_token = format!("GET /api/sessions?limit=1&ACCESS_TOKEN={ADMIN_TOKEN}");
-    let overlong = format!("GET /api/sessions/{}", "a".repeat(60_000));
-    let json = "Content-Type: application/json";
 
-    check_table(
-        server.address(),
-        &[
-            ("a token in the URL", &in_url, vec![host], "", 400, "token_in_url"),
-            ("another name for it", &as_access_token, vec![host, token], "", 400, "token_in_url"),
-            ("no token", "GET /api/tokens", vec![host], "", 401, "unauthorized"),
-            (
-                "an empty token",
-                "GET /api/tokens",
-                vec![host, "Authorization: Bearer "],
-                "",
-                401,
-                "unauthorized",
-            ),
-            (
-                "another scheme",
-                "GET /api/tokens",
-                vec![host, "Authorization: Basic dGVzdDp0ZXN0"],
-                "",
-                401,
-                "unauthorized",
-            ),
-            (
-                "a token that is cut",
-                "GET /api/tokens",
-                vec![host, "Authorization: Bearer admin-token-of-the-tes"],
-                "",
-                401,
-                "unauthorized",
-            ),
-            (
-                "a wrong token at sign-in",
-                "POST /api/login",
-                vec![host, json],
-                r#"{"token":"x"}"#,
-                401,
-                "unauthorized",
-            ),
-            ("a NUL in a key", "GET /api/sessions/a%00b", vec![host, token], "", 400, "invalid_path"),
-            (
-                "a line break in a key",
-                "GET /api/sessions/a%0d%0aSet-Cookie:x=y",
-                vec![host, token],
-                "",
-                400,
-                "invalid_path",
-            ),
-            (
-                "a key that is not UTF-8",
-                "GET /api/sessions/%ff%fe",
-                vec![host, token],
-                "",
-                400,
-                "invalid_path",
-            ),
-            (
-                "an overlong encoding of a dot",
-                "GET /api/sessions/%c0%ae%c0%ae",
-                vec![host, token],
-                "",
-                400,
-                "invalid_path",
-            ),
-            ("dots", "GET /api/sessions/../../etc/passwd", vec![host, token], "", 404, ""),
-            (
-                "encoded dots",
-                "GET /api/sessions/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
-                vec![host, token],
-                "",
-                404,
-                "",
-            ),
-            ("a key of 60,000 characters", &overlong, vec![host, token], "", 404, ""),
-            ("TRACE", "TRACE /api/sessions", vec![host, token], "", 405, "method_not_allowed"),
-            ("a method of its own", "BREW /api/sessions", vec![host, token], "", 405, "method_not_allowed"),
-            (
-                "an override of the method",
-                "GET /api/tokens",
-                vec![host, token, "X-HTTP-Method-Override: DELETE"],
-                "",
-                200,
-                "items",
-            ),
-            (
-                "a forwarded host",
-                "GET /api/tokens",
-                vec!["Host: evil.example", token, "X-Forwarded-Host: localhost"],
-                "",
-                403,
-                "host_not_allowed",
-            ),
-        ],
-    );
+    check_table(server.address(), TRICKS);
+
     server.shutdown().await;
 }
 
