@@ -1,5 +1,6 @@
 //! `apply(state, record)`: what a record changes. No clock, no disk, no network.
 
+mod client;
 mod epoch;
 mod erased;
 mod import;
@@ -7,12 +8,12 @@ mod import;
 use std::sync::Arc;
 
 use longhaul_protocol::{
-    AddedContext, Answer, Answered, AnsweredBy, At, AttemptEnded, AttemptId, CallId, ClientRequest,
-    DecodeError, InputTaken, Item, JoinMode, Note, OrderKind, OrderTaken, Outcome, PendingInput, Place,
-    Question, QuestionKind, Record, Role, Seq, SessionRecord, StepStarted, TaskStarted, ToolFinished,
-    TurnStarted, Usage,
+    AddedContext, Answer, Answered, AnsweredBy, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken,
+    Item, JoinMode, Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Question, QuestionKind,
+    Record, Role, Seq, SessionRecord, StepStarted, TaskStarted, ToolFinished, TurnStarted, Usage,
 };
 
+use self::client::fold_client;
 use self::epoch::{
     fold_compact_done, fold_compact_failed, fold_compact_start, fold_epoch, fold_preface, fold_stubbed,
     has_news_to_compact,
@@ -31,8 +32,6 @@ use crate::spend::nano;
 /// The note to the model where the user interrupted a turn.
 const CANCELLED: &str = "The user interrupted here. The next message says how to go on.";
 
-/// Begins the note with the instructions of a client.
-const CLIENT_INSTRUCTIONS: &str = "The program through which the user talks to you sends these instructions:";
 /// The note to the model to continue an interrupted answer.
 const GO_ON: &str =
     "Your answer was interrupted here. Go on from exactly this point, without repeating anything.";
@@ -383,23 +382,6 @@ fn fold_step(state: &mut State, started: &StepStarted) {
         turn.calls.clear();
         turn.had_calls = false;
         turn.results_in_context = false;
-    }
-}
-
-/// Adds what a client sent beside the words of an input. None of it is the user's own words (P8).
-fn fold_client(state: &mut State, client: ClientRequest, place: Place) {
-    if let Some(instructions) = client.instructions
-        && state.client_instructions.as_ref() != Some(&instructions)
-    {
-        let text = format!("{CLIENT_INSTRUCTIONS}\n{instructions}");
-        push_item(state, place, Arc::new(Item::Note { text }));
-        state.client_instructions = Some(instructions);
-    }
-    if let Some(text) = client.history {
-        push_item(state, place, Arc::new(Item::Text { role: Role::User, text }));
-    }
-    if let Some(turn) = &mut state.turn {
-        turn.max_output = turn.max_output.into_iter().chain(client.max_output_tokens).min();
     }
 }
 
