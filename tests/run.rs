@@ -148,7 +148,7 @@ fn only_the_answer_is_on_standard_output() {
     assert_eq!((code, out.as_str()), (0, "Done.\n"), "{errors}");
     assert!(errors.contains("longhaul: session run:01"), "{errors}");
     assert!(
-        errors.contains("· exec {\"command\"") && errors.contains("✗ exec failed, exit code 3"),
+        errors.contains("· exec  echo hello; exit 3\n") && errors.contains("✗ exec failed, exit code 3"),
         "{errors}"
     );
 }

@@ -82,3 +82,46 @@ fn a_file_that_is_written_over_is_shown_as_a_diff_and_the_todo_list_as_a_list() 
     assert!(done.contains("☑ look\n") && done.contains("▸ write\n"), "{done}");
     assert!(done.contains("a.txt  +1 −1\n  1   1\n  2   2\n  3 -   3\n  3 +   three\n  4   4\n"), "{done}");
 }
+
+/// The tokens that `/status` says, as the last row shows them.
+fn context_of_status(terminal: &mut Terminal) -> String {
+    let earlier = terminal.seen().matches("\ncontext ").count();
+    terminal.keys("/status\r");
+    let is_there = |seen: &str| seen.matches("\ncontext ").count() > earlier;
+    let seen = terminal.wait_until("the status", is_there);
+    let tokens = seen.rsplit("\ncontext ").next().unwrap().split_whitespace().next().unwrap();
+    let tokens: u64 = tokens.replace(',', "").parse().unwrap();
+    format!(" · {}% of 20k · saved · /help", tokens * 100 / 20_000)
+}
+
+/// C1: one figure for the size of the context, in every terminal that has the session open.
+#[test]
+fn the_last_row_has_the_context_of_status_also_after_a_compaction_and_in_a_joined_terminal() {
+    let desk = Desk::new(&json!([
+        {"calls": [{"name": "read_file", "arguments": {"path": "long.txt"}}]},
+        {"text": "Read.", "usage": {"input": 3_000, "output": 10}},
+        "Short.",
+        {"summary": true, "text": "# Goal\nRead a file."},
+    ]));
+    desk.configure("[model]\ncontext_window = 20000\n");
+    std::fs::write(desk.path("work/long.txt"), "a long line of a file\n".repeat(500)).unwrap();
+    let mut terminal = Terminal::of_size(desk.command(&[]), (140, 50));
+    wait_for_prompt(&mut terminal);
+    terminal.keys("go\r");
+    terminal.wait_to_see("Read.");
+    let mut joined = Terminal::of_size(desk.command(&["-s", &desk.key()]), (140, 50));
+    wait_for_prompt(&mut joined);
+
+    for (line, answer) in [("again", "Short."), ("/compact", "compacted")] {
+        terminal.keys(&format!("{line}\r"));
+        terminal.wait_to_see(answer);
+        wait_for_prompt(&mut terminal);
+        let row = context_of_status(&mut terminal);
+        terminal.wait_until(&row, |seen| seen.ends_with(&row));
+        joined.wait_until(&row, |seen| seen.ends_with(&row));
+    }
+    terminal.keys("/fork\r");
+    terminal.wait_to_see("-fork (");
+    let row = context_of_status(&mut terminal);
+    terminal.wait_until(&row, |seen| seen.ends_with(&row));
+}

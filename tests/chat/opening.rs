@@ -312,3 +312,19 @@ async fn append_turns(journal: &dyn Journal, key: &str, turns: u64) {
         .fold(Append::to(&StreamName::session(id)), |append, fact| append.record(fact.encode()));
     journal.append(append).await.unwrap();
 }
+
+/// M14
+#[test]
+fn a_window_that_is_assumed_is_said_at_the_start() {
+    let server = crate::typing::server_that_says("Hello.");
+    for (window, is_said) in [("", true), ("context_window = 100000\n", false)] {
+        let desk = Desk::with_model_of_config(&format!(
+            "[model]\nname = 'custom/m'\nprotocol = 'openai-chat'\nbase_url = '{}/v1'\n{window}",
+            server.url()
+        ));
+
+        let seen = wait_for_prompt(&mut Terminal::of_size(desk.command(&[]), (200, 24)));
+
+        assert_eq!(seen.contains("set model.context_window"), is_said, "{seen}");
+    }
+}

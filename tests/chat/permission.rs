@@ -152,3 +152,44 @@ fn a_run_in_plan_mode_ends_with_the_plan() {
     assert!(!desk.path("work/a.txt").exists());
     assert_eq!((wrong.0, wrong.2.contains("auto-edit")), (2, true), "{}", wrong.2);
 }
+
+/// P4: the first screen of a session says what the agent does without asking.
+#[test]
+fn a_new_session_says_its_mode_and_how_to_change_it() {
+    for (mode, said) in
+        [("auto", "mode auto: commands run without asking,"), ("ask", "mode ask: you are asked")]
+    {
+        let desk = Desk::new(&json!(["Hello."]));
+        let mut terminal = Terminal::of_size(desk.command(&["--permission", mode]), (140, 24));
+
+        let first = terminal.wait_to_see("; Shift-Tab changes that");
+        terminal.keys("hi\r");
+        terminal.wait_to_see("Hello.");
+        terminal.keys("\x04");
+        terminal.wait();
+        let again = wait_for_prompt(&mut Terminal::of_size(desk.command(&[]), (140, 24)));
+
+        assert!(first.contains(said), "{first}");
+        assert!(!again.contains("changes that"), "{again}");
+    }
+}
+
+/// T12: the list of open work knows an answer that no process has taken yet, and the hint names the turn's model.
+#[test]
+fn an_answered_question_is_not_waited_for_and_the_turn_keeps_its_model() {
+    let call = json!({"name": "exec", "arguments": {"command": "true"}});
+    let desk = Desk::with_model_of_config("");
+    std::fs::write(desk.path("script.json"), json!([{"calls": [call]}, "Done."]).to_string()).unwrap();
+    let model = format!("scripted/{}", desk.path("script.json").display());
+    for key in ["one", "two"] {
+        let (code, _, errors) = desk.run(&["run", "-s", key, "--permission", "ask", "--model", &model, "go"]);
+        assert_eq!(code, 7, "{errors}");
+    }
+
+    let (_, _, hint) = desk.run(&["answer", "-s", "one", "yes"]);
+    let (_, listed, _) = desk.run(&["resume"]);
+
+    assert!(hint.contains(&format!("longhaul --model {model} resume one")), "{hint}");
+    assert!(listed.contains("one  # turn 1: its question is answered"), "{listed}");
+    assert!(listed.contains("two  # turn 1: waiting for your answer to a question"), "{listed}");
+}

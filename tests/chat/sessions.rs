@@ -120,3 +120,63 @@ fn whoever_leaves_ends_a_turn_that_runs_here_whoever_began_it() {
     let outcomes: Vec<_> = desk.recorded("turn_ended", "outcome");
     assert_eq!(outcomes, [json!("completed"), json!("cancelled")]);
 }
+
+/// S2: `--model` wins over the choice for as long as it is given.
+#[test]
+fn a_model_that_was_chosen_in_a_session_stays_with_it() {
+    let desk = Desk::with_model_of_config("");
+    for (name, says) in [("a", "I am a."), ("b", "I am b.")] {
+        std::fs::write(desk.path(&format!("{name}.json")), json!([says, says, says, says]).to_string())
+            .unwrap();
+    }
+    let model = |name: &str| format!("scripted/{}", desk.path(&format!("{name}.json")).display());
+    desk.configure(&format!("[model]\nname = \"{}\"\n", model("a")));
+    let open = |arguments: &[&str]| {
+        let mut terminal = Terminal::of_size(desk.command(arguments), (200, 40));
+        wait_for_prompt(&mut terminal);
+        terminal
+    };
+    let mut first = open(&[]);
+    says(&mut first, &format!("/model {}", model("b")), "from the next request on");
+    says(&mut first, "hi", "I am b.");
+    first.keys("\x04");
+    first.wait();
+
+    let mut again = open(&[]);
+    again.wait_to_see(&format!("with {} (chosen with /model; the config has {})", model("b"), model("a")));
+    says(&mut again, "hi", "I am b.");
+    says(&mut again, "/compact", "longhaul: ");
+    again.keys("\x04");
+    again.wait();
+    let mut named = open(&["--model", &model("a")]);
+    says(&mut named, "hi", "I am a.");
+    let seen = named.seen();
+    named.keys("\x04");
+    named.wait();
+    let mut last = open(&[]);
+    last.wait_to_see("chosen with /model");
+
+    assert!(!seen.contains("chosen with /model;"), "{seen}");
+    assert_eq!(desk.recorded("model_changed", "chosen")[0], json!(true));
+}
+
+/// S3
+#[test]
+fn the_list_of_sessions_has_one_row_for_each_in_a_narrow_terminal() {
+    let desk = Desk::new(&json!(["One.", "Two."]));
+    desk.run(&["run", "-s", "a", &"many words ".repeat(20)]);
+    desk.run(&["run", "-s", "a-longer-key", "short"]);
+    let mut terminal = Terminal::of_size(desk.command(&[]), (80, 40));
+    wait_for_prompt(&mut terminal);
+
+    says(&mut terminal, "/session list", "FIRST MESSAGE");
+    let listed = terminal.seen();
+    terminal.keys("/session resume\r");
+    let picked = terminal.wait_to_see("Resume which session?");
+
+    let rows: Vec<&str> = listed.lines().skip_while(|row| !row.contains("FIRST MESSAGE")).collect();
+    assert!(rows.iter().all(|row| !row.starts_with(' ')), "{listed}");
+    assert!(rows.iter().any(|row| row.starts_with("a ") && row.ends_with('…')), "{listed}");
+    assert!(picked.contains("a-longer-key  just now"), "{picked}");
+    assert!(picked.contains("a             just now"), "{picked}");
+}

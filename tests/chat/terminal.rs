@@ -92,6 +92,26 @@ fn an_interrupt_ends_the_turn_and_at_the_prompt_it_leaves() {
     }
 }
 
+/// T3, T10: what was sent during a turn outlives it, which the screen says in this order.
+#[test]
+fn what_was_sent_during_a_turn_that_is_cancelled_begins_the_next_one_and_that_is_said() {
+    let desk = Desk::new(&json!([slow_words(), "Answer two."]));
+    let mut terminal = Terminal::of_size(desk.command(&[]), (100, 30));
+    wait_for_prompt(&mut terminal);
+
+    terminal.keys("go\r");
+    terminal.wait_to_see("word word");
+    terminal.keys("a queued message\r");
+    terminal.wait_to_see("+ a queued message  (sent; joins the turn at its next step)");
+    terminal.wait_to_see("Esc ends the turn, + comes next");
+    terminal.keys("\x1b");
+    let seen = terminal.wait_to_see("\n> a queued message\n");
+
+    let cancelled = seen.find("longhaul: turn cancelled").unwrap();
+    let said = seen.find("longhaul: what you sent meanwhile begins the next turn").unwrap();
+    assert!(cancelled < said && said < seen.find("\n> a queued message\n").unwrap(), "{seen}");
+}
+
 /// T3, S6
 #[test]
 fn what_is_typed_while_a_turn_runs_joins_it_and_commands_are_carried_out() {

@@ -126,3 +126,23 @@ fn a_command_that_is_entered_during_a_turn_runs_after_it() {
     terminal.wait_to_see("Done.");
     terminal.wait_to_see("\nits-turn-came\n");
 }
+
+#[test]
+fn a_long_output_is_folded_and_can_be_opened() {
+    let desk = Desk::new(&json!([]));
+    let mut terminal = Terminal::of_size(desk.command(&[]), (80, 60));
+    wait_for_prompt(&mut terminal);
+
+    terminal.keys("!!seq -f 'row %g' 20000\r");
+    let seen = terminal.wait_to_see("\nrow 20000\n");
+    terminal.keys("\x0f");
+    terminal.wait_to_see("Enter opens");
+    terminal.keys("\r");
+    terminal.wait_to_see("/ searches");
+    terminal.keys("/row 12345\r");
+    let found = terminal.wait_to_see("row 12345\n");
+
+    assert!(seen.contains("row 40\n… 19,956 more lines, Ctrl-O\nrow 19997\n"), "{seen}");
+    assert!(!seen.contains("row 41\n"), "{seen}");
+    assert!(found.contains("row 12344\n"), "{found}");
+}

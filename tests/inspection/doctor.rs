@@ -135,3 +135,16 @@ fn the_password_of_an_address_is_not_shown() {
 
     assert!(found.contains("no server is running at http://me:…@127.0.0.1:1/v1"), "{found}");
 }
+
+/// S8
+#[test]
+fn a_scripted_model_is_checked_without_the_server_of_the_config() {
+    let desk = Desk::new(&json!(["Hello."]));
+    desk.configure("[model]\nbase_url = 'http://127.0.0.1:1/v1'\napi_key_env = 'HOME'\n");
+
+    let (_, out, errors) = desk.run(&["doctor"]);
+
+    let model =
+        out.lines().find(|line| line.contains("scripted/")).unwrap_or_else(|| panic!("{out}{errors}"));
+    assert!(!model.contains("127.0.0.1") && !model.contains("key"), "{model}");
+}

@@ -118,8 +118,12 @@ fn with_turns(turns: u64) -> Desk {
                 facts.extend(between(number / 7));
             }
         }
-        let changed =
-            ModelChanged { from: "anthropic/claude-x".into(), to: "b/c".into(), reason: "quota".into() };
+        let changed = ModelChanged {
+            from: "anthropic/claude-x".into(),
+            to: "b/c".into(),
+            reason: "quota".into(),
+            chosen: false,
+        };
         let question = Question::new(QuestionId::generate(), QuestionKind::Approval, "May it push?");
         facts.extend([input("one more"), SessionRecord::TurnStarted(TurnStarted { turn: turns + 1 })]);
         facts.extend([SessionRecord::ModelChanged(changed), SessionRecord::Question(question)]);
@@ -142,7 +146,7 @@ fn a_session_is_shown_as_a_conversation() {
         "\n── turn 1 · 20",
         "> Request 3 <script>",
         "Answer 3: done.",
-        "  · exec {\"command\":\"make part-3\"}",
+        "  · exec  make part-3",
         "  ✗ no answer: the stream broke",
         "141,000 → 9,000 tokens, by a summary",
         "  │ [Compacted context summary]",

@@ -35,6 +35,19 @@ pub async fn load_through(journal: &dyn Journal, key: &str, id: SessionId, last:
     Ok(state)
 }
 
+/// Applies the records that were written after this state. Loads an empty one.
+pub async fn catch_up(journal: &dyn Journal, key: &str, id: SessionId, state: &mut State) -> Result<()> {
+    if state.head == 0 {
+        *state = load(journal, key, id).await?;
+        return Ok(());
+    }
+    let mut records = records(journal, &StreamName::session(id), state.head + 1);
+    while let Some(record) = records.next().await? {
+        apply(state, key, &[record])?;
+    }
+    Ok(())
+}
+
 /// The record from which a replay begins: the epoch, or the earlier one whose context it continues.
 pub(crate) async fn replay_start(journal: &dyn Journal, stream: &StreamName, epoch: Seq) -> Result<Seq> {
     // If the record of the epoch is gone, so is the state that it carried over. So everything is replayed.

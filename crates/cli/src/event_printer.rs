@@ -213,6 +213,14 @@ impl EventPrinter {
         }
     }
 
+    /// Prints the rows of a table. On the screen, a row that is too long is cut.
+    pub(crate) fn table(&mut self, rows: &[String]) {
+        match self.screen {
+            Some(_) => self.tell(ScreenUpdate::Table(rows.to_vec())),
+            None => self.aside(&rows.join("\n")),
+        }
+    }
+
     /// Shows the end of a conversation that is opened again.
     pub(crate) fn past_turns(&mut self, past: PastTurns) {
         match self.screen {

@@ -41,3 +41,16 @@ fn a_question_is_named_as_a_task_is() {
     }
     assert_eq!(find([question], "yes"), IdMatch::Nothing);
 }
+
+/// The screen shows the last six characters of an id.
+#[test]
+fn a_task_is_found_by_either_end_of_what_the_screen_shows() {
+    let known: [TaskId; 2] =
+        ["task_01m7mcevz1tgjcxxahwra6k87v", "task_01m7mcevz1tgjcxxahwra6m9vs"].map(|id| id.parse().unwrap());
+
+    for name in ["a6k87v", "a6k8", "a6k", "87v", "A6K"] {
+        assert_eq!(find_task(known, name), IdMatch::One(known[0]), "{name}");
+    }
+    assert_eq!(find_task(known, "01m7mc"), IdMatch::Several(known.to_vec()));
+    assert_eq!(find_task(known, "7v"), IdMatch::Nothing, "so little names nothing");
+}

@@ -61,6 +61,11 @@ impl Origins {
         self.0.contains_key(key)
     }
 
+    /// Whether a flag of the command line set it.
+    pub fn is_flag(&self, key: &str) -> bool {
+        self.0.get(key).is_some_and(|origins| origins.iter().any(|origin| matches!(origin, Origin::Flag(_))))
+    }
+
     /// The text that is shown beside the value: `default`, `FILE:LINE`, `environment NAME` or the flag.
     pub fn source(&self, key: &str) -> String {
         match self.0.get(key) {

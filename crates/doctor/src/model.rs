@@ -48,6 +48,10 @@ async fn check_model(models: &Models, config: &Config, name: &str, reason: &str)
         return Finding::wrong("model", error, OTHER_MODELS_HINT);
     }
     let chosen = format!("{name} ({reason})");
+    // It plays a file, whatever server the config has.
+    if name.starts_with("scripted/") {
+        return Finding::fine("model", chosen);
+    }
     let provider = name.split_once('/').and_then(|(provider, _)| models.providers().get(provider));
     let Some(address) = wanted.base_url.as_ref().or(provider.map(|provider| &provider.base_url)) else {
         return Finding::fine("model", chosen);

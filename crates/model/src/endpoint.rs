@@ -202,7 +202,7 @@ impl Endpoint {
         let SettingSources { name, base_url, key } = &self.set_by;
         match class {
             FailureClass::Quota => {
-                "; add credit, or choose another model with --model or model.fallback".to_owned()
+                "; add credit, or choose another model: /model, --model or model.fallback".to_owned()
             }
             FailureClass::Key => match &self.key {
                 Some(ApiKey { variable, .. }) => {

@@ -62,7 +62,7 @@ pub(crate) async fn check_access(
     let Access::Token(scope) = access else { return next.run(request).await };
     let token = match identify(&state, &request) {
         Ok(token) => token,
-        Err(refused) => return refused,
+        Err(refused) => return refused.into_response(),
     };
     let caller = token.caller();
     if let Some(slot) = request.extensions().get::<CallerSlot>() {
@@ -70,7 +70,7 @@ pub(crate) async fn check_access(
     }
     if let Err(wait) = token.take_request() {
         let detail = format!("the token {:?} makes too many requests; wait and try again", caller.token);
-        return wait_and_retry("rate_limited", detail, wait);
+        return Refusal::for_now("rate_limited", detail, wait).into_response();
     }
     if let Err(problem) = caller.require(scope, &format!("{} {}", request.method(), request.uri().path())) {
         return problem.into_response();
@@ -80,13 +80,13 @@ pub(crate) async fn check_access(
 }
 
 /// The token of a request: in its `Authorization` header, or in the cookie of a page of this server.
-fn identify(state: &ServerState, request: &Request) -> Result<Arc<StoredToken>, Response> {
+fn identify(state: &ServerState, request: &Request) -> Result<Arc<StoredToken>, Refusal> {
     let headers = request.headers();
     let Some(presented) = headers.get(AUTHORIZATION) else {
         let cookie = cookie_value(headers).filter(|_| is_same_origin(request));
         let token =
             cookie.and_then(|cookie| state.cookie_key().verify(cookie, state.tokens(), SystemTime::now()));
-        return token.ok_or_else(|| unauthorized().into_response());
+        return token.ok_or_else(unauthorized);
     };
     let token = presented.to_str().ok().and_then(|value| {
         let (scheme, token) = value.split_once(' ')?;
@@ -100,7 +100,7 @@ pub(crate) fn check_token(
     state: &ServerState,
     request: &Request,
     presented: &str,
-) -> Result<Arc<StoredToken>, Response> {
+) -> Result<Arc<StoredToken>, Refusal> {
     let address = request.extensions().get::<Connection>().map(|connection| connection.peer.ip());
     let (now, failures) = (Instant::now(), state.failures());
     let found = state.tokens().find(presented);
@@ -113,20 +113,42 @@ pub(crate) fn check_token(
     };
     if let Err(wait) = checked {
         let detail = "too many requests with a wrong token came from this address; wait and try again";
-        return Err(wait_and_retry("too_many_failures", detail.to_owned(), wait));
+        return Err(Refusal::for_now("too_many_failures", detail, wait));
     }
-    found.ok_or_else(|| unauthorized().into_response())
+    found.ok_or_else(unauthorized)
 }
 
-fn unauthorized() -> Problem {
+fn unauthorized() -> Refusal {
     let detail = "send a valid token as `Authorization: Bearer TOKEN`; `longhaul token new` makes one";
-    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+    Refusal { problem: Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail), wait: None }
 }
 
-/// 429 with the time to wait, in whole seconds.
-fn wait_and_retry(code: &'static str, detail: String, wait: Duration) -> Response {
-    let mut response = Problem::new(StatusCode::TOO_MANY_REQUESTS, code, detail).into_response();
-    let seconds = wait.as_secs() + 1;
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
-    response
+/// Why a caller is turned away, and when to come back, if that helps.
+pub(crate) struct Refusal {
+    problem: Problem,
+    wait: Option<Duration>,
+}
+
+impl Refusal {
+    /// 429.
+    fn for_now(code: &'static str, detail: impl Into<String>, wait: Duration) -> Self {
+        Self { problem: Problem::new(StatusCode::TOO_MANY_REQUESTS, code, detail), wait: Some(wait) }
+    }
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self { problem, wait: None }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = self.problem.into_response();
+        if let Some(wait) = self.wait {
+            // Whole seconds, rounded up.
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+        }
+        response
+    }
 }

@@ -10,10 +10,9 @@ use hyper::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Access, Scope, check_token};
+use crate::access::{Access, Refusal, Scope, check_token};
 use crate::body::JsonBody;
 use crate::connection::Connection;
-use crate::problem::Problem;
 use crate::route::Route;
 use crate::state::ServerState;
 use crate::tokens::{TokenOrigin, clearing_cookie, setting_cookie};
@@ -44,13 +43,13 @@ struct Login {
     token: String,
 }
 
-async fn login(State(state): State<ServerState>, request: Request) -> Result<Response, Response> {
+async fn login(State(state): State<ServerState>, request: Request) -> Result<Response, Refusal> {
     let is_tls = request.extensions().get::<Connection>().is_some_and(|connection| connection.is_tls);
     // Its extensions tell the address of the client.
     let (parts, body) = request.into_parts();
     let known = Request::from_parts(parts.clone(), axum::body::Body::empty());
     let body = JsonBody::<Login>::from_request(Request::from_parts(parts, body), &state).await;
-    let JsonBody(login) = body.map_err(Problem::into_response)?;
+    let JsonBody(login) = body?;
     let token = check_token(&state, &known, login.token.trim())?;
     let cookie = setting_cookie(&state.cookie_key().sign(&token, SystemTime::now()), is_tls);
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response())

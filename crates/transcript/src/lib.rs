@@ -77,7 +77,10 @@ pub use cost::{SessionCost, format_money};
 pub use fold::Transcript;
 pub use local_time::{format_date, format_moment, format_period, format_recent_moment, zone_name};
 pub use log::log_line;
-pub use notice::{Verbosity, compacted_by_text, notice_text, question_text, task_text, turn_failure_text};
+pub use notice::{
+    Verbosity, call_text, compacted_by_text, mode_change_text, notice_text, question_text, task_text,
+    turn_failure_text,
+};
 pub use page::page_text;
 pub use plain::{PlainForm, PlainOutput, PlainRenderer};
 pub use question::question_lines;

@@ -3,6 +3,7 @@
 use longhaul_protocol::{CompactedBy, OrderKind, Outcome, PermissionMode, TaskId, TaskStatus};
 
 use crate::block::{Block, BlockContent, BlockState, Call, CallResult, CompactionOutcome, Retry, Update};
+use crate::call::call_summary;
 use crate::call::command_result::CommandResult;
 use crate::text::{format_count, format_duration, format_number, outcome_text, sanitize, short_id, truncate};
 
@@ -114,9 +115,10 @@ fn verbose_notice(block: &Block) -> Option<String> {
     })
 }
 
-/// `exec {"command":"ls"}`.
-pub(crate) fn call_text(call: &Call) -> String {
-    format!("{} {}", truncate(&call.name, MAX_NAME_CHARS), truncate(&call.arguments, MAX_ARGUMENT_CHARS))
+/// `exec  ls`: a call as the terminal shows it.
+pub fn call_text(call: &Call) -> String {
+    let summary = truncate(&call_summary(call), MAX_ARGUMENT_CHARS);
+    format!("{}  {summary}", truncate(&call.name, MAX_NAME_CHARS)).trim_end().to_owned()
 }
 
 /// How a command ended, unless it completed or goes on in the background: its task tells the rest.
@@ -136,7 +138,7 @@ pub(crate) fn retry_text(retry: &Retry) -> String {
 }
 
 /// What the new mode does, in one line.
-pub(crate) fn mode_change_text(from: PermissionMode, to: PermissionMode) -> String {
+pub fn mode_change_text(from: PermissionMode, to: PermissionMode) -> String {
     let meaning = match to {
         PermissionMode::Ask => "edits and commands ask first",
         PermissionMode::AutoEdit => "commands ask first, edits don't",

@@ -308,6 +308,13 @@ impl TerminalRenderer {
         }
     }
 
+    /// Adds the rows of a table, each cut to the width of the terminal.
+    pub fn push_table(&mut self, rows: &[String]) {
+        self.begin_aside();
+        let cut = rows.iter().map(|row| truncate_line(&StyledLine::raw(sanitize(row)), self.width));
+        self.rows.extend(cut);
+    }
+
     fn begin_aside(&mut self) {
         self.settle_answer();
         self.begin_section(Section::Aside);
@@ -419,7 +426,7 @@ fn progress_line(what: &str, elapsed: Duration, turn_elapsed: Duration) -> Style
 
 /// Where the last column of a table-like line begins, so that wrapped rows stay below it.
 fn last_column(line: &str) -> usize {
-    const MAX_INDENT: usize = 24;
+    const MAX_INDENT: usize = 32;
     let gap = line
         .char_indices()
         .take(MAX_INDENT)

@@ -107,9 +107,14 @@ impl ContextReport {
     }
 }
 
-/// How full the context of a session is for the configured model. If that model can't be opened, for the last model
+/// How full the context of a session is for the model chosen for it, else for the configured one. If that model can't be opened, for the last model
 /// of the session. May ask the model's server for the window.
 pub async fn context_report(config: &Config, journal: &dyn Journal, state: &State) -> ContextReport {
+    let mut config = config.clone();
+    if let Some(chosen) = config.chosen_model(state) {
+        config.settings.model.name = chosen.to_owned();
+    }
+    let config = &config;
     let (model, facts) = model_facts(config).await.unwrap_or_else(|_| {
         (state.model.clone().unwrap_or_else(|| config.settings.model.name.clone()), Capabilities::default())
     });

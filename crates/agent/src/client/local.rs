@@ -11,8 +11,7 @@ use longhaul_protocol::{
 use tokio::sync::oneshot;
 
 use super::accepted::{Accepted, RepeatCheck, accept_input};
-use super::request::{EventSink, Request, RequestMark, RequestOutcome, UserMessage};
-use super::session::Settled;
+use super::request::{EventSink, Request, RequestMark, RequestOutcome, Settled, UserMessage};
 use super::watch::{Watched, Watcher};
 use crate::Result;
 use crate::replay::load;

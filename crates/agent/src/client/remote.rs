@@ -11,8 +11,7 @@ use longhaul_protocol::{
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::follow::{Followed, Follower};
-use super::request::{EventSink, Request, RequestMark, RequestOutcome, UserMessage};
-use super::session::Settled;
+use super::request::{EventSink, Request, RequestMark, RequestOutcome, Settled, UserMessage};
 use super::watch::Watched;
 use crate::Redactor;
 use crate::clock::now;

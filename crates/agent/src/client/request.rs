@@ -10,7 +10,7 @@ use longhaul_protocol::{
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-use super::session::{Session, Settled};
+use super::session::Session;
 use super::watch::{Watched, Watcher};
 use crate::{Error, Result};
 
@@ -91,6 +91,15 @@ impl Request {
     pub fn is_about_a_turn(&self) -> bool {
         !matches!(self, Self::Settle | Self::Compact(_))
     }
+}
+
+/// How a session has settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// There is nothing left to do.
+    Rests,
+    /// A question waits for the user's answer.
+    Asks,
 }
 
 /// The outcome of a request.

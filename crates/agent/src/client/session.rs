@@ -21,7 +21,7 @@ use super::local::{LocalSession, run_here};
 use super::questions::{answer_question, open_questions, recorded_answer};
 use super::recorded_events::RecordedEvents;
 use super::remote::{RemoteSession, is_running};
-use super::request::{EventSink, PendingRequest, Request, RequestMark, RequestOutcome, UserMessage};
+use super::request::{EventSink, PendingRequest, Request, RequestMark, RequestOutcome, Settled, UserMessage};
 use super::status::{SessionActivity, SessionStatus, session_activity, session_status};
 use super::watch::Watcher;
 use crate::Redactor;
@@ -47,15 +47,6 @@ pub struct Session {
 enum Link {
     Local(LocalSession),
     Detached { key: String, id: Arc<OnceLock<SessionId>> },
-}
-
-/// How a session has settled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
-    /// There is nothing left to do.
-    Rests,
-    /// A question waits for the user's answer.
-    Asks,
 }
 
 impl Session {
@@ -123,8 +114,6 @@ impl Session {
         let (journal, redactor) = (self.journal.clone(), self.redactor.clone());
         RemoteSession { journal, redactor, key: self.key().to_owned(), id }
     }
-
-    // Requests.
 
     /// Sends a text and waits for the end of the turn that answers it.
     pub async fn send(&self, text: impl Into<String>) -> Result<TurnEnded> {
@@ -249,22 +238,10 @@ impl Session {
         }
     }
 
-    // The inbox.
-
     /// Puts an input into the inbox. When this returns, the input is on disk, and the process that runs the session
     /// answers it. Two inputs with the same idempotency key count as one.
     pub async fn put(&self, input: Input, idempotency_key: Option<&str>) -> Result<Accepted> {
-        self.put_with_blobs(input, vec![], idempotency_key).await
-    }
-
-    /// Like [`put`](Self::put), with the bytes of the input's images.
-    pub async fn put_with_blobs(
-        &self,
-        input: Input,
-        blobs: Vec<Blob>,
-        idempotency_key: Option<&str>,
-    ) -> Result<Accepted> {
-        self.put_checked(input, blobs, idempotency_key.map(|key| (key, RepeatCheck::Key))).await
+        self.put_with_blobs(input, vec![], idempotency_key.map(|key| (key, RepeatCheck::Key))).await
     }
 
     /// Like [`put`](Self::put), for a message that may have images. The same key with another message is
@@ -277,10 +254,15 @@ impl Session {
     ) -> Result<Accepted> {
         let input = message.input(InputId::generate(), mode);
         let key = idempotency_key.map(|key| (key, RepeatCheck::KeyAndContent));
-        self.put_checked(input, message.blobs(), key).await
+        self.put_with_blobs(input, message.blobs(), key).await
     }
 
-    async fn put_checked(
+    /// Like [`put`](Self::put), with the bytes of the input's images.
+    pub async fn put_with_images(&self, input: Input, images: Vec<Blob>, key: &str) -> Result<Accepted> {
+        self.put_with_blobs(input, images, Some((key, RepeatCheck::Key))).await
+    }
+
+    async fn put_with_blobs(
         &self,
         input: Input,
         blobs: Vec<Blob>,
@@ -524,8 +506,6 @@ impl Session {
         }
     }
 
-    // Operations that need a runtime.
-
     pub(super) fn runtime_handle(&self) -> Result<&LocalSession> {
         match &self.link {
             Link::Local(local) => Ok(local),
@@ -540,8 +520,8 @@ impl Session {
         }
     }
 
-    /// Uses this model from the session's next request on, with the configured fallbacks. The choice lasts until the
-    /// runtime ends.
+    /// Uses this model from the session's next request on, with the configured fallbacks. The choice is recorded with that
+    /// request and belongs to the session from then on: a later runtime calls this model, unless `--model` names another.
     pub fn use_model(&self, name: &str) -> Result<()> {
         let local = self.runtime_handle()?;
         local.runtime.set_session_model(self.key(), name)?;

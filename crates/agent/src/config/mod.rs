@@ -32,6 +32,7 @@ pub use settings::*;
 pub use sources::Sources;
 pub use trust::{distrust_project, load_trust_list, trust_project, trust_state};
 
+use crate::session::state::State;
 use crate::{Error, Result, RetryMode};
 
 /// The configuration of a runtime.
@@ -134,6 +135,11 @@ impl Config {
             layers.put(layer);
         }
         config.with_layers(layers)
+    }
+
+    /// The model that the user chose for a session. `--model` wins over it, other sources don't.
+    pub(crate) fn chosen_model<'a>(&self, state: &'a State) -> Option<&'a str> {
+        state.chosen_model.as_deref().filter(|_| !self.origins.is_flag("model.name"))
     }
 
     /// Loads all sources: the home's `config.toml` or the file that replaces it, then the allowed part of the

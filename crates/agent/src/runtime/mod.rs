@@ -237,9 +237,20 @@ impl Runtime {
         (model.name().to_owned(), model.capabilities().await)
     }
 
-    /// How full a context is for the current model.
-    pub async fn context_report(&self, state: &State) -> ContextReport {
-        let (model, facts) = self.model().await;
+    /// The name of the model that a session calls, and its capabilities.
+    pub async fn model_of(&self, key: &str) -> (String, Capabilities) {
+        let model = self.0.model_chain_of(key).primary();
+        (model.name().to_owned(), model.capabilities().await)
+    }
+
+    /// Goes on with the model that a session's records say was chosen for it, as its worker does when it starts.
+    pub fn restore_model(&self, key: &str, state: &State) {
+        self.0.restore_session_model(key, state);
+    }
+
+    /// How full the context of a session is for its model.
+    pub async fn context_report(&self, key: &str, state: &State) -> ContextReport {
+        let (model, facts) = self.model_of(key).await;
         let overhead = PromptOverhead::of_epoch(&*self.0.journal, state)
             .await
             .unwrap_or_else(|| PromptOverhead::of_toolset(&Toolset::new(&self.0, state, &model)));
@@ -432,9 +443,20 @@ impl RuntimeShared {
 
     /// Makes a session use this model, with the configured fallbacks, from its next request on.
     pub(crate) fn set_session_model(&self, key: &str, name: &str) -> Result<()> {
-        let chain = ModelChain::named(&self.models, &self.config, name)?;
+        let chain = ModelChain::named(&self.models, &self.config, name)?.chosen();
         lock(&self.session_models).insert(key.to_owned(), Arc::new(chain));
         Ok(())
+    }
+
+    /// Goes on with the model that was chosen for a session before this runtime began. One that can't be opened any more is not called:
+    /// the configured model answers.
+    pub(crate) fn restore_session_model(&self, key: &str, state: &State) {
+        if let Some(name) = self.config.chosen_model(state)
+            && !lock(&self.session_models).contains_key(key)
+            && name != self.model_chain().primary().name()
+        {
+            let _ = self.set_session_model(key, name);
+        }
     }
 
     /// The models of sessions without a model of their own.

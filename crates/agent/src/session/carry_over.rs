@@ -58,6 +58,7 @@ pub(crate) fn carry_over<'a>(
         outputs,
         tasks: state.tasks.carry_knowledge(),
         model: state.model.clone(),
+        chosen_model: state.chosen_model.clone(),
         counting: state
             .token_counts
             .iter()
@@ -146,6 +147,7 @@ pub(crate) fn new_epoch_state(state: &State, began: Seq, epoch: EpochStarted) ->
             _ => None,
         }),
         model: carried.model,
+        chosen_model: carried.chosen_model,
         token_counts: carried
             .counting
             .into_iter()

@@ -334,7 +334,7 @@ impl Scribe {
             }
             Happens::ChangeModel => {
                 let (from, to, reason) = ("m".to_owned(), "n".to_owned(), "it failed".to_owned());
-                self.write(&SessionRecord::ModelChanged(ModelChanged { from, to, reason }));
+                self.write(&SessionRecord::ModelChanged(ModelChanged { from, to, reason, chosen: true }));
             }
             Happens::Warn => self.write(&SessionRecord::Warning(Warning::new("no_tools", "it has none"))),
             Happens::Compact { keep, by_model } => self.compact(*keep, *by_model),

@@ -18,7 +18,7 @@ pub use crate::compaction::plan::{
     Compaction, CompactionRequest, CompactionTrigger, ContextLimits, next_prompt_tokens,
 };
 pub use crate::compaction::plan_compaction;
-pub use crate::replay::{load, load_through};
+pub use crate::replay::{catch_up, load, load_through};
 pub use decide::{Action, BudgetCheck, Policy, TurnEnding, TurnLimits, decide};
 pub use events::event_of;
 pub use longhaul_context::{CompactionThresholds, ContextBreakdown, ContextBudget};

@@ -81,6 +81,8 @@ pub struct State {
     pub request_turn: u64,
     /// The model of the last attempt.
     pub model: Option<String>,
+    /// The model that the user chose for this session.
+    pub chosen_model: Option<String>,
     /// How each model counts tokens.
     pub token_counts: BTreeMap<String, TokenCounting>,
     /// The size of the context when a provider last reported it.

@@ -23,7 +23,11 @@ const MAX_ANSWER_SHARE: u64 = 4;
 const MAX_LIMIT_CORRECTIONS: u32 = 4;
 
 /// A model and its fallbacks, in the order in which they are called. There is at least one.
-pub(crate) struct ModelChain(Vec<Arc<dyn Model>>);
+pub(crate) struct ModelChain {
+    models: Vec<Arc<dyn Model>>,
+    /// The user chose the first model for one session.
+    is_chosen: bool,
+}
 
 impl ModelChain {
     /// The configured model, then its fallbacks.
@@ -34,17 +38,23 @@ impl ModelChain {
     /// This model, then the configured fallbacks.
     pub(crate) fn named(models: &Models, config: &Config, name: &str) -> Result<Self> {
         let names = std::iter::once(name).chain(config.settings.model.fallback.iter().map(String::as_str));
-        Ok(Self(names.map(|name| open_model(models, config, name)).collect::<Result<_>>()?))
+        let models = names.map(|name| open_model(models, config, name)).collect::<Result<_>>()?;
+        Ok(Self { models, is_chosen: false })
+    }
+
+    /// Marks the first model as the user's choice for one session.
+    pub(crate) fn chosen(self) -> Self {
+        Self { is_chosen: true, ..self }
     }
 
     /// One model without fallbacks.
     pub(crate) fn single(model: Arc<dyn Model>) -> Self {
-        Self(vec![model])
+        Self { models: vec![model], is_chosen: false }
     }
 
     /// The model that is called first.
     pub(crate) fn primary(&self) -> Arc<dyn Model> {
-        self.0[0].clone()
+        self.models[0].clone()
     }
 }
 
@@ -81,7 +91,8 @@ impl ModelSelection {
     /// Continues with the model that was called last, if the chain still has it.
     pub(crate) fn resume(chain: Arc<ModelChain>, state: &State) -> Self {
         let last = state.model.as_deref();
-        let index = last.and_then(|last| chain.0.iter().position(|model| model.name() == last)).unwrap_or(0);
+        let index =
+            last.and_then(|last| chain.models.iter().position(|model| model.name() == last)).unwrap_or(0);
         let truncated_answers = state.turn.as_ref().map_or(0, |turn| turn.length_cuts);
         Self { index, truncated_answers, ..Self::new(chain) }
     }
@@ -114,18 +125,23 @@ impl ModelSelection {
 
     /// The model to call.
     pub(crate) fn model(&self) -> Arc<dyn Model> {
-        self.chain.0[self.index].clone()
+        self.chain.models[self.index].clone()
+    }
+
+    /// Whether that is the model that the user chose for the session.
+    pub(crate) fn is_chosen(&self) -> bool {
+        self.chain.is_chosen && self.index == 0
     }
 
     fn has_fallback(&self) -> bool {
-        self.index + 1 < self.chain.0.len()
+        self.index + 1 < self.chain.models.len()
     }
 
     /// Switches to the next model of the chain. Returns the names of the old one and the new one, or `None` if there
     /// is no other.
     pub(crate) fn fall_back(&mut self) -> Option<(String, String)> {
         let from = self.model().name().to_owned();
-        let to = self.chain.0.get(self.index + 1)?.name().to_owned();
+        let to = self.chain.models.get(self.index + 1)?.name().to_owned();
         self.index += 1;
         (self.refuses_tools, self.refuses_longer_answers) = (false, false);
         self.start_step();

@@ -43,13 +43,19 @@ pub(super) fn select_model(
         worker.models_mut().start_step();
     }
     let to = worker.models().model().name().to_owned();
-    let from = worker.state().model.clone().filter(|from| *from != to)?;
-    let reason = if turn.is_some() && !is_new_choice {
-        "a new turn starts with the configured model"
-    } else {
-        "it is now the configured model"
+    let state = worker.state();
+    let chosen = worker.models().is_chosen();
+    // The first request has no model before it, but a choice has to be recorded.
+    let from = state.model.clone().or_else(|| {
+        let is_recorded = !chosen || state.chosen_model.as_ref() == Some(&to);
+        (!is_recorded).then(|| worker.runtime().model_chain().primary().name().to_owned())
+    });
+    let from = from.filter(|from| *from != to)?;
+    let reason = match chosen {
+        true => "chosen for this session",
+        false => "it is the configured model",
     };
-    Some(SessionRecord::ModelChanged(ModelChanged { from, to, reason: reason.to_owned() }))
+    Some(SessionRecord::ModelChanged(ModelChanged { from, to, reason: reason.to_owned(), chosen }))
 }
 
 /// Builds the request for the next call of the selected model.

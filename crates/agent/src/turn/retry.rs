@@ -70,7 +70,7 @@ pub(super) async fn retry_or_fall_back(
         && let Some((from, to)) = worker.models_mut().fall_back()
     {
         let reason = spent.to_string();
-        records.push(SessionRecord::ModelChanged(ModelChanged { from, to, reason }));
+        records.push(SessionRecord::ModelChanged(ModelChanged { from, to, reason, chosen: false }));
         return worker.commit(records, vec![]).await;
     }
     let mut error = spent.to_string();

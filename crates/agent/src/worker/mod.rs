@@ -119,6 +119,7 @@ impl Worker {
     ) -> Result<Self> {
         let log = SessionLog::open(runtime, slot, id, lease).await?;
         let state = log.state();
+        runtime.restore_session_model(&slot.key, state);
         let chain = runtime.model_chain_of(&slot.key);
         let toolset = Toolset::new(runtime, state, chain.primary().name());
         Ok(Self {

@@ -1,5 +1,6 @@
 //! `longhaul answer`: answers an open question of a session, whichever process runs it.
 
+use longhaul_agent::config::ModelSettings;
 use longhaul_agent::redactor;
 use longhaul_protocol::{Answer, QuestionId};
 use serde_json::json;
@@ -13,7 +14,8 @@ use crate::suggested_command::quoted;
 use crate::{bad_usage, config, exit, suggested_command};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: &AnswerOptions) -> anyhow::Result<u8> {
-    let redactor = redactor(&config::load(globals)?)?;
+    let config = config::load(globals)?;
+    let redactor = redactor(&config)?;
     let session = open_live_session(globals, &session_name(globals, None).await?, redactor.clone()).await?;
     let key = session.key();
     let open = open_questions(&session).await?;
@@ -44,7 +46,14 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &AnswerOptions) -> anyhow
         || vec![format!("answered {question}: {}", truncate(&words, 80))],
     )?;
     if !session.is_running().await? {
-        let resume = suggested_command::resume(globals, key);
+        let mut flags = globals.flags();
+        // The turn goes on with its own model, which `--model` may have named.
+        let ModelSettings { name, fallback, .. } = &config.settings.model;
+        let own = session.state().await?.model.filter(|model| model != name && !fallback.contains(model));
+        if let (Some(model), false) = (own, flags.iter().any(|(flag, _)| *flag == "--model")) {
+            flags.push(("--model", model));
+        }
+        let resume = suggested_command::with_flags(flags, &["resume", key]);
         note(format!("answer saved, but no process is running the session; to resume: {resume}"));
     }
     session.journal().close().await;

@@ -22,7 +22,12 @@ pub(crate) async fn fork_named(globals: &GlobalArgs, name: &str, point: ForkPoin
     journal.close().await;
     let forked = forked?;
     let open_chat = suggested_command::open_chat(globals, &forked.key);
-    print(as_json, || &forked, || forked_lines(&entry.key, &forked, &open_chat))?;
+    let lines = || {
+        let mut lines = forked_lines(&entry.key, &forked);
+        lines.push(format!("To open it: {}", sanitize(&open_chat)));
+        lines
+    };
+    print(as_json, || &forked, lines)?;
     Ok(exit::DONE)
 }
 
@@ -40,8 +45,8 @@ pub(crate) async fn fork_as(
     Ok(fork_session(journal, key, at, &new).await?)
 }
 
-/// What the user is told about a fork. `open_chat` is the command that opens it.
-pub(crate) fn forked_lines(parent: &str, forked: &Forked, open_chat: &str) -> Vec<String> {
+/// What the user is told about a fork.
+pub(crate) fn forked_lines(parent: &str, forked: &Forked) -> Vec<String> {
     let (parent, key) = (truncate(parent, 200), truncate(&forked.key, 200));
     let records = format_count(forked.records, "entry");
     let mut lines =
@@ -49,6 +54,5 @@ pub(crate) fn forked_lines(parent: &str, forked: &Forked, open_chat: &str) -> Ve
     for text in &forked.unsent {
         lines.push(format!("Not copied, because the model had not seen it: {}", truncate(text, 200)));
     }
-    lines.push(format!("To open it: {}", sanitize(open_chat)));
     lines
 }

@@ -4,8 +4,9 @@ use std::io::IsTerminal;
 
 use longhaul_agent::Request;
 use longhaul_agent::config::Wake;
-use longhaul_agent::session::load;
-use longhaul_journal::{SessionEntry, SqliteJournal, all_sessions};
+use longhaul_agent::session::{State, load};
+use longhaul_journal::{SessionEntry, SqliteJournal, all_sessions, records};
+use longhaul_protocol::{InboxRecord, OrderKind, QuestionId, StreamName};
 use serde_json::json;
 
 use crate::args::{GlobalArgs, ResumeOptions};
@@ -111,10 +112,31 @@ pub(crate) async fn describe_unfinished(
 ) -> anyhow::Result<Option<String>> {
     let state = load(journal, &entry.key, entry.id).await?;
     Ok(match &state.turn {
+        Some(turn) if is_answered(journal, entry, &state).await? => {
+            Some(format!("turn {}: its question is answered", turn.number))
+        }
         Some(turn) => Some(format!("turn {}: {}", turn.number, state.describe_open_work())),
         None if longhaul_agent::session::Work::of(&state, entry.inbox_head, Wake::Never).is_unfinished() => {
             Some("a message is waiting".to_owned())
         }
         None => None,
     })
+}
+
+/// Whether the inbox has the answer to every open question, and there are some.
+async fn is_answered(journal: &SqliteJournal, entry: &SessionEntry, state: &State) -> anyhow::Result<bool> {
+    let mut open: Vec<QuestionId> = state.questions.iter().map(|question| question.id).collect();
+    if open.is_empty() {
+        return Ok(false);
+    }
+    let inbox = StreamName::inbox(entry.id);
+    let mut waiting = records(journal, &inbox, state.inbox_through + 1);
+    while let Some(record) = waiting.next().await? {
+        if let Ok(InboxRecord::Order(order)) = InboxRecord::decode(&record)
+            && let OrderKind::Answer { question, .. } = order.kind
+        {
+            open.retain(|id| *id != question);
+        }
+    }
+    Ok(open.is_empty())
 }

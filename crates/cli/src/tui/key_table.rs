@@ -54,7 +54,7 @@ pub(crate) fn key_help() -> String {
     let mut help = String::new();
     for KeyRow { keys, help: what } in &KEYS {
         let gap = if keys.len() > KEY_COLUMNS { format!("\n  {:<KEY_COLUMNS$}", "") } else { String::new() };
-        let _ = writeln!(help, "  {keys:<KEY_COLUMNS$}{gap} {what}");
+        let _ = writeln!(help, "  {keys:<KEY_COLUMNS$}{gap}  {what}");
     }
     help
 }

@@ -16,8 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::editor::edit_text;
 use super::notifier::Notifier;
+use super::screen_update::ScreenUpdate;
 use super::sgr::Colours;
-use super::view::{ScreenUpdate, View, ViewRequest};
+use super::view::{View, ViewRequest};
 use super::viewport::{Viewport, plausible_size};
 use crate::tui::chat::LineEvent;
 

@@ -12,7 +12,7 @@ pub(crate) struct StatusFacts {
     pub(crate) model: String,
     /// Tokens of the context window.
     pub(crate) window: Option<u64>,
-    /// Tokens in the context.
+    /// Tokens in the context, as `/status` counts them.
     pub(crate) used: Option<u64>,
     /// What was spent since the chat was opened.
     pub(crate) cost: SessionCost,
@@ -44,13 +44,7 @@ impl StatusFacts {
                 self.model.clone_from(to);
             }
             EventKind::ModeChanged { to, .. } => self.mode = Some(*to),
-            EventKind::Usage { input, output, cost, .. } => {
-                if let Some(input) = input {
-                    self.used = Some(input + output.unwrap_or(0));
-                }
-                self.cost.add_price(*cost);
-            }
-            EventKind::CompactDone { after, .. } => self.used = Some(*after),
+            EventKind::Usage { cost, .. } => self.cost.add_price(*cost),
             EventKind::TextDelta { .. } => self.saved = SaveState::NotYet,
             EventKind::InputAccepted { .. }
             | EventKind::InputTaken { .. }
@@ -64,7 +58,11 @@ impl StatusFacts {
     /// The row. In a narrow terminal the least important parts are left out.
     pub(crate) fn line(&self, tasks: usize, hint: &str, width: u16) -> StyledLine {
         // Each part with its rank: the highest number is left out first.
-        let mut parts: Vec<(u8, Span)> = vec![(1, Span::dim(truncate(&self.model, 40)))];
+        let mut parts: Vec<(u8, Span)> = Vec::new();
+        // It is not known while the chat asks which session to open.
+        if !self.model.is_empty() {
+            parts.push((1, Span::dim(truncate(&self.model, 40))));
+        }
         // The usual mode is not worth the room.
         if let Some(mode) = self.mode.filter(|mode| *mode != PermissionMode::Auto) {
             parts.push((1, Span::colored(mode.name(), Color::Yellow)));

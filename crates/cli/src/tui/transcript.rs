@@ -7,8 +7,8 @@ use longhaul_agent::Watched;
 use longhaul_protocol::{At, CallId};
 use longhaul_transcript as transcript;
 use longhaul_transcript::{
-    Block, BlockContent, CallResult, ReasoningDisplay, TerminalRenderer, TodoMarks, Update, Verbosity,
-    format_count,
+    Block, BlockContent, BlockState, Call, CallResult, ReasoningDisplay, TerminalRenderer, TodoMarks, Update,
+    Verbosity, format_count,
 };
 use ratatui::text::Line;
 
@@ -119,6 +119,23 @@ impl Transcript {
         if self.blocks.open_blocks().iter().any(is_call) {
             self.renderer.set_live_output(id, lines);
         }
+    }
+
+    /// Keeps a command of the user's, so that its output can be opened.
+    pub(crate) fn keep_user_command(&mut self, command: String, output: String, lines: u64) {
+        let at = self.at(Instant::now());
+        let result = CallResult { content: output, lines: Some(lines), ..CallResult::default() };
+        let (call, name) = (CallId::generate(), "!".to_owned());
+        let call = Call { call, name, arguments: command, effect: None, result: Some(result) };
+        self.keep_detail(Block {
+            id: 0,
+            seq: None,
+            turn: None,
+            started_at: at,
+            ended_at: Some(at),
+            state: BlockState::Finished,
+            content: BlockContent::Call(call),
+        });
     }
 
     fn keep_detail(&mut self, block: Block) {

@@ -4,18 +4,19 @@ use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_agent::Watched;
-use longhaul_memory::MemoryCalls;
-use longhaul_protocol::{CallId, EventKind, TaskStatus, Todo};
+use longhaul_protocol::{Event, EventKind, TaskStatus};
 use longhaul_transcript::{ReasoningDisplay, StyledLine, truncate_line, wrap_line};
 use ratatui::text::Line;
 use tokio::sync::oneshot;
 
-use super::detail_view::{DetailOutcome, DetailView, OutputPages, OutputRequests};
+use super::detail_view::{DetailOutcome, DetailView, OutputRequests};
 use super::input::{InputField, KeyOutcome};
+use super::mode_note::ModeNote;
 use super::permission_keys::{HeldAnswer, answer_key, answer_lines, mode_key};
-use super::picker::{Picker, PickerItem, PickerOutcome};
+use super::picker::{Picker, PickerOutcome};
 use super::pinned_todo::PinnedTodo;
 use super::repeated_key::{FirstPress, RepeatedKey};
+use super::screen_update::{Activity, OutputUpdate, ScreenUpdate};
 use super::status_line::{SaveState, StatusFacts};
 use super::styled_text::{to_line, to_lines, to_rows};
 use super::task_pills::{TaskPill, pill_lines};
@@ -24,86 +25,16 @@ use super::viewport::Frame;
 use crate::output::{sanitize, truncate};
 use crate::questions::OpenQuestion;
 use crate::tui::chat::slash::{SlashInput, parse_line};
-use crate::tui::chat::{LineEvent, PastTurns, UserCommand};
+use crate::tui::chat::{LineEvent, UserCommand};
 
 /// Queued inputs that have a row; the rest is counted in one more row.
 const MAX_QUEUED_ROWS: usize = 3;
 /// Rows of the live part of the transcript that are shown even in a low terminal.
 const MIN_LIVE_ROWS: usize = 6;
+/// The message below a recalled input that still waits in the inbox.
+const ALREADY_SENT: &str = "This was sent already: Enter sends it once more.";
 /// With more rows than this, empty rows separate the parts.
 const MIN_SPACED_ROWS: usize = 8;
-
-/// What runs just now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Activity {
-    Idle,
-    Turn,
-    /// A command of the user's.
-    Command,
-    /// The output of a task is followed.
-    Following,
-}
-
-/// A message to the screen.
-pub(crate) enum ScreenUpdate {
-    Watched(Watched),
-    /// A line from the program, not from the session.
-    Note(String),
-    /// A line about the turn that is not part of the answer.
-    Aside(String),
-    /// Output of a command, as it is.
-    Printed(String),
-    /// An input from another process.
-    Entered(String),
-    /// The last line that was entered was not sent.
-    Unsent,
-    /// The end of the conversation that is opened.
-    Past(PastTurns),
-    StatusFacts(StatusFacts),
-    /// The model of the next request, with the tokens of its context window.
-    Model {
-        name: String,
-        window: Option<u64>,
-    },
-    /// What memory has cost in this session.
-    MemoryCalls(MemoryCalls),
-    Activity(Activity),
-    /// A text for the input field.
-    Input(String),
-    /// The chat ends: the next Ctrl-C ends it at once.
-    Leaving,
-    Pills(Vec<TaskPill>),
-    /// The output of a command.
-    Output(OutputUpdate),
-    /// The todo list of the session that is opened.
-    Todo(Vec<Todo>),
-    /// The open questions.
-    Questions(Vec<OpenQuestion>),
-    /// A question in place of the prompt, until a line is entered.
-    Ask(String),
-    /// A list from which the user picks one.
-    Pick {
-        title: String,
-        choices: Vec<PickerItem>,
-        answer: oneshot::Sender<Option<usize>>,
-    },
-    /// The chat switches to another session.
-    SessionChanged,
-    /// No process runs the open turn.
-    Interrupted,
-}
-
-/// What the screen gets of the output of commands.
-pub(crate) enum OutputUpdate {
-    /// Where to ask for the whole output of a call.
-    Requests(OutputRequests),
-    /// The last lines of a running command.
-    Tail { call: CallId, lines: Vec<String> },
-    /// The whole output of a call that the user opened.
-    Whole { call: CallId, pages: OutputPages },
-    /// There is no more output of this call than the screen has.
-    NoMore { call: CallId },
-}
 
 /// What a key asks of the screen thread.
 #[derive(Debug, PartialEq, Eq)]
@@ -117,11 +48,11 @@ pub(crate) enum ViewRequest {
     Redraw,
 }
 
-/// An input that was entered while a turn runs.
+/// An input that was entered while a turn runs. It is in the inbox already: it joins the turn, or begins the next one.
 #[derive(Debug, PartialEq, Eq)]
 struct QueuedInput {
     text: String,
-    /// It has joined the turn. It moves to the transcript once no answer is being written.
+    /// The session has taken it. It moves to the transcript with the step that shows it to the model.
     is_taken: bool,
 }
 
@@ -153,6 +84,7 @@ pub(crate) struct View {
     /// Where to ask for the whole output of a call.
     output_requests: Option<OutputRequests>,
     todo: PinnedTodo,
+    mode_note: ModeNote,
 }
 
 impl View {
@@ -175,6 +107,7 @@ impl View {
             first_press: FirstPress::default(),
             is_leaving: false,
             output_requests: None,
+            mode_note: ModeNote::default(),
         }
     }
 
@@ -211,14 +144,17 @@ impl View {
             self.todo.apply_event(&event.kind);
             self.handle_event(&event.kind);
         }
+        if let Watched::Event(Event { kind: EventKind::ModeChanged { from, to }, .. }) = watched {
+            return self.mode_note.add(*from, *to);
+        }
+        self.settle_mode();
         self.transcript.show_event(watched, now);
-        // An input that is echoed into an answer would split its paragraph.
-        if self.transcript.blocks.message_text().is_none() {
-            let (taken, waiting) =
-                std::mem::take(&mut self.queued).into_iter().partition(|queued| queued.is_taken);
-            self.queued = waiting;
-            let taken: Vec<QueuedInput> = taken;
-            taken.iter().for_each(|queued| self.transcript.renderer.push_input(&queued.text));
+    }
+
+    /// Moves the line about the mode to the transcript: something else is shown next.
+    fn settle_mode(&mut self) {
+        if let Some(text) = self.mode_note.take() {
+            self.transcript.renderer.push_aside(&text);
         }
     }
 
@@ -242,12 +178,16 @@ impl View {
                 self.questions.extend(OpenQuestion::of_event(kind));
             }
             EventKind::Answered { id, .. } => self.questions.retain(|open| open.id != *id),
+            EventKind::TurnStarted | EventKind::StepStarted => {
+                for queued in self.queued.extract_if(.., |queued| queued.is_taken) {
+                    self.transcript.renderer.push_input(&queued.text);
+                }
+                self.activity = Activity::Turn;
+            }
             // A client that joins in the middle of a turn has not seen its start.
-            EventKind::TurnStarted
-            | EventKind::StepStarted
-            | EventKind::TextDelta { .. }
-            | EventKind::Partial { .. }
-            | EventKind::ToolStarted { .. } => self.activity = Activity::Turn,
+            EventKind::TextDelta { .. } | EventKind::Partial { .. } | EventKind::ToolStarted { .. } => {
+                self.activity = Activity::Turn;
+            }
             EventKind::Warning { code, .. } if code == "abandoned" => {
                 self.transcript.discard_attempt();
                 self.activity = Activity::Idle;
@@ -261,11 +201,18 @@ impl View {
     }
 
     pub(crate) fn update(&mut self, update: ScreenUpdate, now: Instant) {
+        if matches!(update, ScreenUpdate::Note(_) | ScreenUpdate::Leaving | ScreenUpdate::SessionChanged) {
+            self.settle_mode();
+        }
         match update {
             ScreenUpdate::Watched(watched) => self.show_event(&watched, now),
             ScreenUpdate::Note(text) => self.transcript.renderer.push_program_note(&text),
             ScreenUpdate::Aside(text) => self.transcript.renderer.push_aside(&text),
             ScreenUpdate::Printed(text) => self.transcript.renderer.push_output(&text),
+            ScreenUpdate::Table(rows) => self.transcript.renderer.push_table(&rows),
+            ScreenUpdate::UserCommand { command, output, lines } => {
+                self.transcript.keep_user_command(command, output, lines);
+            }
             ScreenUpdate::Entered(text) => self.transcript.renderer.push_input(&text),
             ScreenUpdate::Unsent => drop(self.queued.pop()),
             ScreenUpdate::Past(past) => self.transcript.show_past(past),
@@ -273,6 +220,7 @@ impl View {
                 self.chosen_model = (facts.model.clone(), facts.window);
                 self.facts = facts;
             }
+            ScreenUpdate::ContextTokens(tokens) => self.facts.used = Some(tokens),
             ScreenUpdate::Model { name, window } => {
                 (self.facts.model, self.facts.window) = (name.clone(), window);
                 self.chosen_model = (name, window);
@@ -400,7 +348,13 @@ impl View {
             KeyOutcome::Edited if key.code == KeyCode::Esc && self.activity != Activity::Idle => {
                 ViewRequest::Line(LineEvent::Escape)
             }
-            KeyOutcome::Edited => ViewRequest::Nothing,
+            KeyOutcome::Edited => {
+                let shown = self.input.recalled().filter(|_| matches!(key.code, KeyCode::Up | KeyCode::Down));
+                if shown.is_some_and(|shown| self.queued.iter().any(|queued| queued.text == shown)) {
+                    self.input.set_message(ALREADY_SENT);
+                }
+                ViewRequest::Nothing
+            }
             KeyOutcome::Entered(text) if self.asked.is_some() => self.answer(text),
             KeyOutcome::Entered(text) => {
                 self.echo(&text);
@@ -459,6 +413,7 @@ impl View {
 
     /// Puts an input into the transcript at once, or into the queue if it joins a turn.
     fn echo(&mut self, text: &str) {
+        self.settle_mode();
         if UserCommand::parse(text).is_some() {
             return self.transcript.renderer.push_input(text);
         }
@@ -540,6 +495,7 @@ impl View {
         let shown = self.input.render(prompt, width, rows);
         let hint = match (self.activity, self.input.is_empty()) {
             _ if self.asked.is_some() => "Enter answers, Ctrl-C leaves it open",
+            (Activity::Turn, _) if !self.queued.is_empty() => "Esc ends the turn, + comes next",
             (Activity::Turn, _) => "Esc ends the turn",
             (Activity::Command, _) => "Esc ends the command",
             (Activity::Following, _) => "Esc stops following",
@@ -575,12 +531,13 @@ impl View {
             Activity::Idle | Activity::Command | Activity::Following => Vec::new(),
         };
         for queued in self.queued.iter().take(MAX_QUEUED_ROWS) {
-            let text = format!("+ {}  (joins the turn at its next step)", truncate(&queued.text, 60));
+            let text = format!("+ {}  (sent; joins the turn at its next step)", truncate(&queued.text, 60));
             lines.push(StyledLine::dim(text));
         }
         if self.queued.len() > MAX_QUEUED_ROWS {
             lines.push(StyledLine::dim(format!("+ {} more", self.queued.len() - MAX_QUEUED_ROWS)));
         }
+        lines.extend(self.mode_note.line());
         if let Some(open) = self.questions.first() {
             lines.extend(answer_lines(open, self.questions.len(), width));
         }

@@ -198,3 +198,49 @@ fn rows_of_work_fit_into_terminals_of_any_size() {
         }
     }
 }
+
+/// P4: going through the modes leaves one line.
+#[test]
+fn several_changes_of_the_mode_are_one_line() {
+    let mut seen = Seen::new((100, 14));
+    let changed = |from, to| EventKind::ModeChanged { from, to };
+    seen.see(changed(PermissionMode::Auto, PermissionMode::Plan));
+    let first = seen.screen();
+    seen.see(changed(PermissionMode::Plan, PermissionMode::Ask));
+    let second = seen.screen();
+    seen.update(ScreenUpdate::Note("something else".to_owned()));
+    let settled = seen.screen();
+    seen.see(changed(PermissionMode::Ask, PermissionMode::Auto))
+        .see(changed(PermissionMode::Auto, PermissionMode::Ask));
+    let around = seen.screen();
+
+    let count = |screen: &str| screen.matches("mode").count();
+    assert!(first.contains("plan") && count(&first) >= 1, "{first}");
+    assert!(!second.contains("plan") && second.contains("ask"), "{second}");
+    assert!(settled.find("ask").unwrap() < settled.find("something else").unwrap(), "{settled}");
+    assert_eq!(around, settled, "a whole round is no change");
+}
+
+#[test]
+fn the_last_row_of_a_question_at_the_start_begins_with_its_keys() {
+    let mut seen = Seen::new((80, 10));
+    seen.update(ScreenUpdate::StatusFacts(StatusFacts::default()));
+    seen.update(ScreenUpdate::Ask("Join it? [J/n] ".to_owned()));
+
+    assert!(seen.screen().ends_with("\nEnter answers, Ctrl-C leaves it open"), "{}", seen.screen());
+}
+
+#[test]
+fn a_thought_has_the_same_words_in_the_list_as_in_the_conversation() {
+    let mut seen = Seen::new((80, 12));
+    seen.see(EventKind::TurnStarted).see(EventKind::ReasoningDelta { text: "one two three".to_owned() });
+    seen.now += Duration::from_millis(500);
+    seen.see(message("Well."));
+
+    let conversation = seen.screen();
+    seen.control('o');
+    let list = seen.screen();
+
+    assert!(conversation.contains("thought for 0.5 s, 3 words"), "{conversation}");
+    assert!(list.contains("  thought for 0.5 s, 3 words"), "{list}");
+}

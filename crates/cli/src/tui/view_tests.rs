@@ -3,13 +3,15 @@
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use longhaul_memory::MemoryCalls;
 use longhaul_protocol::{
-    At, AttemptId, CallId, Effect, Event, InputId, Outcome, PermissionMode, QuestionId, Role, TaskId,
+    At, AttemptId, CallId, Effect, InputId, Outcome, PermissionMode, QuestionId, Role, TaskId,
 };
 use longhaul_testkit::TerminalScreen;
 use longhaul_transcript::{SessionCost, Verbosity};
 
 use super::super::input::{CompletionSources, History};
+use super::super::picker::PickerItem;
 use super::super::sgr::Colours;
 use super::super::viewport::Viewport;
 use super::*;
@@ -290,10 +292,31 @@ fn what_is_entered_while_a_turn_runs_waits_in_sight_until_it_is_taken() {
 
     let waiting = seen.screen();
     seen.see(EventKind::InputTaken { id: InputId::generate() });
+    let before_the_step = seen.screen();
+    seen.see(EventKind::StepStarted);
     let taken = seen.screen();
 
-    assert!(waiting.contains("+ and the tests, too"), "{waiting}");
+    assert!(waiting.contains("+ and the tests, too  (sent; joins"), "{waiting}");
+    assert!(before_the_step.contains("+ and the tests, too"), "{before_the_step}");
     assert!(taken.contains("> and the tests, too") && !taken.contains("joins the turn"), "{taken}");
+}
+
+/// T3: it is in the inbox, so Up can't take it back.
+#[test]
+fn an_input_that_waits_is_marked_as_sent_where_the_history_shows_it() {
+    let mut seen = Seen::new((70, 12));
+    seen.types("an earlier one\n");
+    seen.see(EventKind::TurnStarted);
+    seen.types("and the tests, too\n");
+    let up = KeyEvent::new(KeyCode::Up, KeyModifiers::NONE);
+
+    seen.view.press(up);
+    let waits = seen.screen();
+    seen.view.press(up);
+    let earlier = seen.screen();
+
+    assert!(waits.contains("> and the tests, too\nThis was sent already"), "{waits}");
+    assert!(earlier.contains("\n> an earlier one") && !earlier.contains("sent already"), "{earlier}");
 }
 
 #[test]
@@ -538,6 +561,7 @@ fn what_is_said_or_told_in_the_middle_of_a_code_block_leaves_it_one() {
     let during = seen.screen();
     seen.see(delta("# two\nsecond = 2\n```\n\nDone.\n"));
     seen.see(message("Look:\n\n```python\n# one\nfirst = 1\n# two\nsecond = 2\n```\n\nDone.\n"));
+    seen.see(EventKind::StepStarted);
 
     assert!(during.contains("+ and the tests"), "{during}");
     insta::assert_snapshot!(seen.screen());

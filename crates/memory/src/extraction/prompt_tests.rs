@@ -31,6 +31,7 @@ fn calling(window: Option<u64>) -> BackgroundModel {
         window,
         max_output: Some(100),
         redact: Arc::new(|text: &str| text.to_owned()),
+        budget: Arc::new(crate::Unbudgeted),
     }
 }
 

@@ -42,6 +42,9 @@ pub struct Carried {
     /// The last model that was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The model that the user chose for this session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen_model: Option<String>,
     /// The token calibration of each model.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub counting: BTreeMap<String, CarriedCounting>,

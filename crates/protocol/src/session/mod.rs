@@ -390,6 +390,9 @@ pub struct ModelChanged {
     pub from: String,
     pub to: String,
     pub reason: String,
+    /// The user chose it for this session, which keeps it: a fallback or another config does not end the choice.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub chosen: bool,
 }
 
 /// A warning for the user.

@@ -127,7 +127,7 @@ async fn show_session(
     let runtime = state.runtime();
     let session = runtime.session(&entry.key).await?;
     let status = session.status().await?;
-    let report = runtime.context_report(&status.state).await;
+    let report = runtime.context_report(&status.key, &status.state).await;
     let summary = summarise(runtime, &entry).await?;
     let cost = spent_so_far(&*state.journal(), &entry).await?;
     let configured = runtime.config().settings.approval.mode;

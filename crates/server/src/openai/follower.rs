@@ -132,7 +132,7 @@ pub(crate) async fn find_turn(
             }
             "turn_started" => match SessionRecord::decode(record) {
                 Ok(SessionRecord::TurnStarted(started)) if started.turn == turn => {
-                    before = Some(record.seq - 1)
+                    before = Some(record.seq - 1);
                 }
                 Ok(SessionRecord::TurnStarted(started)) if started.turn < turn => return false,
                 _ => {}

@@ -5,11 +5,14 @@ use serde_json::{Map, Value};
 
 use super::error::{OpenaiError, OpenaiResult};
 
+/// Whether a value is refused, given the whole body.
+type RefusalCheck = fn(&Value, &Map<String, Value>) -> bool;
+
 /// A parameter that has no effect here.
 struct Parameter {
     name: &'static str,
     /// When it is refused. Otherwise it is ignored.
-    refused_if: Option<fn(&Value, &Map<String, Value>) -> bool>,
+    refused_if: Option<RefusalCheck>,
     /// What the list says about it.
     note: &'static str,
 }
@@ -65,11 +68,7 @@ const PARAMETERS: &[Parameter] = &[
     ignored("user", "it is recorded, and never chooses a session"),
 ];
 
-const fn refused(
-    name: &'static str,
-    note: &'static str,
-    refused_if: fn(&Value, &Map<String, Value>) -> bool,
-) -> Parameter {
+const fn refused(name: &'static str, note: &'static str, refused_if: RefusalCheck) -> Parameter {
     Parameter { name, refused_if: Some(refused_if), note }
 }
 

@@ -156,7 +156,7 @@ async fn put_request(
     };
     let mut put = message.input(input, JoinMode::After);
     put.client = Some(Box::new(client));
-    let accepted = session.put_with_blobs(put, message.blobs(), Some(&key)).await?;
+    let accepted = session.put_with_images(put, message.blobs(), &key).await?;
     Ok(Placed { session, id, request: input, target, after: accepted.after, answered: None, delivery })
 }
 

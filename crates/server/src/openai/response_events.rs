@@ -85,7 +85,7 @@ impl ResponseFold {
                 self.begin()
             }
             TurnStep::Text(piece) => self.push_text(&piece),
-            TurnStep::MessageEnded { text, .. } => self.end_item(text),
+            TurnStep::MessageEnded { text, .. } => self.end_item(&text),
             TurnStep::Discarded { had_text } => {
                 if self.open.take().is_some() {
                     self.events = self.events_before_item;
@@ -173,21 +173,21 @@ impl ResponseFold {
         events
     }
 
-    fn end_item(&mut self, text: String) -> Vec<Value> {
+    fn end_item(&mut self, text: &str) -> Vec<Value> {
         let (index, id) = (self.output_index(), self.item_id());
         self.open = None;
-        let item = message_item(&id, "completed", Some(&text));
+        let item = message_item(&id, "completed", Some(text));
         let place = json!({"item_id": id, "output_index": index, "content_index": 0});
         let with = |name: &str, value: Value| {
             let mut fields = place.clone();
             fields[name] = value;
             fields
         };
-        let mut done = with("text", text.clone().into());
+        let mut done = with("text", text.into());
         done["logprobs"] = json!([]);
         let events = vec![
             self.numbered("response.output_text.done", done),
-            self.numbered("response.content_part.done", with("part", text_part(&text))),
+            self.numbered("response.content_part.done", with("part", text_part(text))),
             self.numbered("response.output_item.done", json!({"output_index": index, "item": item})),
         ];
         self.items.push(item);
@@ -197,7 +197,7 @@ impl ResponseFold {
     /// A question is an item of its own, and makes the response incomplete.
     fn ask(&mut self, question: &Question) -> Vec<Value> {
         let mut events = self.push_text(&question.text);
-        events.extend(self.end_item(question.text.clone()));
+        events.extend(self.end_item(&question.text));
         let extension = json!({"question": question_json(question)});
         if let Some(item) = self.items.last_mut() {
             item["longhaul"] = extension.clone();

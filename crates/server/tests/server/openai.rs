@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use longhaul_agent::config::{Approval, ApprovalRule};
+use longhaul_agent::model::ScriptedModel;
+use longhaul_testkit::RecordingModel;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -394,5 +396,26 @@ async fn requests_that_cannot_be_answered_are_refused_in_openais_form() {
     let error: Value = serde_json::from_slice(&anonymous.bytes().await.unwrap()).unwrap();
     assert!(error["error"]["message"].is_string(), "{error}");
     assert!(sessions(&server).await.is_empty());
+    server.shutdown().await;
+}
+
+/// H4: the client's limit bounds each answer, and reaching it ends the turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_limit_of_a_client_bounds_the_answer() {
+    let script =
+        ScriptedModel::from_json(r#"[{"text": "As far as", "stop": "length"}, "it goes."]"#).unwrap();
+    let model = RecordingModel::new(script);
+    let server = TestServer::with_model(model.clone()).await;
+    let mut body = chat(&json!([said("a")]));
+    body["max_tokens"] = 7.into();
+
+    let (_, cut) = server.post("/v1/chat/completions", &body).await;
+
+    assert_eq!(
+        (content(&cut), &cut["choices"][0]["finish_reason"]),
+        ("As far as", &json!("length")),
+        "{cut}"
+    );
+    assert_eq!(model.requests().iter().map(|request| request.max_output).collect::<Vec<_>>(), [Some(7)]);
     server.shutdown().await;
 }

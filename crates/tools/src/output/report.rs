@@ -78,7 +78,7 @@ impl FullOutput {
         match self {
             Self::OfCall(call) => missing.marker(call),
             Self::OfTask => {
-                format!("[… {missing} are missing here; task_output with `offset` or `grep` reads them …]")
+                format!("[… {missing} missing here; task_output with `offset` or `grep` reads them …]")
             }
         }
     }

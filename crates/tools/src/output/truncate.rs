@@ -31,15 +31,16 @@ impl TruncatedPart {
 
     /// The marker for the output of this call.
     pub(crate) fn marker(&self, call: CallId) -> String {
-        format!("[… {self} are missing here; read_file with the path \"output:{call}\" reads the whole …]")
+        format!("[… {self} missing here; read_file with the path \"output:{call}\" reads the whole …]")
     }
 }
 
 impl std::fmt::Display for TruncatedPart {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.lines {
-            Some(lines) => write!(f, "{lines} lines ({} bytes)", self.bytes),
-            None => write!(f, "{} bytes", self.bytes),
+            Some(1) => write!(f, "1 line ({} bytes) is", self.bytes),
+            Some(lines) => write!(f, "{lines} lines ({} bytes) are", self.bytes),
+            None => write!(f, "{} bytes are", self.bytes),
         }
     }
 }

@@ -43,6 +43,10 @@ const EDIT: &str =
 fn a_call_is_told_in_one_line() {
     assert_eq!(line("exec", r#"{"command":"cargo test","timeout":60}"#), "exec  cargo test");
     assert_eq!(line("exec", r#"{"command":"a\nb","work_dir":"x"}"#), "exec  a …  (in x)");
+    assert_eq!(
+        line("exec", r#"{"command":"cargo test","description":"run the tests"}"#),
+        "exec  run the tests · cargo test"
+    );
     assert_eq!(line("edit_file", EDIT), "edit_file  src/main.rs  +2 −1");
     assert_eq!(line("write_file", r#"{"path":"a","content":"1\n2\n"}"#), "write_file  a  +2");
     assert_eq!(line("read_file", r#"{"path":"a.rs","offset":20,"limit":20}"#), "read_file  a.rs:20-39");
@@ -142,7 +146,7 @@ fn the_end_of_a_long_output_stays_below_its_command() {
     ✓ exec  seq  99,903…
       … 99,900 more lin…
       1
-      [… 99,901 lines (…
+      … cut here, Ctrl-…
       �[31m日本語
     ");
     assert!(shown(&finished(&counted, 60)).starts_with("✓ exec  seq  100,000 lines\n"));
@@ -297,4 +301,28 @@ proptest! {
             prop_assert!(!row.to_string().contains(char::is_control));
         }
     }
+}
+
+#[test]
+fn the_lines_of_a_file_are_counted_with_empty_ones_and_without_the_notes_of_the_tool() {
+    let row = |content: &str| shown(&finished(&call("read_file", r#"{"path":"a.toml"}"#, content), 60));
+
+    assert_eq!(row("[package]\n\nname = 1\n\n[lines]\n"), "✓ read_file  a.toml  5 lines");
+    assert_eq!(row("a\n\nb\n[lines 3–5 of 9; go on with offset 6]"), "✓ read_file  a.toml  3 lines");
+    assert_eq!(row("a\r\nb\r\n[its lines end with \\r\\n]"), "✓ read_file  a.toml  2 lines");
+    assert_eq!(row("[a.toml is empty]"), "✓ read_file  a.toml");
+}
+
+#[test]
+fn the_words_for_the_model_where_an_output_is_cut_are_not_shown() {
+    let cut =
+        "[… 1 line (967415 bytes) is missing here; read_file with the path \"output:0\" reads the whole …]";
+    let content = format!("status: completed\nexit_code: 0\n\nabc\n{cut}\nxyz\n");
+
+    let rows = shown(&finished(&call("exec", r#"{"command":"x"}"#, &content), 70));
+
+    assert!(
+        rows.contains("… cut here, Ctrl-O shows all of it\n  xyz") && !rows.contains("read_file"),
+        "{rows}"
+    );
 }

@@ -63,7 +63,7 @@ impl LineCount {
 }
 
 /// Of a line that stands for a part that was cut out: the lines of that part, if they were counted.
-fn missing_lines(line: &str) -> Option<Option<u64>> {
+pub(super) fn missing_lines(line: &str) -> Option<Option<u64>> {
     let inside = line.strip_prefix("[… ")?.strip_suffix(" …]")?;
     let mut words = inside.split(' ');
     let number = words.next()?.replace(',', "").parse().ok()?;

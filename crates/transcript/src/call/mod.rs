@@ -34,6 +34,11 @@ const MIN_SUMMARY_WIDTH: usize = 16;
 /// Larger arguments are not parsed while a call runs, because its line is rendered many times a second.
 const MAX_LIVE_ARGUMENT_BYTES: usize = 256 << 10;
 
+/// What a call is about, in a few words.
+pub(crate) fn call_summary(call: &Call) -> String {
+    summarize_call(call, parse_arguments(&call.arguments).as_ref())
+}
+
 /// A running call as one row: `exec  cargo test`, `edit_file  src/main.rs  +3 −1`.
 pub fn running_call_line(call: &Call, width: u16) -> StyledLine {
     let arguments = Some(call.arguments.as_str()).filter(|text| text.len() <= MAX_LIVE_ARGUMENT_BYTES);

@@ -48,6 +48,10 @@ fn success(name: &str, result: &CallResult) -> CallOutcome {
         "search_text" => {
             format_count(lines().filter(|line| is_match(line)).count() as u64, "match").replace("chs", "ches")
         }
+        "read_file" => match result.lines.unwrap_or_else(|| file_line_count(content)) {
+            0 => return ok(),
+            lines => format_count(lines, "line"),
+        },
         "find_files" | "patch" => format_count(lines().count() as u64, "file"),
         "list_files" => format_count(lines().count() as u64, "entry").replace("entrys", "entries"),
         "write_file" if content.ends_with("(new)") => "new".to_owned(),
@@ -111,6 +115,16 @@ fn line_count_text(lines: LineCount) -> Option<String> {
         LineCount::Exact(lines) => Some(format_count(lines, "line")),
         LineCount::MoreThan(lines) => Some(format!("more than {} lines", format_number(lines))),
     }
+}
+
+/// The lines of a file that was read. Empty ones count, and so do those in brackets that are not notes of the tool at its end.
+fn file_line_count(content: &str) -> u64 {
+    const NOTES: [&str; 3] = ["[lines ", "[not all of it is UTF-8;", "[its lines end with "];
+    if content.starts_with('[') && content.ends_with(" is empty]") && content.lines().count() == 1 {
+        return 0;
+    }
+    let is_added = |line: &&str| line.ends_with(']') && NOTES.iter().any(|note| line.starts_with(note));
+    content.lines().rev().skip_while(is_added).count() as u64
 }
 
 /// A line that the tool itself added to a result.

@@ -1,6 +1,6 @@
 //! The last lines of what a command printed, below the line of its call.
 
-use super::command_result::{CommandResult, LineCount};
+use super::command_result::{CommandResult, LineCount, missing_lines};
 use super::outcome::line_count;
 use crate::block::CallResult;
 use crate::style::StyledLine;
@@ -15,13 +15,17 @@ const INDENT: &str = "  ";
 /// Characters of a line that are looked at; a terminal is not wider.
 const MAX_LINE_CHARS: usize = 1_000;
 
+/// Stands for the part that is cut out of a long output. The line in its place is for the model.
+const CUT: &str = "… cut here, Ctrl-O shows all of it";
+
 /// The end of a command's output, and how much is above it.
 pub(super) fn finished_tail_lines(result: &CallResult, width: u16) -> Vec<StyledLine> {
     let Some(report) = CommandResult::parse(&result.content) else { return vec![] };
     let output = report.output.trim_end();
     // Blank lines at the end are neither shown nor counted.
     let blank = report.output[output.len()..].lines().count().saturating_sub(1) as u64;
-    let lines: Vec<&str> = output.lines().rev().take(MAX_TAIL_ROWS).collect();
+    let shown_line = |line| if missing_lines(line).is_some() { CUT } else { line };
+    let lines: Vec<&str> = output.lines().rev().take(MAX_TAIL_ROWS).map(shown_line).collect();
     let count = line_count(result, &report);
     let shown = match count {
         LineCount::Exact(all) if all.saturating_sub(blank) <= lines.len() as u64 => lines.len(),

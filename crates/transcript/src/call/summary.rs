@@ -7,6 +7,8 @@ use crate::block::Call;
 use crate::text::{format_count, short_id, truncate};
 
 const MAX_SUMMARY_CHARS: usize = 300;
+/// Characters of a command's description, so that the command stays in sight.
+const MAX_DESCRIPTION_CHARS: usize = 40;
 
 /// Summarizes a call. Arguments that could not be parsed are shown as they are.
 pub(super) fn summarize_call(call: &Call, arguments: Option<&Value>) -> String {
@@ -14,7 +16,9 @@ pub(super) fn summarize_call(call: &Call, arguments: Option<&Value>) -> String {
     let summary = match call.name.as_str() {
         "exec" => text_field(arguments, "command").map(|command| {
             let place = text_field(arguments, "work_dir").map(|place| format!("  (in {place})"));
-            format!("{}{}", first_line(command), place.unwrap_or_default())
+            let about = text_field(arguments, "description").map(str::trim).filter(|about| !about.is_empty());
+            let about = about.map(|about| format!("{} · ", truncate(about, MAX_DESCRIPTION_CHARS)));
+            format!("{}{}{}", about.unwrap_or_default(), first_line(command), place.unwrap_or_default())
         }),
         "read_file" => text_field(arguments, "path").map(|path| format!("{path}{}", line_range(arguments))),
         "write_file" | "edit_file" => text_field(arguments, "path").map(str::to_owned),

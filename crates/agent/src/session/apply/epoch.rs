@@ -29,6 +29,7 @@ pub(super) fn fold_epoch(state: &mut State, record: &Record, epoch: EpochStarted
         state.tasks = SessionTasks::restore(epoch.tasks, epoch.ended, vec![]);
         state.questions = epoch.questions;
         state.permission = SessionPermission::default();
+        state.chosen_model = None;
     }
     // A context that goes on has the notes about what changed.
     state.told_environment = match (&epoch.environment, epoch.folds_from) {

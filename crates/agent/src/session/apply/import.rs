@@ -74,8 +74,9 @@ fn close_for_import(state: &mut State) {
     }
     state.pending_inputs.clear();
     state.questions.clear();
-    // What another user allowed, and the mode that another user chose, don't count here.
+    // What another user allowed, and the mode and the model that another user chose, don't count here.
     state.permission = SessionPermission::default();
+    state.chosen_model = None;
     state.turn_request = None;
     state.compaction = Compaction {
         count: state.compaction.count,

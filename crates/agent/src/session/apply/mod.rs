@@ -123,7 +123,12 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
         }
         SessionRecord::Imported(imported) => fold_import(state, imported),
         SessionRecord::ModeChanged(changed) => fold_mode(state, changed),
-        SessionRecord::ModelChanged(changed) => state.model = Some(changed.to),
+        SessionRecord::ModelChanged(changed) => {
+            if changed.chosen {
+                state.chosen_model = Some(changed.to.clone());
+            }
+            state.model = Some(changed.to);
+        }
         SessionRecord::Warning(warning) => {
             if let Some(news) = warning.task {
                 state.tasks.record_stall(news, warning.text);

@@ -1,4 +1,4 @@
-use longhaul_agent::memory_pages::{MemoryHitReport, PageChangeReport};
+use longhaul_agent::memory_pages::PageChangeReport;
 use longhaul_memory::{Page, PageVersion, RecallHit};
 use longhaul_protocol::{At, SessionId};
 
@@ -12,12 +12,11 @@ fn page(text: &str, by: ChangedBy) -> Page {
 }
 
 fn listing(pages: &[(&str, Page)]) -> PageListing {
+    let mut set = PageSet::default();
+    set.scope = "agent-a".to_owned();
+    set.pages = pages.iter().map(|(name, page)| ((*name).to_owned(), page.clone())).collect();
     PageListing {
-        pages: PageSet {
-            scope: "agent-a".to_owned(),
-            pages: pages.iter().map(|(name, page)| ((*name).to_owned(), page.clone())).collect(),
-            ..PageSet::default()
-        },
+        pages: set,
         waiting: 0,
         settings: MemorySettings::default(),
         folder: "/home/me/.longhaul/memory/agent-a".into(),

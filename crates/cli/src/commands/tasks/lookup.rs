@@ -32,13 +32,13 @@ pub(crate) async fn find_task(
     name: &str,
 ) -> anyhow::Result<TaskEntry> {
     let (listed, _) = select_tasks(registry, session).await?;
-    match short_id::find(listed.iter().map(TaskEntry::id), name) {
+    match short_id::find_task(listed.iter().map(TaskEntry::id), name) {
         IdMatch::One(id) => {
             listed.into_iter().find(|task| task.id() == id).ok_or_else(|| unknown_task(&[], name))
         }
         IdMatch::Several(ids) => {
             let several = listed.iter().filter(|task| ids.contains(&task.id()));
-            let several: Vec<String> = several.map(|task| format!("\n  {}", in_full(task))).collect();
+            let several: Vec<String> = several.map(|task| format!("\n  {}", short_line(task))).collect();
             Err(bad_usage(format!("{name:?} matches several tasks:{}", several.concat())))
         }
         IdMatch::Nothing => {
@@ -53,7 +53,7 @@ pub(crate) async fn find_task(
 /// Refuses a task of another session, and names that session.
 async fn refuse_foreign(registry: &TaskRegistry, key: &str, name: &str) -> anyhow::Result<()> {
     let (all, _) = registry.all().await?;
-    if let IdMatch::One(id) = short_id::find(all.iter().map(TaskEntry::id), name)
+    if let IdMatch::One(id) = short_id::find_task(all.iter().map(TaskEntry::id), name)
         && let Some(task) = all.iter().find(|task| task.id() == id)
     {
         let (owner, key) = (truncate(&task.session, 80), truncate(key, 80));
@@ -66,7 +66,8 @@ fn unknown_task(listed: &[TaskEntry], name: &str) -> anyhow::Error {
     let there = match listed {
         [] => "there are none; use -s KEY to see a session's old tasks".to_owned(),
         some => {
-            let names = some.iter().rev().take(MAX_NAMED_TASKS).map(|task| format!("\n  {}", in_full(task)));
+            let names =
+                some.iter().rev().take(MAX_NAMED_TASKS).map(|task| format!("\n  {}", short_line(task)));
             let more = if some.len() > MAX_NAMED_TASKS { "\n  …" } else { "" };
             format!("there are:{}{more}", names.collect::<String>())
         }
@@ -74,9 +75,9 @@ fn unknown_task(listed: &[TaskEntry], name: &str) -> anyhow::Error {
     bad_usage(format!("no task {name:?}; {there}"))
 }
 
-/// `ID (running): what it does`.
-fn in_full(task: &TaskEntry) -> String {
-    format!("{} ({}): {}", task.id(), status_word(task.now.status), description(&task.started))
+/// `a6k87v (running): what it does`.
+fn short_line(task: &TaskEntry) -> String {
+    format!("{} ({}): {}", short(task.id()), status_word(task.now.status), description(&task.started))
 }
 
 /// The description of a task, or its command where the model gave none.

@@ -9,13 +9,14 @@
 //! | `session_start` | opening a session: its open turn, and whether it should go on |
 //! | `attachments` | the files that a line names with `@`, and images by their path |
 //! | `questions` | open questions and their answers |
-//! | `user_command` | `!command`: commands of the user's |
+//! | `user_command`, `escape_filter` | `!command`: commands of the user's, and their output without escape sequences |
 //! | `go_back` | back to an earlier message, in a fork |
 //! | `background` | work that the user does not wait for |
 //! | `past_turns` | the end of a conversation that is opened again |
 
 mod attachments;
 mod background;
+mod escape_filter;
 mod go_back;
 mod line_source;
 mod output_feed;
@@ -246,6 +247,9 @@ impl Chat<'_> {
         if self.events.is_new(event) {
             self.printer.watched(watched);
             self.questions.apply_event(&event.kind, &mut self.printer, &self.lines);
+            if let Some(feed) = &self.status_feed {
+                feed.apply_event(&event.kind);
+            }
             if let EventKind::ModeChanged { to, .. } = event.kind {
                 self.mode = Some(to);
             }

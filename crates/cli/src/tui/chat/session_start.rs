@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
+use longhaul_agent::config::SandboxMode;
 use longhaul_agent::session::State;
 use longhaul_agent::{Request, Watched};
 use longhaul_journal::import_mark;
-use longhaul_protocol::{AttemptId, Event, EventKind, OrderKind};
+use longhaul_model::WindowSource;
+use longhaul_protocol::{AttemptId, Event, EventKind, OrderKind, PermissionMode};
+use longhaul_transcript::{Call, call_text};
 
 use super::line_source::{LineEvent, LineSource};
 use super::past_turns::PastTurns;
@@ -16,7 +19,7 @@ use super::{Chat, ChatStep, event_sources, line_or_step};
 use crate::args::ChatOptions;
 use crate::commands::sessions::list::now;
 use crate::folder_session::{free_key, interrupted_sessions, key_of};
-use crate::output::{format_count, truncate};
+use crate::output::{format_count, format_number, truncate};
 use crate::session_lookup::refuse_trashed;
 use crate::tui::ScreenUpdate;
 use crate::{config, event_text, exit, panics, suggested_command};
@@ -94,24 +97,51 @@ impl Chat<'_> {
 
     /// Notes the session and its model.
     async fn note_session(&mut self, opened: &OpenedSession) -> anyhow::Result<()> {
-        let turns = match opened.is_long_and_rests {
-            true => opened.past.last_turn,
-            false => self.session.state().await?.turn_count,
+        let state = match opened.is_long_and_rests {
+            true => None,
+            false => Some(self.session.state().await?),
         };
+        if let Some(state) = &state {
+            self.runtime.restore_model(self.session.key(), state);
+        }
+        let turns = state.as_ref().map_or(opened.past.last_turn, |state| state.turn_count);
         let so_far = match turns {
             0 => "new".to_owned(),
             turns => format!("{} so far", format_count(turns, "turn")),
         };
-        let (model, _) = self.runtime.model().await;
-        self.printer.note(format!("session {} ({so_far}), with {model}", self.session.key()));
-        // A session that is loaded later belongs to this folder, unless the user named it.
-        let folder = match opened.is_long_and_rests {
-            true => None,
-            false => self.session.state().await?.created.and_then(|created| created.work_dir),
+        let (model, facts) = self.runtime.model_of(self.session.key()).await;
+        let (configured, _) = self.runtime.model().await;
+        let choice = match state.as_ref().and_then(|state| state.chosen_model.as_ref()) {
+            Some(chosen) if *chosen == model && model != configured => {
+                format!(" (chosen with /model; the config has {configured})")
+            }
+            _ => String::new(),
         };
+        self.printer.note(format!("session {} ({so_far}), with {model}{choice}", self.session.key()));
+        if let Some(window) = facts.window
+            && window.source == WindowSource::LocalDefault
+        {
+            let tokens = format_number(window.tokens);
+            self.printer.note(format!(
+                "{model} is taken to have a context of {tokens} tokens, since its server does not say; \
+                 if it has more, set model.context_window"
+            ));
+        }
+        // A session that is loaded later belongs to this folder, unless the user named it.
+        let folder = state.and_then(|state| state.created).and_then(|created| created.work_dir);
         let folder = folder.map_or_else(|| self.config.work_dir.clone(), PathBuf::from);
         if let Some(line) = config::instructions_line(&self.config, &folder) {
             self.printer.note(line);
+        }
+        if turns == 0 && self.lines.is_interactive() {
+            let mode = self.mode.unwrap_or(self.config.settings.approval.mode);
+            let has_sandbox = self.config.settings.sandbox.mode != SandboxMode::Off
+                && self.runtime.not_enforced().await.is_none();
+            let change = match self.lines {
+                LineSource::Screen(_) => "Shift-Tab changes that",
+                LineSource::Plain(_) | LineSource::Piped(_) => "/mode changes that",
+            };
+            self.printer.note(format!("{}; {change}", mode_line(mode, has_sandbox)));
         }
         if let Some(id) = self.session.id()
             && let Some(imported) = event_text::imported(&import_mark(&*self.runtime.journal(), id).await?)
@@ -248,6 +278,10 @@ impl Chat<'_> {
     async fn open_new_session(&mut self) -> anyhow::Result<ChatStep> {
         let key = self.new_session_key().await?;
         self.wanted_mode = self.mode;
+        let (model, _) = self.runtime.model_of(self.session.key()).await;
+        if model != self.runtime.model().await.0 {
+            self.runtime.session(&key).await?.use_model(&model)?;
+        }
         self.switch_to(&key).await
     }
 
@@ -431,8 +465,9 @@ impl Chat<'_> {
             self.printer.aside("[interrupted here]");
         }
         for call in turn.calls.iter().filter(|call| call.is_open()) {
-            let (name, arguments) = (truncate(&call.name, 60), truncate(&call.arguments, 200));
-            self.printer.aside(&format!("· {name} {arguments} [was running]"));
+            let (name, arguments) = (call.name.clone(), call.arguments.clone());
+            let call = Call { call: call.id, name, arguments, effect: None, result: None };
+            self.printer.aside(&format!("· {} [was running]", call_text(&call)));
         }
         has_text
     }
@@ -440,5 +475,18 @@ impl Chat<'_> {
     fn live_event(&self, turn: u64, kind: EventKind) -> Event {
         let (at, session) = (now(), self.session.key().to_owned());
         Event { seq: None, at, session, turn: Some(turn), kind }
+    }
+}
+
+/// What the agent may do without asking, for the start of a new session.
+fn mode_line(mode: PermissionMode, has_sandbox: bool) -> &'static str {
+    match (mode, has_sandbox) {
+        (PermissionMode::Auto, true) => "mode auto: commands run without asking, in a sandbox",
+        (PermissionMode::Auto, false) => "mode auto: commands run without asking, and without a sandbox",
+        (PermissionMode::AutoEdit, _) => {
+            "mode auto-edit: files are edited without asking, and you are asked about commands"
+        }
+        (PermissionMode::Ask, _) => "mode ask: you are asked before each edit and each command",
+        (PermissionMode::Plan, _) => "mode plan: nothing is changed, and the agent ends with a plan",
     }
 }

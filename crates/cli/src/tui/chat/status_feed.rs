@@ -1,7 +1,9 @@
-//! Feeds the last rows of the screen: facts about the session, and its running tasks.
+//! Feeds the last rows of the screen: facts about the session, the size of its context, and its running tasks.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use longhaul_agent::session::{State, catch_up};
 use longhaul_agent::tasks::{
     Audience, OutputChunk, OutputFilter, OutputReader, TaskEntry, TaskOutput, TaskRegistry,
 };
@@ -9,6 +11,7 @@ use longhaul_agent::{Redactor, Runtime, Session, Watched, Watcher};
 use longhaul_memory::MemoryCalls;
 use longhaul_protocol::{EventKind, PermissionMode, TaskId};
 use longhaul_transcript::SessionCost;
+use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::MissedTickBehavior;
 
@@ -20,6 +23,8 @@ use crate::tui::{SaveState, ScreenHandle, ScreenUpdate, StatusFacts, TaskPill};
 
 /// How often the output of running tasks is read. Nothing announces new output.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How long counting the context waits after an event: often several come together.
+const COUNT_DELAY: Duration = Duration::from_millis(100);
 /// The end of the output in which the last line is looked for.
 const TAIL_BYTES: u64 = 4 << 10;
 
@@ -32,11 +37,14 @@ pub(super) struct ModeSources {
 }
 
 /// A background task that is aborted on drop.
-pub(super) struct StatusFeed(JoinHandle<()>);
+pub(super) struct StatusFeed {
+    task: JoinHandle<()>,
+    context_changed: Arc<Notify>,
+}
 
 impl Drop for StatusFeed {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
@@ -49,14 +57,18 @@ impl StatusFeed {
         registry: &TaskRegistry,
         mode: ModeSources,
     ) -> anyhow::Result<Self> {
-        let output = show_session(&screen, runtime, session, registry, mode).await?;
-        let (registry, redactor) = (registry.clone(), runtime.redactor().clone());
-        let feed = TaskFeed { registry, redactor, session: session.clone(), screen };
-        let watcher = session.watch();
-        Ok(Self(tokio::spawn(async move {
+        let (output, state) = show_session(&screen, runtime, session, registry, mode).await?;
+        let (runtime, session, registry) = (runtime.clone(), session.clone(), registry.clone());
+        let context_changed = Arc::<Notify>::default();
+        let context = ContextFeed::new(&runtime, &session, &screen, state);
+        let (changes, watcher) = (context_changed.clone(), session.watch());
+        let redactor = runtime.redactor().clone();
+        let task = tokio::spawn(async move {
             let _output = output;
-            feed.run(watcher).await;
-        })))
+            let tasks = TaskFeed { registry, redactor, session, screen };
+            tokio::join!(tasks.run(watcher), context.run(&changes));
+        });
+        Ok(Self { task, context_changed })
     }
 
     /// Like [`StatusFeed::start`], for a session that takes a while to load.
@@ -68,26 +80,50 @@ impl StatusFeed {
         mode: ModeSources,
     ) -> Self {
         let (session, watcher) = (session.clone(), session.watch());
-        Self(tokio::spawn(async move {
+        let context_changed = Arc::<Notify>::default();
+        let changes = context_changed.clone();
+        let task = tokio::spawn(async move {
             // The next event of the session shows what can't be read.
-            let _output = show_session(&screen, &runtime, &session, &registry, mode).await;
+            let shown = show_session(&screen, &runtime, &session, &registry, mode).await.ok();
+            let (_output, state) = shown.unzip();
+            let context = ContextFeed::new(&runtime, &session, &screen, state.unwrap_or_default());
             let redactor = runtime.redactor().clone();
-            TaskFeed { registry, redactor, session, screen }.run(watcher).await;
-        }))
+            let tasks = TaskFeed { registry, redactor, session, screen };
+            tokio::join!(tasks.run(watcher), context.run(&changes));
+        });
+        Self { task, context_changed }
+    }
+
+    /// Counts the context again after an event that changes it, in whichever process.
+    pub(super) fn apply_event(&self, kind: &EventKind) {
+        let changes_context = matches!(
+            kind,
+            EventKind::InputTaken { .. }
+                | EventKind::Usage { .. }
+                | EventKind::ToolFinished { .. }
+                | EventKind::CompactDone { .. }
+                | EventKind::ModelChanged { .. }
+                | EventKind::TurnEnded { .. }
+        );
+        if changes_context {
+            self.context_changed.notify_one();
+        }
     }
 }
 
-/// Shows the facts of the session and its todo list, and feeds the output of its commands.
+/// Shows the facts of the session and its todo list, and feeds the output of its commands. Returns the state that is
+/// shown.
 async fn show_session(
     screen: &ScreenHandle,
     runtime: &Runtime,
     session: &Session,
     registry: &TaskRegistry,
     mode: ModeSources,
-) -> anyhow::Result<OutputFeed> {
+) -> anyhow::Result<(OutputFeed, State)> {
     let state = session.state().await?;
+    runtime.restore_model(session.key(), &state);
     let mode = mode.wanted.or(state.permission.mode).unwrap_or(mode.configured);
-    let report = runtime.context_report(&state).await;
+    let report = runtime.context_report(session.key(), &state).await;
     let saved = if state.head > 0 { SaveState::All } else { SaveState::Nothing };
     let used = (state.head > 0).then(|| report.tokens());
     let window = report.window.map(|window| window.tokens);
@@ -96,7 +132,45 @@ async fn show_session(
     let facts = StatusFacts { model: report.model, window, used, cost, saved, memory, mode: Some(mode) };
     screen.send(ScreenUpdate::StatusFacts(facts));
     screen.send(ScreenUpdate::Todo(state.todo.clone()));
-    Ok(OutputFeed::start(screen.clone(), session, &state, registry, runtime.redactor()))
+    let output = OutputFeed::start(screen.clone(), session, &state, registry, runtime.redactor());
+    Ok((output, state))
+}
+
+/// Shows the size of the context after each change of it.
+struct ContextFeed {
+    runtime: Runtime,
+    session: Session,
+    screen: ScreenHandle,
+    /// The state that was counted last. Only the records since are read.
+    state: State,
+}
+
+impl ContextFeed {
+    fn new(runtime: &Runtime, session: &Session, screen: &ScreenHandle, state: State) -> Self {
+        Self { runtime: runtime.clone(), session: session.clone(), screen: screen.clone(), state }
+    }
+
+    async fn run(mut self, changes: &Notify) {
+        loop {
+            changes.notified().await;
+            tokio::time::sleep(COUNT_DELAY).await;
+            // The next request reports what can't be read.
+            let _ = self.show_context().await;
+        }
+    }
+
+    /// Counts as `/status` does.
+    async fn show_context(&mut self) -> anyhow::Result<()> {
+        match self.session.id() {
+            Some(id) => {
+                catch_up(&*self.runtime.journal(), self.session.key(), id, &mut self.state).await?;
+            }
+            None => self.state = self.session.state().await?,
+        }
+        let report = self.runtime.context_report(self.session.key(), &self.state).await;
+        self.screen.send(ScreenUpdate::ContextTokens(report.tokens()));
+        Ok(())
+    }
 }
 
 struct TaskFeed {

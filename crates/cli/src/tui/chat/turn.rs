@@ -126,7 +126,13 @@ impl Chat<'_> {
             }
             match turn_input {
                 TurnInput { leaves: true, .. } => return Ok(ChatStep::Leave),
-                TurnInput { has_more_input: true, .. } => (request, is_first) = (Request::Resume, false),
+                TurnInput { has_more_input: true, is_cancelled, .. } => {
+                    // T3: it was accepted, so it is not dropped with the turn.
+                    if is_cancelled && self.session.is_unfinished().await? {
+                        self.printer.note("what you sent meanwhile begins the next turn; Esc ends that, too");
+                    }
+                    (request, is_first) = (Request::Resume, false);
+                }
                 _ => return Ok(ChatStep::Line),
             }
         }

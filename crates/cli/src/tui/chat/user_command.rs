@@ -20,10 +20,11 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
+use super::escape_filter::EscapeFilter;
 use super::line_source::{LineEvent, LineSource};
 use super::{Chat, ChatStep};
 use crate::event_printer::EventPrinter;
-use crate::output::{sanitize, truncate};
+use crate::output::{format_count, sanitize, truncate};
 use crate::signals::{ExitSignals, SIGINT};
 use crate::tui::{Activity, ScreenUpdate};
 
@@ -31,8 +32,14 @@ use crate::tui::{Activity, ScreenUpdate};
 const KILL_GRACE: Duration = Duration::from_secs(2);
 /// How long output is waited for after the shell has ended: a process that it left behind may hold the pipe.
 const DRAIN_TIME: Duration = Duration::from_millis(200);
-/// Bytes of the output that are shown.
-const MAX_SHOWN_BYTES: usize = 1 << 20;
+/// Lines and bytes of the output that stay on the screen. Of a longer output the last lines follow, and Ctrl-O opens it.
+const MAX_SHOWN_LINES: u64 = 40;
+const MAX_SHOWN_BYTES: usize = 16 << 10;
+const MAX_TAIL_LINES: usize = 4;
+/// Bytes of the end that the last lines are taken from.
+const TAIL_BYTES: usize = 2 << 10;
+/// Bytes of the output that Ctrl-O opens.
+const MAX_OPENED_BYTES: usize = 1 << 20;
 /// Bytes of each end of the output that are kept, and of those that the model gets.
 const MAX_KEPT_BYTES: usize = 64 << 10;
 const MAX_TOLD_BYTES: usize = 8 << 10;
@@ -142,7 +149,7 @@ impl Chat<'_> {
         let output = pipe::Receiver::from_owned_fd(OwnedFd::from(read))?;
         let filter = OutputFilter::new(self.runtime.redactor(), Audience::Person(sanitize));
         let Self { lines, signals, printer, deferred, .. } = self;
-        let shown = ShownOutput { printer, filter, bytes: 0 };
+        let shown = ShownOutput::new(command, printer, filter);
         RunningCommand {
             child,
             output,
@@ -239,26 +246,69 @@ impl RunningCommand<'_> {
 
 /// The output on its way to the terminal.
 struct ShownOutput<'a> {
+    command: &'a str,
     printer: &'a mut EventPrinter,
+    escapes: EscapeFilter,
     filter: OutputFilter,
+    /// What Ctrl-O opens.
+    text: String,
+    /// The last part of the output.
+    tail: String,
+    /// Lines so far, without the one that is not complete yet.
+    lines: u64,
     bytes: usize,
+    /// The line up to which the output is on the screen, if that is not all of it.
+    cut_at: Option<u64>,
 }
 
-impl ShownOutput<'_> {
+impl<'a> ShownOutput<'a> {
+    fn new(command: &'a str, printer: &'a mut EventPrinter, filter: OutputFilter) -> Self {
+        let (text, tail) = (String::new(), String::new());
+        let escapes = EscapeFilter::default();
+        Self { command, printer, escapes, filter, text, tail, lines: 0, bytes: 0, cut_at: None }
+    }
+
     fn push(&mut self, bytes: &[u8]) {
-        let room = MAX_SHOWN_BYTES.saturating_sub(self.bytes);
-        self.bytes += bytes.len();
-        let text = self.filter.push(&bytes[..bytes.len().min(room)]);
-        self.printer.printed(&String::from_utf8_lossy(&text));
+        let shown = self.filter.push(&self.escapes.push(bytes));
+        self.show(&String::from_utf8_lossy(&shown));
+    }
+
+    fn show(&mut self, text: &str) {
+        for part in text.split_inclusive('\n') {
+            if self.lines >= MAX_SHOWN_LINES || self.bytes >= MAX_SHOWN_BYTES {
+                self.cut_at.get_or_insert(self.lines);
+            }
+            if self.cut_at.is_none() {
+                self.printer.printed(part);
+            }
+            self.bytes += part.len();
+            self.lines += u64::from(part.ends_with('\n'));
+        }
+        let room = MAX_OPENED_BYTES.saturating_sub(self.text.len());
+        self.text.push_str(&text[..text.floor_char_boundary(room)]);
+        self.tail.push_str(&text[text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES))..]);
+        self.tail.drain(..self.tail.ceil_char_boundary(self.tail.len().saturating_sub(TAIL_BYTES)));
     }
 
     fn finish(&mut self) {
-        let text = self.filter.finish();
-        self.printer.printed(&String::from_utf8_lossy(&text));
-        if self.bytes > MAX_SHOWN_BYTES {
-            self.printer.close_line();
-            self.printer.note(format!("{} more bytes are not shown", self.bytes - MAX_SHOWN_BYTES));
+        let rest = self.filter.finish();
+        self.show(&String::from_utf8_lossy(&rest));
+        let Some(cut_at) = self.cut_at else { return };
+        self.printer.close_line();
+        let lines = self.lines + u64::from(!self.tail.ends_with('\n'));
+        let hidden = lines.saturating_sub(cut_at);
+        let last: Vec<&str> = self.tail.lines().rev().take(MAX_TAIL_LINES).collect();
+        if let Some(more @ 1..) = hidden.checked_sub(last.len() as u64) {
+            self.printer.aside(&format!("… {}, Ctrl-O", format_count(more, "more line")));
         }
+        for line in last.iter().rev() {
+            self.printer.printed(&format!("{line}\n"));
+        }
+        if self.bytes > self.text.len() {
+            self.text.push_str("\n[… the rest was not kept …]");
+        }
+        let (command, output) = (self.command.to_owned(), std::mem::take(&mut self.text));
+        self.printer.tell(ScreenUpdate::UserCommand { command, output, lines });
     }
 }
 

@@ -15,7 +15,7 @@ mod search_pattern;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_protocol::CallId;
 use longhaul_transcript::{
-    Block, BlockContent, StyledLine, call_summary_line, format_elapsed, has_more_output, wrap_line,
+    Block, BlockContent, StyledLine, call_summary_line, has_more_output, reasoning_summary, wrap_line,
 };
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -166,7 +166,8 @@ fn list_row(block: &Block, is_selected: bool, width: u16) -> Line<'static> {
     let took = block.elapsed(block.started_at);
     let line = match &block.content {
         BlockContent::Call(call) => to_line(call_summary_line(call, took, width.saturating_sub(2))),
-        _ => Line::styled(format!("  thought for {}", format_elapsed(took)), DIM),
+        BlockContent::Reasoning { text } => Line::styled(format!("  {}", reasoning_summary(text, took)), DIM),
+        _ => Line::default(),
     };
     let mut spans = vec![Span::raw(mark)];
     spans.extend(line.spans);

@@ -39,7 +39,7 @@ use self::layout::{InputFrame, Layout};
 use self::text::{InputFull, InputText, KillSide, MAX_INPUT_BYTES, WordRule};
 
 /// The message when the input is full.
-const INPUT_FULL: &str = "This would be more than 8 MiB: put it into a file and name that with @.";
+const INPUT_FULL: &str = "This would be more than 8 MiB: put it into a file, and ask the agent to read that.";
 /// Where the text of before a history search is kept, among the edited history entries.
 const BEFORE_SEARCH: usize = usize::MAX;
 /// Columns of the text before it is first rendered.
@@ -142,6 +142,16 @@ impl InputField {
             self.discard();
         }
         self.set(text);
+    }
+
+    /// The entry of the history that is shown unchanged.
+    pub(crate) fn recalled(&self) -> Option<&str> {
+        self.history.get(self.history_index).filter(|entry| *entry == self.text.content())
+    }
+
+    /// Shows a message below the text until the next key.
+    pub(crate) fn set_message(&mut self, message: &'static str) {
+        self.message = Some(message);
     }
 
     /// Whether the list of files may still change without a key.

@@ -83,12 +83,12 @@ async fn context_usage(context: &CommandContext<'_>) -> anyhow::Result<ContextUs
         Some(id) => last_compaction(&*context.runtime.journal(), id, &state).await?,
         None => None,
     };
-    let report = context.runtime.context_report(&state).await;
+    let report = context.runtime.context_report(context.session.key(), &state).await;
     Ok(ContextUsage { key: context.session.key().to_owned(), report, last })
 }
 
 pub(crate) async fn session_status(context: &CommandContext<'_>) -> anyhow::Result<StatusReport> {
     let status = context.session.status().await?;
-    let report = context.runtime.context_report(&status.state).await;
+    let report = context.runtime.context_report(context.session.key(), &status.state).await;
     StatusReport::new(context.session, status, report, context.registry, context.config).await
 }

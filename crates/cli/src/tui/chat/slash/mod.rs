@@ -347,9 +347,9 @@ pub(crate) fn help() -> String {
     for row in &COMMANDS {
         let usage = row.usage();
         let gap = if usage.len() > 16 { format!("\n  {:<16}", "") } else { String::new() };
-        let _ = writeln!(help, "  {usage:<16}{gap} {}", row.help);
+        let _ = writeln!(help, "  {usage:<16}{gap}  {}", row.help);
     }
-    help.push_str("  //TEXT           Send /TEXT to the agent.\n");
+    help.push_str("  //TEXT            Send /TEXT to the agent.\n");
     help.push_str("Keys:\n");
     help.push_str(&key_help());
     help.truncate(help.trim_end().len());

@@ -19,7 +19,7 @@ pub(super) async fn run(
             use_model(context, &name).await;
         }
     } else {
-        let (name, facts) = context.runtime.model().await;
+        let (name, facts) = context.runtime.model_of(context.session.key()).await;
         let window = facts
             .window
             .map(|window| format!(": {} tokens of context, {}", format_number(window.tokens), window.source));
@@ -29,18 +29,25 @@ pub(super) async fn run(
 }
 
 async fn use_model(context: &mut CommandContext<'_>, name: &str) {
-    if let Err(error) = context.runtime.use_model(name) {
+    if let Err(error) = context.session.use_model(name) {
         return context.printer.note(error);
     }
     context.printer.note(format!("{} answers from the next request on", truncate(name, 100)));
-    let (name, facts) = context.runtime.model().await;
+    let (name, facts) = context.runtime.model_of(context.session.key()).await;
     let window = facts.window.map(|window| window.tokens);
     context.printer.tell(ScreenUpdate::Model { name, window });
+    // Each model counts in its own way.
+    if let Ok(state) = context.session.state().await
+        && state.head > 0
+    {
+        let report = context.runtime.context_report(context.session.key(), &state).await;
+        context.printer.tell(ScreenUpdate::ContextTokens(report.tokens()));
+    }
 }
 
 /// Lets the user pick a model. The one in use comes first and is marked.
 async fn pick_model(context: &mut CommandContext<'_>) -> anyhow::Result<Option<String>> {
-    let (current, _) = context.runtime.model().await;
+    let (current, _) = context.runtime.model_of(context.session.key()).await;
     let mut choices = model_choices(context).await?;
     choices.retain(|choice| choice.name != current);
     let source = "in use".to_owned();

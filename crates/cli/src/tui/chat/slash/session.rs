@@ -16,6 +16,7 @@ use crate::commands::sessions::list::{SessionFilter, SessionSummary, ago, list, 
 use crate::commands::sessions::overview::{SessionOverview, session_lines};
 use crate::commands::sessions::prune::pruned_lines;
 use crate::commands::sessions::rename::rename_to;
+use crate::output::truncate;
 use crate::output_file::destination;
 use crate::session_lookup::find_session;
 use crate::suggested_command;
@@ -23,6 +24,8 @@ use crate::tui::PickerItem;
 
 const USAGE: &str = "/session [list [WORDS]|resume [KEY]|fork [SEQ]|rename KEY|pin|unpin|delete|export FILE|prune [--dry-run]]";
 const FORK_USAGE: &str = "usage: /fork [SEQ], with an entry number from `longhaul sessions show --records`";
+/// Columns of the keys in a list to choose from.
+const MAX_KEY_COLUMNS: usize = 40;
 const NEW: &str = "this session is new; nothing is saved yet";
 
 /// The session in which the chat goes on after a command.
@@ -77,7 +80,7 @@ async fn session_subcommand(
         ("", "") => show_session(context).await?,
         ("list", words) => match list(&*journal, words, SessionFilter::Usual).await? {
             listed if listed.is_empty() => context.printer.note("no session matches"),
-            listed => context.printer.page(&table(&listed, now()).join("\n")),
+            listed => context.printer.table(&table(&listed, now())),
         },
         ("export", file) if !file.is_empty() => {
             let work_dir = context.session.state().await?.created.and_then(|created| created.work_dir);
@@ -144,12 +147,14 @@ async fn pick_session(context: &mut CommandContext<'_>) -> anyhow::Result<Option
         context.printer.note("usage: /session resume KEY");
         return Ok(None);
     }
+    let keys = listed.iter().map(|listed| listed.entry().key.chars().count());
+    let width = keys.max().unwrap_or(0).min(MAX_KEY_COLUMNS);
     let item = |listed: &SessionSummary| {
         let entry = listed.entry();
         let used = entry.last_at.map(|at| ago(now(), at)).unwrap_or_default();
         PickerItem {
             key: entry.key.clone(),
-            line: format!("{}  {used}", entry.key),
+            line: format!("{:<width$}  {used:<14}", truncate(&entry.key, width)),
             detail: listed.title().to_owned(),
         }
     };
@@ -167,8 +172,8 @@ pub(crate) async fn fork(context: &mut CommandContext<'_>, at: &str) -> anyhow::
     };
     let before = context.session.key().to_owned();
     let forked = fork_as(&*context.runtime.journal(), &before, at, None).await?;
-    let lines = forked_lines(&before, &forked, &suggested_command::open_chat(context.globals, &forked.key));
-    context.printer.page(&lines.join("\n"));
+    context.printer.page(&forked_lines(&before, &forked).join("\n"));
+    context.printer.note(format!("to go back: /session resume {before}"));
     Ok(NextSession::Named(forked.key))
 }
 

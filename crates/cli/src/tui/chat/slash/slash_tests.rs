@@ -130,3 +130,29 @@ fn page() -> String {
     }
     page
 }
+
+#[test]
+fn the_rows_of_the_help_stay_below_their_column_in_a_narrow_terminal() {
+    let mut renderer = longhaul_transcript::TerminalRenderer::new(80, longhaul_transcript::Verbosity::Normal);
+    renderer.push_output(&help());
+
+    let rows: Vec<String> = renderer.take_lines().iter().map(ToString::to_string).collect();
+    let is_start = |row: &str| !row.starts_with("   ");
+    let continued = rows.iter().filter(|row| !is_start(row));
+
+    for row in continued {
+        let column = row.chars().take_while(|character| *character == ' ').count();
+        assert!(column == 20 || column == 30, "{column}: {row:?} in {rows:#?}");
+    }
+    let texts = rows.iter().filter(|row| is_start(row) && row.starts_with("  "));
+    assert!(
+        texts.clone().all(|row| row.trim_start().starts_with(['/', '@', '!']) || row.starts_with("  ")),
+        "{rows:#?}"
+    );
+    assert!(
+        rows.iter().all(|row| !row.starts_with("  ")
+            || row.starts_with("   ")
+            || !row[2..3].chars().all(char::is_lowercase)),
+        "{rows:#?}"
+    );
+}

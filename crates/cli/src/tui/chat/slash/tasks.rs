@@ -19,7 +19,7 @@ use crate::tui::{Activity, ScreenUpdate};
 
 /// The end of an output that `/tasks output` prints; `longhaul tasks output` has all of it.
 const MAX_OUTPUT_BYTES: u64 = 16 << 10;
-const USAGE: &str = "/tasks [list|output ID|kill ID|follow ID]";
+const USAGE: &str = "/tasks [list|output ID|kill ID|follow [ID]]";
 
 pub(crate) async fn run(
     context: &mut CommandContext<'_>,
@@ -31,7 +31,14 @@ pub(crate) async fn run(
         ([] | ["list"], _) => list_tasks(context).await?,
         (["output", name], _) => show_output(context, name).await?,
         (["kill", name], _) => kill_task(context, name).await?,
-        (["follow", name], TurnPhase::BetweenTurns) => follow_task(context, name).await?,
+        (["follow"], TurnPhase::BetweenTurns) => match only_running_task(context).await? {
+            Ok(task) => follow_task(context, &task).await?,
+            Err(why) => context.printer.note(why),
+        },
+        (["follow", name], TurnPhase::BetweenTurns) => {
+            let task = find_task(context, name).await?;
+            follow_task(context, &task).await?;
+        }
         (["follow", name], TurnPhase::DuringTurn) => context.printer.note(format!(
             "/tasks follow works between turns; to see the output so far: /tasks output {name}"
         )),
@@ -54,6 +61,19 @@ async fn list_tasks(context: &mut CommandContext<'_>) -> anyhow::Result<()> {
 
 async fn find_task(context: &CommandContext<'_>, name: &str) -> anyhow::Result<TaskEntry> {
     lookup::find_task(context.registry, Some(context.session.key()), name).await
+}
+
+/// The task that runs, or why none is meant.
+async fn only_running_task(context: &CommandContext<'_>) -> anyhow::Result<Result<TaskEntry, String>> {
+    let mut running = match context.session.id() {
+        Some(id) => running_tasks(context.registry, context.session.key(), id).await?,
+        None => vec![],
+    };
+    Ok(match (running.pop(), running.len()) {
+        (Some(task), 0) => Ok(task),
+        (Some(_), _) => Err(format!("several tasks run; usage: {USAGE}")),
+        (None, _) => Err("no task runs in this session".to_owned()),
+    })
 }
 
 async fn show_output(context: &mut CommandContext<'_>, name: &str) -> anyhow::Result<()> {
@@ -88,8 +108,7 @@ async fn kill_task(context: &mut CommandContext<'_>, name: &str) -> anyhow::Resu
 }
 
 /// Prints the output of a task until it ends, or the user presses Esc or Ctrl-C or enters a line.
-async fn follow_task(context: &mut CommandContext<'_>, name: &str) -> anyhow::Result<()> {
-    let task = find_task(context, name).await?;
+async fn follow_task(context: &mut CommandContext<'_>, task: &TaskEntry) -> anyhow::Result<()> {
     let output = context.registry.tasks()?.output(task.id())?;
     context.printer.note(match context.screen {
         Some(_) => "Esc or Ctrl-C stops following; the task goes on",
@@ -118,7 +137,7 @@ async fn follow_task(context: &mut CommandContext<'_>, name: &str) -> anyhow::Re
         },
         followed = follow => {
             followed?;
-            let now = registry.condition(&task).await?;
+            let now = registry.condition(task).await?;
             context.printer.close_line();
             context.printer.note(task_text(task.id(), now.status, now.exit_code));
         }
