@@ -58,7 +58,7 @@ fn a_journal_that_does_not_open_is_found_with_what_to_do() {
 #[test]
 fn a_config_that_can_not_be_used_is_found_and_one_that_does_nothing_is_said() {
     let desk = Desk::new(&json!([]));
-    desk.configure("[server]\nlisten = \"127.0.0.1:7171\"\n");
+    desk.configure("[journal]\nurl = \"postgres://127.0.0.1/x\"\n");
 
     let (is_fine, unused) = findings(&desk);
     desk.configure("[retry]\nmax_retires = 3\n");
@@ -68,7 +68,7 @@ fn a_config_that_can_not_be_used_is_found_and_one_that_does_nothing_is_said() {
         .unwrap();
     let (beyond, trust) = wrong(&desk, "config");
 
-    let says = |finding: &Value| finding["found"].as_str().unwrap().contains("server.listen");
+    let says = |finding: &Value| finding["found"].as_str().unwrap().contains("journal.url");
     assert!(is_fine && unused.iter().any(says), "{unused:?}");
     assert!(found.contains("max_retries") && to_do.contains("longhaul config schema"), "{found}; {to_do}");
     assert!(beyond.contains("base_url") && trust.contains("longhaul trust"), "{beyond}; {trust}");

@@ -8,3 +8,6 @@ source.onmessage = (message) => {
   const { seq, type } = JSON.parse(message.data);
   console.log(JSON.stringify({ id: seq === undefined ? null : message.lastEventId, type }));
 };
+source.onerror = (error) => console.error(`event source: ${error.code ?? ""} ${error.message ?? ""}`);
+// The client's wait before it reconnects does not keep Node alive.
+setInterval(() => {}, 1000);

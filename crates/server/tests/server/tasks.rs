@@ -36,11 +36,11 @@ async fn a_task_is_listed_followed_and_killed() {
         server.request(Method::GET, &format!("/api/tasks/{id}/output?follow=true")).send().await.unwrap();
     let mut printed = String::new();
     while !printed.contains("first\n") {
-        printed.push_str(&String::from_utf8(output.chunk().await.unwrap().unwrap().to_vec()).unwrap());
+        printed.push_str(std::str::from_utf8(&output.chunk().await.unwrap().unwrap()).unwrap());
     }
     std::fs::write(server.home.work().join("go"), "").unwrap();
     while !printed.contains("second\n") {
-        printed.push_str(&String::from_utf8(output.chunk().await.unwrap().unwrap().to_vec()).unwrap());
+        printed.push_str(std::str::from_utf8(&output.chunk().await.unwrap().unwrap()).unwrap());
     }
 
     let (status, killed) = server.post(&format!("/api/tasks/{id}/kill"), &json!({})).await;
