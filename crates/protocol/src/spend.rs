@@ -81,6 +81,9 @@ pub struct SpendReserved {
     /// The most US dollars; absent if no price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// When the call was made, if that was before this record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_at: Option<At>,
     /// The process that makes the call.
     pub holder: SpendHolder,
 }
@@ -166,6 +169,9 @@ pub struct SpendOpened {
     /// Whether the usage from before the ledger is in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub taken_over: bool,
+    /// The calls of sessions that began before this are in the ledger. Absent if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<At>,
     /// What was spent so far, for each period or turn that is not over.
     pub totals: Vec<SpendTotal>,
     /// Reservations that are not settled.

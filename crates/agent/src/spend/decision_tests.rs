@@ -46,6 +46,7 @@ fn reserve(fold: &mut LedgerFold, attempt: u128, tokens: u64, cost: f64) {
         limits: vec!["turn/1".to_owned()],
         past_soft: vec![],
         tokens,
+        made_at: None,
         cost: Some(cost),
         holder,
     };

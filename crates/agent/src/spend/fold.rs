@@ -24,6 +24,8 @@ pub(crate) struct LedgerFold {
     pub(crate) opened: Option<(u64, Seq)>,
     /// Whether the usage from before the ledger is in it.
     pub(crate) taken_over: bool,
+    /// The calls of sessions that began before this are in the ledger.
+    pub(crate) checked: Option<At>,
     /// What was settled, by scope. A session's total is here only if it was loaded.
     totals: BTreeMap<String, Amount>,
     /// The last change of each turn's total.
@@ -91,6 +93,7 @@ impl LedgerFold {
     /// Adds a reservation.
     pub(crate) fn fold_reserved(&mut self, at: At, reserved: SpendReserved) {
         self.past_soft.extend(reserved.past_soft.iter().cloned());
+        let at = reserved.made_at.unwrap_or(at);
         self.open.insert(reserved.attempt, OpenReservation { at, reserved });
     }
 
@@ -130,6 +133,7 @@ impl LedgerFold {
             head: record.seq,
             opened: Some((opened.number, record.seq)),
             taken_over: opened.taken_over,
+            checked: self.checked.max(opened.checked).or(opened.taken_over.then_some(record.at)),
             totals: totals.chain(sessions).collect(),
             turns_changed,
             open: opened.open.into_iter().map(|open| (open.reserved.attempt, open)).collect(),
@@ -204,6 +208,7 @@ impl LedgerFold {
             number: self.opened.map_or(0, |(number, _)| number) + 1,
             previous: self.opened.map(|(_, seq)| seq),
             taken_over: self.taken_over || history.is_some(),
+            checked: self.checked,
             totals: totals.map(|(scope, amount)| self.total_of(scope, amount)).collect(),
             open: self.open.values().cloned().collect(),
             past_soft: self.past_soft.iter().filter(|name| is_current_period(name, now)).cloned().collect(),

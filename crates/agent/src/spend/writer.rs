@@ -8,21 +8,22 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use longhaul_journal::{Append, Error, Journal, Result};
+use longhaul_journal::{Append, Error, Journal, Result, record_at};
 use longhaul_protocol::{
-    AttemptId, NewRecord, Record, SessionId, SpendOpened, SpendRecord, SpendReserved, SpendSettled,
+    AttemptId, NewRecord, Record, Seq, SessionId, SpendOpened, SpendRecord, SpendReserved, SpendSettled,
     StreamName,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::amount::day_of;
 use super::decision::{Verdict, judge};
 use super::fold::{LedgerFold, RECORDS_PER_SEGMENT};
 use super::ledger::{LedgerCommand, PendingReservation, Reservation, ReserveOutcome, reservation_record};
 use super::limits::SpendLimits;
 use super::reader::{catch_up, load_fold, session_total};
 use super::recovery::{LiveHolder, settle_dead_calls};
-use super::takeover::take_over_history;
+use super::takeover::complete_ledger;
 use crate::clock::now;
 use crate::runtime::lock;
 
@@ -49,6 +50,8 @@ pub(super) struct LedgerWriter {
     loads: Vec<(SessionId, oneshot::Sender<Result<()>>)>,
     /// When there is something to do although no command comes.
     deadline: Option<Instant>,
+    /// The day of the last record, where no limits are set.
+    day: Option<String>,
 }
 
 /// The records of one append, and the reservations that they grant or that are refused.
@@ -87,6 +90,7 @@ impl LedgerWriter {
             flushes: vec![],
             loads: vec![],
             deadline: None,
+            day: None,
         }
     }
 
@@ -177,10 +181,28 @@ impl LedgerWriter {
         };
         self.records.clear();
         self.settlements.clear();
-        if crosses_segment(&records) {
-            self.open_segment().await;
+        if self.is_new_day(&records).await? || crosses_segment(&records) {
+            self.open_segment(&records).await;
         }
         Ok(())
+    }
+
+    /// Whether the first of these records is the first of its day.
+    async fn is_new_day(&mut self, appended: &[Record]) -> Result<bool> {
+        let Some(first) = appended.first() else { return Ok(false) };
+        let today = day_of(first.at);
+        let last_day = match (self.day.take(), first.seq) {
+            (Some(day), _) => day,
+            (None, 1) => today.clone(),
+            (None, seq) => match record_at(&*self.journal, &StreamName::spend(), seq - 1).await {
+                Ok(Some(last)) => day_of(last.at),
+                Ok(None) | Err(Error::Damaged { .. }) => today.clone(),
+                Err(error) => return Err(error),
+            },
+        };
+        let is_new = last_day != today;
+        self.day = Some(today);
+        Ok(is_new)
     }
 
     async fn append_unlimited(
@@ -210,12 +232,18 @@ impl LedgerWriter {
         Ok((reserved, settled))
     }
 
-    /// Closes a segment that has become long, so that a later fold begins after it. If this fails, the next crossing
-    /// tries again.
-    async fn open_segment(&self) {
+    /// Closes the segment of the last day, or one that has become long, so that a later fold begins after it. If this
+    /// fails, the next time tries again.
+    async fn open_segment(&self, appended: &[Record]) {
+        let from = appended.first().map_or(0, |first| first.seq);
         for _ in 0..MAX_OPENING_TRIES {
-            let Ok(fold) = load_fold(&*self.journal).await else { return };
-            if !fold.should_open(now()) {
+            let Ok(mut fold) = load_fold(&*self.journal).await else { return };
+            let is_open = |(_, opened): (u64, Seq)| opened > from;
+            if fold.opened.is_some_and(is_open) {
+                return;
+            }
+            // What the sessions knew alone is looked for at each opening, so that no check reads far back.
+            if fold.taken_over && complete_ledger(&*self.journal, &mut fold).await.is_err() {
                 return;
             }
             let append = Append::to(&StreamName::spend()).expecting(fold.head);
@@ -270,7 +298,7 @@ impl LedgerWriter {
             Some(fold) => fold,
             None => {
                 let mut fold = load_fold(&*self.journal).await?;
-                take_over_history(&*self.journal, &mut fold).await?;
+                complete_ledger(&*self.journal, &mut fold).await?;
                 self.settlements.extend(settle_dead_calls(&*self.journal, &fold).await?);
                 fold
             }
@@ -368,7 +396,7 @@ impl LedgerWriter {
     }
 }
 
-fn reserved_record(reserved: &SpendReserved) -> NewRecord {
+pub(super) fn reserved_record(reserved: &SpendReserved) -> NewRecord {
     SpendRecord::Reserved(reserved.clone()).encode().with_key(&SpendReserved::key(reserved.attempt))
 }
 

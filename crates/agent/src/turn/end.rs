@@ -63,8 +63,7 @@ pub(crate) async fn end_turn(
         records.push(SessionRecord::Question(Question { choices, ..question }));
     }
     records.push(SessionRecord::TurnEnded(ended));
-    // What the turn cost is on disk before its end.
-    worker.runtime().spend.flush().await;
+    worker.runtime().spend.end_turn().await;
     worker.commit(records, vec![]).await?;
     if let Some(news) = news {
         worker.toolset().acknowledge_repositories(worker.id(), news).await;
