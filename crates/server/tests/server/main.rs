@@ -13,6 +13,7 @@ mod memory;
 mod probes;
 mod sessions;
 mod sign_in;
+mod statement;
 mod tasks;
 mod test_server;
 mod tls;
