@@ -10,6 +10,7 @@ record_kinds! {
     SpendRecord {
         "spend_reserved" => Reserved(SpendReserved),
         "spend_settled" => Settled(SpendSettled),
+        "spend_refused" => Refused(SpendRefused),
         "spend_opened" => Opened(SpendOpened),
     }
 }
@@ -158,6 +159,15 @@ pub enum SpendSource {
     None,
 }
 
+/// A person does not want soft limits to be passed. No one is asked about them again in their period.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpendRefused {
+    /// The limits with their periods, as in `past_soft` of a reservation.
+    pub names: Vec<String>,
+    /// The session in which the person was asked.
+    pub session: SessionId,
+}
+
 /// A place where reading the ledger can begin. Its key is `opened/<number>`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SpendOpened {
@@ -179,6 +189,9 @@ pub struct SpendOpened {
     /// Soft limits that were passed, of periods that are not over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub past_soft: Vec<String>,
+    /// Soft limits that a person does not want to be passed, of periods that are not over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
     /// The calls that were settled since the previous record of this kind, added up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spent: Vec<SpentRow>,

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use longhaul_journal::{Journal, Result};
 use longhaul_memory::ReservedCall;
 use longhaul_model::{CallPermit, Prices};
-use longhaul_protocol::{AttemptId, Cause, SessionId, SpendReserved, SpendSettled};
+use longhaul_protocol::{AttemptId, Cause, SessionId, SpendRefused, SpendReserved, SpendSettled};
 use tokio::sync::{mpsc, oneshot};
 
 use super::decision::{CallBound, LimitReached, SoftLimits, Urgency, Verdict, WantedCall, judge};
@@ -43,6 +43,8 @@ pub(super) enum LedgerCommand {
     /// Record a reservation that needs no decision.
     Record(Box<SpendReserved>),
     Settle(SpendSettled),
+    /// Record that a person does not want soft limits to be passed.
+    Refuse(SpendRefused),
     /// Write what waits.
     Flush(oneshot::Sender<()>),
     /// Read the ledger, and the total of this session if a limit needs it.
@@ -154,6 +156,11 @@ impl SpendLedger {
     /// The scope of a call that is made now.
     pub(crate) fn scope(&self, session: SessionId, turn: Option<u64>) -> CallScope {
         CallScope { at: now(), session, turn }
+    }
+
+    /// Records that a person does not want these soft limits to be passed.
+    pub(crate) fn refuse(&self, session: SessionId, names: Vec<String>) {
+        let _ = self.commands.send(LedgerCommand::Refuse(SpendRefused { names, session }));
     }
 
     /// Writes the settlements that wait, at the end of a turn. Where limits are set, they are on disk when this returns, so

@@ -35,6 +35,9 @@
 //! | reading the usage from before the ledger | nothing | it is read again |
 //! | `spend_opened` with that usage: one append | all of it | it is never read again |
 //!
+//! | a no to passing a soft limit, before `spend_refused` | the answer, in the session | its turn is resumed, and records it |
+//! | `spend_refused`, before the end of the turn | both | the turn ends; recorded again, which changes nothing |
+//!
 //! Never: a call that is counted twice or not at all; a reservation that ends because time has passed; a limit that two
 //! calls pass together.
 
@@ -51,7 +54,7 @@ mod takeover;
 mod writer;
 
 pub(crate) use amount::nano;
-pub(crate) use decision::{CallBound, Urgency, Verdict, WantedCall};
+pub(crate) use decision::{AtSoftLimit, CallBound, Urgency, Verdict, WantedCall};
 pub use decision::{LimitReached, SoftLimits};
 pub(crate) use ledger::{NewCall, Reservation, ReserveOutcome, SpendLedger};
 pub(crate) use limits::SpendLimits;

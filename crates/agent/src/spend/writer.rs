@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use longhaul_journal::{Append, Error, Journal, Result, record_at};
 use longhaul_protocol::{
-    AttemptId, NewRecord, Record, Seq, SessionId, SpendOpened, SpendRecord, SpendReserved, SpendSettled,
-    StreamName,
+    AttemptId, NewRecord, Record, Seq, SessionId, SpendOpened, SpendRecord, SpendRefused, SpendReserved,
+    SpendSettled, StreamName,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -44,6 +44,7 @@ pub(super) struct LedgerWriter {
     /// Records of calls that need no decision, in their order.
     records: Vec<SpendReserved>,
     settlements: Vec<SpendSettled>,
+    refusals: Vec<SpendRefused>,
     /// Reservations that wait for a decision.
     waiting: Vec<PendingReservation>,
     flushes: Vec<oneshot::Sender<()>>,
@@ -86,6 +87,7 @@ impl LedgerWriter {
             holder,
             records: vec![],
             settlements: vec![],
+            refusals: vec![],
             waiting: vec![],
             flushes: vec![],
             loads: vec![],
@@ -132,6 +134,7 @@ impl LedgerWriter {
             LedgerCommand::Reserve(pending) => self.waiting.push(*pending),
             LedgerCommand::Record(reserved) => self.records.push(*reserved),
             LedgerCommand::Settle(settled) => self.settlements.push(settled),
+            LedgerCommand::Refuse(refused) => self.refusals.push(refused),
             LedgerCommand::Flush(done) => self.flushes.push(done),
             LedgerCommand::Load(session, done) => self.loads.push((session, done)),
         }
@@ -270,6 +273,7 @@ impl LedgerWriter {
             if batch.records.is_empty() {
                 self.answer(batch);
                 self.settlements.clear();
+                self.refusals.clear();
                 return Ok(());
             }
             let head = lock(&self.fold).as_ref().map_or(0, |fold| fold.head);
@@ -279,6 +283,7 @@ impl LedgerWriter {
                 Ok(records) => {
                     self.apply(&records);
                     self.settlements.clear();
+                    self.refusals.clear();
                     self.answer(batch);
                     return Ok(());
                 }
@@ -347,6 +352,13 @@ impl LedgerWriter {
             if fold.is_open(settled.attempt) {
                 batch.records.push(settled_record(settled));
                 fold.fold_settled(at, settled);
+            }
+        }
+        for refused in &self.refusals {
+            if !refused.names.iter().all(|name| fold.is_refused(name)) {
+                let record = SpendRecord::Refused(refused.clone());
+                batch.records.push(record.encode());
+                fold.fold_refused(refused.names.clone());
             }
         }
         for (index, pending) in self.waiting.iter().enumerate() {

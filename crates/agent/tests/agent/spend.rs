@@ -337,7 +337,8 @@ async fn a_soft_limit_asks_once_and_the_question_survives_a_restart() {
     sound_records(&place, &session).await;
 }
 
-/// B3: a no ends the turn as a limit, and nothing is spent.
+/// B3: a no ends the turn as a limit, and nothing is spent. It counts for the period: the next turn is not asked again, also
+/// after a restart, but ends with how to raise the limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_no_to_the_budget_question_ends_the_turn() {
     let place = TestHome::new();
@@ -354,6 +355,11 @@ async fn a_no_to_the_budget_question_ends_the_turn() {
     let ended = sending.await.unwrap().unwrap();
 
     assert!(reached(&ended, Limit::Cost, "limits.cost_per_day"), "{ended:?}");
+    assert_eq!(total(&*runtime.journal()).await.0, 1);
+    runtime.shutdown().await.unwrap();
+    let runtime = open(soft(&place), priced(&json!([costing(1_000), costing(1_000)]))).await;
+    let again = runtime.session("a").await.unwrap().send("once more").await.unwrap();
+    assert!(reached(&again, Limit::Cost, "limits.cost_per_day; raise it"), "{again:?}");
     assert_eq!(total(&*runtime.journal()).await.0, 1);
     runtime.shutdown().await.unwrap();
     sound_records(&place, &session).await;
