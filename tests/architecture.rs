@@ -140,6 +140,61 @@ fn no_file_is_longer_than_600_lines() {
     assert_eq!(long, vec![]);
 }
 
+/// The files of programs that make a permit for a model call, with the function that they call. Visibility can't express that
+/// only the ledger may: it is in another crate.
+fn permit_makers(files: &[(String, String)]) -> BTreeSet<(&str, &str)> {
+    let code = files.iter().map(|(name, text)| {
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        (name.as_str(), lines.collect::<String>())
+    });
+    let makers = code.flat_map(|(name, code)| {
+        let made = ["CallPermit::for_reservation", "CallPermit::unreserved"].into_iter();
+        made.filter(move |function| code.contains(function)).map(move |function| (name, function))
+    });
+    makers.collect()
+}
+
+/// B1: only the ledger makes the permits that models are called with. Memory alone has others, for those who keep account
+/// themselves; the program gives it the ledger's.
+#[test]
+fn only_the_ledger_makes_permits_for_model_calls() {
+    let is_program = |path: &PathBuf| {
+        let name = path.to_string_lossy();
+        name.contains("/src/") && !name.contains("/testkit/") && !name.ends_with("_tests.rs")
+    };
+    let files = sources(&root().join("crates")).into_iter().filter(is_program);
+    let files: Vec<(String, String)> = files
+        .map(|path| {
+            let name = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(&path).unwrap())
+        })
+        .collect();
+    assert!(files.len() > 100, "{}", files.len());
+
+    let makers = permit_makers(&files);
+
+    let expected = [
+        ("crates/agent/src/spend/ledger.rs", "CallPermit::for_reservation"),
+        ("crates/memory/src/background.rs", "CallPermit::unreserved"),
+    ];
+    assert_eq!(makers, BTreeSet::from(expected));
+    let uses_unbudgeted = |(name, text): &&(String, String)| {
+        !name.starts_with("crates/memory/src/") && text.contains("Unbudgeted")
+    };
+    assert_eq!(files.iter().filter(uses_unbudgeted).map(|(name, _)| name).collect::<Vec<_>>(), [""; 0]);
+}
+
+/// The check above can fail.
+#[test]
+fn a_permit_that_something_else_makes_is_found() {
+    let text = "let permit = CallPermit::unreserved(cause);\n// CallPermit::for_reservation";
+    let files = [("crates/agent/src/turn/title.rs".to_owned(), text.to_owned())];
+
+    let found = permit_makers(&files);
+
+    assert_eq!(found, BTreeSet::from([("crates/agent/src/turn/title.rs", "CallPermit::unreserved")]));
+}
+
 /// The pages that newcomers begin with name only files that exist.
 #[test]
 fn every_path_in_the_pages_for_newcomers_exists() {

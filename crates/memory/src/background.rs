@@ -21,11 +21,15 @@ pub trait CallBudget: Send + Sync {
 }
 
 /// A call that was reserved. Dropping it settles what the call used.
+#[async_trait]
 pub trait ReservedCall: Send + Sync {
     fn permit(&self) -> &CallPermit;
 
     /// The most tokens of the answer. It may be less than was asked for.
     fn max_answer(&self) -> u64;
+
+    /// Settles what the call used. The caller records its usage after this.
+    async fn settle(self: Box<Self>) {}
 }
 
 /// No budget: every call is made. For tests, and for programs that keep account themselves.
@@ -105,7 +109,7 @@ impl BackgroundModel {
                 ..Request::default()
             };
             let completion = complete(&*self.model, request, &self.capabilities, reserved.permit()).await;
-            drop(reserved);
+            reserved.settle().await;
             let is_reported = completion.usage.input.is_some() || completion.usage.output.is_some();
             if is_reported || completion.answer.is_ok() {
                 usages.push(completion.usage);

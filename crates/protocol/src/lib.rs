@@ -80,8 +80,8 @@ pub use printable::{Printable, PrintablePath, is_misleading, printable};
 pub use record::{Body, DecodeError, Gone, NewRecord, Record, Seq};
 pub use session::*;
 pub use spend::{
-    Cause, OpenReservation, SpendHolder, SpendOpened, SpendRecord, SpendReserved, SpendSettled, SpendSource,
-    SpendTotal, SpentRow, SpentTokens,
+    Cause, OpenReservation, SpendHolder, SpendOpened, SpendRecord, SpendRefused, SpendReserved, SpendSettled,
+    SpendSource, SpendTotal, SpentRow, SpentTokens,
 };
 pub use stream::StreamName;
 pub use time::At;

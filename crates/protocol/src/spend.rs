@@ -10,6 +10,7 @@ record_kinds! {
     SpendRecord {
         "spend_reserved" => Reserved(SpendReserved),
         "spend_settled" => Settled(SpendSettled),
+        "spend_refused" => Refused(SpendRefused),
         "spend_opened" => Opened(SpendOpened),
     }
 }
@@ -82,6 +83,9 @@ pub struct SpendReserved {
     /// The most US dollars; absent if no price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// When the call was made, if that was before this record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_at: Option<At>,
     /// The process that makes the call.
     pub holder: SpendHolder,
 }
@@ -156,6 +160,15 @@ pub enum SpendSource {
     None,
 }
 
+/// A person does not want soft limits to be passed. No one is asked about them again in their period.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpendRefused {
+    /// The limits with their periods, as in `past_soft` of a reservation.
+    pub names: Vec<String>,
+    /// The session in which the person was asked.
+    pub session: SessionId,
+}
+
 /// A place where reading the ledger can begin. Its key is `opened/<number>`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SpendOpened {
@@ -167,6 +180,9 @@ pub struct SpendOpened {
     /// Whether the usage from before the ledger is in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub taken_over: bool,
+    /// The calls of sessions that began before this are in the ledger. Absent if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<At>,
     /// What was spent so far, for each period or turn that is not over.
     pub totals: Vec<SpendTotal>,
     /// Reservations that are not settled.
@@ -174,6 +190,9 @@ pub struct SpendOpened {
     /// Soft limits that were passed, of periods that are not over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub past_soft: Vec<String>,
+    /// Soft limits that a person does not want to be passed, of periods that are not over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
     /// The calls that were settled since the previous record of this kind, added up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spent: Vec<SpentRow>,

@@ -47,6 +47,7 @@ struct Inner {
     refusal: Option<Error>,
     refusal_once: Option<Error>,
     refusal_from: Option<(String, Error)>,
+    hung_family: Option<&'static str>,
     renewal_refusal: Option<Error>,
     releases: usize,
     release_takes: Duration,
@@ -142,6 +143,11 @@ impl FaultyJournal {
         self.inner.lock().unwrap().listing_refusal = error;
     }
 
+    /// Never answers an append to the streams of this family, such as `spend`. What is appended to them is lost.
+    pub fn hang_family(&self, family: &'static str) {
+        self.inner.lock().unwrap().hung_family = Some(family);
+    }
+
     /// Never answers again, as a disk that hangs.
     pub fn hang(&self) {
         self.crashed.send_replace(true);
@@ -202,6 +208,10 @@ impl FaultyJournal {
 impl Journal for FaultyJournal {
     async fn append(&self, append: Append) -> Result<Vec<Record>> {
         self.lives().await;
+        let hung = self.inner.lock().unwrap().hung_family;
+        if hung.is_some() && append.stream().as_str().split('/').next() == hung {
+            std::future::pending::<()>().await;
+        }
         let refusal = {
             let mut inner = self.inner.lock().unwrap();
             let awaited = |record: &NewRecord| {

@@ -19,7 +19,9 @@ use longhaul_protocol::{
 };
 
 use crate::compaction::plan::CompactionTrigger;
-use crate::spend::{CallBound, LimitReached, NewCall, ReserveOutcome, SoftLimits, Urgency, WantedCall};
+use crate::spend::{
+    AtSoftLimit, CallBound, LimitReached, NewCall, ReserveOutcome, SoftLimits, Urgency, WantedCall,
+};
 use crate::turn::fallback::max_answer_tokens;
 use crate::turn::retry::retry_event;
 use crate::worker::wait::{WaitOutcome, Wakeup};
@@ -285,8 +287,7 @@ fn reserve_summary(
             bound: CallBound::new(input, call.max_answer, call.capabilities.prices.as_ref()),
             urgency: match trigger {
                 CompactionTrigger::Idle => runtime.spend.background(session),
-                // The call of the turn that follows asks.
-                _ => Urgency::Foreground { asks: false },
+                _ => Urgency::Foreground { at_soft: AtSoftLimit::LeaveToNextCall },
             },
             consents: turn.map(|turn| turn.budget_consents.clone()).unwrap_or_default(),
         },

@@ -5,7 +5,7 @@ use longhaul_protocol::Limit;
 
 use super::amount::{Amount, Unit};
 use super::fold::LedgerFold;
-use super::limits::{CallScope, SpendLimit, SpendLimits, outcome_of_name};
+use super::limits::{CallScope, LimitKind, SpendLimit, SpendLimits};
 
 /// An answer is never given less room than this, in tokens.
 pub(crate) const MIN_ANSWER_TOKENS: u64 = 1_024;
@@ -81,10 +81,21 @@ fn ceil_nano(dollars: f64) -> u64 {
 /// Who waits for a call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Urgency {
-    /// A turn, or a person. Whether to ask before a soft limit is passed.
-    Foreground { asks: bool },
+    /// A turn, or a person. What happens before a soft limit is passed.
+    Foreground { at_soft: AtSoftLimit },
     /// No one. The call is made only if a further one of the session's model still fits.
     Background { further: Option<CallBound> },
+}
+
+/// What happens when a call that someone waits for would pass a soft limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtSoftLimit {
+    /// A person is asked first.
+    Ask,
+    /// The call is made, and the session gets a warning.
+    Warn,
+    /// The call is made, and the next call of its turn asks or warns: a question now would stop the turn halfway.
+    LeaveToNextCall,
 }
 
 /// A call for which a reservation is wanted.
@@ -134,12 +145,11 @@ pub struct SoftLimits {
 impl LimitReached {
     /// A person said no to passing these soft limits.
     pub(crate) fn refused(names: &[String]) -> Self {
-        let first = names.first().map_or("", String::as_str);
-        let key = first.split('/').next().unwrap_or_default();
-        let text = format!(
-            "you said no to passing the soft limit of limits.{key}; send a message to be asked again"
-        );
-        Self { limit: outcome_of_name(first), text }
+        let kind = names.first().and_then(|name| LimitKind::of_soft_name(name));
+        let kind = kind.unwrap_or(LimitKind::CostTotal);
+        let (name, next) = (kind.name(), kind.next_step());
+        let text = format!("you said no to passing the soft limit of limits.{name}; {next}");
+        Self { limit: kind.outcome(), text }
     }
 }
 
@@ -175,8 +185,14 @@ pub(crate) fn judge(fold: &LedgerFold, limits: &SpendLimits, call: &WantedCall) 
         match (used.room(call, max), call.urgency) {
             (Room::Answer(room), _) => max_output = max_output.min(room),
             (Room::Later, Urgency::Foreground { .. }) => waits = true,
-            (Room::None, Urgency::Foreground { asks: true }) => asked.push((name, *limit, used)),
-            (Room::None, Urgency::Foreground { asks: false }) => past_soft.push(name),
+            (Room::None, Urgency::Foreground { .. }) if fold.is_refused(&name) => {
+                return Verdict::Reached(LimitReached::refused(&[name]));
+            }
+            (Room::None, Urgency::Foreground { at_soft }) => match at_soft {
+                AtSoftLimit::Ask => asked.push((name, *limit, used)),
+                AtSoftLimit::Warn => past_soft.push(name),
+                AtSoftLimit::LeaveToNextCall => {}
+            },
             (Room::Later | Room::None, Urgency::Background { .. }) => {
                 let text = format!("the soft limit of limits.{} is reached", limit.kind.name());
                 return Verdict::Reached(LimitReached { limit: limit.kind.outcome(), text });

@@ -26,7 +26,7 @@ fn call(input: u64, max_output: u64, urgency: Urgency) -> WantedCall {
 }
 
 fn turn_call(input: u64, max_output: u64) -> WantedCall {
-    call(input, max_output, Urgency::Foreground { asks: true })
+    call(input, max_output, Urgency::Foreground { at_soft: AtSoftLimit::Ask })
 }
 
 fn reserve(fold: &mut LedgerFold, attempt: u128, tokens: u64, cost: f64) {
@@ -46,6 +46,7 @@ fn reserve(fold: &mut LedgerFold, attempt: u128, tokens: u64, cost: f64) {
         limits: vec!["turn/1".to_owned()],
         past_soft: vec![],
         tokens,
+        made_at: None,
         cost: Some(cost),
         holder,
     };
@@ -139,10 +140,45 @@ fn a_soft_limit_asks_once_and_lets_pass_what_was_agreed() {
 fn a_soft_limit_warns_where_no_one_attends() {
     let limits = limited(LimitKind::CostPerDay, nano(1.0), 0.5);
 
-    let verdict = judge(&spent(10, 0.6), &limits, &call(1_000, 8_192, Urgency::Foreground { asks: false }));
+    let verdict = judge(
+        &spent(10, 0.6),
+        &limits,
+        &call(1_000, 8_192, Urgency::Foreground { at_soft: AtSoftLimit::Warn }),
+    );
 
     let past_soft = vec!["cost_per_day/2026-11-17".to_owned()];
     assert_eq!(verdict, Verdict::Fits { max_output: 8_192, past_soft });
+}
+
+/// B3: a compaction in a turn does not use up the question or the warning of the call that follows it.
+#[test]
+fn a_call_within_a_turn_leaves_the_soft_limit_to_the_next_one() {
+    let limits = limited(LimitKind::CostPerDay, nano(1.0), 0.5);
+    let mut fold = spent(10, 0.6);
+
+    let compaction = Urgency::Foreground { at_soft: AtSoftLimit::LeaveToNextCall };
+    let verdict = judge(&fold, &limits, &call(1_000, 8_192, compaction));
+    reserve(&mut fold, 2, 10, 0.1);
+    let next = judge(&fold, &limits, &turn_call(1_000, 8_192));
+
+    assert_eq!(verdict, Verdict::Fits { max_output: 8_192, past_soft: vec![] });
+    assert!(matches!(next, Verdict::Ask(_)), "{next:?}");
+}
+
+/// B3: after a no, no one is asked again in the period, in no session.
+#[test]
+fn a_soft_limit_that_was_refused_ends_the_next_turn() {
+    let limits = limited(LimitKind::CostPerDay, nano(1.0), 0.5);
+    let mut fold = spent(10, 0.6);
+    fold.fold_refused(vec!["cost_per_day/2026-11-17".to_owned()]);
+
+    let reached = judge(&fold, &limits, &turn_call(1_000, 8_192));
+    let below = judge(&LedgerFold::default(), &limits, &turn_call(1_000, 8_192));
+
+    let Verdict::Reached(LimitReached { limit, text }) = reached else { panic!("{reached:?}") };
+    assert_eq!(limit, Limit::Cost);
+    assert!(text.contains("limits.cost_per_day; raise it, or go on tomorrow"), "{text}");
+    assert!(matches!(below, Verdict::Fits { .. }), "{below:?}");
 }
 
 /// B3: calls that no one waits for stop first.

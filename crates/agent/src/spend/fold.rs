@@ -24,12 +24,16 @@ pub(crate) struct LedgerFold {
     pub(crate) opened: Option<(u64, Seq)>,
     /// Whether the usage from before the ledger is in it.
     pub(crate) taken_over: bool,
+    /// The calls of sessions that began before this are in the ledger.
+    pub(crate) checked: Option<At>,
     /// What was settled, by scope. A session's total is here only if it was loaded.
     totals: BTreeMap<String, Amount>,
     /// The last change of each turn's total.
     turns_changed: BTreeMap<String, At>,
     open: BTreeMap<AttemptId, OpenReservation>,
     past_soft: BTreeSet<String>,
+    /// Soft limits that a person does not want to be passed.
+    refused: BTreeSet<String>,
     /// The calls that were settled since the ledger was opened.
     spent: BTreeMap<RowKey, RowSum>,
     /// The day of the last record.
@@ -82,6 +86,7 @@ impl LedgerFold {
         match SpendRecord::decode(record) {
             Ok(SpendRecord::Reserved(reserved)) => self.fold_reserved(record.at, reserved),
             Ok(SpendRecord::Settled(settled)) => self.fold_settled(record.at, &settled),
+            Ok(SpendRecord::Refused(refused)) => self.fold_refused(refused.names),
             Ok(SpendRecord::Opened(opened)) => self.fold_opened(record, opened),
             Ok(SpendRecord::Unknown { .. }) | Err(_) => {}
         }
@@ -91,7 +96,13 @@ impl LedgerFold {
     /// Adds a reservation.
     pub(crate) fn fold_reserved(&mut self, at: At, reserved: SpendReserved) {
         self.past_soft.extend(reserved.past_soft.iter().cloned());
+        let at = reserved.made_at.unwrap_or(at);
         self.open.insert(reserved.attempt, OpenReservation { at, reserved });
+    }
+
+    /// Adds soft limits that are not to be passed.
+    pub(crate) fn fold_refused(&mut self, names: Vec<String>) {
+        self.refused.extend(names);
     }
 
     /// Settles a reservation. One that is not open stays settled as it is.
@@ -130,10 +141,12 @@ impl LedgerFold {
             head: record.seq,
             opened: Some((opened.number, record.seq)),
             taken_over: opened.taken_over,
+            checked: self.checked.max(opened.checked).or(opened.taken_over.then_some(record.at)),
             totals: totals.chain(sessions).collect(),
             turns_changed,
             open: opened.open.into_iter().map(|open| (open.reserved.attempt, open)).collect(),
             past_soft: opened.past_soft.into_iter().collect(),
+            refused: opened.refused.into_iter().collect(),
             spent: BTreeMap::new(),
             day: day_of(record.at),
         };
@@ -156,6 +169,11 @@ impl LedgerFold {
 
     pub(crate) fn is_past_soft(&self, name: &str) -> bool {
         self.past_soft.contains(name)
+    }
+
+    /// Whether a person has said no to passing this soft limit.
+    pub(crate) fn is_refused(&self, name: &str) -> bool {
+        self.refused.contains(name)
     }
 
     /// The calls that were settled since the ledger was opened, by row.
@@ -204,9 +222,11 @@ impl LedgerFold {
             number: self.opened.map_or(0, |(number, _)| number) + 1,
             previous: self.opened.map(|(_, seq)| seq),
             taken_over: self.taken_over || history.is_some(),
+            checked: self.checked,
             totals: totals.map(|(scope, amount)| self.total_of(scope, amount)).collect(),
             open: self.open.values().cloned().collect(),
-            past_soft: self.past_soft.iter().filter(|name| is_current_period(name, now)).cloned().collect(),
+            past_soft: current_names(&self.past_soft, now),
+            refused: current_names(&self.refused, now),
             spent: spent.into_iter().map(|(key, sum)| spent_row(key, sum)).collect(),
         }
     }
@@ -231,6 +251,10 @@ impl LedgerFold {
 fn split_turn(scope: &str) -> Option<(&str, u64)> {
     let (session, turn) = scope.rsplit_once('/')?;
     Some((session, turn.parse().ok()?))
+}
+
+fn current_names(names: &BTreeSet<String>, now: At) -> Vec<String> {
+    names.iter().filter(|name| is_current_period(name, now)).cloned().collect()
 }
 
 /// Whether the period of a passed soft limit may still go on. A turn, a session and the total are kept for ever: each

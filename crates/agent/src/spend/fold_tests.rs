@@ -38,6 +38,7 @@ fn reserved(attempt: u128, session: u128, turn: u64) -> SpendRecord {
         past_soft: vec![],
         tokens: 1_000,
         cost: Some(0.01),
+        made_at: None,
         holder,
     })
 }

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use longhaul_journal::{Journal, Result};
 use longhaul_memory::ReservedCall;
 use longhaul_model::{CallPermit, Prices};
-use longhaul_protocol::{AttemptId, Cause, SessionId, SpendReserved, SpendSettled};
+use longhaul_protocol::{AttemptId, Cause, SessionId, SpendRefused, SpendReserved, SpendSettled};
 use tokio::sync::{mpsc, oneshot};
 
 use super::decision::{CallBound, LimitReached, SoftLimits, Urgency, Verdict, WantedCall, judge};
@@ -42,6 +43,8 @@ pub(super) enum LedgerCommand {
     /// Record a reservation that needs no decision.
     Record(Box<SpendReserved>),
     Settle(SpendSettled),
+    /// Record that a person does not want soft limits to be passed.
+    Refuse(SpendRefused),
     /// Write what waits.
     Flush(oneshot::Sender<()>),
     /// Read the ledger, and the total of this session if a limit needs it.
@@ -155,6 +158,21 @@ impl SpendLedger {
         CallScope { at: now(), session, turn }
     }
 
+    /// Records that a person does not want these soft limits to be passed.
+    pub(crate) fn refuse(&self, session: SessionId, names: Vec<String>) {
+        let _ = self.commands.send(LedgerCommand::Refuse(SpendRefused { names, session }));
+    }
+
+    /// Writes the settlements that wait, at the end of a turn. Where limits are set, they are on disk when this returns, so
+    /// that the next call is decided on what this one really used. Where none are set, nothing waits for the ledger.
+    pub(crate) async fn end_turn(&self) {
+        if self.limits.is_empty() {
+            let _ = self.commands.send(LedgerCommand::Flush(oneshot::channel().0));
+        } else {
+            self.flush().await;
+        }
+    }
+
     /// Writes the settlements that wait. They are on disk when this returns, unless the journal refuses them.
     pub(crate) async fn flush(&self) {
         let (done, flushed) = oneshot::channel();
@@ -180,6 +198,7 @@ impl Reservation {
     }
 }
 
+#[async_trait]
 impl ReservedCall for Reservation {
     fn permit(&self) -> &CallPermit {
         &self.permit
@@ -187,6 +206,14 @@ impl ReservedCall for Reservation {
 
     fn max_answer(&self) -> u64 {
         self.bound.max_output
+    }
+
+    async fn settle(self: Box<Self>) {
+        let commands = self.commands.clone();
+        drop(self);
+        let (done, flushed) = oneshot::channel();
+        let _ = commands.send(LedgerCommand::Flush(done));
+        let _ = flushed.await;
     }
 }
 
@@ -217,6 +244,7 @@ pub(super) fn reservation_record(
         past_soft,
         tokens: amount.tokens,
         cost: reserved_cost(&bound),
+        made_at: None,
         holder: holder.holder().clone(),
     }
 }

@@ -22,6 +22,23 @@ pub(crate) enum LimitKind {
 }
 
 impl LimitKind {
+    const ALL: [Self; 8] = [
+        Self::CostPerTurn,
+        Self::TokensPerTurn,
+        Self::CostPerSession,
+        Self::CostPerDay,
+        Self::TokensPerDay,
+        Self::CostPerMonth,
+        Self::TokensPerMonth,
+        Self::CostTotal,
+    ];
+
+    /// The kind that a name of [`CallScope::soft_name`] stands for.
+    pub(crate) fn of_soft_name(name: &str) -> Option<Self> {
+        let key = name.split('/').next()?;
+        Self::ALL.into_iter().find(|kind| kind.name() == key)
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::CostPerTurn => "cost_per_turn",
@@ -51,7 +68,7 @@ impl LimitKind {
     }
 
     /// How a person goes on after the limit is reached.
-    fn next_step(self) -> &'static str {
+    pub(crate) fn next_step(self) -> &'static str {
         match self {
             Self::CostPerTurn | Self::TokensPerTurn => "raise it, or send a message to go on",
             Self::CostPerSession => "raise it, or go on in a new session",
@@ -169,9 +186,4 @@ impl CallScope {
 /// The scope of a session's total.
 pub(crate) fn session_scope(session: SessionId) -> String {
     format!("session/{session}")
-}
-
-/// The limit in the outcome of a turn that a name of [`CallScope::soft_name`] stands for.
-pub(crate) fn outcome_of_name(name: &str) -> Limit {
-    if name.starts_with("tokens") { Limit::Tokens } else { Limit::Cost }
 }

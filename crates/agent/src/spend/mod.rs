@@ -13,11 +13,13 @@
 //! | `reader` | reading the ledger from its newest opening, and back through its segments |
 //! | `ledger`, `writer` | the handle of a runtime; the task that puts the records of all its sessions into one append |
 //! | `recovery` | settling the calls of processes that died |
-//! | `takeover` | usage from before the ledger |
+//! | `takeover` | calls that only the sessions know: from before the ledger, or lost by a crash |
 //! | `statement` | what was spent, and on what; what is left of each limit |
 //!
-//! Where no limit is set, no call waits for the ledger: reservations and settlements are appended in the background, and
-//! are durable at the latest with the end of their turn or of the runtime.
+//! Where no limit is set, no call and no end of a turn waits for the ledger: reservations and settlements are appended in
+//! the background. Only the records of memory's calls, which no one waits for, are written after it. So a crash may leave
+//! a call in its session that the ledger does not know. Each statement, each first limit of a process and each opening
+//! looks for such calls in the sessions that have changed since the last look.
 //!
 //! | a crash after | is on disk | next time |
 //! | --- | --- | --- |
@@ -26,9 +28,15 @@
 //! | the call, before the session's `usage` | the same | the same: what the call cost is not known |
 //! | the session's `usage`, before `spend_settled` | the bound; what the call used | settled at that, once |
 //! | `spend_settled` | everything | nothing |
+//! | the session's `usage`, before `spend_reserved` (no limits) | what the call used | reserved and settled at that, once |
+//! | the call, before both (no limits) | nothing | nothing: no one knows of the call |
+//! | such a call's reservation and settlement: one append | everything | nothing |
 //! | `spend_opened` | the totals so far | the fold begins there |
 //! | reading the usage from before the ledger | nothing | it is read again |
 //! | `spend_opened` with that usage: one append | all of it | it is never read again |
+//!
+//! | a no to passing a soft limit, before `spend_refused` | the answer, in the session | its turn is resumed, and records it |
+//! | `spend_refused`, before the end of the turn | both | the turn ends; recorded again, which changes nothing |
 //!
 //! Never: a call that is counted twice or not at all; a reservation that ends because time has passed; a limit that two
 //! calls pass together.
@@ -46,7 +54,7 @@ mod takeover;
 mod writer;
 
 pub(crate) use amount::nano;
-pub(crate) use decision::{CallBound, Urgency, Verdict, WantedCall};
+pub(crate) use decision::{AtSoftLimit, CallBound, Urgency, Verdict, WantedCall};
 pub use decision::{LimitReached, SoftLimits};
 pub(crate) use ledger::{NewCall, Reservation, ReserveOutcome, SpendLedger};
 pub(crate) use limits::SpendLimits;

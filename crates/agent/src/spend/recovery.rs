@@ -20,10 +20,9 @@ pub(crate) struct LiveHolder(SpendHolder);
 
 impl LiveHolder {
     pub(crate) fn new() -> Self {
-        let Holder { host, boot, pid_namespace, pid, started, .. } = Holder::this_process();
         let runtime = AttemptId::generate().to_string();
         live_runtimes().insert(runtime.clone());
-        Self(SpendHolder { host, boot, pid_namespace, pid, started, runtime })
+        Self(this_process(runtime))
     }
 
     pub(crate) fn holder(&self) -> &SpendHolder {
@@ -35,6 +34,12 @@ impl Drop for LiveHolder {
     fn drop(&mut self) {
         live_runtimes().remove(&self.0.runtime);
     }
+}
+
+/// A runtime of this process, as a reservation names it.
+pub(crate) fn this_process(runtime: String) -> SpendHolder {
+    let Holder { host, boot, pid_namespace, pid, started, .. } = Holder::this_process();
+    SpendHolder { host, boot, pid_namespace, pid, started, runtime }
 }
 
 fn live_runtimes() -> std::sync::MutexGuard<'static, BTreeSet<String>> {

@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, HashMap};
 
 use longhaul_journal::{Append, Error, Journal, Result};
 use longhaul_protocol::{At, NewRecord, SessionId, StreamName};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::amount::{Unit, day_of, dollars};
 use super::fold::{LedgerFold, RowKey, RowSum, row_of};
 use super::limits::{CallScope, SpendLimits, TOTAL};
 use super::reader::{SegmentCursor, catch_up, load_fold, session_total};
 use super::recovery::settle_dead_calls;
-use super::takeover::take_over_history;
+use super::takeover::complete_ledger;
 use super::writer::settled_record;
 use crate::clock::now;
 use crate::config::LimitSettings;
+use crate::runtime::Runtime;
 
 /// The name of items whose session or model is not known.
 const UNKNOWN: &str = "unknown";
@@ -33,7 +35,8 @@ pub struct StatementQuery {
 }
 
 /// What the items of a statement are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum StatementBy {
     /// Why a model was called.
     #[default]
@@ -47,7 +50,7 @@ pub enum StatementBy {
 }
 
 /// What was spent.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Statement {
     /// Days in their order, everything else the most expensive first.
     pub items: Vec<StatementItem>,
@@ -58,7 +61,7 @@ pub struct Statement {
 }
 
 /// Settled calls, added up.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StatementItem {
     /// The cause, the session's key, the model or the day.
     pub name: String,
@@ -117,6 +120,23 @@ pub async fn statement(journal: &dyn Journal, query: &StatementQuery) -> Result<
     let items = sorted_items(journal, query.by, sums).await?;
     let (items, next) = page(items, query);
     Ok(Statement { items, total: StatementItem::new(TOTAL.to_owned(), &total), next })
+}
+
+impl Runtime {
+    /// What was spent, with the calls that this runtime has just made.
+    pub async fn statement(&self, query: &StatementQuery) -> Result<Statement> {
+        self.0.spend.flush().await;
+        statement(&*self.journal(), query).await
+    }
+
+    /// The limits that are set, and what is left of each. Limits of a session or a turn are left out if none is given.
+    pub async fn limit_status(
+        &self,
+        session: Option<SessionId>,
+        turn: Option<u64>,
+    ) -> Result<Vec<LimitStatus>> {
+        limit_status(&*self.journal(), &self.config().settings.limits, session, turn).await
+    }
 }
 
 /// The first day of a statement from a text: a day such as `2026-11-17`, or a time before now such as `7d`, `12h` or
@@ -195,11 +215,11 @@ fn page(items: Vec<StatementItem>, query: &StatementQuery) -> (Vec<StatementItem
     (items.into_iter().take(through).skip(from).collect(), next)
 }
 
-/// The ledger with the usage from before it, and without calls of processes that died.
+/// The ledger with the calls that only the sessions know, and without open calls of processes that died.
 async fn current_fold(journal: &dyn Journal) -> Result<LedgerFold> {
     let mut fold = load_fold(journal).await?;
     let updated = async {
-        take_over_history(journal, &mut fold).await?;
+        complete_ledger(journal, &mut fold).await?;
         loop {
             let dead = settle_dead_calls(journal, &fold).await?;
             if dead.is_empty() {
@@ -223,7 +243,7 @@ async fn current_fold(journal: &dyn Journal) -> Result<LedgerFold> {
 }
 
 /// A limit, and how much of it is used.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LimitStatus {
     /// Its key in `[limits]`.
     pub name: &'static str,

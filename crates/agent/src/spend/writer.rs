@@ -8,21 +8,22 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use longhaul_journal::{Append, Error, Journal, Result};
+use longhaul_journal::{Append, Error, Journal, Result, record_at};
 use longhaul_protocol::{
-    AttemptId, NewRecord, Record, SessionId, SpendOpened, SpendRecord, SpendReserved, SpendSettled,
-    StreamName,
+    AttemptId, NewRecord, Record, Seq, SessionId, SpendOpened, SpendRecord, SpendRefused, SpendReserved,
+    SpendSettled, StreamName,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::amount::day_of;
 use super::decision::{Verdict, judge};
 use super::fold::{LedgerFold, RECORDS_PER_SEGMENT};
 use super::ledger::{LedgerCommand, PendingReservation, Reservation, ReserveOutcome, reservation_record};
 use super::limits::SpendLimits;
 use super::reader::{catch_up, load_fold, session_total};
 use super::recovery::{LiveHolder, settle_dead_calls};
-use super::takeover::take_over_history;
+use super::takeover::complete_ledger;
 use crate::clock::now;
 use crate::runtime::lock;
 
@@ -43,12 +44,15 @@ pub(super) struct LedgerWriter {
     /// Records of calls that need no decision, in their order.
     records: Vec<SpendReserved>,
     settlements: Vec<SpendSettled>,
+    refusals: Vec<SpendRefused>,
     /// Reservations that wait for a decision.
     waiting: Vec<PendingReservation>,
     flushes: Vec<oneshot::Sender<()>>,
     loads: Vec<(SessionId, oneshot::Sender<Result<()>>)>,
     /// When there is something to do although no command comes.
     deadline: Option<Instant>,
+    /// The day of the last record, where no limits are set.
+    day: Option<String>,
 }
 
 /// The records of one append, and the reservations that they grant or that are refused.
@@ -83,10 +87,12 @@ impl LedgerWriter {
             holder,
             records: vec![],
             settlements: vec![],
+            refusals: vec![],
             waiting: vec![],
             flushes: vec![],
             loads: vec![],
             deadline: None,
+            day: None,
         }
     }
 
@@ -128,6 +134,7 @@ impl LedgerWriter {
             LedgerCommand::Reserve(pending) => self.waiting.push(*pending),
             LedgerCommand::Record(reserved) => self.records.push(*reserved),
             LedgerCommand::Settle(settled) => self.settlements.push(settled),
+            LedgerCommand::Refuse(refused) => self.refusals.push(refused),
             LedgerCommand::Flush(done) => self.flushes.push(done),
             LedgerCommand::Load(session, done) => self.loads.push((session, done)),
         }
@@ -177,10 +184,28 @@ impl LedgerWriter {
         };
         self.records.clear();
         self.settlements.clear();
-        if crosses_segment(&records) {
-            self.open_segment().await;
+        if self.is_new_day(&records).await? || crosses_segment(&records) {
+            self.open_segment(&records).await;
         }
         Ok(())
+    }
+
+    /// Whether the first of these records is the first of its day.
+    async fn is_new_day(&mut self, appended: &[Record]) -> Result<bool> {
+        let Some(first) = appended.first() else { return Ok(false) };
+        let today = day_of(first.at);
+        let last_day = match (self.day.take(), first.seq) {
+            (Some(day), _) => day,
+            (None, 1) => today.clone(),
+            (None, seq) => match record_at(&*self.journal, &StreamName::spend(), seq - 1).await {
+                Ok(Some(last)) => day_of(last.at),
+                Ok(None) | Err(Error::Damaged { .. }) => today.clone(),
+                Err(error) => return Err(error),
+            },
+        };
+        let is_new = last_day != today;
+        self.day = Some(today);
+        Ok(is_new)
     }
 
     async fn append_unlimited(
@@ -210,12 +235,18 @@ impl LedgerWriter {
         Ok((reserved, settled))
     }
 
-    /// Closes a segment that has become long, so that a later fold begins after it. If this fails, the next crossing
-    /// tries again.
-    async fn open_segment(&self) {
+    /// Closes the segment of the last day, or one that has become long, so that a later fold begins after it. If this
+    /// fails, the next time tries again.
+    async fn open_segment(&self, appended: &[Record]) {
+        let from = appended.first().map_or(0, |first| first.seq);
         for _ in 0..MAX_OPENING_TRIES {
-            let Ok(fold) = load_fold(&*self.journal).await else { return };
-            if !fold.should_open(now()) {
+            let Ok(mut fold) = load_fold(&*self.journal).await else { return };
+            let is_open = |(_, opened): (u64, Seq)| opened > from;
+            if fold.opened.is_some_and(is_open) {
+                return;
+            }
+            // What the sessions knew alone is looked for at each opening, so that no check reads far back.
+            if fold.taken_over && complete_ledger(&*self.journal, &mut fold).await.is_err() {
                 return;
             }
             let append = Append::to(&StreamName::spend()).expecting(fold.head);
@@ -242,6 +273,7 @@ impl LedgerWriter {
             if batch.records.is_empty() {
                 self.answer(batch);
                 self.settlements.clear();
+                self.refusals.clear();
                 return Ok(());
             }
             let head = lock(&self.fold).as_ref().map_or(0, |fold| fold.head);
@@ -251,6 +283,7 @@ impl LedgerWriter {
                 Ok(records) => {
                     self.apply(&records);
                     self.settlements.clear();
+                    self.refusals.clear();
                     self.answer(batch);
                     return Ok(());
                 }
@@ -270,7 +303,7 @@ impl LedgerWriter {
             Some(fold) => fold,
             None => {
                 let mut fold = load_fold(&*self.journal).await?;
-                take_over_history(&*self.journal, &mut fold).await?;
+                complete_ledger(&*self.journal, &mut fold).await?;
                 self.settlements.extend(settle_dead_calls(&*self.journal, &fold).await?);
                 fold
             }
@@ -321,6 +354,13 @@ impl LedgerWriter {
                 fold.fold_settled(at, settled);
             }
         }
+        for refused in &self.refusals {
+            if !refused.names.iter().all(|name| fold.is_refused(name)) {
+                let record = SpendRecord::Refused(refused.clone());
+                batch.records.push(record.encode());
+                fold.fold_refused(refused.names.clone());
+            }
+        }
         for (index, pending) in self.waiting.iter().enumerate() {
             // The caller has stopped waiting.
             if pending.reply.is_closed() {
@@ -368,7 +408,7 @@ impl LedgerWriter {
     }
 }
 
-fn reserved_record(reserved: &SpendReserved) -> NewRecord {
+pub(super) fn reserved_record(reserved: &SpendReserved) -> NewRecord {
     SpendRecord::Reserved(reserved.clone()).encode().with_key(&SpendReserved::key(reserved.attempt))
 }
 

@@ -12,7 +12,7 @@ use longhaul_protocol::{
 use crate::compaction::plan::next_prompt_tokens;
 use crate::session::decide::BudgetCheck;
 use crate::spend::{
-    CallBound, NewCall, Reservation, ReserveOutcome, SoftLimits, Urgency, Verdict, WantedCall,
+    AtSoftLimit, CallBound, NewCall, Reservation, ReserveOutcome, SoftLimits, Urgency, Verdict, WantedCall,
 };
 use crate::turn::request::{fixed_tokens, load_capabilities};
 use crate::worker::wait::WakeOn;
@@ -72,7 +72,9 @@ fn wanted_call(worker: &Worker, bound: CallBound, turn: u64) -> WantedCall {
     WantedCall {
         scope: worker.runtime().spend.scope(worker.id(), Some(turn)),
         bound,
-        urgency: Urgency::Foreground { asks: worker.slot().is_attended() },
+        urgency: Urgency::Foreground {
+            at_soft: if worker.slot().is_attended() { AtSoftLimit::Ask } else { AtSoftLimit::Warn },
+        },
         consents: worker.state().turn.as_ref().map(|turn| turn.budget_consents.clone()).unwrap_or_default(),
     }
 }

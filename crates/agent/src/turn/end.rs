@@ -63,8 +63,11 @@ pub(crate) async fn end_turn(
         records.push(SessionRecord::Question(Question { choices, ..question }));
     }
     records.push(SessionRecord::TurnEnded(ended));
-    // What the turn cost is on disk before its end.
-    worker.runtime().spend.flush().await;
+    let (spend, turn) = (&worker.runtime().spend, worker.state().turn.as_ref());
+    if let Some(turn) = turn.filter(|turn| !turn.budget_refused.is_empty()) {
+        spend.refuse(worker.id(), turn.budget_refused.clone());
+    }
+    spend.end_turn().await;
     worker.commit(records, vec![]).await?;
     if let Some(news) = news {
         worker.toolset().acknowledge_repositories(worker.id(), news).await;

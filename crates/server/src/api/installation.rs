@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use hyper::{Method, StatusCode};
+use longhaul_agent::LimitStatus;
 use longhaul_agent::config::LimitSettings;
 use longhaul_doctor::{Finding, check_runtime};
 use longhaul_protocol::PrintablePath;
@@ -45,6 +46,8 @@ struct ProcessStatus {
     sandbox_missing: Option<String>,
     /// The configured limits on turns and spending; 0 is no limit.
     limits: LimitSettings,
+    /// What is left of the limits on spending for a day, a month and in all. Those that are not set are left out.
+    limits_left: Vec<LimitStatus>,
 }
 
 /// The model of sessions without one of their own.
@@ -121,6 +124,7 @@ async fn show_status(State(state): State<ServerState>) -> ApiResult<Json<Process
         },
         sandbox_missing: runtime.not_enforced().await,
         limits: config.settings.limits.clone(),
+        limits_left: runtime.limit_status(None, None).await?,
     }))
 }
 

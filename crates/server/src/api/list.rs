@@ -18,6 +18,13 @@ pub(crate) struct ListQuery {
     pub(super) after: Option<String>,
 }
 
+impl ListQuery {
+    /// The most items of the page.
+    pub(super) fn item_count(&self) -> usize {
+        self.limit.unwrap_or(DEFAULT_ITEMS).clamp(1, MAX_ITEMS)
+    }
+}
+
 /// One page of a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct List<T> {
@@ -29,7 +36,7 @@ pub(crate) struct List<T> {
 impl<T> List<T> {
     /// The page that the client wants of all items, which are sorted by this key.
     pub(crate) fn page(items: Vec<T>, query: &ListQuery, key: impl Fn(&T) -> String) -> Json<Self> {
-        let limit = query.limit.unwrap_or(DEFAULT_ITEMS).clamp(1, MAX_ITEMS);
+        let limit = query.item_count();
         let mut rest = items
             .into_iter()
             .skip_while(|item| query.after.as_ref().is_some_and(|after| key(item) <= *after));

@@ -12,6 +12,7 @@
 //! | `memory` | the pages of memory: list, read, search, change, undo |
 //! | `questions` | questions of all sessions that wait for a person |
 //! | `models` | providers and models |
+//! | `statement` | what was spent, and on what |
 //! | `installation` | status, config and checks of this installation |
 //! | `list`, `path` | lists in pages; parameters in paths |
 //! | `named_session` | the session that a path names |
@@ -30,6 +31,7 @@ mod records;
 mod session_status;
 pub(crate) mod session_summary;
 mod sessions;
+mod statement;
 mod task_output;
 mod tasks;
 mod transcript;
@@ -52,6 +54,7 @@ pub(crate) fn routes() -> Vec<Route> {
         memory::routes(),
         questions::routes(),
         models::routes(),
+        statement::routes(),
         installation::routes(),
     ]
     .into_iter()

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use hyper::{Method, StatusCode};
-use longhaul_agent::{ContextReport, SessionStatus};
+use longhaul_agent::{ContextReport, LimitStatus, SessionStatus};
 use longhaul_journal::{Journal, SessionEntry};
 use longhaul_protocol::{Question, SessionRecord, StreamName};
 use schemars::JsonSchema;
@@ -46,6 +46,8 @@ struct SessionDetail {
     /// Questions that wait for an answer.
     questions: Vec<OpenQuestion>,
     cost: SpentSoFar,
+    /// What is left of the limits on spending. Those that are not set are left out.
+    limits: Vec<LimitStatus>,
     /// Sessions that this one has started.
     children: Vec<String>,
 }
@@ -130,9 +132,12 @@ async fn show_session(
     let report = runtime.context_report(&status.key, &status.state).await;
     let summary = summarise(runtime, &entry).await?;
     let cost = spent_so_far(&*state.journal(), &entry).await?;
+    let turn = status.state.turn.as_ref().map(|turn| turn.number);
+    let limits = runtime.limit_status(Some(entry.id), turn).await?;
     let configured = runtime.config().settings.approval.mode;
     Ok(Json(SessionDetail {
         mode: status.state.permission.mode.unwrap_or(configured).to_string(),
+        limits,
         ..session_detail(summary, &status, &report, cost)
     }))
 }
@@ -173,6 +178,7 @@ fn session_detail(
         tasks: state.tasks.running().map(task).collect(),
         questions: status.questions.iter().map(question).collect(),
         cost,
+        limits: vec![],
         children: vec![],
     }
 }

@@ -17,6 +17,7 @@ mod openai;
 mod probes;
 mod sessions;
 mod sign_in;
+mod statement;
 mod tasks;
 mod test_server;
 mod tls;
