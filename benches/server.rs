@@ -234,6 +234,7 @@ async fn appends_per_second(folder: &Path) -> f64 {
 async fn record_to_follower(folder: &Path) {
     let script = ScriptedModel::from_json(&short_answers(TURNS)).expect("a script");
     let runtime = Runtime::with_model(Config::at(folder), Arc::new(script)).await.expect("a runtime");
+    runtime.start().await.expect("a host");
     let mut tokens = TokenStore::default();
     tokens.insert("bench", Scope::Admin, TOKEN);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
