@@ -35,7 +35,13 @@ async fn tokens_written_to_the_cache_are_counted_and_priced() {
     let prices = Prices { input: 1.0, output: 2.0, cached: Some(0.1), written: Some(1.25) };
     let facts = Capabilities { prices: Some(prices), ..Capabilities::default() };
 
-    let heard = complete(&Counted(tokens), Request::default(), &facts).await;
+    let heard = complete(
+        &Counted(tokens),
+        Request::default(),
+        &facts,
+        &CallPermit::unreserved(longhaul_protocol::Cause::Turn),
+    )
+    .await;
 
     let usage = heard.usage;
     assert_eq!((usage.input, usage.output), (Some(1_000), Some(10)));

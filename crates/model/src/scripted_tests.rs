@@ -27,7 +27,7 @@ async fn play_for(
     let mut answer = match model
         .ask(
             Request { items, purpose, ..Request::default() },
-            &crate::CallPermit::unreserved(longhaul_protocol::Cause::Turn),
+            &CallPermit::unreserved(longhaul_protocol::Cause::Turn),
         )
         .await
     {
