@@ -507,7 +507,7 @@ async fn truncated(steps: &[&Request], newest: usize) -> (Sent, usize) {
         // Only what is sent matters.
         drop(
             model
-                .ask(request.clone(), &longhaul_model::CallPermit::unreserved(longhaul_protocol::Cause::Turn))
+                .ask(request.clone(), &CallPermit::unreserved(longhaul_protocol::Cause::Turn))
                 .await
                 .expect("an answer"),
         );

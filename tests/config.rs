@@ -183,7 +183,7 @@ fn the_whole_example_is_shown_with_the_source_of_each_value() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 53);
+    assert_eq!(seen, 59);
     assert!(shown.contains("\nscope.deny = []  # default\n"), "{shown}");
     assert!(shown.contains("\n# context.compact_at_tokens is not set\n"), "{shown}");
     assert_eq!(desk.stdout(&["config"]), shown, "alone, it shows");

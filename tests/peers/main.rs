@@ -1,5 +1,6 @@
 //! The real binary against programs that are not ours: a judge of a client's manners, a scripted server of four wire formats, a
-//! small real model, and judges of the HTTP server. `scripts/peers` installs them, `scripts/test` runs this.
+//! small real model, judges of the HTTP server, and the package that knows prices. `scripts/peers` installs them, `scripts/test`
+//! runs this.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
@@ -7,6 +8,7 @@ mod client_behaviour;
 mod desk;
 mod http_server;
 mod openai_clients;
+mod prices;
 mod scenarios;
 mod servers;
 mod small_model;

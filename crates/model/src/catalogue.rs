@@ -11,6 +11,15 @@ use crate::{EffortForm, Prices, Result};
 #[path = "catalogue_tests.rs"]
 mod tests;
 
+/// Where the prices of the built-in catalogue come from.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PriceSource {
+    /// The package with the data, and its version.
+    pub source: String,
+    /// The day on which they were taken from it.
+    pub date: String,
+}
+
 /// The key of the list of models in a providers file.
 pub(crate) const MODEL_TABLE: &str = "model";
 
@@ -48,6 +57,17 @@ impl Catalogue {
             .and_then(|rows| entries(rows, path))
             .expect("a test reads the table that this program carries");
         Self { own: vec![], built_in }
+    }
+
+    /// Where the prices of the built-in entries come from.
+    pub fn price_source() -> PriceSource {
+        #[derive(serde::Deserialize)]
+        struct Head {
+            prices_from: PriceSource,
+        }
+        toml::from_str::<Head>(BUILT_IN)
+            .expect("a test reads the table that this program carries")
+            .prices_from
     }
 
     /// Adds the user's `[[model]]` entries from a providers file, if it exists. They take precedence.
@@ -90,7 +110,9 @@ impl CatalogueQuery {
             let names = if is_bare(pattern) { &self.names } else { &self.with_provider };
             names.iter().any(|name| matches_pattern(pattern, name))
         });
-        fitting.max_by_key(|(pattern, _)| (!is_bare(pattern), pattern.len())).map(|(_, entry)| entry)
+        // A name that is written out counts before a pattern for it and others.
+        let literal = |pattern: &str| (pattern.len() - pattern.matches('*').count(), !pattern.contains('*'));
+        fitting.max_by_key(|(pattern, _)| (!is_bare(pattern), literal(pattern))).map(|(_, entry)| entry)
     }
 }
 

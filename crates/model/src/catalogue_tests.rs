@@ -44,6 +44,26 @@ fn every_entry_is_plausible_and_of_a_provider_that_is_known() {
     }
 }
 
+/// B2: a variant with another price does not get that of the plain model.
+#[test]
+fn a_name_that_is_written_out_counts_before_a_pattern() {
+    let catalogue = Catalogue::built_in();
+    let input = |model: &str| catalogue.find("xai", model).unwrap().prices.map(|prices| prices.input);
+
+    assert_eq!(input("grok-3-mini"), Some(0.3));
+    assert_eq!(input("grok-3-mini-fast"), Some(0.6));
+    assert_eq!(input("grok-3-mini-other"), None);
+}
+
+/// B2: people are told where prices come from, and how old they are.
+#[test]
+fn the_prices_name_their_source_and_their_day() {
+    let PriceSource { source, date } = Catalogue::price_source();
+
+    assert!(source.starts_with("genai-prices "), "{source}");
+    assert_eq!((date.len(), date.matches('-').count()), (10, 2), "{date}");
+}
+
 /// M15
 #[test]
 fn a_model_is_found_with_its_window_and_its_prices() {

@@ -86,7 +86,7 @@ pub mod transport;
 pub use answer_stream::{AnswerPart, AnswerStream, Model, RateLimits, StopKind, StopReason, TokenCounts};
 pub use block_assembler::{BlockAssembler, BlockProgress};
 pub use capabilities::{Capabilities, ContextWindow, PriceBound, Prices, WindowSource};
-pub use catalogue::{Catalogue, CatalogueEntry};
+pub use catalogue::{Catalogue, CatalogueEntry, PriceSource};
 pub use choices::ModelChoice;
 pub use codec::{Protocol, Quirks, RoleOrder};
 pub use completion::{Completion, WholeAnswer, complete};

@@ -52,7 +52,11 @@ async fn take_over_history(journal: &dyn Journal, fold: &mut LedgerFold) -> Resu
         let append = Append::to(&StreamName::spend()).expecting(fold.head).record(record);
         match journal.append(append).await {
             Ok(records) => records.iter().for_each(|record| fold.apply(record)),
-            Err(Error::Conflict { .. } | Error::Duplicate { .. }) => catch_up(journal, fold).await?,
+            Err(Error::Conflict { .. } | Error::Duplicate { .. }) => {
+                // A process that has taken it over meanwhile has read up to a moment of its own.
+                fold.checked = None;
+                catch_up(journal, fold).await?;
+            }
             Err(error) => return Err(error),
         }
     }
@@ -157,13 +161,20 @@ impl<'a> CallReader<'a> {
     async fn read_sessions(&mut self, from: At, before: At) -> Result<()> {
         for session in self.sessions_since(from).await? {
             let stream = StreamName::session(session);
-            let attempts = self.journal.records_of_kind(&stream, "attempt_started").await?;
-            let models = attempts.iter().filter_map(|record| record.decode::<AttemptStarted>().ok());
-            let models = models.map(|started| (started.attempt, started.model)).collect();
+            let found = self.calls.len();
             // What was imported was paid for elsewhere.
             let mark = import_mark(self.journal, session).await?;
             let is_asked_for = |usage: &Usage| (from..before).contains(&usage.attempt.made_at());
-            self.read_kind(&stream, "usage", mark.seq, Some(session), &models, is_asked_for).await?;
+            self.read_kind(&stream, "usage", mark.seq, Some(session), is_asked_for).await?;
+            if self.calls.len() > found {
+                let attempts = self.journal.records_of_kind(&stream, "attempt_started").await?;
+                let models = attempts.iter().filter_map(|record| record.decode::<AttemptStarted>().ok());
+                let models: HashMap<AttemptId, String> =
+                    models.map(|started| (started.attempt, started.model)).collect();
+                for call in &mut self.calls[found..] {
+                    call.model = models.get(&call.usage.attempt).cloned().unwrap_or_default();
+                }
+            }
         }
         Ok(())
     }
@@ -174,11 +185,11 @@ impl<'a> CallReader<'a> {
         for session in self.sessions_since(At(i64::MIN)).await? {
             let foreign = import_mark(self.journal, session).await?.foreign_extracts_through;
             let extracts = StreamName::extract(session);
-            self.read_kind(&extracts, "extracted", foreign, Some(session), &HashMap::new(), |_| true).await?;
+            self.read_kind(&extracts, "extracted", foreign, Some(session), |_| true).await?;
         }
         let streams = self.journal.streams().await?;
         for stream in streams.into_iter().filter(|stream| stream.as_str().starts_with("memory/")) {
-            self.read_kind(&stream, "pages_changed", 0, None, &HashMap::new(), |_| true).await?;
+            self.read_kind(&stream, "pages_changed", 0, None, |_| true).await?;
         }
         Ok(())
     }
@@ -200,33 +211,25 @@ impl<'a> CallReader<'a> {
         kind: &str,
         after: Seq,
         session: Option<SessionId>,
-        models: &HashMap<AttemptId, String>,
         is_asked_for: impl Fn(&Usage) -> bool,
     ) -> Result<()> {
         let records = self.journal.records_of_kind(stream, kind).await?;
         for record in records.iter().filter(|record| record.seq > after) {
             for usage in usages_of(record).into_iter().filter(&is_asked_for) {
-                self.add(record, usage, session, models).await?;
+                self.add(record, usage, session).await?;
             }
         }
         Ok(())
     }
 
-    async fn add(
-        &mut self,
-        record: &Record,
-        usage: Usage,
-        session: Option<SessionId>,
-        models: &HashMap<AttemptId, String>,
-    ) -> Result<()> {
+    async fn add(&mut self, record: &Record, usage: Usage, session: Option<SessionId>) -> Result<()> {
         let is_counted = usage.input.is_some() || usage.output.is_some();
         if !is_counted || !self.seen.insert(usage.attempt) {
             return Ok(());
         }
         let key = SpendReserved::key(usage.attempt);
         if self.journal.find(&StreamName::spend(), &key).await?.is_none() {
-            let model = models.get(&usage.attempt).cloned().unwrap_or_default();
-            self.calls.push(RecordedCall { at: record.at, session, model, usage });
+            self.calls.push(RecordedCall { at: record.at, session, model: String::new(), usage });
         }
         Ok(())
     }

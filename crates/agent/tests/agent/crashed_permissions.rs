@@ -68,7 +68,7 @@ async fn drive(session: &Session, journal: &dyn Journal, acknowledged: &Acknowle
         let state = session.state().await.unwrap();
         if let Some(open) = state.questions.first() {
             let answer = match open.kind {
-                QuestionKind::Plan | QuestionKind::Budget => "yes",
+                QuestionKind::Plan => "yes",
                 QuestionKind::Approval if open.text.contains("echo one") => "always",
                 QuestionKind::Approval => "project",
                 QuestionKind::Budget => unreachable!("no limit is set"),

@@ -5,7 +5,7 @@ use longhaul_agent::model_list::{
     ModelInUse, ProviderReport, catalogue_of, is_variable_set, model_in_use, protocol_name, provider_models,
     served_models,
 };
-use longhaul_model::{CatalogueEntry, Models, Prices, Provider};
+use longhaul_model::{Catalogue, CatalogueEntry, Models, PriceSource, Prices, Provider};
 use serde_json::json;
 
 use crate::args::{GlobalArgs, ModelsOptions};
@@ -30,7 +30,8 @@ async fn print_all(models: &Models, config: &Config, as_json: bool) -> anyhow::R
             Ok(used) => (Some(used), None),
             Err(error) => (None, Some(error.to_string())),
         };
-        return json(&json!({"providers": providers, "used": used, "problem": problem}));
+        let prices = Catalogue::price_source();
+        return json(&json!({"providers": providers, "used": used, "problem": problem, "prices": prices}));
     }
     let width = models.providers().iter().map(|provider| provider.name.len()).max().unwrap_or(0);
     line(format!("{:<width$}  {:<16}  {:<24}  ADDRESS", "PROVIDER", "PROTOCOL", "KEY"))?;
@@ -41,6 +42,7 @@ async fn print_all(models: &Models, config: &Config, as_json: bool) -> anyhow::R
         line(format!("{name:<width$}  {protocol:<16}  {key:<24}  {base_url}{local}"))?;
     }
     line("")?;
+    line(price_source())?;
     match used {
         Ok(ModelInUse { name, reason }) => line(format!("In use: {name} ({reason})")),
         Err(error) => line(format!("In use: none; {error}")),
@@ -81,6 +83,7 @@ async fn print_provider(models: &Models, name: &str, as_json: bool) -> anyhow::R
         line(format!("  {}", patterns.join(", ")))?;
         line(format!("      {}", facts(entry)))?;
     }
+    line(price_source())?;
     if let Some(served) = served {
         line(format!("Its server offers {}:", format_number(served.len() as u64)))?;
         served.iter().try_for_each(|model| line(format!("  {name}/{model}")))?;
@@ -99,6 +102,12 @@ fn facts(entry: &CatalogueEntry) -> String {
         facts.push("reasoning".to_owned());
     }
     facts.join(", ")
+}
+
+/// Where prices come from, in words.
+pub(crate) fn price_source() -> String {
+    let PriceSource { source, date } = Catalogue::price_source();
+    format!("Prices: {source}, {date}, and providers.toml of the home, which counts first")
 }
 
 fn prices(prices: &Prices) -> String {

@@ -5,6 +5,7 @@ use longhaul_journal::Journal as _;
 use longhaul_transcript::format_money;
 
 use crate::args::{GlobalArgs, StatementOptions};
+use crate::commands::models::price_source;
 use crate::output::{format_count, format_number, print};
 use crate::{bad_usage, exit};
 
@@ -38,6 +39,9 @@ fn lines(spent: &Statement) -> Vec<String> {
     let mut lines = vec![header];
     lines.extend(all.iter().map(|item| row(item, names)));
     let total = &spent.total;
+    if total.calls > 0 {
+        lines.push(price_source());
+    }
     if total.unpriced > 0 {
         let calls = format_count(total.unpriced, "call");
         lines.push(format!("The price of {calls} is not known; add prices in providers.toml."));

@@ -4,13 +4,14 @@ mod client;
 mod epoch;
 mod erased;
 mod import;
+mod questions;
 
 use std::sync::Arc;
 
 use longhaul_protocol::{
-    AddedContext, Answer, Answered, AnsweredBy, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken,
-    Item, JoinMode, Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Question, QuestionKind,
-    Record, Role, Seq, SessionRecord, StepStarted, TaskStarted, ToolFinished, TurnStarted, Usage,
+    AddedContext, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode, Note,
+    OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord, StepStarted,
+    TaskStarted, ToolFinished, TurnStarted, Usage,
 };
 
 use self::client::fold_client;
@@ -21,11 +22,11 @@ use self::epoch::{
 use self::erased::fold_gone;
 pub(crate) use self::import::IMPORTED_NOTICE;
 use self::import::fold_import;
+use self::questions::{fold_answered, fold_refusal};
 use crate::compaction::plan::CompactionRequest;
-use crate::session::permission::{fold_grant, fold_mode};
+use crate::session::permission::fold_mode;
 use crate::session::state::{
-    ApprovalAnswer, Attempt, CallState, ProviderCount, RefusedRun, SessionCreation, State, TruncatedPrompt,
-    Turn, TurnRequest, text_of,
+    Attempt, CallState, ProviderCount, SessionCreation, State, TruncatedPrompt, Turn, TurnRequest, text_of,
 };
 use crate::spend::nano;
 
@@ -308,40 +309,6 @@ fn update_question_wait(state: &mut State, now: At) {
             turn.question_since = None;
         }
         (false, Some(_)) | (true, None) => {}
-    }
-}
-
-/// The question has the result of the run in the sandbox, which is the call's own unless the user says yes.
-fn fold_refusal(state: &mut State, question: &Question) {
-    let (Some(call), Some(result)) = (question.call, &question.refused) else { return };
-    if let Some(call) = call_mut(state, call).filter(|call| call.is_open()) {
-        call.refused = Some(RefusedRun { result: (**result).clone(), answer: None });
-    }
-}
-
-fn fold_answered(state: &mut State, answered: Answered) {
-    let settled = state.questions.extract_if(.., |question| question.id == answered.id).next();
-    let Some(question) = settled else { return };
-    fold_grant(state, &question, &answered);
-    if question.kind == QuestionKind::Budget {
-        fold_budget_answer(state, question.reasons, &answered);
-        return;
-    }
-    let Some(call) = question.call.and_then(|call| call_mut(state, call)) else { return };
-    if question.refused.is_none() {
-        let (reasons, grant) = (question.reasons, question.grant);
-        call.approval = Some(ApprovalAnswer { text: answered.answer, reasons, grant });
-    } else if let Some(refused) = &mut call.refused {
-        refused.answer = Some(answered.answer);
-    }
-}
-
-/// Folds the answer to whether the turn may pass soft limits.
-fn fold_budget_answer(state: &mut State, names: Vec<String>, answered: &Answered) {
-    let Some(turn) = state.turn.as_mut().filter(|_| answered.by != Some(AnsweredBy::Runtime)) else { return };
-    match Answer::parse(&answered.answer) {
-        Answer::Yes | Answer::Always | Answer::Project => turn.budget_consents.extend(names),
-        Answer::No | Answer::Text(_) => turn.budget_refused = names,
     }
 }
 
