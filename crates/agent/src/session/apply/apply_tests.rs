@@ -1,5 +1,6 @@
 use longhaul_protocol::{
-    Body, Effect, FileSeen, Gone, Hash, Order, OrderId, Question, QuestionKind, SessionRecord, TurnEnded,
+    Answered, Body, Effect, FileSeen, Gone, Hash, Order, OrderId, Question, QuestionKind, SessionRecord,
+    TurnEnded,
 };
 
 use super::*;
