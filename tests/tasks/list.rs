@@ -72,7 +72,7 @@ fn a_task_is_named_by_a_part_of_its_id_and_within_its_session() {
     assert_eq!((by_end.0, by_end.1.as_str()), (0, "one\n"));
     assert_eq!((by_id.0, by_id.1.as_str()), (0, "other\n"));
     assert_eq!((foreign.0, foreign.2.contains("belongs to a, not b")), (2, true), "{}", foreign.2);
-    assert_eq!((unknown.0, unknown.2.contains(&one.to_string())), (2, true), "{}", unknown.2);
+    assert_eq!((unknown.0, unknown.2.contains(&short(one))), (2, true), "{}", unknown.2);
     assert_eq!((ambiguous.0, ambiguous.2.contains("matches several")), (2, true), "{}", ambiguous.2);
 }
 

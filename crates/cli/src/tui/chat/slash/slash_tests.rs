@@ -149,10 +149,8 @@ fn the_rows_of_the_help_stay_below_their_column_in_a_narrow_terminal() {
         texts.clone().all(|row| row.trim_start().starts_with(['/', '@', '!']) || row.starts_with("  ")),
         "{rows:#?}"
     );
-    assert!(
-        rows.iter().all(|row| !row.starts_with("  ")
-            || row.starts_with("   ")
-            || !row[2..3].chars().all(char::is_lowercase)),
-        "{rows:#?}"
-    );
+    // The keys of a question are the only entry that begins with a small letter; a text would be a wrapped one.
+    let is_text = |row: &&String| row.starts_with("  ") && row[2..3].chars().all(char::is_lowercase);
+    let texts: Vec<&String> = rows.iter().filter(is_text).collect();
+    assert!(texts.iter().all(|row| row.starts_with("  y, a, p, n ")), "{texts:#?}");
 }
