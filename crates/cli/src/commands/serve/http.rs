@@ -134,9 +134,7 @@ async fn find_tokens(
         file.create()?;
         let path = file.path().printable();
         notes.push(format!("made a token for you, with all rights (scope admin): {path}"));
-        notes.push(format!(
-            "to use it: open {url} and sign in with it, or: curl -H \"Authorization: Bearer $(cat {path})\" {url}api/sessions"
-        ));
+        notes.push(format!("to use it: curl -H \"Authorization: Bearer $(cat {path})\" {url}api/sessions"));
     }
     let mut tokens = TokenStore::with_file(is_loopback.then(|| file.path().to_owned()));
     if let Some((name, token)) = given {
