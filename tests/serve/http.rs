@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 use crate::{Desk, PATIENCE, eventually, said};
 
 /// A serving process and what it said at its start.
-struct HttpServing {
+pub(crate) struct HttpServing {
     process: Child,
-    address: String,
+    pub(crate) address: String,
     notes: Vec<String>,
 }
 
 impl HttpServing {
     /// One that has said where it listens.
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut errors = BufReader::new(process.stderr.take().unwrap());
         let mut notes = Vec::new();
@@ -58,7 +58,7 @@ impl HttpServing {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
-    fn end(&mut self, signal: Signal) -> Option<i32> {
+    pub(crate) fn end(&mut self, signal: Signal) -> Option<i32> {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
         self.process.wait().unwrap().code()
     }

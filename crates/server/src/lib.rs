@@ -93,6 +93,10 @@ pub struct ServerOptions {
     pub cookie_secret: Vec<u8>,
     /// How long a client may take to send the headers of a request, and how long a connection may be idle.
     pub header_timeout: Duration,
+    /// Event streams that may be open at once, of `/api` and `/v1` together.
+    pub max_followers: usize,
+    /// How long a client may take to read one part of a stream. Then it is disconnected; it can come back.
+    pub read_timeout: Duration,
     /// Gets a line of JSON for each request.
     pub access_log: Option<AccessLog>,
 }
@@ -106,6 +110,8 @@ impl Default for ServerOptions {
             tls: None,
             cookie_secret: format!("{}{}", SessionId::generate(), SessionId::generate()).into_bytes(),
             header_timeout: Duration::from_secs(15),
+            max_followers: 4_096,
+            read_timeout: Duration::from_secs(30),
             access_log: None,
         }
     }

@@ -1,13 +1,17 @@
 //! What all handlers share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::Body;
+use hyper::StatusCode;
 use longhaul_agent::Runtime;
 use longhaul_journal::{Journal, SessionEntry};
 use longhaul_protocol::SessionId;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::ServerOptions;
+use crate::events::body::{BodyWriter, written_body};
 use crate::events::feed::EventFeeds;
 use crate::events::overview::OverviewFeed;
 use crate::metrics::Metrics;
@@ -29,6 +33,7 @@ struct SharedState {
     origin_policy: OriginPolicy,
     max_body_bytes: usize,
     shutdown: watch::Receiver<bool>,
+    read_timeout: Duration,
     streams: EventStreams,
     deliveries: Deliveries,
     served_models: ServedModels,
@@ -48,16 +53,14 @@ pub(crate) struct EventStreams {
 
 /// Streams that may read old records at once. Each holds the state of its session meanwhile.
 const MAX_CATCH_UPS: usize = 8;
-/// Streams that may be open at once.
-const MAX_FOLLOWERS: usize = 4_096;
 
-impl Default for EventStreams {
-    fn default() -> Self {
+impl EventStreams {
+    fn new(max_followers: usize) -> Self {
         Self {
             feeds: EventFeeds::default(),
             overview: OverviewFeed::default(),
             catch_ups: Arc::new(Semaphore::new(MAX_CATCH_UPS)),
-            followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
+            followers: Arc::new(Semaphore::new(max_followers)),
         }
     }
 }
@@ -77,7 +80,8 @@ impl ServerState {
             origin_policy: OriginPolicy::new(&options.allowed_hosts, &options.allowed_origins),
             max_body_bytes: options.max_body_bytes,
             shutdown,
-            streams: EventStreams::default(),
+            read_timeout: options.read_timeout,
+            streams: EventStreams::new(options.max_followers),
             metrics: Arc::default(),
             readiness: Readiness::default(),
             deliveries: Deliveries::default(),
@@ -139,6 +143,19 @@ impl ServerState {
 
     pub(crate) fn streams(&self) -> &EventStreams {
         &self.0.streams
+    }
+
+    /// A response body and the end that writes it.
+    pub(crate) fn written_body(&self) -> (BodyWriter, Body) {
+        written_body(self.shutdown(), self.0.read_timeout)
+    }
+
+    /// Counts a stream as open until the permit is dropped.
+    pub(crate) fn count_follower(&self) -> ApiResult<OwnedSemaphorePermit> {
+        Arc::clone(&self.streams().followers).try_acquire_owned().map_err(|_| {
+            let detail = "too many event streams are open; close some, or try again later";
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_followers", detail)
+        })
     }
 
     /// The session with this key or id.

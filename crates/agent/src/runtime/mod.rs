@@ -16,7 +16,7 @@ use std::time::Duration;
 use longhaul_journal::{Holder, Journal, WakeSignal};
 use longhaul_keeper::Tasks;
 use longhaul_model::{Capabilities, Model, Models};
-use longhaul_protocol::{Event, EventKind, SessionId, StreamName};
+use longhaul_protocol::{ClientRequest, Event, EventKind, SessionId, StreamName};
 use longhaul_tools::{ApprovalPolicy, Redact, Tool};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -443,9 +443,24 @@ impl RuntimeShared {
 
     /// Makes a session use this model, with the configured fallbacks, from its next request on.
     pub(crate) fn set_session_model(&self, key: &str, name: &str) -> Result<()> {
-        let chain = ModelChain::named(&self.models, &self.config, name)?.chosen();
+        let chain = ModelChain::named(&self.models, &self.config, name)?.to_chosen();
         lock(&self.session_models).insert(key.to_owned(), Arc::new(chain));
         Ok(())
+    }
+
+    /// Makes a session use the model that a client named, unless it does. A model that can't be opened is not called.
+    pub(crate) fn use_requested_model(&self, key: &str, name: &str) {
+        let configured = self.model_chain();
+        let is_configured = name == ClientRequest::CONFIGURED_MODEL || name == configured.primary().name();
+        let name = if is_configured { configured.primary().name().to_owned() } else { name.to_owned() };
+        if self.model_chain_of(key).primary().name() == name {
+            return;
+        }
+        if is_configured {
+            lock(&self.session_models).insert(key.to_owned(), Arc::new(configured.to_chosen()));
+        } else {
+            let _ = self.set_session_model(key, &name);
+        }
     }
 
     /// Goes on with the model that was chosen for a session before this runtime began. One that can't be opened any more is not called:

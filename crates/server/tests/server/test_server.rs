@@ -36,6 +36,12 @@ impl TestServer {
         Self::start(TestHome::new(), model, &[], test_options(), change).await
     }
 
+    /// The same with other settings of the server.
+    pub(crate) async fn with_options(script: &str, options: ServerOptions) -> Self {
+        let model = Arc::new(ScriptedModel::from_json(script).unwrap());
+        Self::start(TestHome::new(), model, &[], options, |_| ()).await
+    }
+
     pub(crate) async fn with_model(model: Arc<dyn Model>) -> Self {
         Self::start(TestHome::new(), model, &[], test_options(), |_| ()).await
     }
