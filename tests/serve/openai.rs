@@ -90,9 +90,13 @@ impl Api {
             Some(body) => ("POST", body.to_string()),
             None => ("GET", String::new()),
         };
-        let head = format!("{method} {path} HTTP/1.0\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}", self.serving.address);
+        let head = format!(
+            "{method} {path} HTTP/1.0\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}",
+            self.serving.address
+        );
         let length = body.len();
-        write!(stream, "{head}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+        write!(stream, "{head}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}")
+            .unwrap();
         let mut reader = BufReader::new(stream);
         let mut status = String::new();
         reader.read_line(&mut status).unwrap();
@@ -212,18 +216,25 @@ fn a_response_stream_goes_on_after_kills_in_the_middle_of_an_answer() {
     assert_eq!(kinds(&third)[0], "response.output_item.added");
     assert_eq!(words(&third), text);
     let completed = third.last().unwrap();
-    assert_eq!((&completed["type"], &completed["response"]["output"][0]["content"][0]["text"]), (&json!("response.completed"), &json!(text)));
+    assert_eq!(
+        (&completed["type"], &completed["response"]["output"][0]["content"][0]["text"]),
+        (&json!("response.completed"), &json!(text))
+    );
     let again: Vec<Value> = api.stream(&format!("{path}?stream=true"), None).collect();
     assert_eq!(again, [first[..2].to_vec(), third.clone()].concat());
     assert_eq!(api.json(&path, None), completed["response"]);
-    assert_eq!((&completed["response"]["background"], &completed["response"]["metadata"]), (&json!(true), &json!({"a": "b"})));
+    assert_eq!(
+        (&completed["response"]["background"], &completed["response"]["metadata"]),
+        (&json!(true), &json!({"a": "b"}))
+    );
     assert_eq!(asked_models(&server).len(), 3);
 }
 
 /// H2: no answer was cut, so the numbers go on where they were.
 #[test]
 fn a_response_stream_goes_on_without_a_gap_after_a_kill_while_a_command_runs() {
-    let run = json!({"command": "echo once >> log.txt; while [ ! -e go.txt ]; do sleep 0.02; done; echo the end"});
+    let run =
+        json!({"command": "echo once >> log.txt; while [ ! -e go.txt ]; do sleep 0.02; done; echo the end"});
     let server = model_server(vec![
         whole(&ScriptedAnswer::text("I run it now.").call("exec", run)),
         whole(&ScriptedAnswer::text("It has run.").usage(70, 30)),
@@ -267,12 +278,18 @@ fn an_answer_that_breaks_off_is_an_incomplete_item_of_the_stream_and_not_in_the_
     events.extend(live);
 
     assert_eq!(numbers(&events), (0..events.len() as u64).collect::<Vec<_>>());
-    let done: Vec<&Value> =
-        events.iter().filter(|event| event["type"] == "response.output_item.done").map(|event| &event["item"]).collect();
+    let done: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["type"] == "response.output_item.done")
+        .map(|event| &event["item"])
+        .collect();
     let told = |item: &Value| (item["status"].clone(), item["content"][0]["text"].clone());
     assert_eq!(told(done[1]), (json!("completed"), json!(text)));
     let (status, cut) = told(done[0]);
-    assert!(status == "incomplete" && "Once upon a time there was a turn.".starts_with(cut.as_str().unwrap()), "{cut}");
+    assert!(
+        status == "incomplete" && "Once upon a time there was a turn.".starts_with(cut.as_str().unwrap()),
+        "{cut}"
+    );
     assert_ne!(done[0]["id"], done[1]["id"]);
     let response = &events.last().unwrap()["response"];
     assert_eq!((response["output"].as_array().unwrap().len(), &response["output"][0]), (1, done[1]));
@@ -295,7 +312,8 @@ fn a_chat_stream_goes_on_where_the_next_answer_begins_with_what_was_sent() {
     latch.open();
     chunks.extend(live);
 
-    let told: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+    let told: String =
+        chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
     assert_eq!(told, text);
     assert_eq!(chunks.last().unwrap()["choices"][0]["finish_reason"], "stop");
     assert_eq!(asked_models(&server).len(), 2);
@@ -319,7 +337,8 @@ fn a_chat_stream_whose_answer_changed_ends_with_an_error_and_the_retry_has_the_w
     let again: Vec<Value> = api.stream("/v1/chat/completions", Some(&body)).collect();
 
     assert_eq!(chunks.last().unwrap()["error"]["code"], "answer_changed", "{chunks:?}");
-    let told: String = again.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+    let told: String =
+        again.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
     assert_eq!(told, text);
     assert_eq!(asked_models(&server).len(), 2, "the turn ran once");
 }
@@ -353,26 +372,25 @@ fn the_model_of_a_request_survives_a_kill_and_is_the_same_in_every_answer() {
     }
     assert_eq!(retrieved["output"][0]["content"][0]["text"], "By b.");
     assert_eq!(silent["output"][0]["content"][0]["text"], "Also by b.");
-    assert_eq!((&configured["model"], &configured["output"][0]["content"][0]["text"]), (&json!("longhaul"), &json!("By the configured one.")));
-}
-
-/// The code blocks of a page in this language.
-fn examples(page: &str, language: &str) -> Vec<String> {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
-    let text = std::fs::read_to_string(file).unwrap();
-    let blocks = text.split(&format!("```{language}\n")).skip(1);
-    blocks.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+    assert_eq!(
+        (&configured["model"], &configured["output"][0]["content"][0]["text"]),
+        (&json!("longhaul"), &json!("By the configured one."))
+    );
 }
 
 /// H4: the shell examples of `docs/openai.md`, as they stand there, one after the other in one shell. Only the port is another one.
 #[test]
 fn the_shell_examples_of_the_page_work() {
-    let examples = examples("openai.md", "sh");
+    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/openai.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let examples: Vec<&str> =
+        page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(examples.len() >= 2, "{examples:?}");
     let desk = Desk::new(&json!(["Hello, and all of it works."]));
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     std::fs::create_dir(desk.home()).unwrap();
-    std::fs::write(desk.home().join("config.toml"), format!("[server]\nlisten = '127.0.0.1:{port}'\n")).unwrap();
+    std::fs::write(desk.home().join("config.toml"), format!("[server]\nlisten = '127.0.0.1:{port}'\n"))
+        .unwrap();
     let program = PathBuf::from(env!("CARGO_BIN_EXE_longhaul"));
     let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
     let script = examples.join("\n").replace("7171", &port.to_string());
