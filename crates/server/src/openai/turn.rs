@@ -10,6 +10,8 @@
 //! | by the death of the process | its text but for the last moment, which clients may have seen | that they don't count, and none of the pieces |
 //! | the same, after a complete tool call | the text before that call | these pieces; what followed them may be lost |
 
+use std::borrow::Cow;
+
 use longhaul_agent::Followed;
 use longhaul_protocol::{
     Answer, Answered, AnsweredBy, At, AttemptEnded, AttemptId, ClientRequest, EventKind, InputId, Item,
@@ -228,24 +230,25 @@ impl OpenAttempt {
         }
     }
 
-    /// The text so far.
-    fn text(&self) -> String {
+    /// The text so far. Looking at each delta of a long answer must not copy all of it.
+    fn text(&self) -> Cow<'_, str> {
         let blocks = joined(&self.blocks);
         match (blocks.is_empty(), self.unfinished.is_empty()) {
-            (_, true) => blocks,
-            (true, false) => self.unfinished.clone(),
-            (false, false) => format!("{blocks}\n\n{}", self.unfinished),
+            (true, _) => Cow::Borrowed(&self.unfinished),
+            (false, true) => Cow::Owned(blocks),
+            (false, false) => Cow::Owned(format!("{blocks}\n\n{}", self.unfinished)),
         }
     }
 
     /// The pieces of the text that are complete and were not given out yet.
     fn complete_pieces(&mut self) -> Vec<String> {
-        let text = self.text();
+        let (text, mut given) = (self.text(), self.given);
         let mut pieces = Vec::new();
-        while let Some(length) = text.get(self.given..).and_then(piece_length) {
-            pieces.push(text[self.given..self.given + length].to_owned());
-            self.given += length;
+        while let Some(length) = text.get(given..).and_then(piece_length) {
+            pieces.push(text[given..given + length].to_owned());
+            given += length;
         }
+        self.given = given;
         pieces
     }
 
