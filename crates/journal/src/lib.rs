@@ -98,7 +98,7 @@ pub use lifecycle::{
     restore_session, session_times, trash_session, unpin_session,
 };
 pub use names::{name_session, resolve};
-pub use search::{MatchMode, SearchHit, SearchQuery, WordFrequencies};
+pub use search::{MatchMode, SearchHit, SearchQuery, WordFrequencies, sessions_with_words};
 pub use sqlite::{RestoreReport, SqliteJournal, SqliteOptions, restore, verify_home};
 pub use stems::stems;
 pub use stream_copy::{RecordCopy, begin_with_copies};

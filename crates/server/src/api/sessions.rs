@@ -9,7 +9,7 @@ use hyper::{Method, StatusCode};
 use longhaul_agent::{Session, SessionActivity, SessionStart};
 use longhaul_journal::{
     Error as JournalError, SessionEntry, all_sessions, pin_session, rename_session, restore_session,
-    session_place, trash_session, unpin_session,
+    session_place, sessions_with_words, trash_session, unpin_session,
 };
 use longhaul_protocol::{PermissionMode, SessionId};
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::named_session::{LiveSession, NamedSession};
-use super::session_summary::{SessionState, SessionSummary, session_state, sessions_with_words, summarise};
+use super::session_summary::{SessionState, SessionSummary, session_state, summarise};
 use crate::access::{Access, Caller, Scope};
 use crate::body::{JsonBody, OptionalJsonBody, Query};
 use crate::problem::{ApiResult, Problem};
