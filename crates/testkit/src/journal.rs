@@ -53,6 +53,7 @@ struct Inner {
     release_takes: Duration,
     release_refusal: Option<Error>,
     read_takes: Duration,
+    records_read: usize,
     read_refusal: Option<Error>,
     listing_refusal: Option<Error>,
 }
@@ -131,6 +132,11 @@ impl FaultyJournal {
     /// Reading records takes so long from now on.
     pub fn read_slowly(&self, time: Duration) {
         self.inner.lock().unwrap().read_takes = time;
+    }
+
+    /// The records that were read so far, in all streams.
+    pub fn records_read(&self) -> usize {
+        self.inner.lock().unwrap().records_read
     }
 
     /// Refuses every read of records with this from now on, or reads again.
@@ -262,10 +268,12 @@ impl Journal for FaultyJournal {
         let time = self.inner.lock().unwrap().read_takes;
         tokio::time::sleep(time).await;
         let refusal = self.inner.lock().unwrap().read_refusal.clone();
-        match refusal {
-            Some(error) => Err(error),
-            None => self.journal.read(stream, from, page).await,
+        if let Some(error) = refusal {
+            return Err(error);
         }
+        let records = self.journal.read(stream, from, page).await?;
+        self.inner.lock().unwrap().records_read += records.len();
+        Ok(records)
     }
 
     async fn records_of_kind(&self, stream: &StreamName, kind: &str) -> Result<Vec<Record>> {
@@ -276,8 +284,8 @@ impl Journal for FaultyJournal {
         self.journal.head(stream).await
     }
 
-    async fn newest_epoch(&self, stream: &StreamName) -> Result<Option<Seq>> {
-        self.journal.newest_epoch(stream).await
+    async fn newest_epoch(&self, stream: &StreamName, through: Seq) -> Result<Option<Seq>> {
+        self.journal.newest_epoch(stream, through).await
     }
 
     async fn size(&self, stream: &StreamName) -> Result<StreamSize> {

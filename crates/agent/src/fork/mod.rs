@@ -26,7 +26,7 @@ use longhaul_protocol::{
     SessionId, SessionRecord, StreamName,
 };
 
-use crate::replay::{epoch_at, load, replay_start};
+use crate::replay::{load, replay_start};
 use crate::{Error, Result};
 
 use copy::{Parent, copies};
@@ -76,7 +76,7 @@ pub async fn fork_session(
     };
     let first = journal.read(&stream, 1, ONE).await?.pop();
     let unreadable = |reason| Error::Unreadable { key: key.to_owned(), reason };
-    let import = newest_import(journal, parent.id).await?;
+    let import = newest_import(journal, parent.id, Seq::MAX).await?;
     let parts = Parent { first: first.as_ref(), records: &records, import: import.as_ref() };
     let copied = copies(&parts, created).map_err(unreadable)?;
 
@@ -147,10 +147,7 @@ async fn check_fork_point(
 /// The records of the epoch that contains a record, from its beginning up to that record, without the session's first
 /// record.
 async fn epoch_up_to(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Result<Vec<Record>> {
-    let from = match epoch_of(journal, stream, point).await? {
-        Some(epoch) => replay_start(journal, stream, epoch).await?,
-        None => 1,
-    };
+    let from = replay_start(journal, stream, point).await?;
     let mut records = Vec::new();
     let mut next = from.max(2);
     while next <= point {
@@ -173,32 +170,6 @@ fn is_within_compaction(records: &[Record]) -> bool {
     let begins = records.iter().rev().take_while(of_it).find(|record| record.kind == "epoch_started");
     let epoch = begins.and_then(|record| record.decode::<EpochStarted>().ok());
     epoch.is_some_and(|epoch| epoch.reason == EpochReason::Compacted)
-}
-
-/// The first record of the epoch that a record belongs to. Each epoch names the previous one.
-async fn epoch_of(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Result<Option<Seq>> {
-    let mut epoch = journal.newest_epoch(stream).await?;
-    while let Some(began) = epoch.filter(|began| *began > point) {
-        let previous = epoch_at(journal, stream, began).await?.and_then(|started| started.previous);
-        match previous.filter(|previous| *previous < began) {
-            Some(previous) => epoch = Some(previous),
-            // If that record is unreadable or was never written, search the records themselves.
-            None => return scan_for_epoch(journal, stream, point).await,
-        }
-    }
-    Ok(epoch)
-}
-
-async fn scan_for_epoch(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Result<Option<Seq>> {
-    let (mut found, mut next) = (None, 1);
-    while next <= point {
-        let page = journal.read(stream, next, Page::default()).await?;
-        let Some(last) = page.last() else { break };
-        next = last.seq + 1;
-        let is_one = |record: &&Record| record.seq <= point && record.kind == "epoch_started";
-        found = page.iter().rfind(is_one).map(|record| record.seq).or(found);
-    }
-    Ok(found)
 }
 
 /// The session that a key leads to. It must be new or empty.
