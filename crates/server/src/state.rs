@@ -1,6 +1,7 @@
 //! What all handlers share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use longhaul_agent::Runtime;
 use longhaul_journal::{Journal, SessionEntry};
@@ -15,7 +16,7 @@ use crate::openai::{Deliveries, ServedModels};
 use crate::origin::OriginPolicy;
 use crate::problem::{ApiResult, Problem};
 use crate::readiness::Readiness;
-use crate::tokens::{CookieKey, FailureLimiter, TokenStore};
+use crate::tokens::{CookieKey, FailureLimiter, RateLimit, TokenStore};
 
 /// What all handlers share. A clone is cheap.
 #[derive(Clone)]
@@ -27,13 +28,23 @@ struct SharedState {
     failures: FailureLimiter,
     cookie_key: CookieKey,
     origin_policy: OriginPolicy,
-    max_body_bytes: usize,
+    limits: RequestLimits,
     shutdown: watch::Receiver<bool>,
     streams: EventStreams,
     deliveries: Deliveries,
     served_models: ServedModels,
     metrics: Arc<Metrics>,
     readiness: Readiness,
+}
+
+/// What a request may cost.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestLimits {
+    pub(crate) max_body_bytes: usize,
+    /// How long a client may be silent in the middle of a body.
+    pub(crate) body_silence_timeout: Duration,
+    /// How many requests each token may make.
+    pub(crate) token_rate: RateLimit,
 }
 
 /// What event streams share.
@@ -75,7 +86,11 @@ impl ServerState {
             failures: FailureLimiter::default(),
             cookie_key: CookieKey::derive(&options.cookie_secret),
             origin_policy: OriginPolicy::new(&options.allowed_hosts, &options.allowed_origins),
-            max_body_bytes: options.max_body_bytes,
+            limits: RequestLimits {
+                max_body_bytes: options.max_body_bytes,
+                body_silence_timeout: options.body_silence_timeout,
+                token_rate: options.token_rate,
+            },
             shutdown,
             streams: EventStreams::default(),
             metrics: Arc::default(),
@@ -109,8 +124,8 @@ impl ServerState {
         &self.0.origin_policy
     }
 
-    pub(crate) fn max_body_bytes(&self) -> usize {
-        self.0.max_body_bytes
+    pub(crate) fn limits(&self) -> RequestLimits {
+        self.0.limits
     }
 
     /// Which answers of `/v1` have reached their clients.
