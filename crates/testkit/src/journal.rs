@@ -56,6 +56,7 @@ struct Inner {
     records_read: usize,
     read_refusal: Option<Error>,
     listing_refusal: Option<Error>,
+    adoption_crash: Option<CrashMoment>,
 }
 
 impl FaultyJournal {
@@ -147,6 +148,11 @@ impl FaultyJournal {
     /// Refuses to list the sessions with this from now on, or lists them again.
     pub fn refuse_listings(&self, error: Option<Error>) {
         self.inner.lock().unwrap().listing_refusal = error;
+    }
+
+    /// Crashes when a stream is begun with copies of records, as a fork or an import does.
+    pub fn crash_at_adoption(&self, when: CrashMoment) {
+        self.inner.lock().unwrap().adoption_crash = Some(when);
     }
 
     /// Never answers an append to the streams of this family, such as `spend`. What is appended to them is lost.
@@ -386,7 +392,16 @@ impl Journal for FaultyJournal {
     }
 
     async fn adopt(&self, lease: &Lease, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()> {
-        self.journal.adopt(lease, records, blobs).await
+        self.lives().await;
+        let crash = self.inner.lock().unwrap().adoption_crash;
+        if crash == Some(CrashMoment::Before) {
+            self.die().await;
+        }
+        self.journal.adopt(lease, records, blobs).await?;
+        if crash == Some(CrashMoment::After) {
+            self.die().await;
+        }
+        Ok(())
     }
 
     async fn search(&self, search: &SearchQuery) -> Result<Vec<SearchHit>> {

@@ -278,8 +278,8 @@ async fn session_with_epochs(place: &TestHome, epochs: usize) -> longhaul_protoc
     session.id().unwrap()
 }
 
-/// The events after each record of a session, as a client gets them that comes back with that record; and the records
-/// that are read for the first of these events.
+/// The events after a record, as a client gets them that comes back with it; and how many records are read for the first
+/// of them.
 async fn events_after(place: &TestHome, after: u64) -> (Vec<Event>, usize) {
     let faulty = FaultyJournal::new(place.journal().await, None);
     let client = longhaul_agent::Client::new(faulty.clone(), longhaul_agent::Redactor::default());

@@ -403,17 +403,18 @@ fn request(key: &str) -> ForkRequestKey<'_> {
     ForkRequestKey { key, content: Hash::of("the same") }
 }
 
-/// H1, S4: a request that is repeated after a kill at any append finds its fork or finishes it, at the same point.
+/// H1, S4: a request that is repeated after a kill before or after the copy finds its fork or finishes it, at the same point.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_that_is_requested_again_after_a_kill_is_one_fork() {
-    for (append, when) in [(1, CrashMoment::Before), (1, CrashMoment::After)] {
+    for when in [CrashMoment::Before, CrashMoment::After] {
         let place = TestHome::new();
         let model = RecordingModel::new(script(&json!(["First.", "Second.", "Third."])));
         let runtime = open(&place, model.clone()).await;
         let session = runtime.session("a").await.unwrap();
         session.send("first").await.unwrap();
         let journal = place.journal().await;
-        let faulty = FaultyJournal::new(journal.clone(), Some(Crash { append, when }));
+        let faulty = FaultyJournal::new(journal.clone(), None);
+        faulty.crash_at_adoption(when);
 
         tokio::select! {
             forked = fork_session_once(&*faulty, "a", None, "b", request("k")) => panic!("{forked:?}"),
