@@ -220,6 +220,27 @@ async fn a_new_stream_misses_no_live_event_of_what_its_client_does_next() {
     server.shutdown().await;
 }
 
+/// H2, T14: however long it takes to load the session that a stream is opened for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_stream_waits_until_it_hears_a_session_that_loads_slowly() {
+    let answer = "Once upon a time.";
+    let (server, journal) = TestServer::with_faulty_journal(&json!([answer]).to_string()).await;
+    server.post("/api/sessions", &json!({"key": "a"})).await;
+
+    journal.read_slowly(Duration::from_millis(200));
+    let mut stream = EventStream::open(&server, "/api/sessions/a/events").await;
+    server.post("/api/sessions/a/inputs", &json!({"text": "go"})).await;
+    journal.read_slowly(Duration::ZERO);
+    let events = stream.events_until("turn_ended").await;
+
+    assert_eq!(
+        (&events[0]["type"], words(&events).as_str()),
+        (&json!("input_accepted"), answer),
+        "{events:?}"
+    );
+    server.shutdown().await;
+}
+
 /// S3, H2: a session that is renamed goes on in its open streams, in the middle of an answer and after it, with nothing lost,
 /// and its events have the new key.
 #[tokio::test(flavor = "multi_thread")]
