@@ -19,7 +19,7 @@ use crate::openai::{Deliveries, ServedModels};
 use crate::origin::OriginPolicy;
 use crate::problem::{ApiResult, Problem};
 use crate::readiness::Readiness;
-use crate::tokens::{CookieKey, FailureLimiter, TokenStore};
+use crate::tokens::{CookieKey, FailureLimiter, RateLimit, TokenStore};
 
 /// What all handlers share. A clone is cheap.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ struct SharedState {
     failures: FailureLimiter,
     cookie_key: CookieKey,
     origin_policy: OriginPolicy,
-    max_body_bytes: usize,
+    limits: RequestLimits,
     shutdown: watch::Receiver<bool>,
     read_timeout: Duration,
     streams: EventStreams,
@@ -39,6 +39,16 @@ struct SharedState {
     served_models: ServedModels,
     metrics: Arc<Metrics>,
     readiness: Readiness,
+}
+
+/// What a request may cost.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestLimits {
+    pub(crate) max_body_bytes: usize,
+    /// How long a client may be silent in the middle of a body.
+    pub(crate) body_silence_timeout: Duration,
+    /// How many requests each token may make.
+    pub(crate) token_rate: RateLimit,
 }
 
 /// What event streams share.
@@ -78,7 +88,11 @@ impl ServerState {
             failures: FailureLimiter::default(),
             cookie_key: CookieKey::derive(&options.cookie_secret),
             origin_policy: OriginPolicy::new(&options.allowed_hosts, &options.allowed_origins),
-            max_body_bytes: options.max_body_bytes,
+            limits: RequestLimits {
+                max_body_bytes: options.max_body_bytes,
+                body_silence_timeout: options.body_silence_timeout,
+                token_rate: options.token_rate,
+            },
             shutdown,
             read_timeout: options.read_timeout,
             streams: EventStreams::new(options.max_followers),
@@ -113,8 +127,8 @@ impl ServerState {
         &self.0.origin_policy
     }
 
-    pub(crate) fn max_body_bytes(&self) -> usize {
-        self.0.max_body_bytes
+    pub(crate) fn limits(&self) -> RequestLimits {
+        self.0.limits
     }
 
     /// Which answers of `/v1` have reached their clients.

@@ -68,6 +68,8 @@ async fn follow_session(
     let streams = state.streams();
     let feed = streams.feeds.of_session(state.runtime(), &entry.key, entry.id, after, head);
     let joined = feed.log().join(after);
+    // A client that has the headers of the answer sees every event of what it does next.
+    feed.wait_subscribed().await;
     let session = match joined.catch_up {
         Some(_) => Some(state.runtime().session(&entry.key).await?),
         None => None,

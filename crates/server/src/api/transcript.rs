@@ -10,6 +10,7 @@ use longhaul_transcript::{Block, BlockContent, StoredTranscript, Update};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::list::check_limit;
 use super::named_session::NamedSession;
 use crate::access::{Access, Scope};
 use crate::body::Query;
@@ -67,7 +68,7 @@ async fn show(
     NamedSession(entry): NamedSession,
     Query(query): Query<TranscriptQuery>,
 ) -> ApiResult<Json<TranscriptPage>> {
-    let limit = query.limit.unwrap_or(DEFAULT_BLOCKS).clamp(1, MAX_BLOCKS);
+    let limit = check_limit(query.limit, DEFAULT_BLOCKS, MAX_BLOCKS)?;
     let head = entry.head.seq;
     let end = query.before.map_or(head, |before| before.saturating_sub(1).min(head));
     let (journal, stream) = (state.journal(), StreamName::session(entry.id));
