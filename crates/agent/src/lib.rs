@@ -97,6 +97,7 @@ pub use client::request::{AttachedImage, PendingRequest, Request, RequestOutcome
 pub use client::session::Session;
 pub use client::status::{SessionActivity, SessionStatus};
 pub use client::watch::{Watched, Watcher};
+pub use compaction::can_shrink;
 pub use config::Config;
 pub use error::{Error, Result};
 pub use memory::pages as memory_pages;

@@ -205,6 +205,15 @@ pub fn plan_compaction(
     draft.map(EpochDraft::into_records)
 }
 
+/// Whether a summary could make the context smaller. That of a short one can't: what every compacted context begins with is longer.
+pub fn can_shrink(state: &State) -> bool {
+    let Some(epoch) = &state.epoch else { return true };
+    let (system, tools, environment) = (epoch.system.clone(), epoch.tools.clone(), state.environment.clone());
+    let (space, covered, goal) = (&ContextLimits::default(), state.head, CompactionGoal::Fits);
+    EpochDrafter { state, space, system, tools, environment, covered, keep: 0, goal, memory: None }
+        .can_shrink()
+}
+
 /// Whether the next request would not fit, or was refused as too long.
 fn is_needed(state: &State, space: &ContextLimits, trigger: CompactionTrigger) -> bool {
     let is_too_large = space.room.is_some_and(|room| plan::next_prompt_tokens(state, space) > room.usable());

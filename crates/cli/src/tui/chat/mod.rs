@@ -53,7 +53,7 @@ use status_feed::StatusFeed;
 pub(crate) use user_command::UserCommand;
 
 use crate::args::{ChatOptions, GlobalArgs};
-use crate::commands::compact::focus_of;
+use crate::commands::compact::{focus_of, no_use_to_compact};
 use crate::commands::memory::with_canonical_home;
 use crate::event_printer::{EventPrinter, Form};
 use crate::folder_session::{free_key, key_of, last_conversation_key};
@@ -338,7 +338,13 @@ impl Chat<'_> {
                 }
                 // C12: what is open does not go on because of this.
                 SlashAction::Compact if !self.session.is_unfinished().await? => {
-                    self.run_turn(Request::Compact(focus_of(&arguments))).await
+                    match no_use_to_compact(&self.session.state().await?) {
+                        Some(why) => {
+                            self.printer.note(why);
+                            Ok(ChatStep::Line)
+                        }
+                        None => self.run_turn(Request::Compact(focus_of(&arguments))).await,
+                    }
                 }
                 SlashAction::Clear => {
                     let next = slash::session::clear(&mut self.command_context());
