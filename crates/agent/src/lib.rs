@@ -95,6 +95,7 @@ pub use client::question_index::SessionQuestion;
 pub use client::recorded_events::RecordedEvents;
 pub use client::request::{AttachedImage, PendingRequest, Request, RequestOutcome, Settled, UserMessage};
 pub use client::session::Session;
+pub use client::session_title::{SessionTitle, session_title};
 pub use client::status::{SessionActivity, SessionStatus};
 pub use client::watch::{Watched, Watcher};
 pub use compaction::can_shrink;
