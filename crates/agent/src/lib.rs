@@ -98,7 +98,7 @@ pub use client::session::Session;
 pub use client::session_title::{SessionTitle, session_title};
 pub use client::status::{SessionActivity, SessionStatus};
 pub use client::watch::{Watched, Watcher};
-pub use compaction::can_shrink;
+pub use compaction::is_too_short_to_compact;
 pub use config::Config;
 pub use error::{Error, Result};
 pub use memory::pages as memory_pages;

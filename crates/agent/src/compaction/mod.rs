@@ -29,6 +29,7 @@ use crate::compaction::plan::{CompactionChoice, CompactionTrigger, ContextLimits
 use crate::memory::memory_for_context;
 use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
+use crate::session::apply::has_news_to_compact;
 use crate::session::decide::Policy;
 use crate::session::state::State;
 use crate::turn::epoch::epoch_records;
@@ -205,13 +206,15 @@ pub fn plan_compaction(
     draft.map(EpochDraft::into_records)
 }
 
-/// Whether a summary could make the context smaller. That of a short one can't: what every compacted context begins with is longer.
-pub fn can_shrink(state: &State) -> bool {
-    let Some(epoch) = &state.epoch else { return true };
+/// Whether the context has something new, but is so short that no summary could make it smaller: what every compacted context begins
+/// with is longer.
+pub fn is_too_short_to_compact(state: &State) -> bool {
+    let Some(epoch) = &state.epoch else { return false };
     let (system, tools, environment) = (epoch.system.clone(), epoch.tools.clone(), state.environment.clone());
     let (space, covered, goal) = (&ContextLimits::default(), state.head, CompactionGoal::Fits);
-    EpochDrafter { state, space, system, tools, environment, covered, keep: 0, goal, memory: None }
-        .can_shrink()
+    let drafter =
+        EpochDrafter { state, space, system, tools, environment, covered, keep: 0, goal, memory: None };
+    has_news_to_compact(state) && !drafter.can_shrink()
 }
 
 /// Whether the next request would not fit, or was refused as too long.

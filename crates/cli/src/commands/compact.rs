@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_agent::session::State;
-use longhaul_agent::{Client, Request, can_shrink, redactor};
+use longhaul_agent::{Client, Request, is_too_short_to_compact, redactor};
 use longhaul_protocol::{CompactDone, CompactedBy, OrderKind};
 
 use crate::args::{CompactOptions, GlobalArgs};
@@ -38,9 +38,9 @@ pub(crate) async fn run(globals: &GlobalArgs, options: CompactOptions) -> anyhow
     session.journal().close().await;
     if let Some(why) = no_use_to_compact(&state) {
         if json {
-            note(why)
+            note(why);
         } else {
-            line(why)?
+            line(why)?;
         }
         return Ok(exit::DONE);
     }
@@ -75,8 +75,7 @@ pub(crate) fn not_smaller(reason: &str) -> String {
 
 /// Why a compaction would be of no use, where that is known before a model writes the summary.
 pub(crate) fn no_use_to_compact(state: &State) -> Option<String> {
-    let is_too_short = state.turn_count > 0 && !can_shrink(state);
-    is_too_short
+    is_too_short_to_compact(state)
         .then(|| "nothing to compact: the context is so short that a summary would not be shorter".to_owned())
 }
 

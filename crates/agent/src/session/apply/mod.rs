@@ -15,9 +15,9 @@ use longhaul_protocol::{
 };
 
 use self::client::fold_client;
+pub(crate) use self::epoch::has_news_to_compact;
 use self::epoch::{
     fold_compact_done, fold_compact_failed, fold_compact_start, fold_epoch, fold_preface, fold_stubbed,
-    has_news_to_compact,
 };
 use self::erased::fold_gone;
 pub(crate) use self::import::IMPORTED_NOTICE;

@@ -84,10 +84,10 @@ impl DetailView {
             return DetailOutcome::Open;
         }
         match key.code {
-            KeyCode::Esc if !self.filter.text.is_empty() => self.set_filter(String::new()),
+            KeyCode::Esc if !self.filter.text.is_empty() => self.set_filter(""),
             KeyCode::Esc | KeyCode::Char('q') => return DetailOutcome::Closed,
             KeyCode::Char('/') => {
-                self.set_filter(String::new());
+                self.set_filter("");
                 self.filter.is_being_typed = true;
             }
             KeyCode::Up | KeyCode::Char('k') => self.selected = self.selected.saturating_sub(1),
@@ -107,7 +107,7 @@ impl DetailView {
             Some(opened) => opened.paste(text),
             None if self.filter.is_being_typed => {
                 let line = text.lines().next().unwrap_or_default();
-                self.set_filter(self.filter.text.clone() + line);
+                self.set_filter(&(self.filter.text.clone() + line));
             }
             None => {}
         }
@@ -121,16 +121,16 @@ impl DetailView {
             KeyCode::Enter => self.filter.is_being_typed = false,
             KeyCode::Esc => {
                 self.filter.is_being_typed = false;
-                self.set_filter(String::new());
+                self.set_filter("");
             }
             KeyCode::Backspace => {
                 self.filter.is_being_typed = text.pop().is_some();
-                self.set_filter(text);
+                self.set_filter(&text);
             }
-            KeyCode::Char('u') if with_control => self.set_filter(String::new()),
+            KeyCode::Char('u') if with_control => self.set_filter(""),
             KeyCode::Char(character) if !with_control && !key.modifiers.contains(KeyModifiers::ALT) => {
                 text.push(character);
-                self.set_filter(text);
+                self.set_filter(&text);
             }
             _ => return false,
         }
@@ -138,7 +138,7 @@ impl DetailView {
     }
 
     /// Lists the items that contain the text. The selected one stays selected if it does; else the newest is.
-    fn set_filter(&mut self, text: String) {
+    fn set_filter(&mut self, text: &str) {
         let chosen = self.matches.get(self.selected).copied();
         let text: String = text.chars().take(MAX_PATTERN_CHARS).collect();
         let wanted = text.to_lowercase();
