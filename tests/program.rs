@@ -444,6 +444,7 @@ fn the_demo_shows_what_it_says() {
     {
         assert!(text.contains(word), "{word}: {text}");
     }
+    assert!(!text.contains("{\"command\""), "calls are shown as in the terminal: {text}");
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
     assert!(!desk.home().exists());
 }

@@ -1,5 +1,7 @@
 //! T12: a conversation that was killed in the middle of an answer.
 
+use std::time::{Duration, Instant};
+
 use longhaul_testkit::Terminal;
 use rustix::process::Signal;
 use serde_json::json;
@@ -47,7 +49,9 @@ fn a_killed_turn_stays_open_when_the_question_about_it_is_left() {
 
     for key in ["\x03", "\x04"] {
         let mut left = Terminal::start(desk.command(&[]));
-        left.wait_to_see("Resume it? [Y/n]");
+        let asked = left.wait_to_see("Resume it? [Y/n]");
+        assert!(asked.contains("· exec  while [ ! -e go ]") && asked.contains("[was running]"), "{asked}");
+        assert!(!asked.contains("{\"command\""), "{asked}");
         left.keys(key);
         left.wait_to_see("the turn stays open; to resume: longhaul resume cli:work-");
         assert_eq!(left.wait().code(), Some(0));
@@ -61,6 +65,64 @@ fn a_killed_turn_stays_open_when_the_question_about_it_is_left() {
     again.wait();
 
     assert_eq!(desk.recorded("turn_ended", "outcome"), [json!("completed")]);
+}
+
+/// Ends every keeper of the desk, and with each its command.
+fn kill_keepers(desk: &Desk) {
+    for folder in std::fs::read_dir(desk.path("home/tasks")).unwrap() {
+        let lock = std::fs::read(folder.unwrap().path().join("lock")).unwrap_or_default();
+        let lock: serde_json::Value = serde_json::from_slice(&lock).unwrap_or_default();
+        let Some(number) = lock["keeper"]["pid"].as_i64() else { continue };
+        let called = std::fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        if String::from_utf8_lossy(&called).contains("keeper-process") {
+            let keeper = rustix::process::Pid::from_raw(i32::try_from(number).unwrap()).unwrap();
+            let _ = rustix::process::kill_process(keeper, Signal::KILL);
+        }
+    }
+}
+
+/// P3, T13: killed while a command runs outside of the sandbox, the program finds that run again. Whether the command lives or died, too, it
+/// is not started a second time: that would take another yes.
+#[test]
+fn a_command_that_runs_outside_during_a_kill_is_not_run_again() {
+    const LOG: &str = "run\nrun\noutside\n";
+    let command = "echo run >> log.txt; ls / > /dev/null && { echo outside >> log.txt; \
+                   while [ ! -e go ]; do sleep 0.02; done; echo went; }";
+    for died_too in [false, true] {
+        let desk = Desk::new(
+            &json!([{"calls": [{"name": "exec", "arguments": {"command": command}}]}, "So be it."]),
+        );
+        let log = || std::fs::read_to_string(desk.path("work/log.txt")).unwrap_or_default();
+        let mut terminal = Terminal::start(desk.command(&[]));
+        wait_for_prompt(&mut terminal);
+        terminal.keys("go\r");
+        desk.wait_for(1, "question");
+        terminal.wait_to_see("or type why not");
+        terminal.keys("y\r");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while log() != LOG {
+            assert!(Instant::now() < deadline, "{}", log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        terminal.signal(Signal::KILL);
+        terminal.wait();
+        if died_too {
+            kill_keepers(&desk);
+        }
+
+        let mut again = Terminal::start(desk.command(&[]));
+        again.wait_to_see("Resume it? [Y/n]");
+        std::fs::write(desk.path("work/go"), "").unwrap();
+        again.keys("y\r");
+        again.wait_to_see("So be it.");
+        again.keys("/exit\r");
+        again.wait();
+
+        assert_eq!(log(), LOG, "died too: {died_too}");
+        assert_eq!(desk.recorded("answered", "answer"), [json!("yes")]);
+        let told = desk.recorded("tool_finished", "content");
+        assert_eq!((told.len(), told[0].as_str().unwrap().contains("\nwent\n")), (1, !died_too), "{told:?}");
+    }
 }
 
 /// T12: nothing moves behind the question, because nothing runs.

@@ -45,6 +45,24 @@ fn a_folder_opens_the_session_that_was_last_used_in_it() {
     assert_eq!(texts(&desk, second), [json!("second"), json!("more in the second")]);
 }
 
+/// A terminal that was opened before the session began shows what another process begins in it.
+#[test]
+fn a_session_that_another_process_begins_is_shown_from_its_first_turn() {
+    let desk = Desk::new(&json!(["One.", "Two."]));
+    let mut terminal = Terminal::start(desk.command(&["-s", "shared"]));
+    terminal.wait_to_see("shared (new)");
+    wait_for_prompt(&mut terminal);
+
+    let (code, out, errors) = desk.run(&["run", "-s", "shared", "hello from elsewhere"]);
+
+    assert_eq!((code, out.as_str()), (0, "One.\n"), "{errors}");
+    let seen = terminal.wait_to_see("One.");
+    assert!(seen.contains("> hello from elsewhere"), "{seen}");
+    assert_eq!(seen.matches("One.").count(), 1, "{seen}");
+    says(&mut terminal, "and here", "Two.");
+    assert_eq!(texts(&desk, "shared"), [json!("hello from elsewhere"), json!("and here")]);
+}
+
 /// S2: also one that has another name now, or a past that was copied.
 #[test]
 fn clear_fork_and_rename_change_which_session_was_last_used() {

@@ -91,6 +91,8 @@ fn a_fork_is_gone_on_with_and_one_of_several_is_chosen_from_a_list() {
 
     says(&mut terminal, "/fork 99", "at entry 99");
     says(&mut terminal, "/fork", "-fork (1 turn so far)");
+    let forked = terminal.wait_to_see("to go back: /session resume");
+    assert!(forked.contains("Forked ") && !forked.contains("To open it"), "it is open: {forked}");
     says(&mut terminal, "in the fork", "Two.");
     terminal.keys("/session resume\r");
     terminal.wait_to_see("Resume which session?");

@@ -92,24 +92,61 @@ fn an_interrupt_ends_the_turn_and_at_the_prompt_it_leaves() {
     }
 }
 
-/// T3, T10: what was sent during a turn outlives it, which the screen says in this order.
+/// T3, T10: Esc and Ctrl-C end the turn and start nothing: what was sent during the turn is in the input field again, in its order.
 #[test]
-fn what_was_sent_during_a_turn_that_is_cancelled_begins_the_next_one_and_that_is_said() {
-    let desk = Desk::new(&json!([slow_words(), "Answer two."]));
+fn what_was_sent_during_a_turn_that_is_cancelled_returns_to_the_input_field() {
+    for key in ["\x1b", "\x03"] {
+        let desk = Desk::new(&json!([slow_words(), "Answer two."]));
+        let mut terminal = Terminal::of_size(desk.command(&[]), (100, 30));
+        wait_for_prompt(&mut terminal);
+
+        terminal.keys("go\r");
+        terminal.wait_to_see("word word");
+        terminal.keys("a queued message\r");
+        terminal.wait_to_see("+ a queued message  (sent; joins the turn at its next step)");
+        terminal.keys("//and more\r");
+        terminal.wait_to_see("+ /and more");
+        desk.wait_for(3, "input_taken");
+        terminal.keys(key);
+        terminal.wait_to_see("longhaul: turn cancelled");
+        terminal.wait_for_row("> a queued message");
+        terminal.wait_for_row("  //and more");
+
+        assert_eq!(desk.recorded("turn_started", "turn"), [json!(1)]);
+        terminal.keys("\r");
+        terminal.wait_to_see("Answer two.");
+        let said = desk.recorded("input_taken", "text");
+        assert_eq!(said[3], json!("a queued message\n//and more"));
+    }
+}
+
+/// T3: Up in the empty input field takes back what was sent during the turn, which goes on without it.
+#[test]
+fn up_takes_back_what_was_sent_during_the_turn() {
+    let command = "while [ ! -e go.txt ]; do sleep 0.02; done";
+    let desk = Desk::new(&json!([
+        {"calls": [{"name": "exec", "arguments": {"command": command}}]}, "Without it.", "With it.",
+    ]));
     let mut terminal = Terminal::of_size(desk.command(&[]), (100, 30));
     wait_for_prompt(&mut terminal);
-
     terminal.keys("go\r");
-    terminal.wait_to_see("word word");
-    terminal.keys("a queued message\r");
-    terminal.wait_to_see("+ a queued message  (sent; joins the turn at its next step)");
-    terminal.wait_to_see("Esc ends the turn, + comes next");
-    terminal.keys("\x1b");
-    let seen = terminal.wait_to_see("\n> a queued message\n");
+    terminal.wait_to_see("exec ");
+    terminal.keys("use tabs\r");
+    terminal.wait_to_see("+ use tabs");
+    terminal.wait_to_see("Esc ends the turn, Up takes + back");
 
-    let cancelled = seen.find("longhaul: turn cancelled").unwrap();
-    let said = seen.find("longhaul: what you sent meanwhile begins the next turn").unwrap();
-    assert!(cancelled < said && said < seen.find("\n> a queued message\n").unwrap(), "{seen}");
+    terminal.keys("\x1b[A");
+    terminal.wait_for_row("> use tabs");
+    terminal.wait_to_see("a message was taken back before it was read");
+    std::fs::write(desk.path("work/go.txt"), "").unwrap();
+    let seen = terminal.wait_to_see("Without it.");
+    assert!(!seen.contains("+ use tabs"), "{seen}");
+    desk.wait_for(1, "turn_ended");
+    terminal.keys(" please\r");
+    terminal.wait_to_see("With it.");
+
+    assert_eq!(desk.recorded("input_taken", "text"), ["go", "use tabs", "use tabs please"]);
+    assert_eq!(desk.recorded("turn_started", "turn"), [json!(1), json!(2)]);
 }
 
 /// T3, S6

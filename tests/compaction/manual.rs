@@ -38,6 +38,24 @@ fn where_nothing_has_happened_since_there_is_nothing_to_do() {
     assert!(as_json.2.contains(nothing), "{}", as_json.2);
 }
 
+/// A context that no summary could make smaller is left alone, without a model call, at the command line and in a conversation.
+#[test]
+fn a_short_context_is_left_alone() {
+    let desk = Desk::new(&json!(["Hi.", "Two.", "Three."]));
+    assert_eq!(desk.run(&["run", "-s", "a", "speak"]).0, 0);
+    let why = "nothing to compact: the context is so short that a summary would not be shorter";
+
+    let (code, out, errors) = desk.run(&["compact", "-s", "a"]);
+    let as_json = desk.run(&["compact", "-s", "a", "--json"]);
+    let in_chat = desk.talk(&["-s", "a"], "/compact\nand?\n");
+
+    assert_eq!((code, out), (0, format!("{why}\n")), "{errors}");
+    assert_eq!((as_json.0, as_json.1.as_str()), (0, ""));
+    assert!(as_json.2.contains(why) && in_chat.2.contains(why), "{}{}", as_json.2, in_chat.2);
+    assert_eq!(in_chat.1, "Two.\n", "the script had no summary to write");
+    assert!(desk.records("a", "compact_start").is_empty());
+}
+
 /// C3
 #[test]
 fn programs_read_it_as_events() {

@@ -44,6 +44,12 @@ fn a_key_of_any_provider_is_found() {
 
             let Provider { name, usual_model, .. } = provider;
             match usual_model {
+                Some(model) if provider.shared_key => {
+                    assert!(said["used"].is_null(), "{variable}: {said}");
+                    let problem = said["problem"].as_str().unwrap();
+                    let way = format!("--model {name}/{model}");
+                    assert!(problem.starts_with(&format!("{variable} is set")) && problem.contains(&way));
+                }
                 Some(model) => {
                     assert_eq!(said["used"]["name"], format!("{name}/{model}"), "{variable}: {said}");
                     assert_eq!(said["used"]["reason"], format!("{variable} is set"));
@@ -65,13 +71,44 @@ fn of_several_keys_the_first_in_the_order_of_preference_counts() {
         let said = with_keys(user.path(), variables);
         said["used"]["name"].as_str().map(|name| name.split('/').next().unwrap().to_owned())
     };
-    let order =
-        ["GITHUB_TOKEN", "TOGETHER_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"];
+    let order = ["TOGETHER_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"];
 
     let chosen: Vec<_> = (1..=order.len()).filter_map(|count| used(&order[..count])).collect();
 
-    assert_eq!(chosen, ["github-models", "together", "openrouter", "gemini", "openai"]);
-    assert_eq!(used(&["HYPERBOLIC_API_KEY", "GITHUB_TOKEN"]).unwrap(), "github-models");
+    assert_eq!(chosen, ["together", "openrouter", "gemini", "openai"]);
+    assert_eq!(used(&["GITHUB_TOKEN", "HF_TOKEN", "TOGETHER_API_KEY"]).unwrap(), "together");
+}
+
+/// A key that people have for another purpose sends nothing anywhere, unless its provider is named.
+#[test]
+fn a_key_that_may_be_there_for_another_purpose_does_not_choose_a_provider() {
+    let user = tempfile::tempdir().unwrap();
+    if first(user.path(), &["models"]).is_none() {
+        return;
+    }
+    for (variable, model) in
+        [("GITHUB_TOKEN", "github-models/openai/gpt-4.1"), ("HF_TOKEN", "huggingface/openai/gpt-oss-120b")]
+    {
+        let with_key = |arguments: &[&str]| {
+            told(&program(user.path(), arguments).env(variable, "a key").output().unwrap())
+        };
+
+        let (code, out, errors) = with_key(&["run", "hi"]);
+        let (_, examined, _) = with_key(&["doctor"]);
+        let (_, listed, _) = with_key(&["models"]);
+        let (_, named, _) = with_key(&["models", "--model", model]);
+
+        assert_eq!((code, out.as_str()), (2, ""), "{errors}");
+        let way = format!("{variable} is set, but may be there for another purpose");
+        assert!(
+            errors.contains(&way) && errors.contains(&format!("\n  longhaul --model {model}\n")),
+            "{errors}"
+        );
+        assert!(errors.lines().all(|line| line.chars().count() <= 80), "{errors}");
+        assert!(examined.contains(&way) && examined.contains(&format!("--model {model}")), "{examined}");
+        assert!(listed.contains("In use: none") && listed.contains(&format!("{variable} (set)")), "{listed}");
+        assert!(named.contains(&format!("In use: {model} (set by --model)")), "{named}");
+    }
 }
 
 #[test]

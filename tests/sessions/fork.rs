@@ -30,6 +30,26 @@ fn a_session_is_forked_and_both_go_on() {
     assert!(desk.is_sound());
 }
 
+/// S4: a fork has the title of its parent in lists, also where a compaction lies between.
+#[test]
+fn a_fork_after_a_compaction_has_the_title_of_its_parent() {
+    let summary =
+        json!({"calls": [{"name": "write_summary", "arguments": {"goal": "Count.", "done": ["one"]}}]});
+    let desk = Desk::new(&json!(["count-".repeat(2_000), summary, "Two."]));
+    desk.say("a", "count to   two thousand");
+    let (code, _, errors) = desk.run(&["compact", "-s", "a"]);
+    assert_eq!(code, 0, "{errors}");
+
+    let forked = desk.json(&["fork", "-s", "a", "--json"]);
+    desk.say("a-fork", "and on");
+
+    assert_eq!(forked["key"], "a-fork");
+    assert_eq!(desk.records("a-fork", "input_taken").len(), 1, "the parent's input is not copied");
+    let listed = desk.json(&["sessions", "list", "--json"]);
+    let titles: Vec<_> = listed.as_array().unwrap().iter().map(|session| session["title"].clone()).collect();
+    assert_eq!(titles, ["count to two thousand", "count to two thousand"]);
+}
+
 /// S4
 #[test]
 fn a_point_that_does_not_exist_is_bad_usage() {

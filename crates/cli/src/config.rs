@@ -69,7 +69,11 @@ pub(crate) async fn with_model(globals: &GlobalArgs, retry_mode: RetryMode) -> a
         }
         let found = match Models::at(&config.home)?.find().await {
             Err(longhaul_model::Error::NoModel { variables }) => {
-                return Err(bad_usage(first_run::guidance(&variables, &user_file(globals)?)));
+                return Err(bad_usage(first_run::guidance(&variables, None, &user_file(globals)?)));
+            }
+            Err(longhaul_model::Error::SharedKey { variable, model, variables }) => {
+                let found = Some((variable.as_str(), model.as_str()));
+                return Err(bad_usage(first_run::guidance(&variables, found, &user_file(globals)?)));
             }
             found => found?,
         };

@@ -9,8 +9,9 @@ const HELP_COLUMNS: usize = 80;
 /// The column at which the second column starts.
 const INDENT: usize = 12;
 
-/// The error where no model is named, no key is set and no server answers.
-pub(crate) fn guidance(variables: &str, config: &Path) -> String {
+/// The error where no model is named, no key is set and no server answers. `found` is a key that does not choose a model, and the model that
+/// it is good for.
+pub(crate) fn guidance(variables: &str, found: Option<(&str, &str)>, config: &Path) -> String {
     let names: Vec<&str> = variables.split(", ").collect();
     let key = names.first().copied().unwrap_or("ANTHROPIC_API_KEY");
     let ports: Vec<String> =
@@ -21,13 +22,19 @@ pub(crate) fn guidance(variables: &str, config: &Path) -> String {
         listed("a key", &names),
         listed("a server", &ports),
     ];
+    let found = found.map(|(variable, model)| {
+        format!(
+            "{variable} is set, but may be there for another purpose, so it is not used\n\
+             unless you name its provider:\n  longhaul --model {model}\n\n"
+        )
+    });
     format!(
         "no model to talk to yet
 
 Looked for:
 {}
 
-Three ways to get one:
+{}Three ways to get one:
   1. Set the API key of a provider (`longhaul models` lists them):
        export {key}=…
   2. Start a local server, or name one in{}:
@@ -39,6 +46,7 @@ Three ways to get one:
 
 Run `longhaul doctor` to check your setup.",
         looked_for.join("\n"),
+        found.unwrap_or_default(),
         indented(config),
     )
 }

@@ -7,7 +7,7 @@ const VARIABLES: &str = "ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, OPEN
 
 #[test]
 fn whoever_has_no_model_is_told_three_ways_to_one_that_fit_the_terminal() {
-    let guidance = guidance(VARIABLES, Path::new("/home/somebody/.longhaul/config.toml"));
+    let guidance = guidance(VARIABLES, None, Path::new("/home/somebody/.longhaul/config.toml"));
 
     for words in [
         "ANTHROPIC_API_KEY, OPENAI_API_KEY",
@@ -29,7 +29,7 @@ fn whoever_has_no_model_is_told_three_ways_to_one_that_fit_the_terminal() {
 
 #[test]
 fn the_table_that_is_shown_can_be_read_as_a_config() {
-    let guidance = guidance(VARIABLES, Path::new("config.toml"));
+    let guidance = guidance(VARIABLES, None, Path::new("config.toml"));
 
     let begin = guidance.find("[model]").unwrap();
     let end = guidance.find("  3. ").unwrap();

@@ -32,6 +32,19 @@ pub enum Error {
         /// The variables that were checked for a key.
         variables: String,
     },
+    /// The only key that is set may be there for another purpose, and the user named no model.
+    #[error(
+        "{variable} is set, but may be there for another purpose, so it does not choose a model: to use it, name one: --model \
+         {model}, or model.name in the config"
+    )]
+    SharedKey {
+        /// The variable that holds the key.
+        variable: String,
+        /// The model that the key is good for.
+        model: String,
+        /// The variables that were checked for a key.
+        variables: String,
+    },
     /// A key is set, but the user named no model, and the provider has no default.
     #[error(
         "{variable} is set, but no model is named, and {hint}, or name one: --model {provider}/NAME, or model.name in the config"

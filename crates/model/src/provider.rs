@@ -12,8 +12,8 @@ use crate::{Protocol, Quirks, Result};
 mod tests;
 
 const BUILT_IN: &str = include_str!("../providers.toml");
-const PROVIDER_KEYS: [&str; 7] =
-    ["protocol", "base_url", "key_env", "local", "quirks", "start", "usual_model"];
+const PROVIDER_KEYS: [&str; 8] =
+    ["protocol", "base_url", "key_env", "shared_key", "local", "quirks", "start", "usual_model"];
 
 /// Names that no provider table may use: a `custom` provider is only an address in the config, `scripted` plays a
 /// file.
@@ -39,6 +39,8 @@ pub struct Provider {
     pub base_url: String,
     /// Environment variables that may hold the key. The first that is set counts.
     pub key_env: Vec<String>,
+    /// The variable is often set for other purposes, so the key alone does not choose this provider.
+    pub shared_key: bool,
     pub local: bool,
     pub quirks: Quirks,
     pub start: Option<String>,
@@ -165,6 +167,7 @@ fn read_provider(row: &TableRow<'_>) -> Result<Provider> {
         protocol: row.field("protocol")?.unwrap_or(Protocol::OpenaiChat),
         base_url: base_url.trim_end_matches('/').to_owned(),
         key_env: row.field::<OneOrMany>("key_env")?.map(Vec::from).unwrap_or_default(),
+        shared_key: row.field("shared_key")?.unwrap_or(false),
         local: row.field("local")?.unwrap_or(false),
         quirks: row.field("quirks")?.unwrap_or_default(),
         start: row.field("start")?,

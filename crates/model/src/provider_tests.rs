@@ -108,6 +108,7 @@ fn the_users_file_adds_providers_that_speak_chat_unless_it_says_otherwise() {
         quirks: Quirks::default(),
         start: None,
         usual_model: None,
+        shared_key: false,
     };
     assert_eq!(providers.get("office"), Some(&expected));
 }

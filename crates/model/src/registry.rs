@@ -216,9 +216,11 @@ impl Models {
     }
 
     /// The default model: the usual model of the first provider whose API key is set, otherwise the model of a local
-    /// server.
+    /// server. A key that may be there for another purpose chooses nothing.
     pub async fn find(&self) -> Result<DefaultModel> {
         let with_key = self.providers.with_key(|variable| environment_key(variable).is_some());
+        let (shared, with_key): (Vec<_>, Vec<_>) =
+            with_key.into_iter().partition(|(provider, _)| provider.shared_key);
         let usual = with_key.iter().find_map(|(provider, variable)| {
             let name = format!("{}/{}", provider.name, provider.usual_model.as_ref()?);
             Some(DefaultModel { name, reason: format!("{variable} is set") })
@@ -243,10 +245,16 @@ impl Models {
                 });
             }
         }
-        match with_key.first() {
-            Some((provider, variable)) => Err(only_key(provider, variable)),
-            None => Err(Error::NoModel { variables: self.hosted_key_variables().join(", ") }),
-        }
+        let variables = self.hosted_key_variables().join(", ");
+        Err(match (with_key.first(), shared.first()) {
+            (Some((provider, variable)), _) => only_key(provider, variable),
+            (None, Some((provider, variable))) => {
+                let model = provider.usual_model.as_deref().unwrap_or("NAME");
+                let model = format!("{}/{model}", provider.name);
+                Error::SharedKey { variable: (*variable).to_owned(), model, variables }
+            }
+            (None, None) => Error::NoModel { variables },
+        })
     }
 
     /// The variables that may hold the key of a hosted provider, one for each provider.

@@ -42,6 +42,9 @@ pub enum EventKind {
     InputTaken {
         id: InputId,
     },
+    InputWithdrawn {
+        id: InputId,
+    },
     TurnStarted,
     StepStarted,
     TextDelta {
@@ -191,8 +194,8 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// The event that shows a record. None if a record has no event, and for the end of an attempt, whose event depends on the
-    /// records before it.
+    /// The event that shows a record. None if a record has no event, and for the end of an attempt and an order, whose event
+    /// depends on the records before it.
     pub fn of_record(record: SessionRecord) -> Option<Self> {
         Some(match record {
             SessionRecord::InputTaken(input) => Self::InputTaken { id: input.id },

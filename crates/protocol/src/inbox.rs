@@ -132,6 +132,10 @@ pub enum OrderKind {
     Mode {
         mode: PermissionMode,
     },
+    /// Take back an input, unless a turn has taken it.
+    Withdraw {
+        input: InputId,
+    },
     /// An order of a newer version. The session takes and ignores it, so that it does not block the inbox.
     #[serde(other)]
     Unknown,

@@ -110,6 +110,8 @@ pub enum BlockContent {
     Model {
         name: String,
     },
+    /// The user took an input back before a turn took it.
+    WithdrawnInput,
     /// The permission mode changed.
     ModeChange {
         from: PermissionMode,

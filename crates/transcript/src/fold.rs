@@ -356,6 +356,7 @@ fn is_compaction(content: &BlockContent) -> bool {
 fn instant_content(kind: &EventKind) -> Option<BlockContent> {
     Some(match kind {
         EventKind::TurnStarted => BlockContent::TurnStart,
+        EventKind::InputWithdrawn { .. } => BlockContent::WithdrawnInput,
         EventKind::ModeChanged { from, to } => BlockContent::ModeChange { from: *from, to: *to },
         EventKind::ModelChanged { from, to, reason } => {
             BlockContent::ModelChange { from: from.clone(), to: to.clone(), reason: reason.clone() }

@@ -4,8 +4,8 @@ use longhaul_protocol::{Event, Outcome, QuestionId};
 
 use crate::block::{Block, BlockContent, BlockState, Call, CallResult, TurnEnd, Update};
 use crate::notice::{
-    MAX_WARNING_CHARS, call_text, command_failure_text, memory_change_text, mode_change_text,
-    model_change_text, question_text, retry_text, task_start_text, task_text,
+    MAX_WARNING_CHARS, WITHDRAWN_INPUT, call_text, command_failure_text, memory_change_text,
+    mode_change_text, model_change_text, question_text, retry_text, task_start_text, task_text,
 };
 use crate::text::{outcome_text, sanitize, truncate};
 
@@ -72,6 +72,7 @@ fn end_text(block: &Block) -> Option<String> {
             command_failure_text(content)?
         }
         BlockContent::Warning { text, .. } => format!("warning: {}", truncate(text, MAX_WARNING_CHARS)),
+        BlockContent::WithdrawnInput => WITHDRAWN_INPUT.to_owned(),
         BlockContent::ModeChange { from, to } => mode_change_text(*from, *to),
         BlockContent::ModelChange { from, to, reason } => model_change_text(from, to, reason),
         BlockContent::Task { task, status, exit_code, .. } => task_text(*task, *status, *exit_code),

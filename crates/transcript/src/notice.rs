@@ -10,6 +10,9 @@ use crate::text::{format_count, format_duration, format_number, outcome_text, sa
 /// Characters of a warning that are shown. Some name a command with paths to type, and half of one is of no use.
 pub(crate) const MAX_WARNING_CHARS: usize = 600;
 
+/// The notice of an input that no turn takes any more.
+pub(crate) const WITHDRAWN_INPUT: &str = "· a message was taken back before it was read";
+
 const MAX_NAME_CHARS: usize = 60;
 const MAX_ARGUMENT_CHARS: usize = 90;
 const MAX_DESCRIPTION_CHARS: usize = 90;
@@ -80,6 +83,7 @@ fn end_notice(content: &BlockContent) -> Option<String> {
         BlockContent::Compaction { outcome: Some(outcome), .. } => compaction_outcome_text(outcome),
         BlockContent::Warning { code, text } if code == "resumed" => truncate(text, MAX_REASON_CHARS),
         BlockContent::Warning { text, .. } => format!("warning: {}", truncate(text, MAX_WARNING_CHARS)),
+        BlockContent::WithdrawnInput => WITHDRAWN_INPUT.to_owned(),
         BlockContent::ModeChange { from, to } => mode_change_text(*from, *to),
         BlockContent::ModelChange { from, to, reason } => model_change_text(from, to, reason),
         BlockContent::Model { name } => format!("model: {}", truncate(name, 100)),
@@ -224,7 +228,7 @@ fn import_text(work_dir: Option<&str>, mine: bool) -> String {
     format!("· session imported{whose}{folder}; unfinished work was stopped")
 }
 
-/// What a user asked of the session. Answers, changes of mode and compactions have notices of their own.
+/// What a user asked of the session. Answers, changes of mode, compactions and withdrawals have notices of their own.
 fn order_text(order: &OrderKind) -> Option<String> {
     Some(match order {
         OrderKind::Cancel => "· the user cancelled the turn".to_owned(),
@@ -238,6 +242,7 @@ fn order_text(order: &OrderKind) -> Option<String> {
         OrderKind::Compact { .. }
         | OrderKind::Answer { .. }
         | OrderKind::Mode { .. }
+        | OrderKind::Withdraw { .. }
         | OrderKind::Unknown => return None,
     })
 }

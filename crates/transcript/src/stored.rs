@@ -2,7 +2,7 @@
 
 use longhaul_protocol::{
     At, AttemptEnded, AttemptId, Body, EpochReason, Event, EventKind, Item, Record, Role, Seq, SessionRecord,
-    TurnEnded,
+    TurnEnded, UnreadInputs,
 };
 
 use crate::block::{Block, BlockContent, BlockState, Update};
@@ -14,6 +14,7 @@ use crate::fold::{BlockOrigin, Transcript};
 #[derive(Debug, Default)]
 pub struct StoredTranscript {
     transcript: Transcript,
+    unread: UnreadInputs,
     /// Inputs that were taken between turns; they belong to the next one.
     waiting_inputs: Vec<Block>,
     turn: Option<TurnTotals>,
@@ -47,6 +48,9 @@ impl StoredTranscript {
         if let Body::Gone(gone) = &record.body {
             let (seq, kind, reason) = (record.seq, record.kind.clone(), gone.reason.clone());
             return vec![self.block(BlockContent::ErasedRecord { seq, kind, at: gone.at, reason }, origin)];
+        }
+        if self.unread.apply(record).is_some() {
+            return vec![self.block(BlockContent::WithdrawnInput, origin)];
         }
         match SessionRecord::decode(record) {
             Ok(fact) => self.apply_fact(fact, origin),

@@ -1,5 +1,7 @@
 //! Everything that happens in one session, for a program that shows it.
 
+use std::time::Duration;
+
 use longhaul_journal::Holder;
 use longhaul_protocol::{Event, EventKind, Seq, SessionRecord, StreamName};
 
@@ -10,6 +12,7 @@ use super::watch::{Watched, Watcher};
 use crate::Result;
 use crate::replay::load_through;
 use crate::session::events::event_of;
+use crate::session::state::State;
 
 /// The events of a session in this process and, if wanted, in others. An event with a `seq` comes only once.
 pub struct SessionEvents {
@@ -19,7 +22,12 @@ pub struct SessionEvents {
     sources: EventSources,
     /// The last record that was shown.
     seen: Seq,
+    /// No process has begun the session yet.
+    awaits_beginning: bool,
 }
+
+/// How often to check whether another process has begun a session that is new here.
+const BEGIN_CHECK_INTERVAL: Duration = Duration::from_millis(300);
 
 /// The processes whose events a program wants to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,28 +40,42 @@ pub enum EventSources {
 
 impl SessionEvents {
     pub(super) fn new(session: &Session, sources: EventSources) -> Self {
-        Self { session: session.clone(), watcher: session.watcher(), follower: None, sources, seen: 0 }
+        let (session, watcher) = (session.clone(), session.watcher());
+        Self { session, watcher, follower: None, sources, seen: 0, awaits_beginning: false }
     }
 
     /// The next event. Waits forever if the session can't be followed any more. Cancel-safe.
     pub async fn next(&mut self) -> Result<Watched> {
-        if self.sources == EventSources::AllProcesses
-            && self.follower.is_none()
-            && let Some(id) = self.session.id()
-        {
-            let state = self.session.state().await?;
-            self.follower =
-                Some(Follower::from_state(self.session.journal().clone(), self.session.key(), id, state));
+        loop {
+            if self.sources == EventSources::AllProcesses && self.follower.is_none() {
+                self.follow_session().await?;
+            }
+            if self.watcher.is_none() {
+                self.watcher = self.session.watcher();
+            }
+            return Ok(tokio::select! {
+                biased;
+                Some(watched) = next_here(&mut self.watcher) => watched,
+                Some(watched) = next_elsewhere(&self.session, &mut self.follower) => watched,
+                () = tokio::time::sleep(BEGIN_CHECK_INTERVAL), if self.awaits_beginning => continue,
+                else => std::future::pending().await,
+            });
         }
-        if self.watcher.is_none() {
-            self.watcher = self.session.watcher();
-        }
-        Ok(tokio::select! {
-            biased;
-            Some(watched) = next_here(&mut self.watcher) => watched,
-            Some(watched) = next_elsewhere(&self.session, &mut self.follower) => watched,
-            else => std::future::pending().await,
-        })
+    }
+
+    /// Follows the session from now on. One that has not begun is followed from its beginning, whichever process begins it.
+    async fn follow_session(&mut self) -> Result<()> {
+        let Some(id) = self.session.known_id().await? else {
+            self.awaits_beginning = true;
+            return Ok(());
+        };
+        let state = match std::mem::take(&mut self.awaits_beginning) {
+            true => State::default(),
+            false => self.session.state().await?,
+        };
+        self.follower =
+            Some(Follower::from_state(self.session.journal().clone(), self.session.key(), id, state));
+        Ok(())
     }
 
     /// Whether an event was not shown before. Marks it as shown. The event of a record can come both from this
@@ -133,6 +155,7 @@ impl SessionEvents {
     pub fn begin(&mut self, request: Request) -> PendingRequest {
         // From now on the process that works on the request supplies the events.
         self.follower = None;
+        self.awaits_beginning = false;
         let seen = Some(self.seen).filter(|seen| *seen > 0);
         PendingRequest::start(&self.session, request, self.watcher.take(), seen)
     }

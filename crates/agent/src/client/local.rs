@@ -64,7 +64,7 @@ impl LocalSession {
     /// Lets the worker of this process carry out a request.
     pub(super) async fn run(&self, request: &Request, mark: RequestMark) -> WorkerResult<RequestOutcome> {
         let ended = match request {
-            Request::Send(message) => self.send(message, mark.input).await.map(Some),
+            Request::Send(message) => self.send(message, mark.input).await,
             Request::Resume => self.resume(mark.order).await,
             Request::Retry => self.order(OrderKind::Retry, mark.order).await,
             Request::Continue => self.continue_answer(mark.order).await,
@@ -74,7 +74,8 @@ impl LocalSession {
         ended.map(RequestOutcome::from)
     }
 
-    async fn send(&self, message: &UserMessage, id: InputId) -> WorkerResult<TurnEnded> {
+    /// Sends a message and waits for the end of its turn. `None` if the message was taken back before a turn took it.
+    async fn send(&self, message: &UserMessage, id: InputId) -> WorkerResult<Option<TurnEnded>> {
         let input = message.input(id, JoinMode::Join);
         check_size(&InboxRecord::Input(input.clone()).encode())?;
         self.refuse_deleted().await?;
@@ -82,7 +83,7 @@ impl LocalSession {
         self.wake().await?;
         let outcome = self.slot.subscribe_outcome(AwaitedRequest::Input(input.id));
         self.put(input, message.blobs(), None).await?;
-        outcome_of_accepted(outcome).await?.ok_or(WorkerStop::Suspended)
+        outcome_of_accepted(outcome).await
     }
 
     pub(super) async fn put(

@@ -14,6 +14,7 @@
 //! | `follow` | every record of a session, and live events from the process that runs it |
 //! | `watch` | events of the sessions that this process runs |
 //! | `call_output` | the whole output of a call |
+//! | `session_title` | the first input of a session, for lists |
 //! | `status`, `context_report` | the present state of a session; how full its context is |
 
 pub(crate) mod accepted;
@@ -31,5 +32,6 @@ pub(crate) mod recorded_events;
 mod remote;
 pub(crate) mod request;
 pub(crate) mod session;
+pub(crate) mod session_title;
 pub(crate) mod status;
 pub(crate) mod watch;

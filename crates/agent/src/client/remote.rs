@@ -18,6 +18,7 @@ use crate::clock::now;
 use crate::config::Wake;
 use crate::replay::{load, load_through};
 use crate::session::Work;
+use crate::session::events::event_of;
 use crate::session::state::State;
 use crate::{Error, Result};
 
@@ -187,7 +188,13 @@ impl RequestProgress {
         let Self { state, awaited, is_taken, last_record_at } = self;
         *last_record_at = Instant::now();
         let unreadable = |reason| Error::Unreadable { key: key.to_owned(), reason };
+        let event = event_of(state, key, record);
         state.apply(record).map_err(unreadable)?;
+        if let Some(Event { kind: EventKind::InputWithdrawn { id }, .. }) = event
+            && *awaited == WaitTarget::Input(id)
+        {
+            return Ok(Some(RequestOutcome::Nothing));
+        }
         let compacts = matches!(awaited, WaitTarget::Compaction(_));
         Ok(match SessionRecord::decode(record) {
             Ok(SessionRecord::InputTaken(input)) => {

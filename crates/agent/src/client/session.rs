@@ -88,7 +88,7 @@ impl Session {
     }
 
     /// The session's id, looked up in the journal if this handle does not know it yet.
-    async fn known_id(&self) -> Result<Option<SessionId>> {
+    pub(super) async fn known_id(&self) -> Result<Option<SessionId>> {
         match &self.link {
             Link::Local(local) => local.known_id().await,
             Link::Detached { key, id } => {

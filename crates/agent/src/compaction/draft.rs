@@ -144,6 +144,22 @@ impl EpochDrafter<'_> {
         Err(self.too_large_reason(&last))
     }
 
+    /// Whether a summary can make the context smaller: the shortest one would.
+    pub(super) fn can_shrink(&self) -> bool {
+        let shortest = WrittenSummary { summary: Summary::default(), withdrawn: vec![] };
+        let summary = merge_summaries(self.state.summary.as_ref(), shortest, &[]);
+        let calibration = self.state.calibration(&self.space.model);
+        let outline = crate::compaction::plan::context_outline(
+            self.state,
+            &calibration,
+            self.space.max_request_tokens(),
+        );
+        let least = self.with_first_half(outline.kept_window(0));
+        let limits = PartLimits::tight(calibration.largest_within(self.usable()));
+        let done = self.build(&least, Some(&summary), None, CompactedBy::Model, limits).done;
+        done.after < done.before
+    }
+
     /// The items of the context, without the inputs that came with an import: only this user gives directives.
     fn own_items(&self) -> Vec<Arc<Item>> {
         let state = self.state;

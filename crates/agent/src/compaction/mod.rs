@@ -29,6 +29,7 @@ use crate::compaction::plan::{CompactionChoice, CompactionTrigger, ContextLimits
 use crate::memory::memory_for_context;
 use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
+use crate::session::apply::has_news_to_compact;
 use crate::session::decide::Policy;
 use crate::session::state::State;
 use crate::turn::epoch::epoch_records;
@@ -203,6 +204,17 @@ pub fn plan_compaction(
         None => drafter.draft_by_rule(),
     };
     draft.map(EpochDraft::into_records)
+}
+
+/// Whether the context has something new, but is so short that no summary could make it smaller: what every compacted context begins
+/// with is longer.
+pub fn is_too_short_to_compact(state: &State) -> bool {
+    let Some(epoch) = &state.epoch else { return false };
+    let (system, tools, environment) = (epoch.system.clone(), epoch.tools.clone(), state.environment.clone());
+    let (space, covered, goal) = (&ContextLimits::default(), state.head, CompactionGoal::Fits);
+    let drafter =
+        EpochDrafter { state, space, system, tools, environment, covered, keep: 0, goal, memory: None };
+    has_news_to_compact(state) && !drafter.can_shrink()
 }
 
 /// Whether the next request would not fit, or was refused as too long.

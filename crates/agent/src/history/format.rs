@@ -124,6 +124,7 @@ fn order_view(order: &Order) -> Option<&'static str> {
         OrderKind::Compact { .. } => "make the context smaller",
         OrderKind::Kill { .. } => "end a task",
         OrderKind::Remember { .. } => "remember",
+        OrderKind::Withdraw { .. } => "take back a message that was not read yet",
         // The record that follows shows it.
         OrderKind::Answer { .. }
         | OrderKind::AddContext { .. }

@@ -267,6 +267,11 @@ impl SessionSlot {
         self.notify_waiters(|waiter| waiter.is_taken && is_settled(waiter.request), || Ok(ended.cloned()));
     }
 
+    /// Reports to the caller whose input was taken back that no turn answers it.
+    pub(crate) fn report_withdrawal(&self, input: InputId) {
+        self.notify_waiters(|waiter| waiter.request == AwaitedRequest::Input(input), || Ok(None));
+    }
+
     /// Asks the worker to check whether a task has ended.
     pub(crate) fn queue_task_check(&self, id: TaskId) {
         let mut state = self.state();

@@ -1,6 +1,9 @@
 //! The events that watchers see for records.
 
-use longhaul_protocol::{AttemptEnded, Event, EventKind, Record, Role, SessionRecord};
+use longhaul_protocol::{
+    AttemptEnded, Event, EventKind, InputId, Order, OrderKind, OrderTaken, PendingInput, Record, Role,
+    SessionRecord,
+};
 
 use crate::session::state::{State, text_of};
 
@@ -13,9 +16,19 @@ pub fn event_of(state: &State, key: &str, record: &Record) -> Option<Event> {
     };
     let kind = match fact {
         SessionRecord::AttemptEnded(ended) => answer(state, &ended)?,
+        SessionRecord::OrderTaken(OrderTaken {
+            order: Order { kind: OrderKind::Withdraw { input }, .. },
+            ..
+        }) => withdrawal(state, input)?,
         fact => EventKind::of_record(fact)?,
     };
     Some(Event { seq: Some(record.seq), at: record.at, session: key.to_owned(), turn, kind })
+}
+
+/// An input is taken back, unless a turn has it.
+fn withdrawal(state: &State, id: InputId) -> Option<EventKind> {
+    let is_it = |input: &PendingInput| input.id == id && input.can_be_withdrawn();
+    state.pending_inputs.iter().any(is_it).then_some(EventKind::InputWithdrawn { id })
 }
 
 /// A message, where an answer came to its end; what was kept, where it did not.

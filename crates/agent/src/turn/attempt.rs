@@ -25,6 +25,7 @@ use longhaul_redact::StreamRedactor;
 use tokio::time::Instant;
 
 use crate::prompt::environment::SessionSetup;
+use crate::session::decide::{Action, decide};
 use crate::session::permission::{mode_note, plan_questions};
 use crate::turn::budget::{reserve_call, soft_limit_warning};
 use crate::turn::end::withdraw_question;
@@ -121,6 +122,10 @@ pub(crate) async fn make_model_call(
     let mut records = opening_records(worker, turn, step).await?;
     // If the call may not be made now, the turn ends or asks first.
     let Some(reservation) = reserve_call(worker, attempt, &records).await? else { return Ok(()) };
+    // Meanwhile the input that it was to answer may have been taken back.
+    if decide(worker.state(), worker.policy()) != (Action::CallModel { turn, step }) {
+        return Ok(());
+    }
     records.extend(soft_limit_warning(worker, &reservation));
     let model = worker.models().model().name().to_owned();
     records.push(SessionRecord::AttemptStarted(AttemptStarted { attempt, model }));

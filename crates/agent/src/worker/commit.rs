@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_journal::{Append, Blob, Error as JournalError, Lease, Page};
-use longhaul_protocol::{EventKind, Record, SessionId, SessionRecord, StreamName};
+use longhaul_protocol::{Event, EventKind, Record, SessionId, SessionRecord, StreamName};
 
 use crate::housekeeping::backoff::RetryDelay;
 use crate::replay::load;
@@ -135,6 +135,9 @@ impl SessionLog {
         match &event {
             Some(event) => self.slot.show(event),
             None => self.slot.hub.advance_head(record.seq),
+        }
+        if let Some(Event { kind: EventKind::InputWithdrawn { id }, .. }) = event {
+            self.slot.report_withdrawal(id);
         }
         match &fact {
             SessionRecord::AttemptStarted(started) => {

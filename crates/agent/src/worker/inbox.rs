@@ -1,4 +1,17 @@
 //! The inbox: accepted inputs, orders and answers that the session has not taken yet.
+//!
+//! A user may take an input back (`OrderKind::Withdraw`) as long as no turn has it. The session's stream has one writer, so the order and
+//! the step that shows the input to the model have an order of their own, which decides:
+//!
+//! | a crash after | is on disk | on resume |
+//! | --- | --- | --- |
+//! | `input` | the input | it is taken, and joins or begins a turn |
+//! | the order, in the inbox | the input, then the order | both are taken before anything is decided: no turn gets the input |
+//! | `order_taken`, before a step has the input | that it was taken back | nothing waits for it |
+//! | `step_started`, before `order_taken` | that the turn has the input | the order changes nothing |
+//!
+//! An input is in a turn or is taken back; never both, never neither. An input that a cancel has ended has its turn already, and a
+//! client of the API waits for the answer to its own: these can't be taken back.
 
 use longhaul_journal::{Error as JournalError, Journal, Page, records};
 use longhaul_protocol::{

@@ -60,7 +60,13 @@ async fn a_call_that_fails_for_good_says_what_it_was_and_how_often_it_was_tried(
         (500, "server_error", 3..=3, "server_error", "the same error came 3 times"),
         (401, "invalid_api_key", 1..=1, "bad_key", "so it is"),
         (404, "model_not_found", 1..=1, "not_found", "has no model \"m\""),
-        (429, "insufficient_quota", 1..=1, "quota", "add credit"),
+        (
+            429,
+            "insufficient_quota",
+            1..=1,
+            "quota",
+            "choose another model: /model, --model or model.fallback",
+        ),
         // Each one after the first leaves less room for the answer; how many there are depends on the size of the prompt.
         (400, "context_length_exceeded", 2..=3, "context_too_long", "larger context window"),
         (400, "invalid_request_error", 1..=1, "invalid_request", "so it is"),

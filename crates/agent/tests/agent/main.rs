@@ -58,6 +58,7 @@ mod wakeups;
 mod watchers;
 mod windows;
 mod wire;
+mod withdrawals;
 
 use std::path::PathBuf;
 use std::sync::Arc;

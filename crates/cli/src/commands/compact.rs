@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use longhaul_agent::session::State;
-use longhaul_agent::{Client, Request, redactor};
+use longhaul_agent::{Client, Request, is_too_short_to_compact, redactor};
 use longhaul_protocol::{CompactDone, CompactedBy, OrderKind};
 
 use crate::args::{CompactOptions, GlobalArgs};
 use crate::commands::resume::describe_unfinished;
 use crate::event_printer::Form;
 use crate::one_shot::{OneShot, Stay};
-use crate::output::{format_number, note, sanitize, truncate};
+use crate::output::{format_number, line, note, sanitize, truncate};
 use crate::session_lookup::{open_live_entry, session_name};
 use crate::{config, exit, suggested_command};
 
@@ -34,7 +34,16 @@ pub(crate) async fn run(globals: &GlobalArgs, options: CompactOptions) -> anyhow
         ));
         return Ok(exit::DONE);
     }
+    let state = session.state().await?;
     session.journal().close().await;
+    if let Some(why) = no_use_to_compact(&state) {
+        if json {
+            note(why);
+        } else {
+            line(why)?;
+        }
+        return Ok(exit::DONE);
+    }
     let form = Form::of_outcome(json);
     OneShot { globals, key, form, stay: Stay::ForTurn }.carry_out(Request::Compact(focus)).await
 }
@@ -62,6 +71,12 @@ pub(crate) fn made_smaller(done: &CompactDone) -> String {
 
 pub(crate) fn not_smaller(reason: &str) -> String {
     format!("could not compact the context: {}; the session is unchanged", sanitize(reason))
+}
+
+/// Why a compaction would be of no use, where that is known before a model writes the summary.
+pub(crate) fn no_use_to_compact(state: &State) -> Option<String> {
+    is_too_short_to_compact(state)
+        .then(|| "nothing to compact: the context is so short that a summary would not be shorter".to_owned())
 }
 
 pub(crate) fn nothing_to_compact(state: &State) -> String {

@@ -11,6 +11,7 @@ use longhaul_protocol::{
     CallId, Event, EventKind, InboxRecord, Input, InputId, JoinMode, Outcome, PrintablePath, SessionId,
     TaskId,
 };
+use longhaul_transcript::{Call, call_text};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
@@ -250,8 +251,10 @@ impl ServeProcess {
 fn show(event: &Event) -> anyhow::Result<()> {
     match &event.kind {
         EventKind::Message { content, .. } => line(format!("model    {content}")),
-        EventKind::ToolStarted { name, arguments, .. } => {
-            line(format!("tool     {name} {}", truncate(arguments, 70)))
+        EventKind::ToolStarted { call_id, name, arguments, .. } => {
+            let (call, name, arguments) = (*call_id, name.clone(), arguments.clone());
+            let call = Call { call, name, arguments, effect: None, result: None };
+            line(format!("tool     {}", call_text(&call)))
         }
         EventKind::ToolFinished { content, .. } => line(format!("         → {}", truncate(content, 80))),
         EventKind::TurnEnded { outcome, .. } => line(format!(

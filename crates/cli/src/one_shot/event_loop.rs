@@ -105,7 +105,11 @@ impl<'a> EventLoop<'a> {
                 },
                 typed = self.typed.next_line(), if asks => match typed {
                     LineEvent::Line(line) => self.answer(&line, &pending, &mut view).await,
-                    LineEvent::End | LineEvent::Interrupt | LineEvent::Escape | LineEvent::GoBack => {
+                    LineEvent::End
+                    | LineEvent::Interrupt
+                    | LineEvent::Escape
+                    | LineEvent::GoBack
+                    | LineEvent::TakeBack => {
                         return Ok(StageEnd::Asked(view.asked));
                     }
                     LineEvent::Lost => return Ok(StageEnd::Suspended(1)),

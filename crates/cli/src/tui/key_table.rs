@@ -15,7 +15,7 @@ const fn row(keys: &'static str, help: &'static str) -> KeyRow {
 }
 
 /// All keys, in the order of `/help`.
-const KEYS: [KeyRow; 22] = [
+const KEYS: [KeyRow; 23] = [
     row(
         "Enter",
         "send; while a turn runs, the message joins it at its next step; in a list, take the highlighted entry",
@@ -27,6 +27,7 @@ const KEYS: [KeyRow; 22] = [
     row("!", "run a command in your own shell; the model sees it and its output with your next message"),
     row("!!", "run a command in your own shell; the model does not see it"),
     row("Up, Down", "move through the typed text and, at its ends, through earlier inputs"),
+    row("Up", "with nothing typed, while a turn runs: take back what you sent during the turn"),
     row("Ctrl-R", "search earlier inputs; again, go on to older ones; Enter takes one, Esc leaves"),
     row("Ctrl-G", "edit the typed text in $VISUAL or $EDITOR"),
     row("Esc", "close a list, or end the running turn or command"),

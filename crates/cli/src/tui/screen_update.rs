@@ -44,6 +44,8 @@ pub(crate) enum ScreenUpdate {
     Entered(String),
     /// The last line that was entered was not sent.
     Unsent,
+    /// This line was sent during a turn, and is taken back.
+    TakenBack(String),
     /// The end of the conversation that is opened.
     Past(PastTurns),
     StatusFacts(StatusFacts),

@@ -215,6 +215,7 @@ impl View {
             }
             ScreenUpdate::Entered(text) => self.transcript.renderer.push_input(&text),
             ScreenUpdate::Unsent => drop(self.queued.pop()),
+            ScreenUpdate::TakenBack(line) => self.take_back(&line),
             ScreenUpdate::Past(past) => self.transcript.show_past(past),
             ScreenUpdate::StatusFacts(facts) => {
                 self.chosen_model = (facts.model.clone(), facts.window);
@@ -248,6 +249,17 @@ impl View {
             }
             ScreenUpdate::Interrupted => self.interrupt_turn(),
         }
+    }
+
+    /// Returns a line that was sent to the input field, before what is typed there.
+    fn take_back(&mut self, line: &str) {
+        if let SlashInput::Say(said) = parse_line(line)
+            && let Some(index) = self.queued.iter().rposition(|queued| queued.text == said)
+        {
+            self.queued.remove(index);
+        }
+        let typed = self.input.expanded();
+        self.input.set(&if typed.is_empty() { line.to_owned() } else { format!("{line}\n{typed}") });
     }
 
     fn update_output(&mut self, update: OutputUpdate) {
@@ -342,6 +354,11 @@ impl View {
             if self.held_answer.is_none() {
                 return ViewRequest::Line(LineEvent::Line(line));
             }
+        }
+        let takes_back =
+            key.code == KeyCode::Up && self.activity == Activity::Turn && !self.queued.is_empty();
+        if takes_back && self.input.is_empty() {
+            return ViewRequest::Line(LineEvent::TakeBack);
         }
         match self.input.press(key) {
             // Esc ends the turn, and a half typed input stays.
@@ -495,7 +512,7 @@ impl View {
         let shown = self.input.render(prompt, width, rows);
         let hint = match (self.activity, self.input.is_empty()) {
             _ if self.asked.is_some() => "Enter answers, Ctrl-C leaves it open",
-            (Activity::Turn, _) if !self.queued.is_empty() => "Esc ends the turn, + comes next",
+            (Activity::Turn, _) if !self.queued.is_empty() => "Esc ends the turn, Up takes + back",
             (Activity::Turn, _) => "Esc ends the turn",
             (Activity::Command, _) => "Esc ends the command",
             (Activity::Following, _) => "Esc stops following",

@@ -103,3 +103,23 @@ fn the_calls_of_memory_are_in_the_last_row() {
     assert!(rows[0].contains("saved · memory: 2 model calls, $0.0031"), "{}", rows[0]);
     assert!(!rows[1].contains("memory") && rows[1].contains("saved"), "{}", rows[1]);
 }
+
+/// T3: Up in the empty field asks for it back; what is returned comes before what is typed, and in its order.
+#[test]
+fn an_input_that_waits_returns_to_the_input_field() {
+    let mut seen = Seen::new((70, 12));
+    seen.see(EventKind::TurnStarted);
+    seen.types("first\n");
+    seen.types("second\n");
+    let up = KeyEvent::new(KeyCode::Up, KeyModifiers::NONE);
+
+    assert_eq!(seen.view.press(up), ViewRequest::Line(LineEvent::TakeBack));
+    seen.types("third");
+    for line in ["second", "first"] {
+        seen.update(ScreenUpdate::TakenBack(line.to_owned()));
+    }
+    let screen = seen.screen();
+
+    assert!(screen.contains("> first\n  second\n  third"), "{screen}");
+    assert!(!screen.contains("+ "), "{screen}");
+}

@@ -244,3 +244,37 @@ fn a_thought_has_the_same_words_in_the_list_as_in_the_conversation() {
     assert!(conversation.contains("thought for 0.5 s, 3 words"), "{conversation}");
     assert!(list.contains("  thought for 0.5 s, 3 words"), "{list}");
 }
+
+/// A list of three calls, of which a text finds two.
+#[test]
+fn a_slash_filters_the_list_of_calls_before_one_is_opened() {
+    let mut seen = Seen::new((70, 12));
+    seen.see(EventKind::TurnStarted);
+    for path in ["src/calc.py", "README", "tests/Calc.py"] {
+        seen.see(call(CallId::generate(), "read_file", &format!(r#"{{"path":"{path}"}}"#)));
+    }
+    let (enter, escape) = (key(KeyCode::Enter), key(KeyCode::Esc));
+    seen.control('o');
+
+    seen.types("/calc");
+    let typed = frame_text(&seen.view.frame(seen.now));
+    seen.view.press(enter);
+    let filtered = frame_text(&seen.view.frame(seen.now));
+    seen.types("k");
+    seen.view.press(enter);
+    let opened = frame_text(&seen.view.frame(seen.now));
+    seen.view.press(escape);
+    seen.view.press(escape);
+    let all = frame_text(&seen.view.frame(seen.now));
+    seen.types("/nothing");
+    seen.view.press(enter);
+    seen.view.press(enter);
+    let none = frame_text(&seen.view.frame(seen.now));
+
+    assert!(typed.ends_with("/calc") && !typed.contains("README"), "{typed}");
+    assert!(filtered.contains("src/calc.py") && filtered.contains("tests/Calc.py"), "{filtered}");
+    assert!(filtered.contains("2 of 2 with \"calc\"") && !filtered.contains("README"), "{filtered}");
+    assert!(opened.contains("src/calc.py") && !opened.contains("tests/Calc.py"), "{opened}");
+    assert!(all.contains("README") && all.contains("1 of 3"), "{all}");
+    assert!(none.contains("0 of 0") && !none.contains("calc.py"), "{none}");
+}

@@ -301,7 +301,7 @@ fn what_is_entered_while_a_turn_runs_waits_in_sight_until_it_is_taken() {
     assert!(taken.contains("> and the tests, too") && !taken.contains("joins the turn"), "{taken}");
 }
 
-/// T3: it is in the inbox, so Up can't take it back.
+/// T3: with a draft, Up goes through the history, which shows that an input was sent.
 #[test]
 fn an_input_that_waits_is_marked_as_sent_where_the_history_shows_it() {
     let mut seen = Seen::new((70, 12));
@@ -310,6 +310,7 @@ fn an_input_that_waits_is_marked_as_sent_where_the_history_shows_it() {
     seen.types("and the tests, too\n");
     let up = KeyEvent::new(KeyCode::Up, KeyModifiers::NONE);
 
+    seen.types("x");
     seen.view.press(up);
     let waits = seen.screen();
     seen.view.press(up);

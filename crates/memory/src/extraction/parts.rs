@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use longhaul_context::estimate_text;
 use longhaul_journal::{Journal, import_mark};
-use longhaul_protocol::{At, Seq, SessionId, StreamName};
+use longhaul_protocol::{At, Seq, SessionId, StreamName, UnreadInputs};
 
 use super::parse::vocabularies;
 use super::prompt::entry;
@@ -42,6 +42,7 @@ pub(super) struct Parts<'a> {
     next: Seq,
     end: Seq,
     reader: UtteranceReader,
+    unread: UnreadInputs,
     /// Utterances during an open attempt. The blocks of that attempt may have lower numbers.
     unsettled: Vec<TimedUtterance>,
     ready: VecDeque<TimedUtterance>,
@@ -59,7 +60,8 @@ impl<'a> Parts<'a> {
         let (unsettled, ready, before) = (Vec::new(), VecDeque::new(), VecDeque::new());
         let foreign_through = import_mark(journal, session).await?.foreign_through;
         let reader = UtteranceReader::to_session(foreign_through);
-        let mut parts = Self { journal, stream, next: after + 1, end, reader, unsettled, ready, before };
+        let (next, unread) = (after + 1, UnreadInputs::default());
+        let mut parts = Self { journal, stream, next, end, reader, unread, unsettled, ready, before };
         parts.read_lookback(after, foreign_through).await?;
         Ok(parts)
     }
@@ -141,6 +143,11 @@ impl<'a> Parts<'a> {
         for record in page.iter().filter(|record| record.seq <= end) {
             let at = record.at;
             self.before.extend(untrusted_recalls(record));
+            // The user took it back before the model read it.
+            if let Some(seq) = self.unread.apply(record) {
+                self.unsettled.retain(|said| said.utterance.seq != seq);
+                self.ready.retain(|said| said.utterance.seq != seq);
+            }
             let said = self.reader.push(record).into_iter();
             self.unsettled.extend(said.map(|utterance| TimedUtterance { utterance, at }));
             if !self.reader.is_waiting() {

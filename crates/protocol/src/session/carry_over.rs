@@ -123,6 +123,13 @@ pub struct PendingInput {
     pub client: Option<Box<ClientRequest>>,
 }
 
+impl PendingInput {
+    /// Whether a user may take it back. A cancelled one has its turn already, and a client of the API waits for its own.
+    pub fn can_be_withdrawn(&self) -> bool {
+        !self.cancelled && self.client.is_none()
+    }
+}
+
 /// A text that waits for the next step of the open turn, or for its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddedContext {

@@ -10,6 +10,7 @@
 //! | `environment` | where the session works, as the model is told |
 //! | `carry_over` | the state that a new epoch takes over from the previous one |
 //! | `import` | the mark of an imported session |
+//! | `unread_inputs` | the inputs that can be taken back, for readers of the records |
 
 mod calls;
 mod carry_over;
@@ -19,6 +20,7 @@ mod import;
 mod permission;
 mod questions;
 mod tasks;
+mod unread_inputs;
 
 use std::collections::BTreeMap;
 
@@ -43,6 +45,7 @@ pub use import::Imported;
 pub use permission::{ApprovalGrant, ModeChanged, PermissionMode, SessionPermission, UnknownMode};
 pub use questions::{Answer, Answered, AnsweredBy, Question, QuestionKind};
 pub use tasks::{EndedTask, Note, Notification, TaskEnded, TaskNews, TaskStarted, TaskStatus};
+pub use unread_inputs::UnreadInputs;
 
 record_kinds! {
     /// What happens in a session, in the order in which it was committed.

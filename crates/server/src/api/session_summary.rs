@@ -1,15 +1,12 @@
 //! A session in a list.
 
-use longhaul_agent::{Runtime, SessionActivity};
-use longhaul_journal::{Journal, Page, SessionEntry, session_place};
-use longhaul_protocol::{InboxRecord, SessionId, SessionRecord, StreamName};
+use longhaul_agent::{Runtime, SessionActivity, session_title};
+use longhaul_journal::{SessionEntry, session_place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::problem::ApiResult;
 
-/// The first records of a session, in which its title is looked for.
-const TITLE_PAGE: Page = Page { records: 16, bytes: 1 << 16 };
 const MAX_TITLE_CHARS: usize = 60;
 
 /// What a session is doing.
@@ -58,13 +55,14 @@ pub(crate) struct SessionSummary {
 pub(crate) async fn summarise(runtime: &Runtime, entry: &SessionEntry) -> ApiResult<SessionSummary> {
     let journal = runtime.journal();
     let (state, doing) = session_state(runtime, entry).await?;
+    let title = session_title(&*journal, entry.id).await.text;
     let place = session_place(&*journal, entry.id).await.unwrap_or_default();
     Ok(SessionSummary {
         key: entry.key.clone(),
         id: entry.id.to_string(),
         state,
         doing,
-        title: title(&*journal, entry.id).await,
+        title: title.map(|title| longhaul_transcript::truncate(&title, MAX_TITLE_CHARS)),
         work_dir: place.and_then(|place| place.work_dir),
         pinned: entry.pinned,
         head: entry.head.seq,
@@ -89,25 +87,4 @@ pub(crate) async fn session_state(
         }
         SessionActivity::Interrupted(doing) => (SessionState::Interrupted, Some(doing)),
     })
-}
-
-/// The beginning of the first input of a session. Unreadable records are skipped.
-async fn title(journal: &dyn Journal, id: SessionId) -> Option<String> {
-    let records = journal.read(&StreamName::session(id), 1, TITLE_PAGE).await.unwrap_or_default();
-    let taken = records.iter().find_map(|record| match SessionRecord::decode(record) {
-        Ok(SessionRecord::InputTaken(input)) => Some(input.text),
-        _ => None,
-    });
-    let text = match taken {
-        Some(text) => text,
-        None => {
-            let waiting = journal.read(&StreamName::inbox(id), 1, TITLE_PAGE).await.unwrap_or_default();
-            waiting.iter().find_map(|record| match InboxRecord::decode(record) {
-                Ok(InboxRecord::Input(input)) => Some(input.text),
-                _ => None,
-            })?
-        }
-    };
-    let words: Vec<&str> = text.split_whitespace().collect();
-    Some(longhaul_transcript::truncate(&words.join(" "), MAX_TITLE_CHARS))
 }

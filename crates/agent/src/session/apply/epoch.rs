@@ -165,7 +165,7 @@ pub(super) fn fold_stubbed(state: &mut State, stubbed: &Stubbed) {
 }
 
 /// Whether a compaction has something to cover, and something has happened since the last one.
-pub(super) fn has_news_to_compact(state: &State) -> bool {
+pub(crate) fn has_news_to_compact(state: &State) -> bool {
     let compaction = &state.compaction;
     let is_new = compaction.count_since_answer == 0 || compaction.answers_since_last > 0;
     state.items.len() > state.preface_len && is_new

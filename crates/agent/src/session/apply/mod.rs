@@ -15,9 +15,9 @@ use longhaul_protocol::{
 };
 
 use self::client::fold_client;
+pub(crate) use self::epoch::has_news_to_compact;
 use self::epoch::{
     fold_compact_done, fold_compact_failed, fold_compact_start, fold_epoch, fold_preface, fold_stubbed,
-    has_news_to_compact,
 };
 use self::erased::fold_gone;
 pub(crate) use self::import::IMPORTED_NOTICE;
@@ -274,6 +274,9 @@ fn fold_order(state: &mut State, taken: &OrderTaken) {
             state.turn_request = Some(TurnRequest::Continue);
         }
         (OrderKind::Kill { task }, _) => state.tasks.request_kill(*task),
+        (OrderKind::Withdraw { input }, _) => {
+            state.pending_inputs.retain(|pending| pending.id != *input || !pending.can_be_withdrawn());
+        }
         (OrderKind::AddContext { text }, _) => add_context(state, text.clone()),
         (OrderKind::Compact { focus }, _) if has_news => {
             state.compaction.requested = Some(CompactionRequest { focus: focus.clone() });

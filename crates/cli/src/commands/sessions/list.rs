@@ -2,10 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use longhaul_agent::{SessionTitle, session_title};
 use longhaul_journal::{
-    Journal, Page, SessionEntry, all_sessions, import_mark, session_times, sessions_with_words,
+    Journal, SessionEntry, all_sessions, import_mark, session_times, sessions_with_words,
 };
-use longhaul_protocol::{At, InboxRecord, Origin, PrintablePath, SessionId, SessionRecord, StreamName};
+use longhaul_protocol::{At, Origin, PrintablePath, SessionId};
 use serde::Serialize;
 
 use super::SessionForm;
@@ -14,8 +15,6 @@ use crate::exit;
 use crate::output::{format_date, format_number, print, truncate};
 use crate::short_id::short;
 
-/// The first records of a session, in which its title is looked for.
-const TITLE_PAGE: Page = Page { records: 16, bytes: 1 << 16 };
 const MAX_TITLE_CHARS: usize = 60;
 
 /// A session in a list.
@@ -90,7 +89,8 @@ pub(crate) async fn list(
     let times = session_times(journal).await?;
     let mut listed = Vec::with_capacity(sessions.len());
     for entry in sessions {
-        let (title, origin) = title_and_origin(journal, entry.id).await;
+        let SessionTitle { text, origin } = session_title(journal, entry.id).await;
+        let title = text.map(|text| truncate(&text, MAX_TITLE_CHARS));
         let used = entry.last_at.max(times.get(&entry.id).map(|times| times.named));
         let imported = import_mark(journal, entry.id).await?.seq > 0;
         listed.push(SessionSummary { session: entry.clone().into(), title, origin, imported, used, entry });
@@ -105,29 +105,6 @@ pub(crate) async fn list(
             .then_with(|| one.entry.key.cmp(&other.entry.key))
     });
     Ok(listed)
-}
-
-/// The first input of a session and where it was forked from. Unreadable records are skipped.
-async fn title_and_origin(journal: &dyn Journal, id: SessionId) -> (Option<String>, Option<Origin>) {
-    let (mut title, mut origin) = (None, None);
-    for record in journal.read(&StreamName::session(id), 1, TITLE_PAGE).await.unwrap_or_default() {
-        match SessionRecord::decode(&record) {
-            Ok(SessionRecord::SessionCreated(created)) => origin = created.origin,
-            Ok(SessionRecord::InputTaken(input)) if title.is_none() => title = Some(input.text),
-            _ => {}
-        }
-    }
-    if title.is_none() {
-        let first = journal.read(&StreamName::inbox(id), 1, TITLE_PAGE).await.unwrap_or_default();
-        title = first.iter().find_map(|record| match InboxRecord::decode(record) {
-            Ok(InboxRecord::Input(input)) => Some(input.text),
-            _ => None,
-        });
-    }
-    let in_one_line = |text: String| {
-        truncate(text.split_whitespace().collect::<Vec<_>>().join(" ").as_str(), MAX_TITLE_CHARS)
-    };
-    (title.map(in_one_line), origin)
 }
 
 pub(crate) fn table(listed: &[SessionSummary], now: At) -> Vec<String> {

@@ -48,6 +48,18 @@ fn a_text_is_a_block_an_image_an_image_and_a_word_a_word() {
     assert!(read("@/etc/passwd").unwrap_err().contains("/etc/passwd"), "P1: it goes through the scope");
 }
 
+/// The way that is advised for a long file is one that works for it.
+#[test]
+fn a_file_that_is_too_long_to_send_along_is_left_to_the_agent() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("big.txt"), "x".repeat(257 << 10)).unwrap();
+    let scope = Scope::new(folder.path(), &ScopeConfig::default(), Path::new("/nowhere"));
+
+    let why = message_of_line("see @big.txt".to_owned(), &scope).unwrap_err();
+
+    assert!(why.contains("256 KiB") && why.contains("ask the agent to read it"), "{why}");
+}
+
 /// A dropped file may be anywhere, but has to be an image.
 #[test]
 fn the_path_of_an_image_is_read_where_it_is_and_a_forged_one_is_refused() {

@@ -21,6 +21,8 @@ pub(crate) enum LineEvent {
     Escape,
     /// Esc twice at the prompt: back to an earlier message.
     GoBack,
+    /// Up with nothing typed: take back what was sent during the turn.
+    TakeBack,
     /// The terminal is gone.
     Lost,
 }
@@ -71,7 +73,11 @@ impl LineSource {
                 match screen.next().await {
                     LineEvent::Interrupt => return,
                     LineEvent::Lost => break,
-                    LineEvent::Line(_) | LineEvent::End | LineEvent::Escape | LineEvent::GoBack => {}
+                    LineEvent::Line(_)
+                    | LineEvent::End
+                    | LineEvent::Escape
+                    | LineEvent::GoBack
+                    | LineEvent::TakeBack => {}
                 }
             }
         }

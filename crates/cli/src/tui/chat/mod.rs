@@ -11,6 +11,7 @@
 //! | `questions` | open questions and their answers |
 //! | `user_command`, `escape_filter` | `!command`: commands of the user's, and their output without escape sequences |
 //! | `go_back` | back to an earlier message, in a fork |
+//! | `sent_messages` | what was sent during a turn, and how it is taken back |
 //! | `background` | work that the user does not wait for |
 //! | `past_turns` | the end of a conversation that is opened again |
 
@@ -22,6 +23,7 @@ mod line_source;
 mod output_feed;
 mod past_turns;
 mod questions;
+mod sent_messages;
 mod session_start;
 pub(crate) mod slash;
 mod status_feed;
@@ -45,12 +47,13 @@ use longhaul_protocol::{EventKind, PermissionMode};
 use longhaul_transcript::Verbosity;
 pub(crate) use past_turns::PastTurns;
 use questions::{AnswerEffect, OpenQuestions};
+use sent_messages::SentMessages;
 use slash::tasks::note_running_tasks;
 use status_feed::StatusFeed;
 pub(crate) use user_command::UserCommand;
 
 use crate::args::{ChatOptions, GlobalArgs};
-use crate::commands::compact::focus_of;
+use crate::commands::compact::{focus_of, no_use_to_compact};
 use crate::commands::memory::with_canonical_home;
 use crate::event_printer::{EventPrinter, Form};
 use crate::folder_session::{free_key, key_of, last_conversation_key};
@@ -87,6 +90,8 @@ struct Chat<'a> {
     mark: ChatMark,
     status_feed: Option<StatusFeed>,
     questions: OpenQuestions,
+    /// What the user sent during the turn.
+    sent: SentMessages,
     /// Lines that were entered while something else ran, and that are handled next.
     deferred: VecDeque<String>,
     /// The permission mode that was last ordered or seen in this session.
@@ -169,6 +174,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
         events: session.events(event_sources(&lines)),
         registry,
         questions: OpenQuestions::default(),
+        sent: SentMessages::default(),
         deferred: VecDeque::new(),
         mode: globals.permission,
         wanted_mode: globals.permission,
@@ -227,6 +233,10 @@ impl Chat<'_> {
                         self.background.start_cancel(&self.session, CancelTrigger::Key);
                         continue;
                     }
+                    LineEvent::TakeBack => {
+                        self.take_back_messages().await;
+                        continue;
+                    }
                     event => break line_or_step(event),
                 },
                 watched = events.next() => watched?,
@@ -252,6 +262,9 @@ impl Chat<'_> {
             }
             if let EventKind::ModeChanged { to, .. } = event.kind {
                 self.mode = Some(to);
+            }
+            if let Some(line) = self.sent.apply_event(&event.kind) {
+                self.return_line(line);
             }
         }
     }
@@ -325,7 +338,13 @@ impl Chat<'_> {
                 }
                 // C12: what is open does not go on because of this.
                 SlashAction::Compact if !self.session.is_unfinished().await? => {
-                    self.run_turn(Request::Compact(focus_of(&arguments))).await
+                    match no_use_to_compact(&self.session.state().await?) {
+                        Some(why) => {
+                            self.printer.note(why);
+                            Ok(ChatStep::Line)
+                        }
+                        None => self.run_turn(Request::Compact(focus_of(&arguments))).await,
+                    }
                 }
                 SlashAction::Clear => {
                     let next = slash::session::clear(&mut self.command_context());
@@ -549,6 +568,7 @@ fn line_or_step(event: LineEvent) -> Result<String, ChatStep> {
     match event {
         LineEvent::Line(line) => Ok(line),
         LineEvent::GoBack => Err(ChatStep::GoBack),
+        LineEvent::TakeBack => Ok(String::new()),
         LineEvent::End | LineEvent::Interrupt | LineEvent::Escape => Err(ChatStep::Leave),
         // A lost terminal counts as SIGHUP, which comes with it.
         LineEvent::Lost => Err(ChatStep::Suspend(1)),

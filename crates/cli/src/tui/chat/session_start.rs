@@ -426,7 +426,7 @@ impl Chat<'_> {
                 event = lines.next() => event,
             };
             match event {
-                LineEvent::Escape | LineEvent::GoBack => self.printer.note(help),
+                LineEvent::Escape | LineEvent::GoBack | LineEvent::TakeBack => self.printer.note(help),
                 event => return line_or_step(event),
             }
         }

@@ -126,9 +126,13 @@ impl Chat<'_> {
             }
             match turn_input {
                 TurnInput { leaves: true, .. } => return Ok(ChatStep::Leave),
+                // All of it was taken back.
+                TurnInput { is_cancelled: true, .. } if !self.session.is_unfinished().await? => {
+                    return Ok(ChatStep::Line);
+                }
                 TurnInput { has_more_input: true, is_cancelled, .. } => {
                     // T3: it was accepted, so it is not dropped with the turn.
-                    if is_cancelled && self.session.is_unfinished().await? {
+                    if is_cancelled {
                         self.printer.note("what you sent meanwhile begins the next turn; Esc ends that, too");
                     }
                     (request, is_first) = (Request::Resume, false);
@@ -202,10 +206,8 @@ impl Chat<'_> {
                         }
                     }
                     LineEvent::Interrupt => self.handle_interrupt(&mut pending, turn_input).await,
-                    LineEvent::Escape => {
-                        turn_input.is_cancelled = true;
-                        pending.cancel();
-                    }
+                    LineEvent::Escape => self.cancel_turn(&mut pending, turn_input).await,
+                    LineEvent::TakeBack => self.take_back_messages().await,
                     // It came before the turn began.
                     LineEvent::GoBack => {}
                     LineEvent::Lost => return Ok(Err(ChatStep::Suspend(1))),
@@ -235,12 +237,18 @@ impl Chat<'_> {
             self.leave_at_once(SIGINT).await;
         }
         turn_input.interrupt_count += 1;
-        turn_input.is_cancelled = true;
         // Ctrl-C during a script ends the script, not only this turn.
         if !self.lines.is_interactive() {
             turn_input.leaves = true;
             self.exit_code = exit::SIGNAL + SIGINT;
         }
+        self.cancel_turn(pending, turn_input).await;
+    }
+
+    /// Ends the turn. What was sent meanwhile is taken back first, or it would begin the next turn.
+    async fn cancel_turn(&mut self, pending: &mut PendingRequest, turn_input: &mut TurnInput) {
+        turn_input.is_cancelled = true;
+        self.take_back_messages().await;
         pending.cancel();
     }
 
@@ -279,7 +287,10 @@ impl Chat<'_> {
             SlashInput::Say(text) => {
                 let Some(message) = self.message_of(text).await? else { return Ok(()) };
                 match self.session.put_message(&message, JoinMode::Join, None).await {
-                    Ok(_) => turn_input.has_more_input = true,
+                    Ok(accepted) => {
+                        turn_input.has_more_input = true;
+                        self.sent.add(accepted.id, line.trim_end());
+                    }
                     Err(error) => self.printer.note(error),
                 }
                 self.questions.show(&mut self.printer, &self.lines);
@@ -288,10 +299,7 @@ impl Chat<'_> {
                 self.printer.note(format!("{name} works between turns; Ctrl-C cancels this one"));
             }
             SlashInput::Command(row, arguments) => match row.action {
-                SlashAction::Cancel => {
-                    turn_input.is_cancelled = true;
-                    pending.cancel();
-                }
+                SlashAction::Cancel => self.cancel_turn(pending, turn_input).await,
                 SlashAction::Exit => {
                     (turn_input.leaves, turn_input.is_cancelled) = (true, true);
                     pending.cancel();

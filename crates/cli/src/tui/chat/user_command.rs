@@ -195,7 +195,7 @@ impl RunningCommand<'_> {
                     LineEvent::Interrupt | LineEvent::Escape => self.interrupt(),
                     LineEvent::Line(line) => self.deferred.push_back(line),
                     LineEvent::Lost => return Ok((self.leave(ChatStep::Suspend(1)), captured)),
-                    LineEvent::End | LineEvent::GoBack => {}
+                    LineEvent::End | LineEvent::GoBack | LineEvent::TakeBack => {}
                 },
                 () = tokio::time::sleep_until(self.kill_at.unwrap_or(never)), if self.kill_at.is_some() => {
                     self.kill(Signal::KILL);

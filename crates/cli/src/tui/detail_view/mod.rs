@@ -15,16 +15,18 @@ mod search_pattern;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use longhaul_protocol::CallId;
 use longhaul_transcript::{
-    Block, BlockContent, StyledLine, call_summary_line, has_more_output, reasoning_summary, wrap_line,
+    Block, BlockContent, StyledLine, call_summary_line, has_more_output, reasoning_summary, text_width,
+    wrap_line,
 };
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use tokio::sync::mpsc::UnboundedSender;
 
-use self::opened::{OpenDetail, OpenedOutcome};
+use self::opened::{MAX_PATTERN_CHARS, OpenDetail, OpenedOutcome};
 pub(crate) use self::output_pages::{OutputPages, OutputPagesWriter};
 use super::styled_text::{to_line, to_lines};
 use super::viewport::Frame;
+use crate::output::sanitize;
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 
@@ -35,9 +37,20 @@ pub(crate) type OutputRequests = UnboundedSender<CallId>;
 pub(crate) struct DetailView {
     /// The oldest first.
     items: Vec<Block>,
+    filter: ListFilter,
+    /// Indices of the items that the filter lets through.
+    matches: Vec<usize>,
+    /// An index into `matches`.
     selected: usize,
     opened: Option<OpenDetail>,
     output_requests: Option<OutputRequests>,
+}
+
+/// What an entry of the list must contain.
+#[derive(Default)]
+struct ListFilter {
+    text: String,
+    is_being_typed: bool,
 }
 
 /// Whether a key closes the view.
@@ -51,7 +64,8 @@ impl DetailView {
     /// Opens the view with the newest block selected. None if there are no blocks.
     pub(crate) fn new(items: Vec<Block>, output_requests: Option<OutputRequests>) -> Option<Self> {
         let selected = items.len().checked_sub(1)?;
-        Some(Self { items, selected, opened: None, output_requests })
+        let (matches, filter) = ((0..items.len()).collect(), ListFilter::default());
+        Some(Self { items, filter, matches, selected, opened: None, output_requests })
     }
 
     pub(crate) fn press(&mut self, key: KeyEvent, size: (u16, u16)) -> DetailOutcome {
@@ -66,8 +80,16 @@ impl DetailView {
             return DetailOutcome::Open;
         }
         let page = page_rows(size);
+        if self.filter.is_being_typed && self.press_in_filter(key) {
+            return DetailOutcome::Open;
+        }
         match key.code {
+            KeyCode::Esc if !self.filter.text.is_empty() => self.set_filter(""),
             KeyCode::Esc | KeyCode::Char('q') => return DetailOutcome::Closed,
+            KeyCode::Char('/') => {
+                self.set_filter("");
+                self.filter.is_being_typed = true;
+            }
             KeyCode::Up | KeyCode::Char('k') => self.selected = self.selected.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.select(self.selected + 1),
             KeyCode::PageUp => self.selected = self.selected.saturating_sub(page),
@@ -81,15 +103,58 @@ impl DetailView {
     }
 
     pub(crate) fn paste(&mut self, text: &str) {
-        self.opened.iter_mut().for_each(|opened| opened.paste(text));
+        match &mut self.opened {
+            Some(opened) => opened.paste(text),
+            None if self.filter.is_being_typed => {
+                let line = text.lines().next().unwrap_or_default();
+                self.set_filter(&(self.filter.text.clone() + line));
+            }
+            None => {}
+        }
+    }
+
+    /// Handles a key while the filter is typed. False if the key moves in the list.
+    fn press_in_filter(&mut self, key: KeyEvent) -> bool {
+        let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let mut text = self.filter.text.clone();
+        match key.code {
+            KeyCode::Enter => self.filter.is_being_typed = false,
+            KeyCode::Esc => {
+                self.filter.is_being_typed = false;
+                self.set_filter("");
+            }
+            KeyCode::Backspace => {
+                self.filter.is_being_typed = text.pop().is_some();
+                self.set_filter(&text);
+            }
+            KeyCode::Char('u') if with_control => self.set_filter(""),
+            KeyCode::Char(character) if !with_control && !key.modifiers.contains(KeyModifiers::ALT) => {
+                text.push(character);
+                self.set_filter(&text);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Lists the items that contain the text. The selected one stays selected if it does; else the newest is.
+    fn set_filter(&mut self, text: &str) {
+        let chosen = self.matches.get(self.selected).copied();
+        let text: String = text.chars().take(MAX_PATTERN_CHARS).collect();
+        let wanted = text.to_lowercase();
+        let has_it = |index: &usize| searched_text(&self.items[*index]).to_lowercase().contains(&wanted);
+        self.matches = (0..self.items.len()).filter(has_it).collect();
+        let place = self.matches.iter().position(|index| Some(*index) == chosen);
+        self.selected = place.unwrap_or(self.matches.len().saturating_sub(1));
+        self.filter.text = text;
     }
 
     fn select(&mut self, place: usize) {
-        self.selected = place.min(self.items.len() - 1);
+        self.selected = place.min(self.matches.len().saturating_sub(1));
     }
 
     fn open(&mut self, width: u16) {
-        let block = &self.items[self.selected];
+        let Some(block) = self.matches.get(self.selected).map(|index| &self.items[*index]) else { return };
         self.opened = Some(OpenDetail::new(block.clone(), width));
         if let BlockContent::Call(call) = &block.content
             && has_more_output(call)
@@ -125,6 +190,22 @@ impl DetailView {
         }
     }
 
+    /// The last row of the list: which entry is selected, and which keys there are; or the filter that is being typed.
+    fn keys_line(&self) -> StyledLine {
+        let filter = sanitize(&self.filter.text);
+        if self.filter.is_being_typed {
+            return StyledLine::raw(format!("/{filter}"));
+        }
+        let (count, all) = (self.matches.len(), self.items.len());
+        let place = (self.selected + 1).min(count);
+        StyledLine::dim(match filter.is_empty() {
+            true => format!("{place} of {count} · ↑↓ choose · Enter opens · / filters · Esc closes"),
+            false => {
+                format!("{place} of {count} with {filter:?} · ↑↓ choose · Enter opens · Esc shows all {all}")
+            }
+        })
+    }
+
     /// A frame that covers the whole terminal.
     pub(crate) fn frame(&mut self, (width, height): (u16, u16)) -> Frame {
         let selected = self.selected;
@@ -136,14 +217,10 @@ impl DetailView {
             }
             None => {
                 let from = selected.saturating_sub(room.saturating_sub(1));
-                let shown = self.items.iter().enumerate().skip(from).take(room);
-                let shown = shown.map(|(place, item)| list_row(item, place == selected, width)).collect();
-                let keys = format!(
-                    "{} of {} · ↑↓ choose · Enter opens · Esc closes",
-                    selected + 1,
-                    self.items.len()
-                );
-                (shown, StyledLine::dim(keys))
+                let shown = self.matches.iter().enumerate().skip(from).take(room);
+                let row =
+                    |(place, index): (usize, &usize)| list_row(&self.items[*index], place == selected, width);
+                (shown.map(row).collect(), self.keys_line())
             }
         };
         rows.resize(room, Line::default());
@@ -151,8 +228,23 @@ impl DetailView {
         rows.extend(to_lines(wrap_line(&keys, width, "")).into_iter().take(1));
         rows.truncate(usize::from(height).max(1));
         let last = u16::try_from(rows.len().saturating_sub(1)).unwrap_or(0);
-        let column = self.opened.as_ref().map_or(0, OpenDetail::cursor_column);
+        let column = match &self.opened {
+            Some(opened) => opened.cursor_column(),
+            None if self.filter.is_being_typed => {
+                u16::try_from(1 + text_width(&sanitize(&self.filter.text))).unwrap_or(u16::MAX)
+            }
+            None => 0,
+        };
         Frame { above: vec![], rows, cursor: (column.min(width.saturating_sub(1)), last) }
+    }
+}
+
+/// The text of an entry in which the filter looks.
+fn searched_text(block: &Block) -> String {
+    match &block.content {
+        BlockContent::Call(call) => format!("{} {}", call.name, call.arguments),
+        BlockContent::Reasoning { text } => text.clone(),
+        _ => String::new(),
     }
 }
 

@@ -12,7 +12,7 @@ use super::output_pages::OutputPages;
 use super::search_pattern::SearchPattern;
 use crate::output::sanitize;
 
-const MAX_PATTERN_CHARS: usize = 200;
+pub(super) const MAX_PATTERN_CHARS: usize = 200;
 
 /// Whether a key closes the entry.
 #[derive(Debug, PartialEq, Eq)]

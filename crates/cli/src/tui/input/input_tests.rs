@@ -271,6 +271,8 @@ fn an_input_has_a_limit_and_a_word_about_it() {
     typing.paste(&half);
     typing.paste(&half);
     assert!(typing.list()[0].starts_with("This would be more than 8 MiB"));
+    // A file of that size can't be sent along with @.
+    assert!(INPUT_FULL.ends_with("ask the agent to read that.") && !INPUT_FULL.contains('@'));
     typing.type_all(".");
 
     assert!(typing.list().is_empty());

@@ -132,7 +132,7 @@ async fn follow_task(context: &mut CommandContext<'_>, task: &TaskEntry) -> anyh
             *context.suspended = (number != SIGINT).then_some(number);
         }
         event = lines.next_during_turn() => match event {
-            LineEvent::Escape | LineEvent::Interrupt => {}
+            LineEvent::Escape | LineEvent::Interrupt | LineEvent::TakeBack => {}
             event => **typed = Some(event),
         },
         followed = follow => {
