@@ -6,7 +6,7 @@ use longhaul_agent::{SessionTitle, session_title};
 use longhaul_journal::{
     Journal, SessionEntry, all_sessions, import_mark, session_times, sessions_with_words,
 };
-use longhaul_protocol::{At, Origin, PrintablePath, SessionId};
+use longhaul_protocol::{At, Origin, PrintablePath};
 use serde::Serialize;
 
 use super::SessionForm;
