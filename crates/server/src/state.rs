@@ -8,6 +8,7 @@ use longhaul_protocol::SessionId;
 use tokio::sync::{Semaphore, watch};
 
 use crate::ServerOptions;
+use crate::body::BodyBudget;
 use crate::events::feed::EventFeeds;
 use crate::events::overview::OverviewFeed;
 use crate::metrics::Metrics;
@@ -28,6 +29,7 @@ struct SharedState {
     cookie_key: CookieKey,
     origin_policy: OriginPolicy,
     max_body_bytes: usize,
+    body_budget: BodyBudget,
     shutdown: watch::Receiver<bool>,
     streams: EventStreams,
     deliveries: Deliveries,
@@ -76,6 +78,7 @@ impl ServerState {
             cookie_key: CookieKey::derive(&options.cookie_secret),
             origin_policy: OriginPolicy::new(&options.allowed_hosts, &options.allowed_origins),
             max_body_bytes: options.max_body_bytes,
+            body_budget: BodyBudget::new(options.max_body_bytes),
             shutdown,
             streams: EventStreams::default(),
             metrics: Arc::default(),
@@ -111,6 +114,11 @@ impl ServerState {
 
     pub(crate) fn max_body_bytes(&self) -> usize {
         self.0.max_body_bytes
+    }
+
+    /// The memory for request bodies.
+    pub(crate) fn body_budget(&self) -> &BodyBudget {
+        &self.0.body_budget
     }
 
     /// Which answers of `/v1` have reached their clients.
