@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use http_body_util::BodyExt;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
@@ -159,12 +159,7 @@ async fn read_body(request: Request, state: &ServerState, limit: usize) -> ApiRe
     let mut held = None;
     let reading = async {
         loop {
-            let frame = tokio::time::timeout(SILENCE_TIMEOUT, body.frame()).await.map_err(|_| too_slow())?;
-            let Some(frame) = frame else { return Ok(()) };
-            let cut = |_| {
-                Problem::bad_request("body_cut", "the connection ended before the whole body had arrived")
-            };
-            let Ok(data) = frame.map_err(cut)?.into_data() else { continue };
+            let Some(data) = next_part(&mut body).await? else { return Ok(()) };
             if bytes.len() + data.len() > limit {
                 return Err(too_large());
             }
@@ -182,6 +177,19 @@ async fn read_body(request: Request, state: &ServerState, limit: usize) -> ApiRe
     read.map(|()| BufferedBody { bytes, _held: held })
 }
 
+/// The next part of a body; `None` at its end. A client that is silent for too long is given up.
+pub(crate) async fn next_part(body: &mut Body) -> ApiResult<Option<Bytes>> {
+    loop {
+        let frame = tokio::time::timeout(SILENCE_TIMEOUT, body.frame()).await.map_err(|_| too_slow())?;
+        let Some(frame) = frame else { return Ok(None) };
+        let cut =
+            |_| Problem::bad_request("body_cut", "the connection ended before the whole body had arrived");
+        if let Ok(data) = frame.map_err(cut)?.into_data() {
+            return Ok(Some(data));
+        }
+    }
+}
+
 fn too_slow() -> Problem {
     let detail = "the body came too slowly; send it again over a faster connection, or a smaller one";
     Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail)
@@ -189,7 +197,7 @@ fn too_slow() -> Problem {
 
 /// Throws away the rest of a refused body while the answer is sent. A client that still writes would get a reset instead of
 /// the answer if the connection were closed at once.
-fn drain(mut body: Body) {
+pub(crate) fn drain(mut body: Body) {
     let reading = async move {
         let mut drained = 0;
         while let Some(Ok(frame)) = body.frame().await {

@@ -159,6 +159,8 @@ async fn run(
     stopped: watch::Receiver<bool>,
 ) {
     let journal = state.journal();
+    let home = state.runtime().config().home.clone();
+    let _ = tokio::task::spawn_blocking(move || api::remove_abandoned_transfers(&home)).await;
     let mut cursor = TokenCursor::default();
     // The first request already finds every token.
     state.tokens().refresh(&*journal, &mut cursor).await;

@@ -65,6 +65,8 @@ async fn logout() -> impl IntoResponse {
 #[derive(Debug, Serialize, JsonSchema)]
 struct TokenList {
     items: Vec<ListedToken>,
+    /// Always null: all tokens are on one page.
+    next: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -92,5 +94,5 @@ async fn list_tokens(State(state): State<ServerState>) -> Json<TokenList> {
         }
         .to_owned(),
     });
-    Json(TokenList { items: items.collect() })
+    Json(TokenList { items: items.collect(), next: None })
 }

@@ -169,6 +169,9 @@ impl TokenStore {
                 TokenChange::Created(at, created) => {
                     let hash = blake3::Hash::from_bytes(*created.hash.as_bytes());
                     let origin = TokenOrigin::Journal;
+                    // A token of the journal that was also given, for example by the environment, keeps the scope that it
+                    // was made with, and can be revoked.
+                    self.revoke(|token| token.origin == TokenOrigin::Given && token.hash == hash);
                     self.add(StoredToken::new(&created.name, created.scope, hash, origin, Some(at)));
                 }
                 TokenChange::Revoked(revoked) => {

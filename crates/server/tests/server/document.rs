@@ -36,6 +36,11 @@ async fn every_documented_path_is_routed_and_every_schema_reference_resolves() {
             assert_eq!(is_declared_open, is_open, "{method} {path}");
         }
     }
+    let required = |path: &str| paths[path]["post"]["requestBody"]["required"].clone();
+    assert_eq!(
+        (required("/api/sessions"), required("/api/sessions/{key}/fork")),
+        (json!(true), json!(false))
+    );
     let text = document.to_string();
     for reference in text.split("\"$ref\":\"#").skip(1).map(|rest| rest.split('"').next().unwrap()) {
         assert!(document.pointer(reference).is_some(), "{reference} leads nowhere");

@@ -75,6 +75,27 @@ async fn tokens_are_listed_for_admins_without_their_texts_or_hashes() {
     server.shutdown().await;
 }
 
+/// H5: a token of the journal that the environment gives as well keeps its own scope, and can be revoked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_made_token_keeps_its_scope_wherever_else_it_comes_from() {
+    let home = TestHome::new();
+    let journal = home.journal().await;
+    let token = create_token(&*journal, "program", Scope::Read).await.unwrap();
+    journal.close().await;
+    let server = TestServer::in_home_with_token(home, &token).await;
+    let status = async |path: &str| {
+        let request = server.anonymous(Method::GET, path).header("authorization", format!("Bearer {token}"));
+        request.send().await.unwrap().status().as_u16()
+    };
+
+    let statuses = [status("/api/sessions").await, status("/api/tokens").await];
+    revoke_token(&*server.runtime.journal(), "program").await.unwrap();
+    eventually(async || status("/api/sessions").await == 401).await;
+
+    assert_eq!(statuses, [200, 403]);
+    server.shutdown().await;
+}
+
 /// H5: a token that is revoked while its request waits for a turn gets no answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_waits_gets_nothing_once_its_token_is_revoked() {
