@@ -78,7 +78,8 @@ async fn a_reservation_that_no_one_waits_for_any_more_is_given_back() {
             async move { session.send("hello").await }
         });
         eventually("the append", || async { !journal.fails_after_commit() }).await;
-        session.cancel().await.unwrap();
+        // With an error that does not pass, the turn may have failed already.
+        let _ = session.cancel().await;
         let _ = sending.await.unwrap();
 
         runtime.session("b").await.unwrap().send("hello").await.unwrap();
