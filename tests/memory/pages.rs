@@ -1,5 +1,6 @@
 //! Pages: written, shown, listed, logged, compared, undone, exported. No model is asked for any of it.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use super::{names, without_model, write};
@@ -138,6 +139,8 @@ fn all_pages_are_exported_as_files_or_as_one_object() {
     assert!(out.starts_with("Exported 2 pages of project-work-"), "{out}");
     assert_eq!(std::fs::read_to_string(folder.join("core.md")).unwrap(), "- coffee\n");
     assert_eq!(std::fs::read_to_string(folder.join("build.md")).unwrap(), "- cargo\n");
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&folder), mode(&folder.join("core.md"))), (0o700, 0o600), "J8: only for the user");
     assert!(again == 2 && refused.contains("already exists; name a new folder"), "{refused}");
     let core = &all["pages"][1];
     assert_eq!((&core["page"], core["versions"].as_array().unwrap().len()), (&"core".into(), 2));

@@ -7,7 +7,9 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use longhaul_journal::{Journal, Page, SessionEntry, import_mark, newest_import, record_at, records};
+use longhaul_journal::{
+    Journal, Page, SessionEntry, import_mark, newest_import, record_at, records, session_place,
+};
 use longhaul_protocol::{At, NamesRecord, Seq, SessionId, SessionRecord, StreamName};
 
 use crate::commands::sessions::list::now;
@@ -61,10 +63,9 @@ pub(crate) async fn free_key(
 
 /// S2: the key of the conversation that was last used in a folder; a free key if there is none.
 pub(crate) async fn last_conversation_key(journal: &dyn Journal, folder: &Path) -> anyhow::Result<String> {
-    let base = key_of(folder);
-    match conversations(journal, &base).await?.into_iter().next() {
+    match conversations(journal, folder).await?.into_iter().next() {
         Some(entry) => Ok(entry.key),
-        None => free_key(journal, base, &HashSet::new()).await,
+        None => free_key(journal, key_of(folder), &HashSet::new()).await,
     }
 }
 
@@ -73,7 +74,7 @@ pub(crate) async fn last_session(
     journal: &dyn Journal,
     folder: &Path,
 ) -> anyhow::Result<Option<SessionEntry>> {
-    let conversation = conversations(journal, &key_of(folder)).await?.into_iter().next();
+    let conversation = conversations(journal, folder).await?.into_iter().next();
     let mut last = None;
     for entry in conversation.into_iter().chain(runs(journal, folder).await?) {
         let used = last_use(journal, &entry).await;
@@ -84,21 +85,31 @@ pub(crate) async fn last_session(
     Ok(last.map(|(_, entry)| entry))
 }
 
-/// The conversations of the folder with this base key, the one that was used last first. Without those in the trash, and those that were
-/// imported from another user.
-async fn conversations(journal: &dyn Journal, base: &str) -> anyhow::Result<Vec<SessionEntry>> {
-    let mut entries = keyed(journal, base).await?;
-    entries.extend(renamed(journal, base).await?);
+/// The conversations of a folder, the one that was used last first. Without those in the trash, those that were imported from another
+/// user, and those that work in another folder: a program may have chosen their key.
+async fn conversations(journal: &dyn Journal, folder: &Path) -> anyhow::Result<Vec<SessionEntry>> {
+    let (base, folder) = (key_of(folder), canonical(folder));
+    let mut entries = keyed(journal, &base).await?;
+    entries.extend(renamed(journal, &base).await?);
     entries.retain(|entry| !entry.trashed);
     entries.sort_by_key(|entry| Reverse(entry.last_at.max(Some(entry.id.made_at()))));
     let mut conversations = Vec::new();
     for entry in entries.into_iter().take(MAX_COMPARED) {
-        if import_mark(journal, entry.id).await?.foreign_through == 0 {
+        let mark = import_mark(journal, entry.id).await?;
+        if mark.foreign_through == 0 && (mark.seq > 0 || works_in(journal, &entry, &folder).await) {
             conversations.push((last_use(journal, &entry).await, entry));
         }
     }
     conversations.sort_by_key(|(used, _)| Reverse(*used));
     Ok(conversations.into_iter().map(|(_, entry)| entry).collect())
+}
+
+/// Whether a session works in this folder. One whose first record can't be read, or is not there yet, may.
+async fn works_in(journal: &dyn Journal, entry: &SessionEntry, folder: &Path) -> bool {
+    match session_place(journal, entry.id).await {
+        Ok(Some(place)) => place.work_dir.is_some_and(|work_dir| Path::new(&work_dir) == folder),
+        Ok(None) | Err(_) => true,
+    }
 }
 
 /// The sessions whose key is `base`, or `base` with an addition: a number, or the mark of a fork.
@@ -184,7 +195,7 @@ pub(crate) async fn interrupted_sessions(
     folder: &Path,
     open: &str,
 ) -> anyhow::Result<Vec<SessionEntry>> {
-    let mut entries = conversations(journal, &key_of(folder)).await?;
+    let mut entries = conversations(journal, folder).await?;
     entries.extend(runs(journal, folder).await?);
     let mut interrupted = Vec::new();
     for entry in entries.into_iter().filter(|entry| entry.key != open) {

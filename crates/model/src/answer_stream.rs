@@ -118,6 +118,9 @@ pub enum StopKind {
 /// Rate limit headers: names and values as they came.
 pub type RateLimits = std::collections::BTreeMap<String, String>;
 
+/// Larger counts are ignored: no call has so many tokens.
+pub(crate) const MAX_TOKEN_COUNT: u64 = 1 << 40;
+
 /// The tokens that a provider counted. A count that it did not report is `None`, not 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -134,6 +137,18 @@ pub struct TokenCounts {
 }
 
 impl TokenCounts {
+    /// The same counts without those that can't be true.
+    pub(crate) fn plausible(self) -> Self {
+        let plausible = |count: Option<u64>| count.filter(|count| *count <= MAX_TOKEN_COUNT);
+        let Self { input, output, cached, written } = self;
+        Self {
+            input: plausible(input),
+            output: plausible(output),
+            cached: plausible(cached),
+            written: plausible(written),
+        }
+    }
+
     /// The usage record of a call. Only this function copies token counts, so that a count that is added to
     /// [`TokenCounts`] does not compile until it is recorded.
     pub fn usage(self, permit: &CallPermit, facts: &Capabilities) -> Usage {

@@ -116,9 +116,12 @@ pub struct ObservedAnswer<'a> {
 }
 
 impl ObservedAnswer<'_> {
-    /// The next part, as [`AnswerStream::next`] returns it.
+    /// The next part, as [`AnswerStream::next`] returns it. A token count that can't be true is unknown.
     pub async fn next(&mut self) -> Result<AnswerPart, ModelFailure> {
-        let received = self.answer.next().await;
+        let received = self.answer.next().await.map(|part| match part {
+            AnswerPart::Usage(tokens) => AnswerPart::Usage(tokens.plausible()),
+            part => part,
+        });
         self.permit.observe(&received);
         received
     }

@@ -33,3 +33,24 @@ async fn a_call_that_fails_at_once_has_not_begun() {
     let progress = permit.progress();
     assert_eq!((progress.is_sent, progress.has_failed, progress.has_begun), (true, true, false));
 }
+
+/// B1: a count that no call can have is not counted, whichever model reports it.
+#[tokio::test]
+async fn a_count_that_can_not_be_true_is_unknown() {
+    let answer = r#"[{"text": "Hello.", "usage": {"input": 18446744073709551615, "output": 2}}]"#;
+    let model = ScriptedModel::from_json(answer).unwrap();
+    let permit = CallPermit::unreserved(Cause::Turn);
+
+    let mut answer = permit.send(&model, Request::default()).await.unwrap();
+    let mut reported = None;
+    loop {
+        match answer.next().await.unwrap() {
+            AnswerPart::Usage(tokens) => reported = Some(tokens),
+            AnswerPart::End(_) => break,
+            _ => {}
+        }
+    }
+
+    assert_eq!(reported, Some(TokenCounts { output: Some(2), ..TokenCounts::default() }));
+    assert_eq!(permit.progress().tokens, reported);
+}

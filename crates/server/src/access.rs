@@ -1,13 +1,13 @@
 //! Who may call a route: tokens and their scopes.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
-use hyper::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER};
+use hyper::header::AUTHORIZATION;
 
 use crate::connection::Connection;
 use crate::origin::is_same_origin;
@@ -70,17 +70,23 @@ pub(crate) async fn check_access(
     }
     if let Err(wait) = token.take_request(state.limits().token_rate) {
         let detail = format!("the token {:?} makes too many requests; wait and try again", caller.token);
-        return Refusal::for_now("rate_limited", detail, wait).into_response();
+        let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", detail);
+        return problem.retry_after(wait).into_response();
     }
     if let Err(problem) = caller.require(scope, &format!("{} {}", request.method(), request.uri().path())) {
         return problem.into_response();
     }
     request.extensions_mut().insert(caller);
-    end_when_revoked(next.run(request).await, token)
+    let response = next.run(request).await;
+    // The request may have waited for a turn.
+    if token.is_revoked() {
+        return unauthorized().into_response();
+    }
+    end_when_revoked(response, token)
 }
 
 /// The token of a request: in its `Authorization` header, or in the cookie of a page of this server.
-fn identify(state: &ServerState, request: &Request) -> Result<Arc<StoredToken>, Refusal> {
+fn identify(state: &ServerState, request: &Request) -> ApiResult<Arc<StoredToken>> {
     let headers = request.headers();
     let Some(presented) = headers.get(AUTHORIZATION) else {
         let cookie = cookie_value(headers).filter(|_| is_same_origin(request));
@@ -100,7 +106,7 @@ pub(crate) fn check_token(
     state: &ServerState,
     request: &Request,
     presented: &str,
-) -> Result<Arc<StoredToken>, Refusal> {
+) -> ApiResult<Arc<StoredToken>> {
     let address = request.extensions().get::<Connection>().map(|connection| connection.peer.ip());
     let (now, failures) = (Instant::now(), state.failures());
     let found = state.tokens().find(presented);
@@ -113,42 +119,13 @@ pub(crate) fn check_token(
     };
     if let Err(wait) = checked {
         let detail = "too many requests with a wrong token came from this address; wait and try again";
-        return Err(Refusal::for_now("too_many_failures", detail, wait));
+        let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", detail);
+        return Err(problem.retry_after(wait));
     }
     found.ok_or_else(unauthorized)
 }
 
-fn unauthorized() -> Refusal {
+fn unauthorized() -> Problem {
     let detail = "send a valid token as `Authorization: Bearer TOKEN`; `longhaul token new` makes one";
-    Refusal { problem: Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail), wait: None }
-}
-
-/// Why a caller is turned away, and when to come back, if that helps.
-pub(crate) struct Refusal {
-    problem: Problem,
-    wait: Option<Duration>,
-}
-
-impl Refusal {
-    /// 429.
-    fn for_now(code: &'static str, detail: impl Into<String>, wait: Duration) -> Self {
-        Self { problem: Problem::new(StatusCode::TOO_MANY_REQUESTS, code, detail), wait: Some(wait) }
-    }
-}
-
-impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Self {
-        Self { problem, wait: None }
-    }
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let mut response = self.problem.into_response();
-        if let Some(wait) = self.wait {
-            // Whole seconds, rounded up.
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
-        }
-        response
-    }
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }

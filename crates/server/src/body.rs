@@ -1,14 +1,16 @@
 //! Reading request bodies and queries, with errors that name the wrong value.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use http_body_util::BodyExt;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::problem::{ApiResult, Problem};
 use crate::state::{RequestLimits, ServerState};
@@ -20,6 +22,48 @@ const MAX_DRAINED_BYTES: usize = 256 << 20;
 /// How long they are read.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The bytes of all request bodies that may be in memory at once, as a multiple of the most bytes of one.
+const MAX_BODIES_IN_MEMORY: usize = 8;
+/// The budget is counted in parts of so many bytes.
+const BUDGET_PART_BYTES: usize = 1 << 10;
+/// When a client should come back whose body did not fit into memory beside the others.
+const BUDGET_WAIT: Duration = Duration::from_secs(1);
+
+/// The memory for the bodies of all requests together. A body takes what it needs as it arrives, and gives it back when it
+/// was parsed.
+#[derive(Clone)]
+pub(crate) struct BodyBudget(Arc<Semaphore>);
+
+impl BodyBudget {
+    pub(crate) fn new(max_body_bytes: usize) -> Self {
+        let bytes = max_body_bytes.saturating_mul(MAX_BODIES_IN_MEMORY);
+        Self(Arc::new(Semaphore::new(bytes.div_ceil(BUDGET_PART_BYTES).min(Semaphore::MAX_PERMITS))))
+    }
+
+    /// Lets `held` be enough for so many bytes.
+    fn grow(&self, held: &mut Option<OwnedSemaphorePermit>, bytes: usize) -> ApiResult<()> {
+        let has = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let missing = bytes.div_ceil(BUDGET_PART_BYTES).saturating_sub(has);
+        let Ok(more) = self.0.clone().try_acquire_many_owned(u32::try_from(missing).unwrap_or(u32::MAX))
+        else {
+            let detail = "the server reads too many large requests at once; try again in a moment";
+            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_bodies", detail);
+            return Err(problem.retry_after(BUDGET_WAIT));
+        };
+        match held {
+            Some(held) => held.merge(more),
+            None => *held = Some(more),
+        }
+        Ok(())
+    }
+}
+
+/// A body in memory, with its part of the budget.
+struct BufferedBody {
+    bytes: Vec<u8>,
+    _held: Option<OwnedSemaphorePermit>,
+}
+
 /// A JSON body. The content type must say so: a page on another site can send other types without asking the browser.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
@@ -27,9 +71,7 @@ impl<T: DeserializeOwned> FromRequest<ServerState> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &ServerState) -> ApiResult<Self> {
-        require_content_type(request.headers(), "application/json")?;
-        let bytes = read_body(request, state.limits()).await?;
-        parse_json(&bytes).map(Self)
+        read_json(request, state, state.limits().max_body_bytes).await.map(Self)
     }
 }
 
@@ -44,10 +86,10 @@ impl<T: DeserializeOwned + Default> FromRequest<ServerState> for OptionalJsonBod
         if has_type {
             require_content_type(request.headers(), "application/json")?;
         }
-        let bytes = read_body(request, state.limits()).await?;
-        match (bytes.is_empty(), has_type) {
+        let body = read_body(request, state, state.limits().max_body_bytes).await?;
+        match (body.bytes.is_empty(), has_type) {
             (true, _) => Ok(Self(T::default())),
-            (false, true) => parse_json(&bytes).map(Self),
+            (false, true) => parse_json(&body.bytes).map(Self),
             (false, false) => Err(wrong_content_type("application/json")),
         }
     }
@@ -83,11 +125,22 @@ fn wrong_content_type(expected: &str) -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
 }
 
-/// The whole body, if it is small and fast enough. A body whose length is announced as larger is not read at all.
-pub(crate) async fn read_body(request: Request, limits: RequestLimits) -> ApiResult<Vec<u8>> {
-    let limit = limits.max_body_bytes;
+/// A JSON body of at most `limit` bytes.
+pub(crate) async fn read_json<T: DeserializeOwned>(
+    request: Request,
+    state: &ServerState,
+    limit: usize,
+) -> ApiResult<T> {
+    require_content_type(request.headers(), "application/json")?;
+    let body = read_body(request, state, limit).await?;
+    parse_json(&body.bytes)
+}
+
+/// The whole body, if it has at most `limit` bytes. A body whose length is announced as larger is not read at all.
+async fn read_body(request: Request, state: &ServerState, limit: usize) -> ApiResult<BufferedBody> {
     let too_large = || {
-        let detail = format!("the body is larger than {limit} bytes (server.max_body_bytes)");
+        let setting = if limit == state.limits().max_body_bytes { " (server.max_body_bytes)" } else { "" };
+        let detail = format!("the body is larger than {limit} bytes{setting}");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
     };
     let announced =
@@ -101,26 +154,39 @@ pub(crate) async fn read_body(request: Request, limits: RequestLimits) -> ApiRes
     }
     let mut body = request.into_body();
     let mut bytes = Vec::new();
+    let mut held = None;
     let reading = async {
         loop {
-            let frame = tokio::time::timeout(limits.body_silence_timeout, body.frame()).await;
-            let frame = frame.map_err(|_| too_slow())?;
-            let Some(frame) = frame else { return Ok(()) };
-            let cut = |_| {
-                Problem::bad_request("body_cut", "the connection ended before the whole body had arrived")
-            };
-            let Ok(data) = frame.map_err(cut)?.into_data() else { continue };
+            let Some(data) = next_part(&mut body, state.limits()).await? else { return Ok(()) };
             if bytes.len() + data.len() > limit {
                 return Err(too_large());
             }
+            state.body_budget().grow(&mut held, bytes.len() + data.len())?;
             bytes.extend_from_slice(&data);
         }
     };
     let read = tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| Err(too_slow()));
-    if read.as_ref().is_err_and(|problem| problem.status == StatusCode::PAYLOAD_TOO_LARGE) {
+    let is_refused = |problem: &Problem| {
+        [StatusCode::PAYLOAD_TOO_LARGE, StatusCode::SERVICE_UNAVAILABLE].contains(&problem.status)
+    };
+    if read.as_ref().is_err_and(is_refused) {
         drain(body);
     }
-    read.map(|()| bytes)
+    read.map(|()| BufferedBody { bytes, _held: held })
+}
+
+/// The next part of a body; `None` at its end. A client that is silent for too long is given up.
+pub(crate) async fn next_part(body: &mut Body, limits: RequestLimits) -> ApiResult<Option<Bytes>> {
+    loop {
+        let frame = tokio::time::timeout(limits.body_silence_timeout, body.frame()).await;
+        let frame = frame.map_err(|_| too_slow())?;
+        let Some(frame) = frame else { return Ok(None) };
+        let cut =
+            |_| Problem::bad_request("body_cut", "the connection ended before the whole body had arrived");
+        if let Ok(data) = frame.map_err(cut)?.into_data() {
+            return Ok(Some(data));
+        }
+    }
 }
 
 fn too_slow() -> Problem {
@@ -130,7 +196,7 @@ fn too_slow() -> Problem {
 
 /// Throws away the rest of a refused body while the answer is sent. A client that still writes would get a reset instead of
 /// the answer if the connection were closed at once.
-fn drain(mut body: Body) {
+pub(crate) fn drain(mut body: Body) {
     let reading = async move {
         let mut drained = 0;
         while let Some(Ok(frame)) = body.frame().await {

@@ -25,7 +25,7 @@
 //! | `body`, `problem` | request bodies and queries; errors as problem details |
 //! | `events` | event streams, one feed for all followers of a session |
 //! | `observation` | the figures and the log line of each request |
-//! | `listener`, `tls`, `connection` | connections: accepting, bounding and ending them |
+//! | `listener`, `tls`, `connection`, `write_timeout` | connections: accepting, bounding and ending them |
 //! | `state` | what all handlers share |
 
 mod access;
@@ -48,11 +48,14 @@ mod sign_in;
 mod state;
 mod tls;
 mod tokens;
+mod write_timeout;
 
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::IntoResponse;
 use hyper::header::CONTENT_TYPE;
@@ -67,8 +70,8 @@ pub use access::Scope;
 pub use observation::AccessLog;
 pub use tls::{Tls, TlsError};
 pub use tokens::{
-    FIRST_START_NAME, HttpTokenFile, HttpTokenFileError, RateLimit, TokenEntry, TokenError, TokenStore,
-    VARIABLE_NAME, create_token, list_tokens, revoke_token,
+    FIRST_START_NAME, HttpTokenFile, HttpTokenFileError, RateLimit, TokenEntry, TokenError, TokenListing,
+    TokenStore, VARIABLE_NAME, create_token, list_tokens, revoke_token,
 };
 
 use access::Access;
@@ -101,6 +104,8 @@ pub struct ServerOptions {
     pub body_silence_timeout: Duration,
     /// How many requests each token may make.
     pub token_rate: RateLimit,
+    /// How long a client may leave an answer unread before its connection is closed.
+    pub write_timeout: Duration,
     /// Gets a line of JSON for each request.
     pub access_log: Option<AccessLog>,
 }
@@ -118,6 +123,7 @@ impl Default for ServerOptions {
             read_timeout: Duration::from_secs(30),
             body_silence_timeout: Duration::from_secs(20),
             token_rate: RateLimit::REQUESTS,
+            write_timeout: Duration::from_secs(30),
             access_log: None,
         }
     }
@@ -165,6 +171,8 @@ async fn run(
     stopped: watch::Receiver<bool>,
 ) {
     let journal = state.journal();
+    let home = state.runtime().config().home.clone();
+    let _ = tokio::task::spawn_blocking(move || api::remove_abandoned_transfers(&home)).await;
     let mut cursor = TokenCursor::default();
     // The first request already finds every token.
     state.tokens().refresh(&*journal, &mut cursor).await;
@@ -175,6 +183,7 @@ async fn run(
         router,
         tls: options.tls,
         header_timeout: options.header_timeout,
+        write_timeout: options.write_timeout,
         metrics,
     };
     let refreshing = async {
@@ -218,6 +227,25 @@ fn app(state: &ServerState, access_log: Option<AccessLog>) -> Router {
         .layer(from_fn_with_state((state.clone(), access_log), observation::observe))
 }
 
+/// The document is the same for every request, and any client may ask for it.
+static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| openapi::document_json(&routes()).into());
+
 async fn openapi_document() -> impl IntoResponse {
-    ([(CONTENT_TYPE, JSON)], openapi::document_json(&routes()))
+    ([(CONTENT_TYPE, JSON)], DOCUMENT.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::response::IntoResponse as _;
+    use http_body_util::BodyExt as _;
+
+    /// H5: clients without a token can't keep the server busy with its document.
+    #[tokio::test]
+    async fn the_document_is_made_once() {
+        let body = async || super::openapi_document().await.into_response().into_body().collect().await;
+        let (first, second) = (body().await.unwrap().to_bytes(), body().await.unwrap().to_bytes());
+
+        assert!(first.len() > 10_000);
+        assert_eq!(first.as_ptr(), second.as_ptr());
+    }
 }

@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::connection::Connection;
 use crate::metrics::{GaugeGuard, Metrics};
 use crate::tls::Tls;
+use crate::write_timeout::WriteTimeout;
 
 /// How long a client may take to agree on a TLS connection.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,6 +42,7 @@ pub(crate) struct ConnectionOptions {
     pub(crate) router: Router,
     pub(crate) tls: Option<Tls>,
     pub(crate) header_timeout: Duration,
+    pub(crate) write_timeout: Duration,
     pub(crate) metrics: Arc<Metrics>,
 }
 
@@ -78,6 +80,7 @@ pub(crate) async fn serve(
         let connection = Connection { peer, local, is_tls: options.tls.is_some() };
         let (router, watcher) = (options.router.clone(), connections.watcher());
         let timeout = options.header_timeout;
+        let stream = WriteTimeout::new(stream, options.write_timeout);
         match &options.tls {
             None => {
                 let served = watcher.watch(http(stream, router, connection, timeout));
@@ -101,8 +104,8 @@ pub(crate) async fn serve(
 
 async fn shake_hands(
     acceptor: TlsAcceptor,
-    stream: TcpStream,
-) -> Option<tokio_rustls::server::TlsStream<TcpStream>> {
+    stream: WriteTimeout<TcpStream>,
+) -> Option<tokio_rustls::server::TlsStream<WriteTimeout<TcpStream>>> {
     tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await.ok()?.ok()
 }
 

@@ -56,7 +56,7 @@ fn operation(route: &Route, schemas: &mut SchemaGenerator) -> Value {
         },
     });
     if let Some(body) = route.body {
-        operation["requestBody"] = json!({"required": true, "content": content(body, schemas)});
+        operation["requestBody"] = json!({"required": !body.is_optional, "content": content(body, schemas)});
     }
     operation
 }

@@ -1,9 +1,11 @@
 //! Errors of the API, as problem details (RFC 9457).
 
+use std::time::Duration;
+
 use axum::Extension;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -16,6 +18,8 @@ pub(crate) struct Problem {
     pub(crate) status: StatusCode,
     pub(crate) code: &'static str,
     pub(crate) detail: String,
+    /// When to try again, if that helps.
+    pub(crate) wait: Option<Duration>,
 }
 
 /// The JSON of a problem.
@@ -33,7 +37,12 @@ pub(crate) struct ProblemBody {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into() }
+        Self { status, code, detail: detail.into(), wait: None }
+    }
+
+    /// The same problem, with `Retry-After`.
+    pub(crate) fn retry_after(self, wait: Duration) -> Self {
+        Self { wait: Some(wait), ..self }
     }
 
     /// A request that can't be understood.
@@ -68,7 +77,14 @@ impl IntoResponse for Problem {
         let content_type = HeaderValue::from_static("application/problem+json");
         let problem = Self { detail: body.detail, ..self };
         // The extension lets `/v1` show the same problem in OpenAI's form.
-        (problem.status, [(CONTENT_TYPE, content_type)], Extension(problem), json).into_response()
+        let wait = problem.wait;
+        let mut response =
+            (problem.status, [(CONTENT_TYPE, content_type)], Extension(problem), json).into_response();
+        if let Some(wait) = wait {
+            // Whole seconds, rounded up.
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+        }
+        response
     }
 }
 

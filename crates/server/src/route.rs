@@ -39,6 +39,8 @@ pub(crate) struct Route {
 pub(crate) struct Content {
     pub(crate) media_type: &'static str,
     pub(crate) schema: Option<SchemaOf>,
+    /// Whether a request may leave the body out.
+    pub(crate) is_optional: bool,
 }
 
 /// A status that a route can answer.
@@ -53,7 +55,7 @@ pub(crate) struct DocumentedResponse {
 
 impl Content {
     pub(crate) fn json<T: JsonSchema>() -> Self {
-        Self { media_type: JSON, schema: Some(SchemaGenerator::subschema_for::<T>) }
+        Self { media_type: JSON, schema: Some(SchemaGenerator::subschema_for::<T>), is_optional: false }
     }
 }
 
@@ -97,9 +99,15 @@ impl Route {
         self
     }
 
+    /// The request body is a JSON `B`, or left out.
+    pub(crate) fn optional_body<B: JsonSchema>(mut self) -> Self {
+        self.body = Some(Content { is_optional: true, ..Content::json::<B>() });
+        self
+    }
+
     /// The request body has this media type and is not JSON.
     pub(crate) fn raw_body(mut self, media_type: &'static str) -> Self {
-        self.body = Some(Content { media_type, schema: None });
+        self.body = Some(Content { media_type, schema: None, is_optional: false });
         self
     }
 
@@ -121,7 +129,12 @@ impl Route {
 
     /// Answers 200 with a body of this media type.
     pub(crate) fn answers_raw(self, media_type: &'static str, description: &'static str) -> Self {
-        self.respond(StatusCode::OK, description, Some(Content { media_type, schema: None }), false)
+        self.respond(
+            StatusCode::OK,
+            description,
+            Some(Content { media_type, schema: None, is_optional: false }),
+            false,
+        )
     }
 
     /// Reads this request header, if the client sends it.

@@ -3,19 +3,23 @@
 use std::time::SystemTime;
 
 use axum::Json;
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use hyper::header::SET_COOKIE;
 use hyper::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Access, Refusal, Scope, check_token};
-use crate::body::JsonBody;
+use crate::access::{Access, Scope, check_token};
+use crate::body::read_json;
 use crate::connection::Connection;
+use crate::problem::ApiResult;
 use crate::route::Route;
 use crate::state::ServerState;
 use crate::tokens::{TokenOrigin, clearing_cookie, setting_cookie};
+
+/// The most bytes of a sign-in. Any client can send one.
+const MAX_LOGIN_BYTES: usize = 4 << 10;
 
 pub(crate) fn routes() -> Vec<Route> {
     vec![
@@ -43,13 +47,12 @@ struct Login {
     token: String,
 }
 
-async fn login(State(state): State<ServerState>, request: Request) -> Result<Response, Refusal> {
+async fn login(State(state): State<ServerState>, request: Request) -> ApiResult<Response> {
     let is_tls = request.extensions().get::<Connection>().is_some_and(|connection| connection.is_tls);
     // Its extensions tell the address of the client.
     let (parts, body) = request.into_parts();
     let known = Request::from_parts(parts.clone(), axum::body::Body::empty());
-    let body = JsonBody::<Login>::from_request(Request::from_parts(parts, body), &state).await;
-    let JsonBody(login) = body?;
+    let login: Login = read_json(Request::from_parts(parts, body), &state, MAX_LOGIN_BYTES).await?;
     let token = check_token(&state, &known, login.token.trim())?;
     let cookie = setting_cookie(&state.cookie_key().sign(&token, SystemTime::now()), is_tls);
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response())
@@ -62,6 +65,8 @@ async fn logout() -> impl IntoResponse {
 #[derive(Debug, Serialize, JsonSchema)]
 struct TokenList {
     items: Vec<ListedToken>,
+    /// Always null: all tokens are on one page.
+    next: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -89,5 +94,5 @@ async fn list_tokens(State(state): State<ServerState>) -> Json<TokenList> {
         }
         .to_owned(),
     });
-    Json(TokenList { items: items.collect() })
+    Json(TokenList { items: items.collect(), next: None })
 }

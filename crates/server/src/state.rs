@@ -11,6 +11,7 @@ use longhaul_protocol::SessionId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::ServerOptions;
+use crate::body::BodyBudget;
 use crate::events::body::{BodyWriter, written_body};
 use crate::events::feed::EventFeeds;
 use crate::events::overview::OverviewFeed;
@@ -32,6 +33,7 @@ struct SharedState {
     cookie_key: CookieKey,
     origin_policy: OriginPolicy,
     limits: RequestLimits,
+    body_budget: BodyBudget,
     shutdown: watch::Receiver<bool>,
     read_timeout: Duration,
     streams: EventStreams,
@@ -93,6 +95,7 @@ impl ServerState {
                 body_silence_timeout: options.body_silence_timeout,
                 token_rate: options.token_rate,
             },
+            body_budget: BodyBudget::new(options.max_body_bytes),
             shutdown,
             read_timeout: options.read_timeout,
             streams: EventStreams::new(options.max_followers),
@@ -129,6 +132,11 @@ impl ServerState {
 
     pub(crate) fn limits(&self) -> RequestLimits {
         self.0.limits
+    }
+
+    /// The memory for request bodies.
+    pub(crate) fn body_budget(&self) -> &BodyBudget {
+        &self.0.body_budget
     }
 
     /// Which answers of `/v1` have reached their clients.

@@ -47,6 +47,7 @@ struct Inner {
     refusal: Option<Error>,
     refusal_once: Option<Error>,
     refusal_from: Option<(String, Error)>,
+    failure_after_commit: Option<(String, Error)>,
     hung_family: Option<&'static str>,
     renewal_refusal: Option<Error>,
     releases: usize,
@@ -103,6 +104,17 @@ impl FaultyJournal {
     /// Refuses every append with this, from the first on that has a record of this description (see [`Self::appends`]).
     pub fn refuse_from(&self, described: &str, error: Error) {
         self.inner.lock().unwrap().refusal_from = Some((described.to_owned(), error));
+    }
+
+    /// Commits the next append that has a record of this description, and reports this error, as if the connection to the
+    /// journal had broken before the answer came.
+    pub fn fail_after_commit(&self, described: &str, error: Error) {
+        self.inner.lock().unwrap().failure_after_commit = Some((described.to_owned(), error));
+    }
+
+    /// Whether an append is still to fail after its commit.
+    pub fn fails_after_commit(&self) -> bool {
+        self.inner.lock().unwrap().failure_after_commit.is_some()
     }
 
     /// Refuses the next append with this.
@@ -241,7 +253,14 @@ impl Journal for FaultyJournal {
         if crash == Some(CrashMoment::Before) {
             self.die().await;
         }
+        let is_described = |(description, _): &mut (String, Error)| {
+            append.records().iter().any(|record| *description == described(record))
+        };
+        let failure = self.inner.lock().unwrap().failure_after_commit.take_if(is_described);
         let records = self.journal.append(append).await;
+        if let (Some((_, error)), Ok(_)) = (failure, &records) {
+            return Err(error);
+        }
         if crash == Some(CrashMoment::After) {
             records.expect("the append that is the last one of a process that dies must work");
             self.die().await;

@@ -119,15 +119,11 @@ async fn answer_of(
     question: QuestionId,
 ) -> Result<Option<String>> {
     let stream = StreamName::session(session);
-    let mut records = longhaul_journal::records(journal, &stream, 1);
-    while let Some(record) = records.next().await? {
-        if let Ok(SessionRecord::Answered(answered)) = SessionRecord::decode(&record)
-            && answered.id == question
-        {
-            return Ok(Some(answered.answer));
-        }
-    }
-    Ok(None)
+    let answers = journal.records_of_kind(&stream, "answered").await?;
+    Ok(answers.iter().rev().find_map(|record| match SessionRecord::decode(record) {
+        Ok(SessionRecord::Answered(answered)) if answered.id == question => Some(answered.answer),
+        _ => None,
+    }))
 }
 
 /// The questions of a session that have no answer. An answer in the inbox counts, because the worker takes it before

@@ -14,12 +14,13 @@ use toml::Value;
 use super::config_error;
 use super::files::{FilePlace, MAX_CONFIG_BYTES, decode_text, read_project_file, read_user_file};
 use super::format::{default_layers, hide_password, parse_layer, resolve_project_paths};
-use super::settings::{ExecSettings, Settings};
+use super::settings::{MemoryScope, Settings};
 use super::sources::Sources;
 use super::trust::load_trust_list;
 use crate::{Error, Result};
 
 const PROJECT_FILE: &str = "longhaul.toml";
+const AGENT_NAME: &str = "agent.name";
 const INSTRUCTIONS: &str = "agent.instructions";
 const INSTRUCTIONS_FILE: &str = "agent.instructions_file";
 
@@ -35,7 +36,7 @@ enum ProjectPermission {
 
 fn project_permission(key: &str) -> ProjectPermission {
     match key {
-        "agent.name" | INSTRUCTIONS | "scope.deny" => ProjectPermission::SetFreely,
+        AGENT_NAME | INSTRUCTIONS | "scope.deny" => ProjectPermission::SetFreely,
         INSTRUCTIONS_FILE => ProjectPermission::NameOwnFile,
         "context.compact_at"
         | "context.compact_at_tokens"
@@ -168,7 +169,7 @@ impl ProjectFile {
         let mut allowed_keys = all_keys.clone();
         let mut disallowed = Vec::new();
         for (key, entry) in &all_keys.0 {
-            let Some(reason) = reason_to_ignore(key, entry, &below.exec) else { continue };
+            let Some(reason) = reason_to_ignore(key, entry, below) else { continue };
             allowed_keys.0.remove(key);
             let value = unresolved.0.get(key).map_or(serde_json::Value::Null, |entry| as_json(&entry.value));
             let line = entry.origin.line();
@@ -299,16 +300,20 @@ fn normalise_path(path: &Path) -> PathBuf {
 }
 
 /// Why a key of an untrusted project is ignored, if it is.
-fn reason_to_ignore(key: &str, entry: &LayerEntry, below: &ExecSettings) -> Option<String> {
+fn reason_to_ignore(key: &str, entry: &LayerEntry, below: &Settings) -> Option<String> {
     match project_permission(key) {
+        // Another name would open the memory of another agent.
+        ProjectPermission::SetFreely if key == AGENT_NAME && below.memory.scope == MemoryScope::Agent => {
+            Some("it names the memory of an agent (memory.scope is \"agent\")".to_owned())
+        }
         ProjectPermission::SetFreely => None,
         // `take_instructions` has already removed a file inside the project.
         ProjectPermission::NameOwnFile => Some("it is outside the project".to_owned()),
         ProjectPermission::LowerOnly => {
             let now = match key {
-                "exec.timeout_s" => below.timeout_s,
-                "exec.max_tasks" => below.max_tasks,
-                _ => below.output_cap_bytes,
+                "exec.timeout_s" => below.exec.timeout_s,
+                "exec.max_tasks" => below.exec.max_tasks,
+                _ => below.exec.output_cap_bytes,
             };
             let wanted = entry.value.as_integer().and_then(|wanted| u64::try_from(wanted).ok());
             let is_lower = wanted.is_some_and(|wanted| wanted <= now);

@@ -397,3 +397,15 @@ fn what_is_no_file_of_its_own_is_not_used_and_not_waited_for() {
     }
     assert!(trusting.contains("is a link, and is not followed"), "{trusting}");
 }
+
+/// P7, Y12: where all sessions of an agent share a memory, a project that is not trusted can't take the name of another agent.
+#[test]
+fn a_project_can_not_open_the_memory_of_another_agent() {
+    let desk = Desk::new();
+    desk.write("home/config.toml", "[memory]\nscope = \"agent\"\n");
+
+    let config = desk.with("[agent]\nname = \"finance\"\n");
+
+    assert_eq!(config.settings.agent.name, "longhaul");
+    assert!(config.warnings[0].contains("it names the memory of an agent"), "{:?}", config.warnings);
+}

@@ -167,6 +167,11 @@ impl LedgerFold {
         self.open.contains_key(&attempt)
     }
 
+    /// The reservation of an attempt that is not settled.
+    pub(crate) fn open_reservation(&self, attempt: AttemptId) -> Option<&SpendReserved> {
+        self.open.get(&attempt).map(|open| &open.reserved)
+    }
+
     pub(crate) fn is_past_soft(&self, name: &str) -> bool {
         self.past_soft.contains(name)
     }

@@ -24,6 +24,7 @@
 //! | a crash after | is on disk | next time |
 //! | --- | --- | --- |
 //! | the decision, before the append | nothing | nothing: the call was not made |
+//! | an append that fails | perhaps everything | the ledger is read first: what is on disk is granted, refused and settled as recorded, once |
 //! | `spend_reserved` | the bound, and who holds it | the holder is dead: settled at the bound, once, and marked so |
 //! | the call, before the session's `usage` | the same | the same: what the call cost is not known |
 //! | the session's `usage`, before `spend_settled` | the bound; what the call used | settled at that, once |
@@ -34,7 +35,6 @@
 //! | `spend_opened` | the totals so far | the fold begins there |
 //! | reading the usage from before the ledger | nothing | it is read again |
 //! | `spend_opened` with that usage: one append | all of it | it is never read again |
-//!
 //! | a no to passing a soft limit, before `spend_refused` | the answer, in the session | its turn is resumed, and records it |
 //! | `spend_refused`, before the end of the turn | both | the turn ends; recorded again, which changes nothing |
 //!

@@ -23,6 +23,7 @@ use super::ledger::{LedgerCommand, PendingReservation, Reservation, ReserveOutco
 use super::limits::SpendLimits;
 use super::reader::{catch_up, load_fold, session_total};
 use super::recovery::{LiveHolder, settle_dead_calls};
+use super::settlement::settle_at_nothing;
 use super::takeover::complete_ledger;
 use crate::clock::now;
 use crate::runtime::lock;
@@ -35,6 +36,9 @@ const WAIT_INTERVAL: Duration = Duration::from_millis(100);
 const RETRY_DELAY: Duration = Duration::from_millis(250);
 /// Tries to open a new segment while other processes write.
 const MAX_OPENING_TRIES: usize = 5;
+/// Times in a row that the journal may say that a record is there already, after which the ledger counts as unusable: a
+/// damaged record can't be found by reading.
+const MAX_DUPLICATES: usize = 5;
 
 pub(super) struct LedgerWriter {
     journal: Arc<dyn Journal>,
@@ -53,6 +57,8 @@ pub(super) struct LedgerWriter {
     deadline: Option<Instant>,
     /// The day of the last record, where no limits are set.
     day: Option<String>,
+    /// The last append failed, but may be on disk. The ledger is read before anything else is decided.
+    is_in_doubt: bool,
 }
 
 /// The records of one append, and the reservations that they grant or that are refused.
@@ -60,7 +66,7 @@ pub(super) struct LedgerWriter {
 struct Batch {
     records: Vec<NewRecord>,
     /// The index of each granted reservation in `waiting`, with its record.
-    granted: Vec<(usize, SpendReserved, u64)>,
+    granted: Vec<(usize, SpendReserved)>,
     refused: Vec<(usize, Verdict)>,
     /// Reservations that have to wait.
     has_waiting: bool,
@@ -93,6 +99,7 @@ impl LedgerWriter {
             loads: vec![],
             deadline: None,
             day: None,
+            is_in_doubt: false,
         }
     }
 
@@ -159,8 +166,9 @@ impl LedgerWriter {
             Ok(()) => {}
             Err(error) if error.may_pass() => self.deadline = Some(Instant::now() + RETRY_DELAY),
             Err(error) => {
-                // Without a ledger, no call is made.
+                // Without a ledger, no call is made. A reservation that is on disk after all is given back.
                 for pending in self.waiting.drain(..) {
+                    self.settlements.push(settle_at_nothing(pending.call.attempt));
                     let _ = pending.reply.send(Err(error.clone()));
                 }
                 for (_, done) in self.loads.drain(..) {
@@ -263,6 +271,11 @@ impl LedgerWriter {
             let _ = done.send(Ok(()));
         }
         let mut is_current = false;
+        let mut duplicates = 0;
+        if self.is_in_doubt {
+            self.catch_up().await?;
+            (self.is_in_doubt, is_current) = (false, true);
+        }
         loop {
             let batch = self.plan();
             if batch.depends_on_others() && !is_current {
@@ -287,18 +300,26 @@ impl LedgerWriter {
                     self.answer(batch);
                     return Ok(());
                 }
-                Err(Error::Conflict { .. } | Error::Duplicate { .. }) => {
+                Err(error @ (Error::Conflict { .. } | Error::Duplicate { .. })) => {
+                    duplicates += usize::from(matches!(error, Error::Duplicate { .. }));
+                    if duplicates > MAX_DUPLICATES {
+                        return Err(error);
+                    }
                     self.catch_up().await?;
                     is_current = true;
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.is_in_doubt = true;
+                    return Err(error);
+                }
             }
         }
     }
 
     /// Reads the ledger the first time, with the usage from before it, and the totals of sessions.
     async fn load(&mut self) -> Result<()> {
-        let known = lock(&self.fold).take();
+        // The sessions go on judging by what was known while this reads.
+        let known = lock(&self.fold).clone();
         let mut fold = match known {
             Some(fold) => fold,
             None => {
@@ -362,6 +383,11 @@ impl LedgerWriter {
             }
         }
         for (index, pending) in self.waiting.iter().enumerate() {
+            // An earlier try was committed, although the journal reported an error.
+            if let Some(reserved) = fold.open_reservation(pending.call.attempt) {
+                batch.granted.push((index, reserved.clone()));
+                continue;
+            }
             // The caller has stopped waiting.
             if pending.reply.is_closed() {
                 continue;
@@ -373,7 +399,7 @@ impl LedgerWriter {
                         reservation_record(&pending.call, &self.limits, bound, past_soft, &self.holder);
                     batch.records.push(reserved_record(&record));
                     fold.fold_reserved(at, record.clone());
-                    batch.granted.push((index, record, max_output));
+                    batch.granted.push((index, record));
                 }
                 Verdict::Wait => batch.has_waiting = true,
                 verdict => batch.refused.push((index, verdict)),
@@ -388,9 +414,10 @@ impl LedgerWriter {
     /// Answers the callers whose reservation is decided. The others go on waiting.
     fn answer(&mut self, batch: Batch) {
         let mut waiting: Vec<Option<PendingReservation>> = self.waiting.drain(..).map(Some).collect();
-        for (index, record, max_output) in batch.granted {
+        for (index, record) in batch.granted {
             let Some(PendingReservation { call, commands, reply }) = waiting[index].take() else { continue };
-            let bound = call.wanted.bound.with_answer(max_output);
+            let wanted = call.wanted.bound;
+            let bound = wanted.with_answer(record.tokens.saturating_sub(wanted.input));
             let reservation = Reservation::new(&record, bound, call.prices, commands);
             // If the caller has stopped waiting, the reservation is dropped here, and so settled at nothing.
             let _ = reply.send(Ok(ReserveOutcome::Granted(reservation)));

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+mod ambiguous_spend;
 mod amnesia;
 mod answers;
 mod approvals;

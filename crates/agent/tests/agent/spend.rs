@@ -5,6 +5,7 @@
 //! | nothing of the call | the call is made once more | |
 //! | `spend_reserved` | it is settled once: by the session's `usage`, otherwise at the bound | a reservation that stays open |
 //! | `spend_settled` | nothing | a second settlement |
+//! | either of the two, and the journal reported an error | the same as if it had not | a second reservation; a wait for itself |
 //! | only the session's `usage` (no limits) | it is reserved and settled by that, once | a call that is missing |
 
 use std::sync::Arc;
@@ -34,16 +35,19 @@ fn capabilities() -> Capabilities {
     Capabilities { prices: Some(PRICES), window, max_output: Some(4_000), ..Capabilities::default() }
 }
 
-fn priced(answers: &Value) -> ScriptedModel {
+pub(crate) fn priced(answers: &Value) -> ScriptedModel {
     script(answers).with_capabilities(capabilities())
 }
 
 /// An answer that costs so many millionths of a dollar.
-fn costing(micros: u64) -> Value {
+pub(crate) fn costing(micros: u64) -> Value {
     json!({"text": "Fine.", "usage": {"input": micros, "output": 0}})
 }
 
-fn limited(place: &TestHome, set: impl FnOnce(&mut longhaul_agent::config::LimitSettings)) -> Config {
+pub(crate) fn limited(
+    place: &TestHome,
+    set: impl FnOnce(&mut longhaul_agent::config::LimitSettings),
+) -> Config {
     let mut config = place.config();
     config.settings.memory.extract_at_tokens = 0;
     set(&mut config.settings.limits);
@@ -103,7 +107,9 @@ async fn ledger(journal: &dyn Journal) -> Vec<SpendRecord> {
 }
 
 /// The reservations and the settlements of the ledger, by attempt.
-async fn ledger_attempts(journal: &dyn Journal) -> (Vec<AttemptId>, Vec<(AttemptId, SpendSource)>) {
+pub(crate) async fn ledger_attempts(
+    journal: &dyn Journal,
+) -> (Vec<AttemptId>, Vec<(AttemptId, SpendSource)>) {
     let (mut reserved, mut settled) = (Vec::new(), Vec::new());
     for record in ledger(journal).await {
         match record {
@@ -117,7 +123,7 @@ async fn ledger_attempts(journal: &dyn Journal) -> (Vec<AttemptId>, Vec<(Attempt
     (reserved, settled)
 }
 
-async fn total(journal: &dyn Journal) -> (u64, f64) {
+pub(crate) async fn total(journal: &dyn Journal) -> (u64, f64) {
     let total = statement(journal, &StatementQuery::default()).await.unwrap().total;
     (total.calls, total.cost.unwrap())
 }
@@ -155,7 +161,7 @@ async fn two_processes_never_pass_a_limit_together() {
 }
 
 /// The tokens that the first prompt of a session is reserved with.
-async fn first_prompt_tokens() -> u64 {
+pub(crate) async fn first_prompt_tokens() -> u64 {
     let place = TestHome::in_memory();
     let runtime = open(limited(&place, |_| {}), priced(&json!([costing(10)]))).await;
     runtime.session("a").await.unwrap().send("hello").await.unwrap();

@@ -11,6 +11,10 @@ use crate::args::{GlobalArgs, TokenCommand};
 use crate::output::{format_moment, line, note, print};
 use crate::{bad_usage, exit};
 
+/// What is said if a record of the tokens can't be read.
+pub(crate) const LOST_TOKENS: &str = "warning: a record of the tokens is damaged, so those that were made before it no longer count; \
+     make new ones with `longhaul token new`";
+
 pub(crate) async fn run(
     globals: &GlobalArgs,
     command: Option<TokenCommand>,
@@ -66,9 +70,13 @@ async fn list(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<u8> {
     let mut rows = Vec::new();
     let mut lines = Vec::new();
     if let Some(journal) = globals.open_journal().await? {
-        let tokens = list_tokens(&journal).await;
+        let listing = list_tokens(&journal).await;
         journal.close().await;
-        for token in tokens? {
+        let listing = listing?;
+        if listing.has_lost_record {
+            note(LOST_TOKENS);
+        }
+        for token in listing.tokens {
             let created = format_moment(token.created);
             lines.push(format!("{:<24} {:<6} {created}", token.name, token.scope.as_str()));
             let created = Some(token.created.to_string());

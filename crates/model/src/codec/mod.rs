@@ -123,9 +123,6 @@ pub struct Quirks {
     pub no_stream_options: bool,
 }
 
-/// Larger counts are ignored.
-const MAX_TOKEN_COUNT: u64 = 1 << 40;
-
 /// A request and everything else that its bytes depend on.
 pub(crate) struct EncodeInput<'a> {
     pub(crate) request: &'a Request,
@@ -202,7 +199,10 @@ fn parse<'a, T: Deserialize<'a>>(frame: Frame<'a>) -> Result<Option<T>, Fault> {
 
 /// A token count at this JSON pointer.
 fn token_count(usage: &Value, pointer: &str) -> Option<u64> {
-    usage.pointer(pointer).and_then(Value::as_u64).filter(|count| *count <= MAX_TOKEN_COUNT)
+    usage
+        .pointer(pointer)
+        .and_then(Value::as_u64)
+        .filter(|count| *count <= crate::answer_stream::MAX_TOKEN_COUNT)
 }
 
 fn to_bytes(body: &impl Serialize) -> Vec<u8> {

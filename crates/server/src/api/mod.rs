@@ -37,6 +37,8 @@ mod tasks;
 mod transcript;
 mod transfer;
 
+pub(crate) use transfer::remove_abandoned_transfers;
+
 use crate::route::Route;
 
 pub(crate) fn routes() -> Vec<Route> {

@@ -1,18 +1,20 @@
 //! Orders to a session: cancel, retry, continue, compact, remember, answers; and forks.
 
+use axum::Extension;
 use axum::Json;
 use axum::extract::State;
 use hyper::{HeaderMap, Method, StatusCode};
 use longhaul_agent::fork::{ForkRequestKey, fork_session, fork_session_once};
 use longhaul_agent::{AcceptedOrder, Error};
-use longhaul_protocol::{Hash, OrderKind, QuestionId};
+use longhaul_protocol::{Answer, Hash, OrderKind, QuestionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::inputs::{IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MEANING, idempotency_key};
-use super::named_session::{LiveSession, NamedSession};
-use crate::access::{Access, Scope};
+use super::named_session::LiveSession;
+use super::sessions::require_own_key;
+use crate::access::{Access, Caller, Scope};
 use crate::body::{JsonBody, OptionalJsonBody};
 use crate::problem::{ApiResult, Problem};
 use crate::route::Route;
@@ -47,7 +49,7 @@ pub(crate) fn routes() -> Vec<Route> {
         )),
         documented(
             Route::new(Method::POST, "/api/sessions/{key}/compact", act, "Compact the context", compact)
-                .body::<CompactOrder>(),
+                .optional_body::<CompactOrder>(),
         ),
         documented(
             Route::new(
@@ -57,7 +59,7 @@ pub(crate) fn routes() -> Vec<Route> {
                 "Note a text in memory, or extract what is new in the session",
                 remember,
             )
-            .body::<RememberOrder>(),
+            .optional_body::<RememberOrder>(),
         ),
         documented(
             Route::new(Method::POST, "/api/sessions/{key}/answers", act, "Answer a question", answer)
@@ -65,7 +67,7 @@ pub(crate) fn routes() -> Vec<Route> {
         ),
         Route::new(Method::POST, "/api/sessions/{key}/fork", act, "Fork a session", fork)
             .header(IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MEANING)
-            .body::<ForkOrder>()
+            .optional_body::<ForkOrder>()
             .answers::<ForkedSession>(StatusCode::CREATED, "The new session.")
             .fails(StatusCode::CONFLICT, "A session has this key.")
             .fails(StatusCode::UNPROCESSABLE_ENTITY, "The Idempotency-Key was used for another fork."),
@@ -164,9 +166,14 @@ struct QuestionAnswer {
 async fn answer(
     live: LiveSession,
     headers: HeaderMap,
+    Extension(caller): Extension<Caller>,
     JsonBody(QuestionAnswer { question, answer }): JsonBody<QuestionAnswer>,
 ) -> OrderAnswer {
     let key = idempotency_key(&headers)?;
+    if Answer::parse(&answer) == Answer::Project {
+        // It is kept in the home, for every later session of the folder.
+        caller.require(Scope::Admin, "allow a call for a whole project")?;
+    }
     let id: QuestionId = question.parse().map_err(|_| {
         let detail = format!("there is no question {question:?}; GET the session lists those that are open");
         Problem::not_found("no_such_question", detail)
@@ -199,10 +206,14 @@ struct ForkedSession {
 
 async fn fork(
     State(state): State<ServerState>,
-    NamedSession(entry): NamedSession,
+    Extension(caller): Extension<Caller>,
+    LiveSession { entry, .. }: LiveSession,
     headers: HeaderMap,
     OptionalJsonBody(order): OptionalJsonBody<ForkOrder>,
 ) -> ApiResult<(StatusCode, Json<ForkedSession>)> {
+    if let Some(key) = &order.key {
+        require_own_key(&caller, key)?;
+    }
     let (journal, idempotency_key) = (state.journal(), idempotency_key(&headers)?);
     let content = Hash::of(json!({"at": order.at, "key": order.key}).to_string());
     let mut number = 1;

@@ -49,7 +49,7 @@ pub(crate) fn routes() -> Vec<Route> {
             "Rename a session, pin it, or set its model or mode",
             change_session,
         )
-        .body::<SessionChange>()
+        .optional_body::<SessionChange>()
         .answers::<SessionSummary>(StatusCode::OK, "The changed session.")
         .fails(StatusCode::CONFLICT, "Another session has the key, or this one is in the trash."),
         Route::new(Method::DELETE, one, admin, "Move a session to the trash", delete_session)
@@ -121,6 +121,9 @@ async fn list_sessions(
     }
 }
 
+/// Keys of sessions that `longhaul` and `longhaul run` begin.
+const TERMINAL_PREFIXES: [&str; 2] = ["cli:", "run:"];
+
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewSession {
@@ -148,6 +151,7 @@ async fn create_session(
         None => None,
     };
     let key = new.key.unwrap_or_else(new_key);
+    require_own_key(&caller, &key)?;
     let taken = || Problem::from(JournalError::SessionExists { key: key.clone() });
     let is_used = |entry: SessionEntry| entry.head.seq > 0 || entry.inbox_head > 0 || entry.trashed;
     if journal.session(&key).await?.is_some_and(is_used) {
@@ -166,6 +170,15 @@ async fn create_session(
     }
     let entry = state.session_entry(&key).await?;
     Ok((StatusCode::CREATED, Json(summarise(runtime, &entry).await?)))
+}
+
+/// Refuses a key that the terminal finds a folder's sessions by, except from an admin. Otherwise any program could put words
+/// into the session that a person opens next.
+pub(crate) fn require_own_key(caller: &Caller, key: &str) -> ApiResult<()> {
+    if TERMINAL_PREFIXES.iter().any(|prefix| key.starts_with(prefix)) {
+        caller.require(Scope::Admin, "make a session with a key of the terminal (cli:, run:)")?;
+    }
+    Ok(())
 }
 
 /// The key of a session that its creator gave none.

@@ -6,10 +6,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use axum::Json;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use http_body_util::BodyExt;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use hyper::{Method, StatusCode};
 use longhaul_journal::{ImportOptions, export_session, import_session};
@@ -21,11 +20,12 @@ use tokio::task::spawn_blocking;
 use super::named_session::NamedSession;
 use super::session_summary::{SessionSummary, summarise};
 use crate::access::{Access, Scope};
-use crate::body::{Query, require_content_type};
+use crate::body::{Query, drain, next_part, require_content_type};
 use crate::problem::{ApiResult, Problem};
 use crate::route::Route;
-use crate::state::ServerState;
+use crate::state::{RequestLimits, ServerState};
 
+const SPOOL_PREFIX: &str = "transfer-";
 const JSON_LINES: &str = "application/jsonl";
 /// Bytes of an export that are read from its file at a time.
 const PART_BYTES: usize = 64 << 10;
@@ -49,7 +49,8 @@ pub(crate) fn routes() -> Vec<Route> {
     ]
 }
 
-/// A private file in the home that is gone when its last handle is.
+/// A private file in the home that is gone when this is dropped. It is locked, so that the next process knows those that a
+/// killed one has left.
 struct SpoolFile {
     path: PathBuf,
     file: File,
@@ -59,9 +60,21 @@ impl SpoolFile {
     fn create(home: &Path) -> std::io::Result<Self> {
         let folder = home.join("run");
         std::fs::create_dir_all(&folder)?;
-        let path = folder.join(format!("transfer-{}", SessionId::generate()));
+        let path = folder.join(format!("{SPOOL_PREFIX}{}", SessionId::generate()));
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        file.try_lock()?;
         Ok(Self { path, file })
+    }
+}
+
+/// Removes the files of transfers that a killed process has left.
+pub(crate) fn remove_abandoned_transfers(home: &Path) {
+    for entry in std::fs::read_dir(home.join("run")).into_iter().flatten().flatten() {
+        let is_spool = entry.file_name().to_str().is_some_and(|name| name.starts_with(SPOOL_PREFIX));
+        let is_free = || File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+        if is_spool && is_free() {
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -127,8 +140,7 @@ async fn import(
 ) -> ApiResult<(StatusCode, Json<SessionSummary>)> {
     require_content_type(request.headers(), JSON_LINES)?;
     let home = state.runtime().config().home.clone();
-    let mut spool = SpoolFile::create(&home).map_err(|error| not_spooled(&error))?;
-    receive(request, &mut spool.file).await?;
+    let spool = receive(request.into_body(), home, state.limits()).await?;
     let options = ImportOptions { key: query.key, ..ImportOptions::at(now()) };
     let (journal, runtime) = (state.journal(), tokio::runtime::Handle::current());
     // Reading and verifying the file blocks.
@@ -140,23 +152,23 @@ async fn import(
 }
 
 /// Writes a body to a file as it comes.
-async fn receive(request: Request, file: &mut File) -> ApiResult<()> {
-    let mut body = request.into_body();
+async fn receive(mut body: Body, home: PathBuf, limits: RequestLimits) -> ApiResult<SpoolFile> {
+    let blocking_failed = |error| not_spooled(&std::io::Error::other(error));
+    let created = spawn_blocking(move || SpoolFile::create(&home)).await.map_err(blocking_failed)?;
+    let mut spool = created.map_err(|error| not_spooled(&error))?;
     let mut received = 0;
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| {
-            Problem::bad_request("body_cut", "the connection ended before the whole body had arrived")
-        })?;
-        let Ok(part) = frame.into_data() else { continue };
+    while let Some(part) = next_part(&mut body, limits).await? {
         received += part.len() as u64;
         if received > MAX_IMPORT_BYTES {
+            drain(body);
             let detail =
                 format!("an export of more than {MAX_IMPORT_BYTES} bytes can't be imported over HTTP");
             return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail));
         }
-        file.write_all(&part).map_err(|error| not_spooled(&error))?;
+        let written = spawn_blocking(move || spool.file.write_all(&part).map(|()| spool));
+        spool = written.await.map_err(blocking_failed)?.map_err(|error| not_spooled(&error))?;
     }
-    file.flush().map_err(|error| not_spooled(&error))
+    Ok(spool)
 }
 
 fn now() -> At {

@@ -66,7 +66,7 @@ impl OverviewFeed {
         // Under this lock no change is written between the snapshot and the join.
         let mut sessions = self.sessions.lock().await;
         let feed = self.feed(runtime);
-        for message in sessions.look(runtime).await? {
+        for message in sessions.look(runtime, now()).await? {
             add_message(feed.log(), &message);
         }
         let mut joined = feed.log().join(Seq::MAX);
@@ -105,7 +105,7 @@ async fn watch(runtime: Runtime, sessions: Arc<tokio::sync::Mutex<Sessions>>, lo
         drain(&mut watcher);
         let mut sessions = sessions.lock().await;
         // A journal that can't be read now is looked at again.
-        for message in sessions.look(&runtime).await.unwrap_or_default() {
+        for message in sessions.look(&runtime, now()).await.unwrap_or_default() {
             add_message(&log, &message);
         }
     }
@@ -130,6 +130,13 @@ struct KnownSession {
     message: SessionMessage,
 }
 
+impl KnownSession {
+    /// Whether the session was at rest, and nothing has happened in it since.
+    fn is_at_rest(&self, entry: &SessionEntry) -> bool {
+        self.entry == *entry && matches!(self.message.state, Some(SessionState::Idle | SessionState::Trashed))
+    }
+}
+
 /// What a session has cost today, in the records before `next`.
 #[derive(Clone, Copy)]
 struct DayCost {
@@ -138,36 +145,40 @@ struct DayCost {
 }
 
 impl Sessions {
-    /// Looks at every session that may have changed. Returns the changes.
-    async fn look(&mut self, runtime: &Runtime) -> ApiResult<Vec<SessionMessage>> {
+    /// Looks at every session that may have changed. Returns the changes. If it fails, what was known stays, and the next
+    /// look finds the same changes.
+    async fn look(&mut self, runtime: &Runtime, now: At) -> ApiResult<Vec<SessionMessage>> {
         let journal = runtime.journal();
-        let today = At(now_ms() - now_ms().rem_euclid(DAY_MS));
-        if self.day != today.0 {
-            (self.day, self.costs) = (today.0, HashMap::new());
+        let today = At(now.0 - now.0.rem_euclid(DAY_MS));
+        let is_new_day = self.day != today.0;
+        if is_new_day {
+            self.costs.clear();
         }
         let (mut changes, mut seen) = (Vec::new(), BTreeMap::new());
         for entry in all_sessions(&*journal).collect().await? {
-            let before = self.known.remove(&entry.id);
-            let is_same = before.as_ref().is_some_and(|known| {
-                known.entry == entry
-                    && matches!(known.message.state, Some(SessionState::Idle | SessionState::Trashed))
-            });
-            let message = match before.as_ref().filter(|_| is_same) {
-                Some(known) => known.message.clone(),
-                None => self.message(runtime, &entry, today).await?,
+            let before =
+                self.known.get(&entry.id).map(|known| (known.is_at_rest(&entry), known.message.clone()));
+            let message = match &before {
+                Some((true, message)) if is_new_day => {
+                    let cost_today = self.cost_today(&*journal, &entry, today).await?;
+                    SessionMessage { cost_today, ..message.clone() }
+                }
+                Some((true, message)) => message.clone(),
+                _ => self.message(runtime, &entry, today).await?,
             };
-            if before.is_none_or(|known| known.message != message) {
+            if before.is_none_or(|(_, before)| before != message) {
                 changes.push(message.clone());
             }
             seen.insert(entry.id, KnownSession { entry, message });
         }
-        let deleted = std::mem::replace(&mut self.known, seen).into_values();
-        changes.extend(deleted.map(|known| SessionMessage {
+        let deleted = self.known.iter().filter(|(id, _)| !seen.contains_key(id));
+        changes.extend(deleted.map(|(_, known)| SessionMessage {
             state: None,
             doing: None,
             question: None,
-            ..known.message
+            ..known.message.clone()
         }));
+        (self.known, self.day) = (seen, today.0);
         Ok(changes)
     }
 
@@ -250,7 +261,11 @@ async fn first_since(journal: &dyn Journal, stream: &StreamName, head: Seq, sinc
     Ok(low)
 }
 
-fn now_ms() -> i64 {
+fn now() -> At {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or(0)
+    At(since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or(0))
 }
+
+#[cfg(test)]
+#[path = "overview_tests.rs"]
+mod tests;

@@ -47,9 +47,10 @@ impl TurnCounter {
                 let model = self.models.get(&event.session).cloned().unwrap_or(default_model);
                 let figures = tables.models.entry(model).or_default();
                 figures.calls += 1;
-                figures.input += input.unwrap_or(0);
-                figures.output += output.unwrap_or(0);
-                figures.cached += cached.unwrap_or(0);
+                // A provider may have counted anything.
+                figures.input = figures.input.saturating_add(input.unwrap_or(0));
+                figures.output = figures.output.saturating_add(output.unwrap_or(0));
+                figures.cached = figures.cached.saturating_add(cached.unwrap_or(0));
                 figures.cost += cost.unwrap_or(0.0);
             }
             EventKind::TaskStarted { task_id, .. } => drop(self.tasks.insert(*task_id)),
@@ -59,3 +60,7 @@ impl TurnCounter {
         tables.tasks_running = self.tasks.len() as u64;
     }
 }
+
+#[cfg(test)]
+#[path = "turns_tests.rs"]
+mod tests;

@@ -9,6 +9,7 @@
 //! | before the append of `token_created` | nothing | `token new` printed nothing; it is run again |
 //! | after it, before the token is printed | a token that no person knows | `token revoke NAME` frees the name |
 //! | before the append of `token_revoked` | the token counts | `token revoke` said nothing; it is run again |
+//! | a record can't be read any more | it may have revoked any token | the tokens before it do not count; new ones can be made |
 //! | while `run/http-token` is written | a partial file, or the whole one | a partial file is never read; the next start makes the file |
 
 mod cookie;
@@ -22,13 +23,14 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use longhaul_journal::Journal;
-use longhaul_protocol::{At, Seq, StreamName, TokenRecord};
+use longhaul_protocol::{At, Seq, StreamName};
 
 pub(crate) use cookie::{CookieKey, clearing_cookie, cookie_value, setting_cookie};
 pub use file::{HttpTokenFile, HttpTokenFileError};
 pub use rate::RateLimit;
 pub(crate) use rate::{FailureLimiter, RateBucket};
-pub use registry::{TokenEntry, TokenError, create_token, list_tokens, revoke_token};
+use registry::{TokenChange, TokenChanges};
+pub use registry::{TokenEntry, TokenError, TokenListing, create_token, list_tokens, revoke_token};
 
 use crate::access::{Caller, Scope};
 
@@ -161,19 +163,23 @@ impl TokenStore {
         if head.seq == cursor.seq {
             return;
         }
-        let mut records = longhaul_journal::records(journal, &stream, cursor.seq + 1);
-        while let Ok(Some(record)) = records.next().await {
-            cursor.seq = record.seq;
-            match TokenRecord::decode(&record) {
-                Ok(TokenRecord::Created(created)) => {
+        let mut changes = TokenChanges::after(journal, cursor.seq);
+        while let Ok(Some(change)) = changes.next().await {
+            cursor.seq = changes.seq();
+            match change {
+                TokenChange::Created(at, created) => {
                     let hash = blake3::Hash::from_bytes(*created.hash.as_bytes());
                     let origin = TokenOrigin::Journal;
-                    self.add(StoredToken::new(&created.name, created.scope, hash, origin, Some(record.at)));
+                    // A token of the journal that was also given, for example by the environment, keeps the scope that it
+                    // was made with, and can be revoked.
+                    self.revoke(|token| token.origin == TokenOrigin::Given && token.hash == hash);
+                    self.add(StoredToken::new(&created.name, created.scope, hash, origin, Some(at)));
                 }
-                Ok(TokenRecord::Revoked(revoked)) => {
+                TokenChange::Revoked(revoked) => {
                     self.revoke(|token| token.origin == TokenOrigin::Journal && token.name == revoked.name);
                 }
-                Ok(TokenRecord::Unknown { .. }) | Err(_) => {}
+                TokenChange::Lost => self.revoke(|token| token.origin == TokenOrigin::Journal),
+                TokenChange::Other => {}
             }
         }
     }

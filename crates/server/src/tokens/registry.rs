@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use longhaul_journal::{Append, Error, Journal, records};
+use longhaul_journal::{Append, Error, Journal, RecordCursor, records};
 use longhaul_protocol::{At, Hash, Seq, StreamName, TokenCreated, TokenRecord, TokenRevoked, TokenScope};
 
 use super::{FIRST_START_NAME, VARIABLE_NAME};
@@ -20,6 +20,55 @@ pub struct TokenEntry {
     pub scope: TokenScope,
     /// When it was made.
     pub created: At,
+}
+
+/// The tokens that count.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TokenListing {
+    /// In the order in which they were made.
+    pub tokens: Vec<TokenEntry>,
+    /// A record can't be read. It may have revoked any token, so those that were made before it do not count.
+    pub has_lost_record: bool,
+}
+
+/// What a record of the stream `tokens` says.
+pub(super) enum TokenChange {
+    Created(At, TokenCreated),
+    Revoked(TokenRevoked),
+    /// The record can't be read. It may have revoked any token before it.
+    Lost,
+    /// Nothing that this version knows.
+    Other,
+}
+
+/// Reads the stream `tokens` from a position on.
+pub(super) struct TokenChanges<'a>(RecordCursor<'a>);
+
+impl<'a> TokenChanges<'a> {
+    pub(super) fn after(journal: &'a dyn Journal, seq: Seq) -> Self {
+        Self(records(journal, &StreamName::tokens(), seq + 1))
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Option<TokenChange>, Error> {
+        let record = match self.0.next().await {
+            Err(Error::Damaged { .. }) => return Ok(Some(TokenChange::Lost)),
+            record => record?,
+        };
+        let Some(record) = record else { return Ok(None) };
+        Ok(Some(match TokenRecord::decode(&record) {
+            Ok(TokenRecord::Created(created)) => TokenChange::Created(record.at, created),
+            Ok(TokenRecord::Revoked(revoked)) => TokenChange::Revoked(revoked),
+            // An erased token does not count. A record of a newer version says nothing to this one.
+            Ok(TokenRecord::Unknown { .. }) => TokenChange::Other,
+            Err(_) if record.kind == "token_created" => TokenChange::Other,
+            Err(_) => TokenChange::Lost,
+        }))
+    }
+
+    /// The last position that was read.
+    pub(super) fn seq(&self) -> Seq {
+        self.0.next_seq() - 1
+    }
 }
 
 /// Why a token can't be made or revoked.
@@ -100,8 +149,8 @@ pub async fn revoke_token(journal: &dyn Journal, name: &str) -> Result<(), Token
     .await
 }
 
-/// The tokens that count, in the order in which they were made.
-pub async fn list_tokens(journal: &dyn Journal) -> Result<Vec<TokenEntry>, TokenError> {
+/// The tokens that count.
+pub async fn list_tokens(journal: &dyn Journal) -> Result<TokenListing, TokenError> {
     Ok(fold(journal).await?.0)
 }
 
@@ -114,8 +163,8 @@ async fn append(
     let stream = StreamName::tokens();
     let mut tries = 0;
     loop {
-        let (tokens, head) = fold(journal).await?;
-        check(&tokens)?;
+        let (listing, head) = fold(journal).await?;
+        check(&listing.tokens)?;
         tries += 1;
         match journal.append(Append::to(&stream).expecting(head).record(record.encode())).await {
             Err(Error::Conflict { .. }) if tries < MAX_APPEND_TRIES => {}
@@ -125,20 +174,22 @@ async fn append(
 }
 
 /// The tokens that count, and the head of their stream.
-async fn fold(journal: &dyn Journal) -> Result<(Vec<TokenEntry>, Seq), TokenError> {
-    let stream = StreamName::tokens();
-    let (mut tokens, mut head) = (Vec::<TokenEntry>::new(), 0);
-    let mut records = records(journal, &stream, 1);
-    while let Some(record) = records.next().await? {
-        head = record.seq;
-        match TokenRecord::decode(&record) {
-            Ok(TokenRecord::Created(TokenCreated { name, scope, .. })) => {
-                tokens.push(TokenEntry { name, scope, created: record.at });
+async fn fold(journal: &dyn Journal) -> Result<(TokenListing, Seq), TokenError> {
+    let mut listing = TokenListing::default();
+    let mut changes = TokenChanges::after(journal, 0);
+    while let Some(change) = changes.next().await? {
+        let tokens = &mut listing.tokens;
+        match change {
+            TokenChange::Created(created, TokenCreated { name, scope, .. }) => {
+                tokens.push(TokenEntry { name, scope, created });
             }
-            Ok(TokenRecord::Revoked(revoked)) => tokens.retain(|token| token.name != revoked.name),
-            // An erased record, or one of a newer version.
-            Ok(TokenRecord::Unknown { .. }) | Err(_) => {}
+            TokenChange::Revoked(revoked) => tokens.retain(|token| token.name != revoked.name),
+            TokenChange::Lost => {
+                tokens.clear();
+                listing.has_lost_record = true;
+            }
+            TokenChange::Other => {}
         }
     }
-    Ok((tokens, head))
+    Ok((listing, changes.seq()))
 }

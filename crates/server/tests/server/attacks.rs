@@ -4,9 +4,13 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use longhaul_server::ServerOptions;
+use longhaul_protocol::QuestionId;
+use longhaul_server::{Scope, ServerOptions};
+use longhaul_testkit::TestHome;
+use reqwest::Method;
+use serde_json::json;
 
-use crate::test_server::{ADMIN_TOKEN, TestServer};
+use crate::test_server::{ADMIN_TOKEN, TestServer, json_answer};
 
 /// Sends bytes and returns everything that comes back until the server closes the connection.
 pub(crate) fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
@@ -99,6 +103,78 @@ a WebSocket                        | GET /api/sessions | HOST; TOKEN; Upgrade: w
 a cookie that is made up           | GET /api/sessions | HOST; Cookie: longhaul=99999999999.test.00; Sec-Fetch-Site: same-origin | | 401 | unauthorized
 a sign-in from another site        | POST /api/login | HOST; Content-Type: application/json; Origin: http://evil.example | {} | 403 | origin_not_allowed
 "#;
+
+/// H5: a token of scope act makes no session that the terminal would open in a folder.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_an_admin_makes_a_session_with_a_key_of_the_terminal() {
+    let server = TestServer::with_tokens("[]", &[("acting", Scope::Act)]).await;
+    let post = |path: &str, body: &serde_json::Value| {
+        let request = server.anonymous(Method::POST, path).header("authorization", "Bearer acting");
+        json_answer(request.header("content-type", "application/json").body(body.to_string()))
+    };
+    assert_eq!(server.post("/api/sessions", &json!({"key": "mine"})).await.0, 201);
+
+    for key in ["cli:project-0123abcd", "cli:project-0123abcd-2", "run:x"] {
+        let made = post("/api/sessions", &json!({"key": key})).await;
+        let forked = post("/api/sessions/mine/fork", &json!({"key": key})).await;
+        assert_eq!((made.0, forked.0), (403, 403), "{key}: {made:?} {forked:?}");
+    }
+
+    assert_eq!(post("/api/sessions", &json!({"key": "cli"})).await.0, 201);
+    assert_eq!(server.post("/api/sessions", &json!({"key": "cli:project-0123abcd"})).await.0, 201);
+    server.shutdown().await;
+}
+
+/// H5, P4: what is allowed for a whole project outlives the session and the token, so it needs an admin.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_an_admin_allows_a_call_for_a_whole_project() {
+    let server = TestServer::with_tokens("[]", &[("acting", Scope::Act)]).await;
+    assert_eq!(server.post("/api/sessions", &json!({"key": "a"})).await.0, 201);
+    let answer = |answer: &str| json!({"question": QuestionId::generate(), "answer": answer}).to_string();
+    let post = async |token: &str, text: &str| {
+        let request = server.anonymous(Method::POST, "/api/sessions/a/answers");
+        let request = request.header("authorization", format!("Bearer {token}"));
+        json_answer(request.header("content-type", "application/json").body(answer(text))).await.0
+    };
+
+    let statuses =
+        [post("acting", "project").await, post("acting", " P ").await, post("acting", "yes").await];
+
+    assert_eq!(statuses, [403, 403, 404]);
+    assert_eq!(post(ADMIN_TOKEN, "project").await, 404);
+    server.shutdown().await;
+}
+
+/// H5: a session in the trash is not copied out of it. That would be a restore, which needs an admin.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_in_the_trash_is_not_forked() {
+    let server = TestServer::with_script(r#"["Fine."]"#).await;
+    server.runtime.session("a").await.unwrap().send("hello").await.unwrap();
+    assert_eq!(server.request(Method::DELETE, "/api/sessions/a").send().await.unwrap().status(), 200);
+
+    let forked = server.post("/api/sessions/a/fork", &json!({"key": "b"})).await;
+
+    assert_eq!((forked.0, &forked.1["code"]), (409, &json!("session_in_trash")));
+    server.shutdown().await;
+}
+
+/// S5: the file of an import that a killed process has left goes when the next server starts; one that is in use stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_killed_imports_are_removed() {
+    let home = TestHome::new();
+    let run = home.home().join("run");
+    std::fs::create_dir_all(&run).unwrap();
+    let (left, used) = (run.join("transfer-left"), run.join("transfer-used"));
+    std::fs::write(&left, "half an export").unwrap();
+    let held = std::fs::File::create(&used).unwrap();
+    held.lock().unwrap();
+
+    let server = TestServer::in_home(home).await;
+    assert_eq!(server.get("/api/sessions").await.0, 200);
+
+    assert_eq!((left.exists(), used.exists()), (false, true));
+    server.shutdown().await;
+}
 
 /// H5, P6: nothing that a page on another site can make a browser send is answered.
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! Questions, models, status, config and checks over HTTP.
 
 use longhaul_agent::config::{Approval, ApprovalRule};
+use longhaul_protocol::PermissionMode;
 use serde_json::{Value, json};
 
 use crate::test_server::TestServer;
@@ -39,6 +40,24 @@ async fn open_questions_of_all_sessions_are_listed_until_they_are_answered() {
     for sent in sending {
         sent.await.unwrap().unwrap();
     }
+    assert_eq!(server.get("/api/questions").await.1["items"], json!([]));
+    server.shutdown().await;
+}
+
+/// H3, P4: the question about a plan outlives its turn, and is listed until it is answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_question_about_a_plan_is_listed_after_its_turn() {
+    let server = TestServer::with_script(r#"["I would write b.txt."]"#).await;
+    let session = server.runtime.session("a").await.unwrap();
+    session.set_permission_mode(PermissionMode::Plan).await.unwrap();
+    session.send("plan").await.unwrap();
+
+    let (_, listed) = server.get("/api/questions").await;
+    let asked = &listed["items"][0];
+    assert_eq!((&asked["session"], &asked["kind"]), (&json!("a"), &json!("plan")), "{listed}");
+    let answer = json!({"question": asked["id"], "answer": "no"});
+    assert_eq!(server.post("/api/sessions/a/answers", &answer).await.0, 202);
+
     assert_eq!(server.get("/api/questions").await.1["items"], json!([]));
     server.shutdown().await;
 }

@@ -3,7 +3,10 @@
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
-use longhaul_server::{Scope, ServerOptions, create_token, revoke_token};
+use longhaul_journal::Journal as _;
+use longhaul_model::ScriptedModel;
+use longhaul_server::{Scope, ServerOptions, create_token, list_tokens, revoke_token};
+use longhaul_testkit::{GatedModel, TestHome};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -69,6 +72,94 @@ async fn tokens_are_listed_for_admins_without_their_texts_or_hashes() {
     assert_eq!(list["items"][1]["scope"], "read");
     let text = list.to_string();
     assert!(!text.contains(&token) && !text.contains(ADMIN_TOKEN) && !text.contains("hash"), "{text}");
+    server.shutdown().await;
+}
+
+/// H5: a token of the journal that the environment gives as well keeps its own scope, and can be revoked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_made_token_keeps_its_scope_wherever_else_it_comes_from() {
+    let home = TestHome::new();
+    let journal = home.journal().await;
+    let token = create_token(&*journal, "program", Scope::Read).await.unwrap();
+    journal.close().await;
+    let server = TestServer::in_home_with_token(home, &token).await;
+    let status = async |path: &str| {
+        let request = server.anonymous(Method::GET, path).header("authorization", format!("Bearer {token}"));
+        request.send().await.unwrap().status().as_u16()
+    };
+
+    let statuses = [status("/api/sessions").await, status("/api/tokens").await];
+    revoke_token(&*server.runtime.journal(), "program").await.unwrap();
+    eventually(async || status("/api/sessions").await == 401).await;
+
+    assert_eq!(statuses, [200, 403]);
+    server.shutdown().await;
+}
+
+/// H5: a token that is revoked while its request waits for a turn gets no answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_waits_gets_nothing_once_its_token_is_revoked() {
+    let (model, gate) = GatedModel::new(ScriptedModel::from_json(r#"["The secret."]"#).unwrap());
+    let server = TestServer::with_model(model).await;
+    let journal = server.runtime.journal();
+    let token = create_token(&*journal, "guest", Scope::Act).await.unwrap();
+    let as_guest = |method, path: &str| {
+        server.anonymous(method, path).header("authorization", format!("Bearer {token}"))
+    };
+    eventually(async || as_guest(Method::GET, "/api/sessions").send().await.unwrap().status() == 200).await;
+    let body = json!({"model": "longhaul", "messages": [{"role": "user", "content": "hello"}]}).to_string();
+    let asking = as_guest(Method::POST, "/v1/chat/completions").header("content-type", "application/json");
+    let asking = tokio::spawn(asking.body(body).send());
+
+    gate.reached().await;
+    revoke_token(&*journal, "guest").await.unwrap();
+    eventually(async || as_guest(Method::GET, "/api/sessions").send().await.unwrap().status() == 401).await;
+    gate.open();
+    let answer = asking.await.unwrap().unwrap();
+
+    assert_eq!(answer.status(), 401);
+    assert!(!answer.text().await.unwrap().contains("secret"));
+    server.shutdown().await;
+}
+
+/// H5, J4: a record that can't be read may have revoked any token. So the tokens before it do not count, the later ones do, and
+/// new ones can be made and revoked.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_record_brings_no_revoked_token_back() {
+    let home = TestHome::new();
+    let journal = home.journal().await;
+    let revoked = create_token(&*journal, "revoked", Scope::Admin).await.unwrap();
+    let lost = create_token(&*journal, "damaged-one", Scope::Read).await.unwrap();
+    revoke_token(&*journal, "revoked").await.unwrap();
+    let later = create_token(&*journal, "later", Scope::Read).await.unwrap();
+    journal.close().await;
+    let file = home.home().join("journal.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let places: Vec<usize> = bytes
+        .windows(11)
+        .enumerate()
+        .filter(|(_, part)| part == b"damaged-one")
+        .map(|(place, _)| place)
+        .collect();
+    assert!(!places.is_empty());
+    places.into_iter().for_each(|place| bytes[place] ^= 1);
+    std::fs::write(&file, bytes).unwrap();
+
+    let server = TestServer::in_home(home).await;
+    let status = async |token: &str| {
+        let request = server.anonymous(Method::GET, "/api/sessions");
+        request.header("authorization", format!("Bearer {token}")).send().await.unwrap().status().as_u16()
+    };
+    let statuses = [status(&revoked).await, status(&lost).await, status(&later).await];
+    let journal = server.runtime.journal();
+    let listing = list_tokens(&*journal).await.unwrap();
+    let new = create_token(&*journal, "revoked", Scope::Read).await.unwrap();
+    eventually(async || status(&new).await == 200).await;
+    revoke_token(&*journal, "later").await.unwrap();
+    eventually(async || status(&later).await == 401).await;
+
+    assert_eq!(statuses, [401, 401, 200]);
+    assert_eq!((listing.tokens.len(), listing.has_lost_record), (1, true));
     server.shutdown().await;
 }
 

@@ -64,6 +64,18 @@ impl TestServer {
         .await
     }
 
+    /// A server of this home, which never calls its model.
+    pub(crate) async fn in_home(home: TestHome) -> Self {
+        let model = Arc::new(ScriptedModel::from_json("[]").unwrap());
+        Self::start(home, model, &[], test_options(), |_| ()).await
+    }
+
+    /// The same, which was also given this token, with all rights.
+    pub(crate) async fn in_home_with_token(home: TestHome, token: &str) -> Self {
+        let model = Arc::new(ScriptedModel::from_json("[]").unwrap());
+        Self::start(home, model, &[(token, Scope::Admin)], test_options(), |_| ()).await
+    }
+
     /// The next server of the same home, after a proper end of this one. It listens on another port.
     pub(crate) async fn restart(self) -> Self {
         let Self { home, runtime, server, model, .. } = self;

@@ -1,6 +1,8 @@
 //! `longhaul memory export`: all pages as Markdown files, or with `--json` every version as one object.
 
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use anyhow::Context;
@@ -43,7 +45,8 @@ fn describe_pages(memory: &MemoryHandle) -> String {
 /// Writes one Markdown file for each page into a new or empty folder.
 fn write_files(memory: &MemoryHandle, folder: &Path) -> anyhow::Result<()> {
     let in_words = || folder.printable().to_string();
-    match std::fs::create_dir(folder) {
+    // J8: memory is as private as the home that it comes from.
+    match DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let is_empty = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
             if !is_empty || folder.is_symlink() {
@@ -56,7 +59,8 @@ fn write_files(memory: &MemoryHandle, folder: &Path) -> anyhow::Result<()> {
     for (name, page) in &memory.book.pages {
         let text = format!("{}\n", page.text.trim_end());
         let file = folder.join(format!("{name}.md"));
-        let mut made = std::fs::File::create_new(&file).with_context(|| file.printable().to_string())?;
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
+        let mut made = made.with_context(|| file.printable().to_string())?;
         made.write_all(text.as_bytes()).with_context(|| file.printable().to_string())?;
     }
     Ok(())

@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use super::port::bind_error;
 use crate::args::{GlobalArgs, ServeOptions};
 use crate::bad_usage;
+use crate::commands::token::LOST_TOKENS;
 use crate::output::note;
 
 /// Connections that wait to be accepted. The system may allow fewer.
@@ -120,7 +121,11 @@ async fn find_tokens(
     let journal = globals.open_or_create_journal().await?;
     let made = list_tokens(&journal).await;
     journal.close().await;
-    let has_token = given.is_some() || !made?.is_empty();
+    let made = made?;
+    if made.has_lost_record {
+        notes.push(LOST_TOKENS.to_owned());
+    }
+    let has_token = given.is_some() || !made.tokens.is_empty();
     let file = HttpTokenFile::in_home(&config.home);
     let is_loopback = address.ip().is_loopback();
     if !is_loopback && !has_token {
