@@ -7,6 +7,7 @@
 //! | `inputs`, `orders` | inputs; cancel, retry, answers and the like |
 //! | `events` | event streams of one session and of all |
 //! | `records`, `transcript` | what a session has recorded, and what it looks like to people |
+//! | `recorded_blocks` | blocks from a span of records |
 //! | `transfer` | export and import |
 //! | `tasks`, `task_output` | tasks of all sessions; what they have printed |
 //! | `memory` | the pages of memory: list, read, search, change, undo |
@@ -27,6 +28,7 @@ mod named_session;
 mod orders;
 mod path;
 mod questions;
+mod recorded_blocks;
 mod records;
 mod session_status;
 pub(crate) mod session_summary;
