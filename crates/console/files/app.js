@@ -144,7 +144,9 @@ function showSignIn(reason = "") {
     button.disabled = true;
     try {
       await api("/api/login", { body: { token: field.value } });
-      start();
+      // Without https or localhost, a browser does not say which page sends a request, and the cookie does not count.
+      if ((await api("/api/login")).scope) start();
+      else message.textContent = "Signed in, but this browser sends no sign of where its requests come from. Open the page over https, or through localhost.";
     } catch (error) {
       message.textContent = error instanceof Problem && error.status === 401 ? "The server does not know this token." : String(/** @type {Error} */ (error).message);
       field.select();
