@@ -8,6 +8,7 @@
 //! | `events` | event streams of one session and of all |
 //! | `records`, `transcript` | what a session has recorded, and what it looks like to people |
 //! | `recorded_blocks` | blocks from a span of records |
+//! | `figures`, `timeline` | context and spend of a session, for charts; where the time of a turn went |
 //! | `transfer` | export and import |
 //! | `tasks`, `task_output` | tasks of all sessions; what they have printed |
 //! | `memory` | the pages of memory: list, read, search, change, undo |
@@ -19,6 +20,7 @@
 //! | `named_session` | the session that a path names |
 
 mod events;
+mod figures;
 mod inputs;
 mod installation;
 mod list;
@@ -36,6 +38,7 @@ mod sessions;
 mod statement;
 mod task_output;
 mod tasks;
+mod timeline;
 mod transcript;
 mod transfer;
 
@@ -50,6 +53,8 @@ pub(crate) fn routes() -> Vec<Route> {
         events::routes(),
         records::routes(),
         transcript::routes(),
+        figures::routes(),
+        timeline::routes(),
         transfer::routes(),
         tasks::routes(),
         task_output::routes(),

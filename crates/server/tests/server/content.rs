@@ -8,9 +8,11 @@ use crate::test_server::{TestServer, json_answer};
 /// A server with a session `a` of this many turns, each with a call and an answer.
 async fn server_with_turns(turns: usize) -> TestServer {
     let turn = |number: usize| {
+        let usage = json!({"input": 100 + number, "output": 10, "cached": 5});
+        let calls = json!([{"name": "exec", "arguments": {"command": "echo <b>x</b>"}}]);
         [
-            json!({"text": format!("Step {number}."), "calls": [{"name": "exec", "arguments": {"command": "echo <b>x</b>"}}]}),
-            json!(format!("Answer {number}.")),
+            json!({"text": format!("Step {number}."), "calls": calls, "usage": usage}),
+            json!({"text": format!("Answer {number}."), "usage": usage}),
         ]
     };
     let script: Vec<Value> = (0..turns).flat_map(turn).collect();
@@ -109,6 +111,51 @@ async fn a_transcript_goes_on_after_any_record() {
     assert_eq!((status, &problem["code"]), (400, &json!("seq_ahead")));
     let (status, problem) = server.get("/api/sessions/a/transcript?after=1&before=2").await;
     assert_eq!((status, &problem["code"]), (400, &json!("invalid_query")));
+    server.shutdown().await;
+}
+
+/// H8: context and spend, as data for pictures.
+#[tokio::test(flavor = "multi_thread")]
+async fn figures_have_the_context_of_each_call_and_what_was_spent() {
+    let server = server_with_turns(3).await;
+
+    let (status, figures) = server.get("/api/sessions/a/figures").await;
+
+    assert_eq!(status, 200, "{figures}");
+    let context = figures["context"].as_array().unwrap();
+    assert_eq!((context.len(), &figures["calls"]), (6, &json!(6)), "{figures}");
+    let turns: Vec<u64> = context.iter().filter_map(|point| point["turn"].as_u64()).collect();
+    assert_eq!(turns, [1, 1, 2, 2, 3, 3]);
+    assert!(context.iter().all(|point| point["input"].as_u64() > Some(0)), "{figures}");
+    let by_turn = figures["by_turn"].as_array().unwrap();
+    assert_eq!(by_turn.len(), 3);
+    assert!(by_turn.iter().all(|turn| turn["calls"] == 2 && turn["input"].as_u64() > Some(0)), "{figures}");
+    let of_turns = figures["by_cause"].as_array().unwrap().iter().find(|cause| cause["cause"] == "turn");
+    let sum: u64 = by_turn.iter().filter_map(|turn| turn["input"].as_u64()).sum();
+    assert_eq!(of_turns.unwrap()["input"].as_u64(), Some(sum), "{figures}");
+    assert_eq!(figures["compactions"], json!([]));
+    assert_eq!(server.get("/api/sessions/nothing/figures").await.0, 404);
+    server.shutdown().await;
+}
+
+/// H8: where the time of a turn went.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timeline_has_the_model_calls_and_tools_of_a_turn() {
+    let server = server_with_turns(2).await;
+
+    let (status, timeline) = server.get("/api/sessions/a/turns/2/timeline").await;
+
+    assert_eq!((status, &timeline["turn"], &timeline["outcome"]), (200, &json!(2), &json!("completed")));
+    let spans = timeline["spans"].as_array().unwrap().iter().filter(|span| span["kind"] != "wait");
+    let spans: Vec<Value> = spans.map(|span| json!([span["kind"], span["outcome"]])).collect();
+    assert_eq!(json!(spans), json!([["model", "ok"], ["tool", "ok"], ["model", "ok"]]), "{timeline}");
+    let totals = timeline["totals"].as_array().unwrap();
+    let sum: u64 = totals.iter().filter_map(|total| total["ms"].as_u64()).sum();
+    assert!(totals.len() == 6 && Some(sum) <= timeline["took_ms"].as_u64(), "{timeline}");
+    let (status, problem) = server.get("/api/sessions/a/turns/9/timeline").await;
+    assert_eq!((status, &problem["code"]), (404, &json!("no_such_turn")));
+    let (status, problem) = server.get("/api/sessions/a/turns/x/timeline").await;
+    assert_eq!((status, &problem["code"]), (400, &json!("invalid_path")));
     server.shutdown().await;
 }
 
