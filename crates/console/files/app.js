@@ -68,6 +68,7 @@ async function show() {
   follow(null);
   showConnection("live");
   const view = VIEWS[name];
+  document.body.classList.toggle("fixed", name === "session" && ["", "at"].includes(parts[1] ?? ""));
   const place = h("div", { class: `view view-${name || "overview"}` });
   replaceChildren(main, place);
   for (const link of nav.querySelectorAll("a")) {
@@ -122,6 +123,7 @@ function showSignIn(reason = "") {
   follow(null);
   showConnection("live");
   header.hidden = true;
+  document.body.classList.remove("fixed");
   const message = h("p", { role: "alert", class: "wrong" }, reason);
   const field = h("input", { id: "token", type: "password", autocomplete: "current-password", required: true, spellcheck: "false" });
   const button = h("button", { type: "submit", class: "primary" }, "Sign in");

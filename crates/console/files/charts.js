@@ -21,7 +21,7 @@ export function figure(title, picture, columns, rows) {
     "figure",
     {},
     h("figcaption", {}, title),
-    h("div", { class: "picture" }, picture),
+    h("div", { class: "picture", tabindex: "0", role: "group", "aria-label": `${title}, as a picture` }, picture),
     h("details", {}, h("summary", {}, "As a table"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}, as a table` }, h("table", {}, h("thead", {}, h("tr", {}, columns.map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, index) => (index === 0 ? h("th", { scope: "row" }, cell) : h("td", {}, cell))))))))),
   );
 }

@@ -53,6 +53,10 @@ class Conversation {
     /** @type {Promise<void> | null} */
     this.catchingUp = null;
     this.isBehind = false;
+    /** The record of the last answer that the event stream has told of. */
+    this.lastAnswer = 0;
+    /** When the last answer that is shown was complete. */
+    this.answeredAt = 0;
     /** Whether new text keeps the end in view. It does until the person scrolls up. */
     this.isFollowing = true;
     this.lastTop = 0;
@@ -129,6 +133,10 @@ class Conversation {
     for (const item of page.items) this.blocks.append(this.element(item));
     replaceChildren(this.running, (page.open ?? []).map((/** @type {any} */ item) => this.element(item)));
     this.seq = page.through;
+    // A page may have an answer before the stream has told of it. Then the text that is shown is that answer's.
+    const answers = page.items.filter((/** @type {any} */ item) => item.content?.type === "message");
+    if (answers.some((/** @type {any} */ item) => item.seq > this.lastAnswer)) this.live.discard();
+    this.answeredAt = Math.max(this.answeredAt, ...answers.map((/** @type {any} */ item) => item.ended_at ?? 0));
     this.live.forgetThrough(page.through);
   }
 
@@ -199,16 +207,17 @@ class Conversation {
       case "text_delta":
       case "reasoning_delta":
       case "partial":
-        this.live.receive(event);
+        // Text may come later than the page that has it.
+        if (Date.parse(event.at) > this.answeredAt) this.live.receive(event);
         return;
       case "attempt_discarded":
         this.live.discard();
         break;
       case "message":
-        if (event.role === "assistant") this.live.closeAt(event.seq);
+        if (event.role === "assistant") this.endAnswer(event.seq);
         break;
       case "turn_ended":
-        this.live.closeAt(event.seq);
+        this.endAnswer(event.seq);
         announce(`Turn ${event.turn} ${event.outcome}`);
         notify(`${this.key} is done`, event.text || event.error || event.outcome, `#/session/${encodeURIComponent(this.key)}`);
         break;
@@ -219,6 +228,13 @@ class Conversation {
     }
     if (event.seq) void this.catchUp().catch(() => {});
     if (STATUS_EVENTS.has(event.type)) this.loadStatusSoon();
+  }
+
+  /** The answer that is being received is on record. @param {number} seq */
+  endAnswer(seq) {
+    this.lastAnswer = seq;
+    if (seq <= this.seq) this.live.discard();
+    else this.live.closeAt(seq);
   }
 
   loadStatusSoon() {

@@ -27,7 +27,7 @@ export async function statementView(place) {
     replaceChildren(
       body,
       h("p", { class: "total" }, h("strong", {}, formatCost(statement.total.cost)), ` for ${formatCount(statement.total.calls)} model calls`, statement.total.unpriced ? `; the price of ${formatCount(statement.total.unpriced)} is not known` : ""),
-      barChart(shown.map((/** @type {any} */ item) => ({ name: item.name, value: item.input + item.output, text: `${formatCount(item.input + item.output)} tokens, ${formatCost(item.cost)}` })), `Tokens by ${name.toLowerCase()}`),
+      barChart(shown.map((/** @type {any} */ item) => ({ name: item.name, value: item.input + item.output, text: `${formatCount(item.input + item.output)} tokens, ${item.cost === null ? "price unknown" : formatCost(item.cost)}` })), `Tokens by ${name.toLowerCase()}`),
       h(
         "div",
         { class: "scroll", tabindex: "0", role: "region", "aria-label": "Statement as a table" },
