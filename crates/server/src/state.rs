@@ -8,6 +8,7 @@ use longhaul_protocol::SessionId;
 use tokio::sync::{Semaphore, watch};
 
 use crate::ServerOptions;
+use crate::api::fold_starts::FoldStarts;
 use crate::events::feed::EventFeeds;
 use crate::events::overview::OverviewFeed;
 use crate::metrics::Metrics;
@@ -34,6 +35,7 @@ struct SharedState {
     served_models: ServedModels,
     metrics: Arc<Metrics>,
     readiness: Readiness,
+    fold_starts: FoldStarts,
 }
 
 /// What event streams share.
@@ -80,6 +82,7 @@ impl ServerState {
             streams: EventStreams::default(),
             metrics: Arc::default(),
             readiness: Readiness::default(),
+            fold_starts: FoldStarts::default(),
             deliveries: Deliveries::default(),
             served_models: ServedModels::default(),
         }))
@@ -129,6 +132,11 @@ impl ServerState {
 
     pub(crate) fn readiness(&self) -> &Readiness {
         &self.0.readiness
+    }
+
+    /// Where folds of transcripts may begin.
+    pub(crate) fn fold_starts(&self) -> &FoldStarts {
+        &self.0.fold_starts
     }
 
     /// Becomes true when the server stops. A stream then sends `retry: MS` and ends; a request that waits answers at once.

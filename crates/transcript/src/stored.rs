@@ -31,7 +31,7 @@ struct TurnTotals {
 }
 
 /// What a fold that begins in the middle of a session can't know from the records behind that place.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct FoldStart {
     /// The model of the last attempt.
     pub model: Option<String>,
@@ -40,7 +40,7 @@ pub struct FoldStart {
 }
 
 /// A turn that runs where a fold begins.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RunningTurn {
     pub number: u64,
     /// The record that started it.
@@ -89,6 +89,15 @@ impl StoredTranscript {
             TurnTotals { number, seq: Some(seq), steps, spend }
         });
         Self { transcript, turn, model: start.model, ..Self::default() }
+    }
+
+    /// What another fold needs to know that begins here, between two turns or between two steps of one.
+    pub fn next_start(&self) -> FoldStart {
+        let turn = self.turn.as_ref().and_then(|turn| {
+            let (number, seq, steps, spend) = (turn.number, turn.seq?, turn.steps, turn.spend.clone());
+            Some(RunningTurn { number, seq, started_at: self.transcript.turn_started_at()?, steps, spend })
+        });
+        FoldStart { model: self.model.clone(), turn }
     }
 
     /// What goes on after the records so far: the turn, inputs that wait for one, the part of an answer that has arrived, calls,

@@ -7,7 +7,7 @@
 //! | `inputs`, `orders` | inputs; cancel, retry, answers and the like |
 //! | `events` | event streams of one session and of all |
 //! | `records`, `transcript` | what a session has recorded, and what it looks like to people |
-//! | `recorded_blocks` | blocks from a span of records |
+//! | `recorded_blocks`, `fold_starts` | blocks from a span of records; where a fold of them may begin |
 //! | `figures`, `timeline` | context and spend of a session, for charts; where the time of a turn went |
 //! | `transfer` | export and import |
 //! | `tasks`, `task_output` | tasks of all sessions; what they have printed |
@@ -21,6 +21,7 @@
 
 mod events;
 mod figures;
+pub(crate) mod fold_starts;
 mod inputs;
 mod installation;
 mod list;

@@ -1,7 +1,7 @@
 //! Blocks from the records of a session: those that ended with a span of records, and those that are open at its end.
 //!
 //! A fold begins at the beginning of a turn, so that calls, questions and answers that the span ends are known from their start. In a
-//! long turn it begins at a step, and what the turn has done before is looked up. Either way a span costs what it has, however
+//! long turn it begins at a step, and what the turn has done before is looked up once and then remembered. Either way a span costs what it has, however
 //! old the session is.
 
 use longhaul_journal::{Error as JournalError, Journal, Page};
@@ -12,6 +12,8 @@ use longhaul_protocol::{
 use longhaul_transcript::{
     Block, BlockContent, FoldStart, RunningTurn, SessionCost, StoredTranscript, Update,
 };
+
+use super::fold_starts::{FoldStarts, KnownStart};
 
 /// Records to read for each block that is wanted, at first.
 const RECORDS_PER_BLOCK: Seq = 4;
@@ -24,7 +26,9 @@ const MAX_LOOK_BACK: Seq = 2_048;
 /// Reads the blocks of one session.
 pub(super) struct BlockReader<'a> {
     journal: &'a dyn Journal,
+    session: SessionId,
     stream: StreamName,
+    starts: &'a FoldStarts,
     max_look_back: Seq,
 }
 
@@ -41,8 +45,9 @@ pub(super) struct BlockSpan {
 }
 
 impl<'a> BlockReader<'a> {
-    pub(super) fn new(journal: &'a dyn Journal, session: SessionId) -> Self {
-        Self { journal, stream: StreamName::session(session), max_look_back: MAX_LOOK_BACK }
+    pub(super) fn new(journal: &'a dyn Journal, session: SessionId, starts: &'a FoldStarts) -> Self {
+        let stream = StreamName::session(session);
+        Self { journal, session, stream, starts, max_look_back: MAX_LOOK_BACK }
     }
 
     /// The blocks that ended with a record after `after`, up to `end`. None if there are more than `limit`, or if there are too
@@ -58,16 +63,22 @@ impl<'a> BlockReader<'a> {
         }
         let (start, earlier) = self.find_start(after).await?;
         let mut transcript = StoredTranscript::starting_at(start);
-        earlier.iter().for_each(|record| drop(transcript.apply(record)));
+        let mut last_step = None;
+        for record in &earlier {
+            last_step = step_start(record, &transcript).or(last_step);
+            transcript.apply(record);
+        }
         let mut ended = Vec::new();
         let mut cursor = longhaul_journal::records(self.journal, &self.stream, after + 1).through(end);
         while let Some(record) = cursor.next_undamaged().await? {
+            last_step = step_start(&record, &transcript).or(last_step);
             let blocks = ended_blocks(transcript.apply(&record));
             ended.extend(blocks.map(|block| EndedBlock { seq: record.seq, block }));
             if ended.len() > limit {
                 return Ok(None);
             }
         }
+        last_step.into_iter().for_each(|step| self.starts.remember(self.session, step));
         self.complete_tasks(&mut ended).await?;
         Ok(Some(BlockSpan { ended, open: transcript.open_blocks() }))
     }
@@ -103,6 +114,13 @@ impl<'a> BlockReader<'a> {
     /// Where a fold must begin that is correct from the record after `after` on: what it needs to know there, and the records
     /// up to `after` that it has to apply first.
     async fn find_start(&self, after: Seq) -> Result<(FoldStart, Vec<Record>), JournalError> {
+        let known = self.starts.last_before(self.session, after);
+        if let Some(known) = known.filter(|known| after - known.seq < self.max_look_back) {
+            let records = self.read_span(known.seq, after).await?;
+            if records.first().is_some_and(|record| known.is_at(record)) {
+                return Ok((known.start, records));
+            }
+        }
         let mut span = FIRST_LOOK_BACK.min(self.max_look_back);
         loop {
             let from = (after + 1).saturating_sub(span).max(1);
@@ -222,6 +240,12 @@ fn ended_blocks(updates: Vec<Update>) -> impl Iterator<Item = Block> {
         Update::Ended(block) => Some(block),
         Update::Started(_) | Update::Appended { .. } => None,
     })
+}
+
+/// The place before a record, if it is the beginning of a step.
+fn step_start(record: &Record, transcript: &StoredTranscript) -> Option<KnownStart> {
+    let start = || KnownStart { seq: record.seq, hash: record.hash, start: transcript.next_start() };
+    (record.kind == "step_started").then(start)
 }
 
 /// Where a page may begin: nothing that began before goes on there, apart from the turn. Inputs that were taken between two

@@ -202,10 +202,16 @@ async fn what_ended_after_any_record_is_the_rest_of_the_whole() {
     }
     assert!(whole.len() >= 40 && open_at.iter().any(|open| open.len() >= 2), "{}", whole.len());
 
-    for max_look_back in [3, 5, 9, MAX_LOOK_BACK] {
-        let reader = BlockReader { max_look_back, ..BlockReader::new(&*journal, session) };
-        for after in 0..=head {
-            for end in [head, (after + 4).min(head)] {
+    // Clients go forward, and one comes back after a while; some find what others have left to remember.
+    let shared = FoldStarts::default();
+    for (max_look_back, is_shared) in
+        [(3, false), (5, true), (9, true), (MAX_LOOK_BACK, false), (MAX_LOOK_BACK, true)]
+    {
+        for after in (0..=head).chain((0..=head).rev().step_by(7)) {
+            for end in [(after + 4).min(head), head] {
+                let own = FoldStarts::default();
+                let starts = if is_shared { &shared } else { &own };
+                let reader = BlockReader { max_look_back, ..BlockReader::new(&*journal, session, starts) };
                 let span = reader.blocks_after(after, end, usize::MAX).await.unwrap().unwrap();
                 let (ended, open) = shown(span);
                 let rest = whole.iter().filter(|(seq, _)| (after + 1..=end).contains(seq)).cloned();
@@ -222,7 +228,8 @@ async fn pages_of_any_size_have_each_block_once() {
     let home = TestHome::in_memory();
     let (journal, session) = (home.journal().await, SessionId::generate());
     let head = write(&journal, session, recording()).await;
-    let reader = BlockReader::new(&*journal, session);
+    let starts = FoldStarts::default();
+    let reader = BlockReader::new(&*journal, session, &starts);
     let (whole, _) = shown(reader.blocks_after(0, head, usize::MAX).await.unwrap().unwrap());
 
     for limit in 1..12 {
@@ -243,8 +250,27 @@ async fn more_blocks_than_the_limit_are_not_listed() {
     let home = TestHome::in_memory();
     let (journal, session) = (home.journal().await, SessionId::generate());
     let head = write(&journal, session, recording()).await;
-    let reader = BlockReader::new(&*journal, session);
+    let starts = FoldStarts::default();
+    let reader = BlockReader::new(&*journal, session, &starts);
 
     assert!(reader.blocks_after(1, head, 5).await.unwrap().is_none());
     assert!(reader.blocks_after(head, head, 5).await.unwrap().unwrap().ended.is_empty());
+}
+
+/// A place that was remembered for another session under the same id counts for nothing.
+#[tokio::test]
+async fn a_place_of_a_replaced_session_is_not_used() {
+    let home = TestHome::in_memory();
+    let (journal, session, starts) = (home.journal().await, SessionId::generate(), FoldStarts::default());
+    let head = write(&journal, session, recording()).await;
+    let reader = BlockReader::new(&*journal, session, &starts);
+    reader.blocks_after(head - 5, head, usize::MAX).await.unwrap();
+    let known = starts.last_before(session, head).unwrap();
+    assert_eq!(known.seq, head - 2, "the last step");
+
+    let start = FoldStart { model: Some("another/model".into()), turn: None };
+    starts.remember(session, KnownStart { hash: longhaul_protocol::Hash::ZERO, start, ..known });
+    let (ended, _) = shown(reader.blocks_after(head - 2, head, usize::MAX).await.unwrap().unwrap());
+
+    assert_eq!(ended, vec![], "no other model is named");
 }

@@ -84,7 +84,7 @@ async fn show(
 ) -> ApiResult<Json<TranscriptPage>> {
     let limit = query.limit.unwrap_or(DEFAULT_BLOCKS).clamp(1, MAX_BLOCKS);
     let (head, journal) = (entry.head.seq, state.journal());
-    let reader = BlockReader::new(&*journal, entry.id);
+    let reader = BlockReader::new(&*journal, entry.id, state.fold_starts());
     let page = match (query.before, query.after) {
         (Some(_), Some(_)) => {
             let detail = "before and after exclude each other; send one of them";

@@ -114,6 +114,40 @@ async fn a_transcript_goes_on_after_any_record() {
     server.shutdown().await;
 }
 
+/// H8: a page that is opened while a command runs shows the command, and gets its end once.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_on_is_shown_until_it_ends() {
+    let script = json!([
+        {"text": "I run it.", "calls": [{"name": "exec", "arguments": {"command": "until [ -e go ]; do sleep 0.05; done"}}]},
+        "Done.",
+    ]);
+    let server = TestServer::with_script(&script.to_string()).await;
+    server.post("/api/sessions", &json!({"key": "a", "work_dir": server.home.work()})).await;
+    server.post("/api/sessions/a/inputs", &json!({"text": "Run it."})).await;
+    let path = "/api/sessions/a/transcript";
+    let is_running = |page: &Value| page["open"].to_string().contains("call running");
+
+    let page = server.poll(path, is_running).await;
+
+    let kinds: Vec<&Value> =
+        page["open"].as_array().unwrap().iter().map(|block| &block["content"]["type"]).collect();
+    assert_eq!(kinds, ["turn_start", "call"], "{page}");
+    let through = page["through"].as_u64().unwrap();
+    let (_, same) = server.get(&format!("{path}?after={through}")).await;
+    let shown = |page: &Value| -> Vec<Value> {
+        page["open"].as_array().unwrap().iter().map(|block| block["html"].clone()).collect()
+    };
+    assert_eq!((shown(&same), &same["items"]), (shown(&page), &json!([])), "{same}");
+    assert_eq!(server.get(&format!("{path}?before={through}")).await.1["open"], Value::Null);
+
+    std::fs::write(server.home.work().join("go"), "").unwrap();
+    let ended = server.poll(&format!("{path}?after={through}"), |page| page["open"] == json!([])).await;
+    let kinds: Vec<&Value> =
+        ended["items"].as_array().unwrap().iter().map(|block| &block["content"]["type"]).collect();
+    assert_eq!(kinds, ["call", "message", "turn_end"], "{ended}");
+    server.shutdown().await;
+}
+
 /// H8: context and spend, as data for pictures.
 #[tokio::test(flavor = "multi_thread")]
 async fn figures_have_the_context_of_each_call_and_what_was_spent() {
