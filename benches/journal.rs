@@ -176,7 +176,7 @@ async fn append_notes(journal: &SqliteJournal, count: u64) {
 async fn load(home: &Path) -> Duration {
     let since = Instant::now();
     let journal = open(home).await;
-    let epoch = journal.newest_epoch(&stream(1)).await.expect("an answer").expect("an epoch");
+    let epoch = journal.newest_epoch(&stream(1), u64::MAX).await.expect("an answer").expect("an epoch");
     let read = read_from(&journal, epoch).await;
     let took = since.elapsed();
     assert_eq!(read, NEWEST);

@@ -17,6 +17,8 @@ pub(crate) struct ConsoleServer {
     folder: tempfile::TempDir,
     port: u16,
     process: Child,
+    /// The token that the page signs in with.
+    page_token: String,
 }
 
 impl ConsoleServer {
@@ -34,7 +36,7 @@ impl ConsoleServer {
         std::fs::write(folder.path().join("home/config.toml"), config).unwrap();
         let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
         let process = serve(folder.path(), port);
-        Self { folder, port, process }
+        Self { folder, port, process, page_token: TOKEN.to_owned() }
     }
 
     pub(crate) fn kill(&mut self) {
@@ -48,6 +50,13 @@ impl ConsoleServer {
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         command(self.folder.path(), arguments)
+    }
+
+    /// Has the page sign in with a token that can be revoked.
+    pub(crate) fn make_page_token(&mut self, name: &str) {
+        let made = self.command(&["token", "new", "--scope", "admin", "--name", name]).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        self.page_token = String::from_utf8(made.stdout).unwrap().trim().to_owned();
     }
 
     /// Makes a session that works in the work folder.
@@ -105,7 +114,7 @@ impl ConsoleServer {
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser").join(story))
             .args(arguments)
             .env("CONSOLE_URL", format!("http://127.0.0.1:{}", self.port))
-            .env("CONSOLE_TOKEN", TOKEN)
+            .env("CONSOLE_TOKEN", &self.page_token)
             .env("PLAYWRIGHT", peer("browser/node_modules/playwright-core/index.js"))
             .env("AXE", peer("browser/node_modules/axe-core/axe.min.js"))
             .env("CHROMIUM", "/usr/bin/chromium")

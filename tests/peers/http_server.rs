@@ -15,11 +15,13 @@ use crate::servers::{PATIENCE, peer};
 
 /// Seconds that the fuzzer may take in a run of all tests.
 const FUZZ_SECONDS: u64 = 60;
-const TOKEN: &str = "a-token-of-the-test-0123456789abcdef";
+/// The name that clients behind a proxy know.
+pub(crate) const PUBLIC_NAME: &str = "agent.example.org";
+pub(crate) const TOKEN: &str = "a-token-of-the-test-0123456789abcdef";
 
 /// `longhaul serve` on loopback, with a model server that always answers.
-struct HttpServer {
-    desk: Desk,
+pub(crate) struct HttpServer {
+    pub(crate) desk: Desk,
     port: u16,
     process: Child,
     /// Answers as long as the server runs.
@@ -27,12 +29,12 @@ struct HttpServer {
 }
 
 impl HttpServer {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let said = ScriptedAnswer::text("Done.").usage(10, 5);
         let model = ModelServer::start(Script::saying(said).forgetful());
         let config = format!(
             "[model]\nname = \"custom/judge\"\nbase_url = \"{}/v1\"\nprotocol = \"openai-chat\"\n\
-             [memory]\nextract_at_tokens = 0\n",
+             [memory]\nextract_at_tokens = 0\n[server]\nallowed_hosts = [\"{PUBLIC_NAME}\"]\n",
             model.url()
         );
         let desk = Desk::new(&config);
@@ -41,7 +43,7 @@ impl HttpServer {
         Self { desk, port, process, _model: model }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 

@@ -1,5 +1,5 @@
 //! The real binary against programs that are not ours: a judge of a client's manners, a scripted server of four wire formats, a
-//! small real model, judges of the HTTP server, and the package that knows prices. `scripts/peers` installs them, `scripts/test`
+//! small real model, judges of the HTTP server, nginx, and the package that knows prices. `scripts/peers` installs them, `scripts/test`
 //! runs this.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
@@ -9,6 +9,7 @@ mod desk;
 mod http_server;
 mod openai_clients;
 mod prices;
+mod reverse_proxy;
 mod scenarios;
 mod servers;
 mod small_model;

@@ -151,6 +151,30 @@ fn the_official_javascript_client_and_a_framework_work_unchanged() {
     );
 }
 
+/// H4: the Python examples of `docs/openai.md`, as they stand there, one after the other in one program. Only the port is
+/// another one.
+#[test]
+#[ignore = "needs the peers that scripts/peers installs; scripts/test runs it"]
+fn the_python_examples_of_the_page_work() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openai.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let examples: Vec<&str> =
+        page.split("```python\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(examples.len() >= 3, "{examples:?}");
+    let served = Served::start(&conversation());
+    let program = served.desk.home().join("examples.py");
+    std::fs::write(&program, examples.join("\n").replace("7171", &served.port.to_string())).unwrap();
+
+    let output = served.client(&peer("python-clients/bin/python"), &program).output().unwrap();
+
+    let (out, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}{errors}");
+    let told: Vec<&str> = out.lines().collect();
+    assert_eq!(told[..2], ["One two three.", "Four five six."], "{out}");
+    assert!(told[2].starts_with("One two three.") && out.contains("echo ask"), "{out}");
+    assert_eq!(told.last(), Some(&"Done."), "{out}");
+}
+
 /// H1, H2, T13: the client retries by itself after the server was killed in the middle of its answer, and gets the answer of
 /// the one turn.
 #[test]

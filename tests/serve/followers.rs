@@ -34,7 +34,7 @@ fn server(first: Reply, then: &'static str) -> ModelServer {
     }))
 }
 
-fn desk_with(server: &ModelServer) -> Desk {
+pub(crate) fn desk_with(server: &ModelServer) -> Desk {
     let desk = Desk::new(&json!([]));
     std::fs::create_dir(desk.home()).unwrap();
     let config = format!(
@@ -45,7 +45,7 @@ fn desk_with(server: &ModelServer) -> Desk {
     desk
 }
 
-fn command(desk: &Desk, arguments: &[&str]) -> Command {
+pub(crate) fn command(desk: &Desk, arguments: &[&str]) -> Command {
     let mut command = desk.command(arguments);
     command.env_remove("LONGHAUL_MODEL").env("no_proxy", "127.0.0.1");
     command

@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 use crate::{Desk, PATIENCE, eventually, said};
 
 /// A serving process and what it said at its start.
-struct HttpServing {
+pub(crate) struct HttpServing {
     process: Child,
-    address: String,
+    pub(crate) address: String,
     notes: Vec<String>,
 }
 
 impl HttpServing {
     /// One that has said where it listens.
-    fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut errors = BufReader::new(process.stderr.take().unwrap());
         let mut notes = Vec::new();
@@ -58,7 +58,14 @@ impl HttpServing {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
-    fn end(&mut self, signal: Signal) -> Option<i32> {
+    /// The memory that the process uses now.
+    fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    pub(crate) fn end(&mut self, signal: Signal) -> Option<i32> {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
         self.process.wait().unwrap().code()
     }
@@ -229,6 +236,12 @@ fn a_signal_ends_the_server_and_the_next_process_goes_on_at_the_same_port() {
     assert_eq!(second.get("/api/sessions", token.trim()).0, 200);
 }
 
+/// Waits until the server closes a connection on which nothing was sent. `false` if it sends something, or does not close it.
+fn is_closed_silently(mut stream: &TcpStream) -> bool {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.read(&mut [0; 1]).is_ok_and(|read| read == 0)
+}
+
 /// H5: idle connections hold up nobody. `scripts/soak` opens ten thousand.
 #[test]
 fn many_idle_connections_hold_up_nobody() {
@@ -241,12 +254,23 @@ fn many_idle_connections_hold_up_nobody() {
     let desk = Desk::new(&json!(["Hello."]));
     let mut serving = HttpServing::start(serve(&desk, "127.0.0.1:0"));
     let token = std::fs::read_to_string(desk.home().join("run/http-token")).unwrap();
+    let before = serving.resident_kib();
 
     let idle: Vec<TcpStream> = (0..count).map_while(|_| TcpStream::connect(&serving.address).ok()).collect();
     let answered = (0..20).all(|_| serving.get("/api/sessions", token.trim()).0 == 200);
 
     assert!(idle.len() as u64 >= count.min(wanted - 200), "{} of {count} connections", idle.len());
     assert!(answered);
+    let grown = serving.resident_kib().saturating_sub(before);
+    assert!(grown < 16 * 1024 + 32 * count, "{grown} KiB for {} connections", idle.len());
+    if std::env::var_os("LONGHAUL_CONNECTIONS").is_some() {
+        let closed = idle.iter().filter(|stream| is_closed_silently(stream)).count();
+        println!(
+            "{} connections: {before} KiB before, {grown} KiB more; {closed} closed when idle",
+            idle.len()
+        );
+        assert_eq!(closed, idle.len(), "each is closed when its time is over, and gets nothing");
+    }
     drop(idle);
     assert_eq!(serving.get("/healthz", "").0, 200);
     assert_eq!(serving.end(Signal::TERM), Some(143));

@@ -8,6 +8,7 @@ mod compactions;
 mod followers;
 mod http;
 mod kills;
+mod openai;
 mod signals;
 mod slow_reader;
 

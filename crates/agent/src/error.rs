@@ -91,7 +91,7 @@ pub enum Error {
         known: String,
     },
     /// An idempotency key was used before, with another content.
-    #[error("this idempotency key belongs to entry {seq} of the inbox, which says something else")]
+    #[error("this idempotency key was used before, by entry {seq}, which says something else")]
     KeyReused {
         /// The position of that entry.
         seq: Seq,

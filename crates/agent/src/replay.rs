@@ -1,5 +1,5 @@
 //! Replay: rebuilds the state of a session from its records, for example to resume after a kill. Its cost depends on
-//! the newest epoch, not on the length of the session.
+//! one epoch, not on the length of the session.
 
 use longhaul_journal::{Journal, newest_import, record_at, records};
 use longhaul_protocol::{EpochStarted, Record, Seq, SessionId, StreamName};
@@ -12,20 +12,16 @@ pub async fn load(journal: &dyn Journal, key: &str, id: SessionId) -> Result<Sta
     load_through(journal, key, id, Seq::MAX).await
 }
 
-/// Loads the state as it was after this record. For a record of an earlier epoch, this reads the session from its
-/// beginning.
+/// Loads the state as it was after this record. Reads the epoch that contains the record, up to it.
 pub async fn load_through(journal: &dyn Journal, key: &str, id: SessionId, last: Seq) -> Result<State> {
     let stream = StreamName::session(id);
     let mut state = State::default();
-    let from = match journal.newest_epoch(&stream).await? {
-        Some(epoch) if epoch <= last => replay_start(journal, &stream, epoch).await?,
-        _ => 1,
-    };
+    let from = replay_start(journal, &stream, last).await?;
     // The first record contains the work folder.
     if from > 1 {
         apply(&mut state, key, record_at(journal, &stream, 1).await?.as_slice())?;
         // So does the newest import, which also says who wrote the records before it.
-        let import = newest_import(journal, id).await?.filter(|import| import.seq < from);
+        let import = newest_import(journal, id, from - 1).await?;
         apply(&mut state, key, import.as_slice())?;
     }
     let mut records = records(journal, &stream, from).through(last);
@@ -48,8 +44,9 @@ pub async fn catch_up(journal: &dyn Journal, key: &str, id: SessionId, state: &m
     Ok(())
 }
 
-/// The record from which a replay begins: the epoch, or the earlier one whose context it continues.
-pub(crate) async fn replay_start(journal: &dyn Journal, stream: &StreamName, epoch: Seq) -> Result<Seq> {
+/// The record from which a replay up to `last` begins: its epoch, or the earlier one whose context that continues.
+pub(crate) async fn replay_start(journal: &dyn Journal, stream: &StreamName, last: Seq) -> Result<Seq> {
+    let Some(epoch) = journal.newest_epoch(stream, last).await? else { return Ok(1) };
     // If the record of the epoch is gone, so is the state that it carried over. So everything is replayed.
     let Some(newest) = epoch_at(journal, stream, epoch).await? else { return Ok(1) };
     match newest.folds_from {
@@ -62,11 +59,7 @@ pub(crate) async fn replay_start(journal: &dyn Journal, stream: &StreamName, epo
 }
 
 /// The epoch that began with this record, if the record can be read.
-pub(crate) async fn epoch_at(
-    journal: &dyn Journal,
-    stream: &StreamName,
-    seq: Seq,
-) -> Result<Option<EpochStarted>> {
+async fn epoch_at(journal: &dyn Journal, stream: &StreamName, seq: Seq) -> Result<Option<EpochStarted>> {
     let record = record_at(journal, stream, seq).await?;
     Ok(record.and_then(|record| record.decode().ok()))
 }

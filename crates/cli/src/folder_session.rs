@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use longhaul_journal::{Journal, Page, SessionEntry, import_mark, newest_import, record_at, records};
-use longhaul_protocol::{At, NamesRecord, SessionId, SessionRecord, StreamName};
+use longhaul_protocol::{At, NamesRecord, Seq, SessionId, SessionRecord, StreamName};
 
 use crate::commands::sessions::list::now;
 
@@ -174,7 +174,7 @@ async fn last_use(journal: &dyn Journal, entry: &SessionEntry) -> Option<At> {
         return entry.last_at.max(made_at);
     }
     let last = record_at(journal, &StreamName::inbox(entry.id), entry.inbox_head).await.ok().flatten();
-    let imported = newest_import(journal, entry.id).await.ok().flatten().map(|record| record.at);
+    let imported = newest_import(journal, entry.id, Seq::MAX).await.ok().flatten().map(|record| record.at);
     last.map_or(entry.last_at, |record| Some(record.at)).max(made_at).max(imported)
 }
 

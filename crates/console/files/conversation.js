@@ -130,7 +130,10 @@ class Conversation {
   /** @param {any} page */
   appendBlocks(page) {
     this.blocks.querySelector(".empty")?.remove();
-    for (const item of page.items) this.blocks.append(this.element(item));
+    for (const item of page.items) {
+      this.blocks.append(this.element(item));
+      dropReplacedAnswers(this.blocks, item);
+    }
     replaceChildren(this.running, (page.open ?? []).map((/** @type {any} */ item) => this.element(item)));
     this.seq = page.through;
     // A page may have an answer before the stream has told of it. Then the text that is shown is that answer's.
@@ -188,7 +191,12 @@ class Conversation {
       const height = this.log.scrollHeight;
       const top = this.log.scrollTop;
       const nodes = document.createDocumentFragment();
-      for (const item of page.items) nodes.append(this.element(item));
+      const older = h("div");
+      for (const item of page.items) {
+        older.append(this.element(item));
+        dropReplacedAnswers(older, item);
+      }
+      nodes.append(...older.childNodes);
       this.blocks.prepend(nodes);
       // What the person reads stays where it is.
       this.log.scrollTop = top + this.log.scrollHeight - height;
@@ -308,6 +316,21 @@ class Conversation {
     block.tabIndex = -1;
     block.scrollIntoView({ block: "center" });
     block.focus({ preventScroll: true });
+  }
+}
+
+/**
+ * An answer replaces those of the same turn that broke off and do not count.
+ * @param {HTMLElement} blocks
+ * @param {any} item the block that was added last
+ */
+function dropReplacedAnswers(blocks, item) {
+  if (item.content?.type !== "message" || !["finished", "truncated"].includes(item.state)) return;
+  let block = blocks.lastElementChild?.previousElementSibling;
+  while (block && !block.classList.contains("turn_start")) {
+    const before = block.previousElementSibling;
+    if (block.matches(".message.interrupted, .message.discarded")) block.remove();
+    block = before;
   }
 }
 

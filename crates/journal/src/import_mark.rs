@@ -87,17 +87,24 @@ pub fn first_import_key() -> Hash {
     Hash::of(import_key(1))
 }
 
-/// The record of the newest import of a session; `None` if it was never imported.
-pub async fn newest_import(journal: &dyn Journal, session: SessionId) -> Result<Option<Record>> {
+/// The record of the newest import of a session up to the record `through`; `None` if there is none.
+pub async fn newest_import(
+    journal: &dyn Journal,
+    session: SessionId,
+    through: Seq,
+) -> Result<Option<Record>> {
     let stream = StreamName::session(session);
     let mut newest: Option<Record> = None;
     let mut number = 1;
     // A file may contain records under such keys. The one that this home's import appended comes after all of them.
     while let Some(seq) = journal.find(&stream, &import_key(number)).await? {
+        number += 1;
+        if seq > through {
+            continue;
+        }
         let record = record_at(journal, &stream, seq).await?;
         let is_newer = |record: &Record| newest.as_ref().is_none_or(|newest| newest.seq < record.seq);
         newest = record.filter(|record| record.kind == IMPORTED && is_newer(record)).or(newest);
-        number += 1;
     }
     Ok(newest)
 }
@@ -105,7 +112,7 @@ pub async fn newest_import(journal: &dyn Journal, session: SessionId) -> Result<
 /// What the newest import of a session says. The default if it was never imported. If the record is damaged,
 /// everything before it counts as a stranger's.
 pub async fn import_mark(journal: &dyn Journal, session: SessionId) -> Result<ImportMark> {
-    match newest_import(journal, session).await {
+    match newest_import(journal, session, Seq::MAX).await {
         Ok(newest) => Ok(newest.as_ref().map(ImportMark::from_record).unwrap_or_default()),
         Err(Error::Damaged { seq, .. }) => Ok(ImportMark::from_body(seq, Imported::unknown(seq))),
         Err(error) => Err(error),

@@ -30,8 +30,8 @@ pub trait Journal: Send + Sync {
     /// The head of a stream; [`Head::EMPTY`] if there is no such stream.
     async fn head(&self, stream: &StreamName) -> Result<Head>;
 
-    /// The position of the newest record of kind `epoch_started`, where loading a session begins.
-    async fn newest_epoch(&self, stream: &StreamName) -> Result<Option<Seq>>;
+    /// The position of the newest record of kind `epoch_started` up to the record `through`, where loading a session begins.
+    async fn newest_epoch(&self, stream: &StreamName, through: Seq) -> Result<Option<Seq>>;
 
     /// The size of a stream.
     async fn size(&self, stream: &StreamName) -> Result<StreamSize>;

@@ -97,8 +97,8 @@ pub use lifecycle::{
     DeletedSession, SessionTimes, delete_session, finish_deletions, pin_session, rename_session,
     restore_session, session_times, trash_session, unpin_session,
 };
-pub use names::{name_session, resolve};
-pub use search::{MatchMode, SearchHit, SearchQuery, WordFrequencies};
+pub use names::{name_session, name_session_with, resolve};
+pub use search::{MatchMode, SearchHit, SearchQuery, WordFrequencies, sessions_with_words};
 pub use sqlite::{RestoreReport, SqliteJournal, SqliteOptions, restore, verify_home};
 pub use stems::stems;
 pub use stream_copy::{RecordCopy, begin_with_copies};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use longhaul_protocol::{
-    NamesRecord, Record, SessionDeleted, SessionId, SessionNamed, SessionPinned, SessionRenamed,
+    NamesRecord, NewRecord, Record, SessionDeleted, SessionId, SessionNamed, SessionPinned, SessionRenamed,
     SessionRestored, SessionTrashed, StreamName,
 };
 
@@ -47,7 +47,7 @@ impl NameChange {
             NamesRecord::Restored(SessionRestored { id }) => Some(Self::Restore { id }),
             NamesRecord::Pinned(SessionPinned { id, pinned }) => Some(Self::Pin { id, pinned }),
             NamesRecord::Deleted(SessionDeleted { id }) => Some(Self::Forget { id }),
-            NamesRecord::Unknown { .. } => None,
+            NamesRecord::ForkRequested(_) | NamesRecord::Unknown { .. } => None,
         }
     }
 }
@@ -114,6 +114,34 @@ const MAX_KEY_BYTES: usize = 512;
 pub async fn name_session(journal: &dyn Journal, key: &str) -> Result<SessionId> {
     check_key(key)?;
     bind_key(journal, key, SessionId::generate()).await
+}
+
+/// Like [`name_session`], and appends a record with the name, or alone if there is such a session. Fails with
+/// [`Error::Duplicate`] if the record has a key that was used before; then nothing is appended.
+pub async fn name_session_with(
+    journal: &dyn Journal,
+    key: &str,
+    record: impl Fn(SessionId) -> NewRecord,
+) -> Result<SessionId> {
+    check_key(key)?;
+    let names = StreamName::names();
+    loop {
+        let head = journal.head(&names).await?;
+        let append = Append::to(&names).expecting(head.seq);
+        let (id, append) = match journal.session(key).await? {
+            Some(entry) => (entry.id, append),
+            None => {
+                let id = SessionId::generate();
+                let named = NamesRecord::Named(SessionNamed { key: key.to_owned(), id });
+                (id, append.record(named.encode()))
+            }
+        };
+        match journal.append(append.record(record(id))).await {
+            Ok(_) => return Ok(id),
+            Err(Error::Conflict { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Checks that a text can be the key of a session.

@@ -1,19 +1,21 @@
 //! The part of full-text search that all engines share: the query and its hits, the searchable text of a record, and
 //! how text is split into words.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use longhaul_protocol::{
-    BlobRef, ExtractRecord, Item, MemoryRecord, Record, Seq, SessionRecord, StreamName, SystemMessage,
-    is_recall_tool, is_unspaced,
+    BlobRef, ExtractRecord, Item, MemoryRecord, Record, Seq, SessionId, SessionRecord, StreamName,
+    SystemMessage, is_recall_tool, is_unspaced,
 };
 
-use crate::stems;
+use crate::{Journal, Result, stems};
 
 /// Characters of an utterance that count for the topic of its neighbours.
 const MAX_NEIGHBOUR_CHARS: usize = 300;
 /// Characters of a record that count for its own topic.
 const MAX_GIST_CHARS: usize = 16_000;
+/// Records that a search for sessions looks at, the best hits first.
+const MAX_SESSION_HITS: usize = 1_000;
 
 /// A search.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +54,14 @@ pub struct SearchHit {
     pub excerpt: String,
     /// The rank: higher is better. Only comparable within one search.
     pub score: f64,
+}
+
+/// The sessions in which all of these words were said in one record.
+pub async fn sessions_with_words(journal: &dyn Journal, words: &str) -> Result<HashSet<SessionId>> {
+    let (words, matching) = (words.to_owned(), MatchMode::All);
+    let query = SearchQuery { words, matching, streams: vec![], limit: MAX_SESSION_HITS };
+    let hits = journal.search(&query).await?;
+    Ok(hits.iter().filter_map(|hit| hit.stream.session_id()).collect())
 }
 
 /// How many records contain each of some words.

@@ -51,6 +51,24 @@ pub struct ClientRequest {
     /// The client does not want to retrieve the response later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unstored: bool,
+    /// The model, as the client named it: [`ClientRequest::CONFIGURED_MODEL`], or `provider/model`. The session uses it from
+    /// this turn on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The client did not wait for the response. Only repeated to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
+    /// The response that the client went on from. Only repeated to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_response_id: Option<String>,
+    /// The client's own notes. Only repeated to it.
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    pub metadata: serde_json::Map<String, serde_json::Value>,
+}
+
+impl ClientRequest {
+    /// What clients call the configured model.
+    pub const CONFIGURED_MODEL: &str = "longhaul";
 }
 
 /// What an input does while a turn is running.

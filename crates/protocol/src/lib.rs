@@ -73,7 +73,8 @@ pub use memory::{
     PagesChanged, Source, Speaker,
 };
 pub use names::{
-    NamesRecord, SessionDeleted, SessionNamed, SessionPinned, SessionRenamed, SessionRestored, SessionTrashed,
+    ForkRequested, NamesRecord, SessionDeleted, SessionNamed, SessionPinned, SessionRenamed, SessionRestored,
+    SessionTrashed,
 };
 pub use openai::{AnsweredQuestion, ConversationBound, OpenaiRecord, ResponseDeleted};
 pub use printable::{Printable, PrintablePath, is_misleading, printable};

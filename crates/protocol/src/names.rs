@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
-use crate::SessionId;
 use crate::record::record_kinds;
+use crate::{Hash, Seq, SessionId};
 
 record_kinds! {
     /// The records of the stream `names`: the keys of sessions.
@@ -12,6 +12,7 @@ record_kinds! {
         "session_restored" => Restored(SessionRestored),
         "session_pinned" => Pinned(SessionPinned),
         "session_deleted" => Deleted(SessionDeleted),
+        "fork_requested" => ForkRequested(ForkRequested),
     }
 }
 
@@ -54,4 +55,16 @@ pub struct SessionPinned {
     pub id: SessionId,
     /// Whether retention leaves it alone.
     pub pinned: bool,
+}
+
+/// A client requested a fork under an idempotency key, which is the record's key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkRequested {
+    /// The fork.
+    pub id: SessionId,
+    pub parent: SessionId,
+    /// The last record of the parent that the fork has.
+    pub seq: Seq,
+    /// A hash of everything that the client asked for.
+    pub content: Hash,
 }

@@ -30,6 +30,9 @@ pub struct ConversationBound {
 pub struct AnsweredQuestion {
     pub question: QuestionId,
     pub turn: u64,
+    /// The answer accepts a plan, which the next turn carries out. Otherwise the turn that asked goes on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepts_plan: bool,
 }
 
 /// A response can't be retrieved any more. Its turn stays in the session.

@@ -148,6 +148,7 @@ impl RawRecord<'_> {
             NamesRecord::Restored(restored) => NamedSession::Known(restored.id),
             NamesRecord::Pinned(pinned) => NamedSession::Known(pinned.id),
             NamesRecord::Deleted(deleted) => NamedSession::Deleted(deleted.id),
+            NamesRecord::ForkRequested(requested) => NamedSession::Known(requested.id),
             NamesRecord::Unknown { .. } => return None,
         })
     }

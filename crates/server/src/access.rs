@@ -68,7 +68,7 @@ pub(crate) async fn check_access(
     if let Some(slot) = request.extensions().get::<CallerSlot>() {
         let _ = slot.0.set(caller.token.clone());
     }
-    if let Err(wait) = token.take_request() {
+    if let Err(wait) = token.take_request(state.limits().token_rate) {
         let detail = format!("the token {:?} makes too many requests; wait and try again", caller.token);
         return Refusal::for_now("rate_limited", detail, wait).into_response();
     }

@@ -11,10 +11,8 @@ use hyper::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 
 use crate::problem::{ApiResult, Problem};
-use crate::state::ServerState;
+use crate::state::{RequestLimits, ServerState};
 
-/// How long a client may be silent in the middle of a body.
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a whole body may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(300);
 /// The bytes of a refused body that are read and thrown away.
@@ -30,7 +28,7 @@ impl<T: DeserializeOwned> FromRequest<ServerState> for JsonBody<T> {
 
     async fn from_request(request: Request, state: &ServerState) -> ApiResult<Self> {
         require_content_type(request.headers(), "application/json")?;
-        let bytes = read_body(request, state.max_body_bytes()).await?;
+        let bytes = read_body(request, state.limits()).await?;
         parse_json(&bytes).map(Self)
     }
 }
@@ -46,7 +44,7 @@ impl<T: DeserializeOwned + Default> FromRequest<ServerState> for OptionalJsonBod
         if has_type {
             require_content_type(request.headers(), "application/json")?;
         }
-        let bytes = read_body(request, state.max_body_bytes()).await?;
+        let bytes = read_body(request, state.limits()).await?;
         match (bytes.is_empty(), has_type) {
             (true, _) => Ok(Self(T::default())),
             (false, true) => parse_json(&bytes).map(Self),
@@ -85,8 +83,9 @@ fn wrong_content_type(expected: &str) -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail)
 }
 
-/// The whole body, if it has at most `limit` bytes. A body whose length is announced as larger is not read at all.
-pub(crate) async fn read_body(request: Request, limit: usize) -> ApiResult<Vec<u8>> {
+/// The whole body, if it is small and fast enough. A body whose length is announced as larger is not read at all.
+pub(crate) async fn read_body(request: Request, limits: RequestLimits) -> ApiResult<Vec<u8>> {
+    let limit = limits.max_body_bytes;
     let too_large = || {
         let detail = format!("the body is larger than {limit} bytes (server.max_body_bytes)");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
@@ -104,7 +103,8 @@ pub(crate) async fn read_body(request: Request, limit: usize) -> ApiResult<Vec<u
     let mut bytes = Vec::new();
     let reading = async {
         loop {
-            let frame = tokio::time::timeout(SILENCE_TIMEOUT, body.frame()).await.map_err(|_| too_slow())?;
+            let frame = tokio::time::timeout(limits.body_silence_timeout, body.frame()).await;
+            let frame = frame.map_err(|_| too_slow())?;
             let Some(frame) = frame else { return Ok(()) };
             let cut = |_| {
                 Problem::bad_request("body_cut", "the connection ended before the whole body had arrived")

@@ -69,8 +69,8 @@ pub use access::Scope;
 pub use observation::AccessLog;
 pub use tls::{Tls, TlsError};
 pub use tokens::{
-    FIRST_START_NAME, HttpTokenFile, HttpTokenFileError, TokenEntry, TokenError, TokenStore, VARIABLE_NAME,
-    create_token, list_tokens, revoke_token,
+    FIRST_START_NAME, HttpTokenFile, HttpTokenFileError, RateLimit, TokenEntry, TokenError, TokenStore,
+    VARIABLE_NAME, create_token, list_tokens, revoke_token,
 };
 
 use access::Access;
@@ -95,6 +95,14 @@ pub struct ServerOptions {
     pub cookie_secret: Vec<u8>,
     /// How long a client may take to send the headers of a request, and how long a connection may be idle.
     pub header_timeout: Duration,
+    /// Event streams that may be open at once, of `/api` and `/v1` together.
+    pub max_followers: usize,
+    /// How long a client may take to read one part of a stream. Then it is disconnected; it can come back.
+    pub read_timeout: Duration,
+    /// How long a client may be silent in the middle of a body.
+    pub body_silence_timeout: Duration,
+    /// How many requests each token may make.
+    pub token_rate: RateLimit,
     /// Gets a line of JSON for each request.
     pub access_log: Option<AccessLog>,
 }
@@ -108,6 +116,10 @@ impl Default for ServerOptions {
             tls: None,
             cookie_secret: format!("{}{}", SessionId::generate(), SessionId::generate()).into_bytes(),
             header_timeout: Duration::from_secs(15),
+            max_followers: 4_096,
+            read_timeout: Duration::from_secs(30),
+            body_silence_timeout: Duration::from_secs(20),
+            token_rate: RateLimit::REQUESTS,
             access_log: None,
         }
     }

@@ -1,14 +1,18 @@
 //! What all handlers share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::Body;
+use hyper::StatusCode;
 use longhaul_agent::Runtime;
 use longhaul_journal::{Journal, SessionEntry};
 use longhaul_protocol::SessionId;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::ServerOptions;
 use crate::api::fold_starts::FoldStarts;
+use crate::events::body::{BodyWriter, written_body};
 use crate::events::feed::EventFeeds;
 use crate::events::overview::OverviewFeed;
 use crate::metrics::Metrics;
@@ -16,7 +20,7 @@ use crate::openai::{Deliveries, ServedModels};
 use crate::origin::OriginPolicy;
 use crate::problem::{ApiResult, Problem};
 use crate::readiness::Readiness;
-use crate::tokens::{CookieKey, FailureLimiter, TokenStore};
+use crate::tokens::{CookieKey, FailureLimiter, RateLimit, TokenStore};
 
 /// What all handlers share. A clone is cheap.
 #[derive(Clone)]
@@ -28,14 +32,25 @@ struct SharedState {
     failures: FailureLimiter,
     cookie_key: CookieKey,
     origin_policy: OriginPolicy,
-    max_body_bytes: usize,
+    limits: RequestLimits,
     shutdown: watch::Receiver<bool>,
+    read_timeout: Duration,
     streams: EventStreams,
     deliveries: Deliveries,
     served_models: ServedModels,
     metrics: Arc<Metrics>,
     readiness: Readiness,
     fold_starts: FoldStarts,
+}
+
+/// What a request may cost.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestLimits {
+    pub(crate) max_body_bytes: usize,
+    /// How long a client may be silent in the middle of a body.
+    pub(crate) body_silence_timeout: Duration,
+    /// How many requests each token may make.
+    pub(crate) token_rate: RateLimit,
 }
 
 /// What event streams share.
@@ -50,16 +65,14 @@ pub(crate) struct EventStreams {
 
 /// Streams that may read old records at once. Each holds the state of its session meanwhile.
 const MAX_CATCH_UPS: usize = 8;
-/// Streams that may be open at once.
-const MAX_FOLLOWERS: usize = 4_096;
 
-impl Default for EventStreams {
-    fn default() -> Self {
+impl EventStreams {
+    fn new(max_followers: usize) -> Self {
         Self {
             feeds: EventFeeds::default(),
             overview: OverviewFeed::default(),
             catch_ups: Arc::new(Semaphore::new(MAX_CATCH_UPS)),
-            followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
+            followers: Arc::new(Semaphore::new(max_followers)),
         }
     }
 }
@@ -77,9 +90,14 @@ impl ServerState {
             failures: FailureLimiter::default(),
             cookie_key: CookieKey::derive(&options.cookie_secret),
             origin_policy: OriginPolicy::new(&options.allowed_hosts, &options.allowed_origins),
-            max_body_bytes: options.max_body_bytes,
+            limits: RequestLimits {
+                max_body_bytes: options.max_body_bytes,
+                body_silence_timeout: options.body_silence_timeout,
+                token_rate: options.token_rate,
+            },
             shutdown,
-            streams: EventStreams::default(),
+            read_timeout: options.read_timeout,
+            streams: EventStreams::new(options.max_followers),
             metrics: Arc::default(),
             readiness: Readiness::default(),
             fold_starts: FoldStarts::default(),
@@ -112,8 +130,8 @@ impl ServerState {
         &self.0.origin_policy
     }
 
-    pub(crate) fn max_body_bytes(&self) -> usize {
-        self.0.max_body_bytes
+    pub(crate) fn limits(&self) -> RequestLimits {
+        self.0.limits
     }
 
     /// Which answers of `/v1` have reached their clients.
@@ -147,6 +165,19 @@ impl ServerState {
 
     pub(crate) fn streams(&self) -> &EventStreams {
         &self.0.streams
+    }
+
+    /// A response body and the end that writes it.
+    pub(crate) fn written_body(&self) -> (BodyWriter, Body) {
+        written_body(self.shutdown(), self.0.read_timeout)
+    }
+
+    /// Counts a stream as open until the permit is dropped.
+    pub(crate) fn count_follower(&self) -> ApiResult<OwnedSemaphorePermit> {
+        Arc::clone(&self.streams().followers).try_acquire_owned().map_err(|_| {
+            let detail = "too many event streams are open; close some, or try again later";
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_followers", detail)
+        })
     }
 
     /// The session with this key or id.

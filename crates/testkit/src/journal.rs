@@ -53,8 +53,10 @@ struct Inner {
     release_takes: Duration,
     release_refusal: Option<Error>,
     read_takes: Duration,
+    records_read: usize,
     read_refusal: Option<Error>,
     listing_refusal: Option<Error>,
+    adoption_crash: Option<CrashMoment>,
 }
 
 impl FaultyJournal {
@@ -133,6 +135,11 @@ impl FaultyJournal {
         self.inner.lock().unwrap().read_takes = time;
     }
 
+    /// The records that were read so far, in all streams.
+    pub fn records_read(&self) -> usize {
+        self.inner.lock().unwrap().records_read
+    }
+
     /// Refuses every read of records with this from now on, or reads again.
     pub fn refuse_reads(&self, error: Option<Error>) {
         self.inner.lock().unwrap().read_refusal = error;
@@ -141,6 +148,11 @@ impl FaultyJournal {
     /// Refuses to list the sessions with this from now on, or lists them again.
     pub fn refuse_listings(&self, error: Option<Error>) {
         self.inner.lock().unwrap().listing_refusal = error;
+    }
+
+    /// Crashes when a stream is begun with copies of records, as a fork or an import does.
+    pub fn crash_at_adoption(&self, when: CrashMoment) {
+        self.inner.lock().unwrap().adoption_crash = Some(when);
     }
 
     /// Never answers an append to the streams of this family, such as `spend`. What is appended to them is lost.
@@ -262,10 +274,12 @@ impl Journal for FaultyJournal {
         let time = self.inner.lock().unwrap().read_takes;
         tokio::time::sleep(time).await;
         let refusal = self.inner.lock().unwrap().read_refusal.clone();
-        match refusal {
-            Some(error) => Err(error),
-            None => self.journal.read(stream, from, page).await,
+        if let Some(error) = refusal {
+            return Err(error);
         }
+        let records = self.journal.read(stream, from, page).await?;
+        self.inner.lock().unwrap().records_read += records.len();
+        Ok(records)
     }
 
     async fn records_of_kind(&self, stream: &StreamName, kind: &str) -> Result<Vec<Record>> {
@@ -276,8 +290,8 @@ impl Journal for FaultyJournal {
         self.journal.head(stream).await
     }
 
-    async fn newest_epoch(&self, stream: &StreamName) -> Result<Option<Seq>> {
-        self.journal.newest_epoch(stream).await
+    async fn newest_epoch(&self, stream: &StreamName, through: Seq) -> Result<Option<Seq>> {
+        self.journal.newest_epoch(stream, through).await
     }
 
     async fn size(&self, stream: &StreamName) -> Result<StreamSize> {
@@ -378,7 +392,16 @@ impl Journal for FaultyJournal {
     }
 
     async fn adopt(&self, lease: &Lease, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()> {
-        self.journal.adopt(lease, records, blobs).await
+        self.lives().await;
+        let crash = self.inner.lock().unwrap().adoption_crash;
+        if crash == Some(CrashMoment::Before) {
+            self.die().await;
+        }
+        self.journal.adopt(lease, records, blobs).await?;
+        if crash == Some(CrashMoment::After) {
+            self.die().await;
+        }
+        Ok(())
     }
 
     async fn search(&self, search: &SearchQuery) -> Result<Vec<SearchHit>> {

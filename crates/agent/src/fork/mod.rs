@@ -16,9 +16,11 @@
 //! Never: only a part of the records, or any change of the parent.
 
 mod copy;
+mod request;
 
 use longhaul_journal::{
-    Append, Error as JournalError, Journal, Page, begin_with_copies, name_session, newest_import, resolve,
+    Append, Error as JournalError, Journal, Page, SessionEntry, begin_with_copies, name_session,
+    newest_import, resolve,
 };
 use longhaul_memory::extracted_through;
 use longhaul_protocol::{
@@ -26,10 +28,11 @@ use longhaul_protocol::{
     SessionId, SessionRecord, StreamName,
 };
 
-use crate::replay::{epoch_at, load, replay_start};
+use crate::replay::{load, replay_start};
 use crate::{Error, Result};
 
 use copy::{Parent, copies};
+pub use request::{ForkRequestKey, fork_session_once};
 
 const ONE: Page = Page { records: 1, bytes: 0 };
 
@@ -56,46 +59,68 @@ pub async fn fork_session(
     at: Option<Seq>,
     new_key: &str,
 ) -> Result<Forked> {
-    let parent = resolve(journal, key).await?;
-    let stream = StreamName::session(parent.id);
-    let point = match at {
-        Some(at) => at,
-        None => end_of_last_turn(journal, key, parent.id, parent.head.seq).await?,
-    };
-    check_fork_point(journal, key, &stream, point, parent.head.seq).await?;
-    let records = epoch_up_to(journal, &stream, point).await?;
-    // A compaction is one append of several records, so the point moves to the last of them.
-    let point = records.last().map_or(point, |last| last.seq);
-    let id = reserve_key(journal, new_key).await?;
-    let created = SessionCreated {
-        id,
-        key: new_key.to_owned(),
-        work_dir: None,
-        origin: Some(Origin { session: parent.id, seq: point }),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    };
-    let first = journal.read(&stream, 1, ONE).await?.pop();
-    let unreadable = |reason| Error::Unreadable { key: key.to_owned(), reason };
-    let import = newest_import(journal, parent.id).await?;
-    let parts = Parent { first: first.as_ref(), records: &records, import: import.as_ref() };
-    let copied = copies(&parts, created).map_err(unreadable)?;
+    let plan = ForkPlan::read(journal, resolve(journal, key).await?, at).await?;
+    check_key_is_free(journal, new_key).await?;
+    let id = name_session(journal, new_key).await?;
+    plan.write(journal, id, new_key).await
+}
 
-    let lease = match journal.acquire_lease(&StreamName::session(id)).await {
-        Err(JournalError::Held { .. }) => {
-            return Err(JournalError::SessionExists { key: new_key.to_owned() }.into());
-        }
-        lease => lease?,
-    };
-    let begun = begin_with_copies(journal, &lease, copied.records).await;
-    journal.release_lease(&lease).await?;
-    let head = begun.map_err(|error| match error {
-        JournalError::Conflict { .. } => JournalError::SessionExists { key: new_key.to_owned() },
-        other => other,
-    })?;
-    let extracted = extracted_through(journal, parent.id).await?;
-    skip_extracted(journal, parent.id, id, copied.places.new_seq(extracted.min(point))).await?;
-    let origin = Origin { session: parent.id, seq: point };
-    Ok(Forked { key: new_key.to_owned(), id, origin, records: head.seq, unsent: copied.unsent })
+/// What a fork copies from its parent.
+struct ForkPlan {
+    parent: SessionEntry,
+    point: Seq,
+    /// The parent's first record.
+    first: Option<Record>,
+    records: Vec<Record>,
+    import: Option<Record>,
+}
+
+impl ForkPlan {
+    async fn read(journal: &dyn Journal, parent: SessionEntry, at: Option<Seq>) -> Result<Self> {
+        let stream = StreamName::session(parent.id);
+        let point = match at {
+            Some(at) => at,
+            None => end_of_last_turn(journal, &parent.key, parent.id, parent.head.seq).await?,
+        };
+        check_fork_point(journal, &parent.key, &stream, point, parent.head.seq).await?;
+        let records = epoch_up_to(journal, &stream, point).await?;
+        // A compaction is one append of several records, so the point moves to the last of them.
+        let point = records.last().map_or(point, |last| last.seq);
+        let first = journal.read(&stream, 1, ONE).await?.pop();
+        let import = newest_import(journal, parent.id, Seq::MAX).await?;
+        Ok(Self { parent, point, first, records, import })
+    }
+
+    /// Writes the records of the fork in one append. Fails if the session has records or is held.
+    async fn write(&self, journal: &dyn Journal, id: SessionId, key: &str) -> Result<Forked> {
+        let origin = Origin { session: self.parent.id, seq: self.point };
+        let created = SessionCreated {
+            id,
+            key: key.to_owned(),
+            work_dir: None,
+            origin: Some(origin.clone()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let unreadable = |reason| Error::Unreadable { key: self.parent.key.clone(), reason };
+        let parts =
+            Parent { first: self.first.as_ref(), records: &self.records, import: self.import.as_ref() };
+        let copied = copies(&parts, created).map_err(unreadable)?;
+
+        let exists = || JournalError::SessionExists { key: key.to_owned() };
+        let lease = match journal.acquire_lease(&StreamName::session(id)).await {
+            Err(JournalError::Held { .. }) => return Err(exists().into()),
+            lease => lease?,
+        };
+        let begun = begin_with_copies(journal, &lease, copied.records).await;
+        journal.release_lease(&lease).await?;
+        let head = begun.map_err(|error| match error {
+            JournalError::Conflict { .. } => exists(),
+            other => other,
+        })?;
+        let extracted = extracted_through(journal, self.parent.id).await?.min(self.point);
+        skip_extracted(journal, self.parent.id, id, copied.places.new_seq(extracted)).await?;
+        Ok(Forked { key: key.to_owned(), id, origin, records: head.seq, unsent: copied.unsent })
+    }
 }
 
 /// The default fork point.
@@ -147,10 +172,7 @@ async fn check_fork_point(
 /// The records of the epoch that contains a record, from its beginning up to that record, without the session's first
 /// record.
 async fn epoch_up_to(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Result<Vec<Record>> {
-    let from = match epoch_of(journal, stream, point).await? {
-        Some(epoch) => replay_start(journal, stream, epoch).await?,
-        None => 1,
-    };
+    let from = replay_start(journal, stream, point).await?;
     let mut records = Vec::new();
     let mut next = from.max(2);
     while next <= point {
@@ -175,41 +197,14 @@ fn is_within_compaction(records: &[Record]) -> bool {
     epoch.is_some_and(|epoch| epoch.reason == EpochReason::Compacted)
 }
 
-/// The first record of the epoch that a record belongs to. Each epoch names the previous one.
-async fn epoch_of(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Result<Option<Seq>> {
-    let mut epoch = journal.newest_epoch(stream).await?;
-    while let Some(began) = epoch.filter(|began| *began > point) {
-        let previous = epoch_at(journal, stream, began).await?.and_then(|started| started.previous);
-        match previous.filter(|previous| *previous < began) {
-            Some(previous) => epoch = Some(previous),
-            // If that record is unreadable or was never written, search the records themselves.
-            None => return scan_for_epoch(journal, stream, point).await,
-        }
+/// Checks that a key leads to no session, or to an empty one.
+async fn check_key_is_free(journal: &dyn Journal, key: &str) -> Result<()> {
+    let known = journal.session(key).await?;
+    let is_used = |known: SessionEntry| known.head.seq > 0 || known.inbox_head > 0 || known.trashed;
+    match known.is_some_and(is_used) {
+        true => Err(JournalError::SessionExists { key: key.to_owned() }.into()),
+        false => Ok(()),
     }
-    Ok(epoch)
-}
-
-async fn scan_for_epoch(journal: &dyn Journal, stream: &StreamName, point: Seq) -> Result<Option<Seq>> {
-    let (mut found, mut next) = (None, 1);
-    while next <= point {
-        let page = journal.read(stream, next, Page::default()).await?;
-        let Some(last) = page.last() else { break };
-        next = last.seq + 1;
-        let is_one = |record: &&Record| record.seq <= point && record.kind == "epoch_started";
-        found = page.iter().rfind(is_one).map(|record| record.seq).or(found);
-    }
-    Ok(found)
-}
-
-/// The session that a key leads to. It must be new or empty.
-async fn reserve_key(journal: &dyn Journal, key: &str) -> Result<SessionId> {
-    let taken = || Err(JournalError::SessionExists { key: key.to_owned() }.into());
-    if let Some(known) = journal.session(key).await?
-        && (known.head.seq > 0 || known.inbox_head > 0 || known.trashed)
-    {
-        return taken();
-    }
-    Ok(name_session(journal, key).await?)
 }
 
 /// Marks the records that memory has extracted in the parent, so that they are not extracted again in the fork.

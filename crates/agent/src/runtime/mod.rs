@@ -16,7 +16,7 @@ use std::time::Duration;
 use longhaul_journal::{Holder, Journal, WakeSignal};
 use longhaul_keeper::Tasks;
 use longhaul_model::{Capabilities, Model, Models};
-use longhaul_protocol::{Event, EventKind, SessionId, StreamName};
+use longhaul_protocol::{ClientRequest, Event, EventKind, SessionId, StreamName};
 use longhaul_tools::{ApprovalPolicy, Redact, Tool};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -106,6 +106,8 @@ pub(crate) struct RuntimeShared {
 struct Sessions {
     by_key: HashMap<String, Weak<SessionSlot>>,
     by_id: HashMap<SessionId, Weak<SessionSlot>>,
+    /// The watchers of each session, whatever its key is.
+    hubs: HashMap<SessionId, Weak<EventHub>>,
     /// Unused entries are collected once there are this many.
     collect_at: usize,
 }
@@ -117,7 +119,14 @@ impl Sessions {
         }
         self.by_key.retain(|_, slot| slot.strong_count() > 0);
         self.by_id.retain(|_, slot| slot.strong_count() > 0);
+        self.hubs.retain(|_, hub| hub.strong_count() > 0);
         self.collect_at = MIN_ENTRIES_TO_COLLECT.max(2 * self.by_key.len());
+    }
+
+    /// Makes this the slot of a session.
+    fn index(&mut self, id: SessionId, slot: &Arc<SessionSlot>) {
+        self.by_id.insert(id, Arc::downgrade(slot));
+        self.hubs.insert(id, Arc::downgrade(&slot.hub));
     }
 }
 
@@ -399,13 +408,15 @@ impl RuntimeShared {
         let slot = match by_key.or(by_id.filter(|slot| slot.has_worker())) {
             Some(slot) => slot,
             None => {
-                let made = Arc::new(SessionSlot::new(key, id, self.all_sessions_hub.clone()));
+                let hub = id.and_then(|id| sessions.hubs.get(&id)).and_then(Weak::upgrade);
+                let all = self.all_sessions_hub.clone();
+                let made = Arc::new(SessionSlot::new(key, id, hub.unwrap_or_default(), all));
                 sessions.by_key.insert(key.to_owned(), Arc::downgrade(&made));
                 made
             }
         };
         if let Some(id) = id {
-            sessions.by_id.insert(id, Arc::downgrade(&slot));
+            sessions.index(id, &slot);
         }
         slot
     }
@@ -417,7 +428,7 @@ impl RuntimeShared {
     }
 
     pub(crate) fn index_slot(&self, id: SessionId, slot: &Arc<SessionSlot>) {
-        lock(&self.sessions).by_id.insert(id, Arc::downgrade(slot));
+        lock(&self.sessions).index(id, slot);
     }
 
     /// Whether a worker of this process runs a session.
@@ -443,9 +454,24 @@ impl RuntimeShared {
 
     /// Makes a session use this model, with the configured fallbacks, from its next request on.
     pub(crate) fn set_session_model(&self, key: &str, name: &str) -> Result<()> {
-        let chain = ModelChain::named(&self.models, &self.config, name)?.chosen();
+        let chain = ModelChain::named(&self.models, &self.config, name)?.to_chosen();
         lock(&self.session_models).insert(key.to_owned(), Arc::new(chain));
         Ok(())
+    }
+
+    /// Makes a session use the model that a client named, unless it does. A model that can't be opened is not called.
+    pub(crate) fn use_requested_model(&self, key: &str, name: &str) {
+        let configured = self.model_chain();
+        let is_configured = name == ClientRequest::CONFIGURED_MODEL || name == configured.primary().name();
+        let name = if is_configured { configured.primary().name().to_owned() } else { name.to_owned() };
+        if self.model_chain_of(key).primary().name() == name {
+            return;
+        }
+        if is_configured {
+            lock(&self.session_models).insert(key.to_owned(), Arc::new(configured.to_chosen()));
+        } else {
+            let _ = self.set_session_model(key, &name);
+        }
     }
 
     /// Goes on with the model that was chosen for a session before this runtime began. One that can't be opened any more is not called:

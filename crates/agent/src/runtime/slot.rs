@@ -19,7 +19,8 @@ pub(crate) struct SessionSlot {
     pub(crate) key: String,
     /// Set at the first use, because opening a key stores nothing.
     pub(crate) id: OnceCell<SessionId>,
-    pub(crate) hub: EventHub,
+    /// The watchers of this session. A session that was renamed keeps them in its next slot.
+    pub(crate) hub: Arc<EventHub>,
     /// The watchers of all sessions.
     all_sessions_hub: Arc<EventHub>,
     /// Wakes a waiting worker: the inbox may have something new.
@@ -75,11 +76,16 @@ pub(crate) enum AwaitedRequest {
 }
 
 impl SessionSlot {
-    pub(crate) fn new(key: &str, id: Option<SessionId>, all_sessions_hub: Arc<EventHub>) -> Self {
+    pub(crate) fn new(
+        key: &str,
+        id: Option<SessionId>,
+        hub: Arc<EventHub>,
+        all_sessions_hub: Arc<EventHub>,
+    ) -> Self {
         Self {
             key: key.to_owned(),
             id: OnceCell::new_with(id),
-            hub: EventHub::default(),
+            hub,
             all_sessions_hub,
             wake_notify: Notify::new(),
             inbox_lock: tokio::sync::Mutex::default(),

@@ -18,7 +18,8 @@ use longhaul_model::{
     TokenCounts,
 };
 use longhaul_protocol::{
-    AttemptId, AttemptStarted, Block, Checkpoint, EventKind, Note, SessionRecord, StepStarted, TurnStarted,
+    AttemptEnded, AttemptId, AttemptStarted, Block, Checkpoint, EventKind, Note, SessionRecord, StepStarted,
+    TurnStarted,
 };
 use longhaul_redact::StreamRedactor;
 use tokio::time::Instant;
@@ -36,8 +37,6 @@ use crate::worker::{Worker, WorkerResult, WorkerStop};
 /// Streamed text is saved in a checkpoint after this many bytes, or after this time.
 const CHECKPOINT_BYTES: usize = 2 << 10;
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
-/// The error of an attempt that a crash left open.
-const INTERRUPTED: &str = "interrupted";
 /// Characters of the name of a discarded call to tell the model.
 const MAX_TOOL_NAME_CHARS: usize = 64;
 const CANCELLED: &str = "cancelled";
@@ -301,8 +300,11 @@ pub(crate) async fn close_open_attempt(worker: &mut Worker, kept: usize) -> Work
         return Ok(());
     };
     let records = match worker.state().is_cancelled() && kept > 0 {
-        true => stopped_attempt(worker, INTERRUPTED),
-        false => vec![SessionRecord::AttemptEnded(attempt_ended(attempt.id, kept, Some(INTERRUPTED)))],
+        true => stopped_attempt(worker, AttemptEnded::INTERRUPTED),
+        false => {
+            let error = Some(AttemptEnded::INTERRUPTED);
+            vec![SessionRecord::AttemptEnded(attempt_ended(attempt.id, kept, error))]
+        }
     };
     worker.commit(records, vec![]).await
 }

@@ -42,9 +42,9 @@ impl ModelChain {
         Ok(Self { models, is_chosen: false })
     }
 
-    /// Marks the first model as the user's choice for one session.
-    pub(crate) fn chosen(self) -> Self {
-        Self { is_chosen: true, ..self }
+    /// The same models. The first is the user's choice for one session.
+    pub(crate) fn to_chosen(&self) -> Self {
+        Self { models: self.models.clone(), is_chosen: true }
     }
 
     /// One model without fallbacks.

@@ -34,6 +34,9 @@ pub(super) fn select_model(
     turn: Option<u64>,
     step: Option<u64>,
 ) -> Option<SessionRecord> {
+    if turn.is_some() {
+        worker.use_requested_model();
+    }
     let is_new_choice = worker.has_new_model_choice();
     if turn.is_some() || is_new_choice {
         let chain = worker.model_chain();

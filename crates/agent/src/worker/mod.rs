@@ -437,6 +437,16 @@ impl Worker {
         self.runtime.model_chain_of(&self.slot().key)
     }
 
+    /// Uses the model that a client asked for with the inputs of the turn that begins. They are on record, so a turn that
+    /// a killed process could not begin gets the same model.
+    pub(crate) fn use_requested_model(&self) {
+        let inputs = self.state().pending_inputs.iter().rev().filter(|input| !input.cancelled);
+        let requested = inputs.filter_map(|input| input.client.as_ref()?.model.as_deref()).next();
+        if let Some(name) = requested {
+            self.runtime.use_requested_model(&self.slot().key, name);
+        }
+    }
+
     /// Whether the user has chosen another model since this worker last called one.
     pub(crate) fn has_new_model_choice(&self) -> bool {
         !self.models.is_of_chain(&self.model_chain())

@@ -7,7 +7,7 @@ use longhaul_agent::session::event_of;
 use longhaul_agent::{Followed, Follower, Watched};
 use longhaul_journal::{Journal, SqliteJournal};
 use longhaul_protocol::{Event, EventKind, SessionRecord};
-use longhaul_testkit::{GatedModel, RecordingModel, TestHome};
+use longhaul_testkit::{FaultyJournal, GatedModel, RecordingModel, TestHome};
 use serde_json::json;
 
 use crate::{eventually, of_record, open, script, sends, sound_records};
@@ -258,4 +258,68 @@ async fn events_during(events: &mut longhaul_agent::SessionEvents, time: Duratio
         }
     }
     seen
+}
+
+/// A session with so many epochs of two turns each.
+async fn session_with_epochs(place: &TestHome, epochs: usize) -> longhaul_protocol::SessionId {
+    let answers: Vec<String> = (0..2 * epochs).map(|number| format!("Answer {number}.")).collect();
+    let config = crate::compaction::config(place, 100_000);
+    let runtime = crate::compaction::open(config, Arc::new(script(&json!(answers)))).await;
+    let session = runtime.session("a").await.unwrap();
+    for epoch in 0..epochs {
+        if epoch > 0 {
+            session.compact().await.unwrap().unwrap();
+        }
+        for _ in 0..2 {
+            session.send("more").await.unwrap();
+        }
+    }
+    runtime.shutdown().await.unwrap();
+    session.id().unwrap()
+}
+
+/// The events after a record, as a client gets them that comes back with it; and how many records are read for the first
+/// of them.
+async fn events_after(place: &TestHome, after: u64) -> (Vec<Event>, usize) {
+    let faulty = FaultyJournal::new(place.journal().await, None);
+    let client = longhaul_agent::Client::new(faulty.clone(), longhaul_agent::Redactor::default());
+    let session = client.session("a").await.unwrap();
+    let before = faulty.records_read();
+    let mut first = session.recorded_events(after, after + 1).await.unwrap();
+    while first.next().await.unwrap().is_some() {}
+    let cost = faulty.records_read() - before;
+    let mut rest = session.recorded_events(after, u64::MAX).await.unwrap();
+    let mut events = Vec::new();
+    while let Some(event) = rest.next().await.unwrap() {
+        events.push(event);
+    }
+    (events, cost)
+}
+
+/// H2: coming back with a cursor in an old epoch costs what that epoch has, however many came since, and shows the same
+/// events as the whole session does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_in_an_old_epoch_costs_that_epoch_and_not_the_age_of_the_session() {
+    let mut dearest = Vec::new();
+    for epochs in [3, 12] {
+        let place = TestHome::new();
+        let id = session_with_epochs(&place, epochs).await;
+        let journal = visitor(&place).await;
+        let records = longhaul_testkit::records_of(&*journal, id).await;
+        let begins = records.iter().filter(|record| record.kind == "epoch_started").count();
+        assert_eq!(begins, epochs);
+        let all = expected(&records);
+
+        let mut costs = Vec::new();
+        for after in (1..records.len() as u64).step_by(3) {
+            let (events, cost) = events_after(&place, after).await;
+            let rest: Vec<Event> = all.iter().filter(|event| event.seq > Some(after)).cloned().collect();
+            assert_eq!(events, rest, "after {after}");
+            costs.push(cost);
+        }
+        dearest.push((costs.into_iter().max().unwrap(), records.len()));
+    }
+
+    let ((young, _), (old, records)) = (dearest[0], dearest[1]);
+    assert!(old <= young + 2 && old < records / 4, "{dearest:?}");
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use longhaul_agent::Error;
-use longhaul_agent::fork::fork_session;
+use longhaul_agent::fork::{ForkRequestKey, fork_session, fork_session_once};
 use longhaul_agent::session::{State, load};
 use longhaul_journal::{
-    Append, Error as JournalError, Journal, SqliteJournal, delete_session, name_session, resolve,
+    Append, Error as JournalError, Journal, SqliteJournal, all_sessions, delete_session, name_session,
+    resolve,
 };
 use longhaul_memory::extracted_through;
-use longhaul_protocol::{ExtractRecord, Extracted, Outcome, Record, SessionRecord, StreamName};
+use longhaul_protocol::{ExtractRecord, Extracted, Hash, Outcome, Record, SessionRecord, StreamName};
 use longhaul_testkit::{
     Crash, CrashMoment, FaultyJournal, RecordingModel, TestHome, broken_rules, records_of,
 };
@@ -396,4 +397,69 @@ async fn a_fork_that_was_killed_after_its_records_is_whole() {
         runtime.shutdown().await.unwrap();
         is_sound(&journal).await;
     }
+}
+
+fn request(key: &str) -> ForkRequestKey<'_> {
+    ForkRequestKey { key, content: Hash::of("the same") }
+}
+
+/// H1, S4: a request that is repeated after a kill before or after the copy finds its fork or finishes it, at the same point.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_that_is_requested_again_after_a_kill_is_one_fork() {
+    for when in [CrashMoment::Before, CrashMoment::After] {
+        let place = TestHome::new();
+        let model = RecordingModel::new(script(&json!(["First.", "Second.", "Third."])));
+        let runtime = open(&place, model.clone()).await;
+        let session = runtime.session("a").await.unwrap();
+        session.send("first").await.unwrap();
+        let journal = place.journal().await;
+        let faulty = FaultyJournal::new(journal.clone(), None);
+        faulty.crash_at_adoption(when);
+
+        tokio::select! {
+            forked = fork_session_once(&*faulty, "a", None, "b", request("k")) => panic!("{forked:?}"),
+            () = faulty.crashed() => {}
+        }
+        faulty.release_leases().await;
+        session.send("second, after the fork point").await.unwrap();
+        let first = fork_session_once(&*journal, "a", None, "c", request("k")).await.unwrap();
+        let again = fork_session_once(&*journal, "a", None, "d", request("k")).await.unwrap();
+        let other = ForkRequestKey { content: Hash::of("another"), ..request("k") };
+        let reused = fork_session_once(&*journal, "a", None, "e", other).await;
+
+        assert_eq!((first.0.as_str(), &again), ("b", &first), "{when:?}");
+        assert!(matches!(reused, Err(Error::KeyReused { .. })), "{reused:?}");
+        for key in ["c", "d", "e"] {
+            assert!(journal.session(key).await.unwrap().is_none(), "{key}");
+        }
+        let fork = runtime.session("b").await.unwrap();
+        assert_eq!(fork.send("go on").await.unwrap().text, "Second.", "{when:?}");
+        runtime.shutdown().await.unwrap();
+        is_sound(&journal).await;
+    }
+}
+
+/// H1: the same request from several clients at once makes one fork, and each gets it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_fork_requested_many_times_at_once_is_one_fork() {
+    let place = TestHome::new();
+    let runtime = open(&place, RecordingModel::new(script(&json!(["First."])))).await;
+    runtime.session("a").await.unwrap().send("first").await.unwrap();
+    let journal = place.journal().await;
+
+    let requests = (0..8).map(|number| {
+        let journal = journal.clone();
+        tokio::spawn(async move {
+            fork_session_once(&*journal, "a", None, &format!("fork-{number}"), request("k")).await
+        })
+    });
+    let mut forks = Vec::new();
+    for request in requests.collect::<Vec<_>>() {
+        forks.push(request.await.unwrap().unwrap());
+    }
+
+    assert!(forks.iter().all(|fork| *fork == forks[0]), "{forks:?}");
+    assert_eq!(all_sessions(&*journal).collect().await.unwrap().len(), 2);
+    runtime.shutdown().await.unwrap();
+    is_sound(&journal).await;
 }

@@ -14,7 +14,7 @@ use longhaul_journal::{
 use longhaul_model::{AnswerStream, CallPermit, Model, ModelFailure, Purpose, Request};
 use longhaul_protocol::{
     At, Carried, CompactStart, EpochReason, EpochStarted, ExtractRecord, InboxRecord, Input, InputId, Item,
-    JoinMode, Kept, Outcome, Place as ItemPlace, Role, SessionRecord, Speaker, StepStarted, StreamName,
+    JoinMode, Kept, Outcome, Place as ItemPlace, Role, Seq, SessionRecord, Speaker, StepStarted, StreamName,
     TurnStarted,
 };
 use longhaul_testkit::{
@@ -400,7 +400,7 @@ async fn a_session_is_never_found_without_the_mark_of_its_import() {
         let imported = import_session(&*journal, file.path(), &options).await.unwrap();
 
         assert!(found.is_none(), "{when:?}: {found:?}");
-        let mark = newest_import(&*journal, imported.id).await.unwrap().unwrap();
+        let mark = newest_import(&*journal, imported.id, Seq::MAX).await.unwrap().unwrap();
         assert_eq!(mark.seq, journal.head(&StreamName::session(imported.id)).await.unwrap().seq);
         assert!(journal.verify().await.unwrap().is_sound());
         journal.close().await;

@@ -228,8 +228,8 @@ impl Journal for SqliteJournal {
         self.read_stream(stream, Head::EMPTY, rows::head).await
     }
 
-    async fn newest_epoch(&self, stream: &StreamName) -> Result<Option<Seq>> {
-        self.read_stream(stream, None, rows::newest_epoch).await
+    async fn newest_epoch(&self, stream: &StreamName, through: Seq) -> Result<Option<Seq>> {
+        self.read_stream(stream, None, move |db, number| rows::newest_epoch(db, number, through)).await
     }
 
     async fn size(&self, stream: &StreamName) -> Result<StreamSize> {

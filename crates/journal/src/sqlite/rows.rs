@@ -65,11 +65,12 @@ fn last_at(db: &Connection, stream: StreamNumber) -> Sql<Option<At>> {
         .optional()
 }
 
-pub(crate) fn newest_epoch(db: &Connection, stream: StreamNumber) -> Sql<Option<Seq>> {
+/// The newest epoch that began up to a record.
+pub(crate) fn newest_epoch(db: &Connection, stream: StreamNumber, through: Seq) -> Sql<Option<Seq>> {
     db.prepare_cached(
-        "SELECT id FROM records WHERE kind = 'epoch_started' AND id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT 1",
+        "SELECT id FROM records WHERE kind = 'epoch_started' AND id >= ?1 AND id <= ?2 ORDER BY id DESC LIMIT 1",
     )?
-    .query_row([stream.row_id(0), stream.end()], |row| Ok(StreamNumber::from_row_id(row.get(0)?).1))
+    .query_row([stream.row_id(0), stream.row_id(through)], |row| Ok(StreamNumber::from_row_id(row.get(0)?).1))
     .optional()
 }
 
@@ -263,7 +264,7 @@ fn entry(db: &Connection, (key, id, trashed): Named) -> Sql<SessionEntry> {
         Some(stream) => SessionEntry {
             head: head(db, stream)?,
             last_at: last_at(db, stream)?,
-            epoch_from: newest_epoch(db, stream)?,
+            epoch_from: newest_epoch(db, stream, Seq::MAX)?,
             inbox_head,
             ..empty
         },

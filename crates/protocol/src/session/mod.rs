@@ -328,6 +328,17 @@ pub struct AttemptEnded {
     pub too_long: Option<u64>,
 }
 
+impl AttemptEnded {
+    /// The error of an attempt that its process left open. The next process closes it.
+    pub const INTERRUPTED: &str = "interrupted";
+
+    /// Whether the process that made the attempt died or stopped in the middle of it. Watchers may have seen more of
+    /// its text than is on record.
+    pub fn is_interrupted(&self) -> bool {
+        self.error.as_deref() == Some(Self::INTERRUPTED)
+    }
+}
+
 /// The usage of an attempt. An unknown value is absent, not zero.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Usage {

@@ -1,19 +1,16 @@
 //! Event streams of one session and of all.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::response::Response;
-use hyper::{HeaderMap, Method, StatusCode};
+use hyper::{HeaderMap, Method};
 use longhaul_protocol::{Event, Seq};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::named_session::NamedSession;
 use crate::access::{Access, Scope};
 use crate::body::Query;
-use crate::events::body::{event_stream, written_body};
+use crate::events::body::event_stream;
 use crate::events::overview::SessionMessage;
 use crate::events::stream::{StreamContext, write_stream};
 use crate::problem::{ApiResult, Problem};
@@ -66,36 +63,30 @@ async fn follow_session(
     if after > head {
         return Err(Problem::seq_ahead(after, &entry.key, head));
     }
-    let follower = count_follower(&state)?;
+    let follower = state.count_follower()?;
     let streams = state.streams();
     let feed = streams.feeds.of_session(state.runtime(), &entry.key, entry.id, after, head);
     let joined = feed.log().join(after);
+    // A client that has the headers of the answer sees every event of what it does next.
+    feed.wait_subscribed().await;
     let session = match joined.catch_up {
         Some(_) => Some(state.runtime().session(&entry.key).await?),
         None => None,
     };
-    let (writer, body) = written_body(state.shutdown());
+    let (writer, body) = state.written_body();
     let context = StreamContext { session, catch_ups: streams.catch_ups.clone(), follower };
     tokio::spawn(write_stream(writer, feed, joined, context));
     Ok(event_stream(body))
 }
 
 async fn follow_overview(State(state): State<ServerState>) -> ApiResult<Response> {
-    let follower = count_follower(&state)?;
+    let follower = state.count_follower()?;
     let streams = state.streams();
     let (feed, joined) = streams.overview.join(state.runtime()).await?;
-    let (writer, body) = written_body(state.shutdown());
+    let (writer, body) = state.written_body();
     let context = StreamContext { session: None, catch_ups: streams.catch_ups.clone(), follower };
     tokio::spawn(write_stream(writer, feed, joined, context));
     Ok(event_stream(body))
-}
-
-/// Counts a stream as open until the permit is dropped.
-fn count_follower(state: &ServerState) -> ApiResult<OwnedSemaphorePermit> {
-    Arc::clone(&state.streams().followers).try_acquire_owned().map_err(|_| {
-        let detail = "too many event streams are open; close some, or try again later";
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_followers", detail)
-    })
 }
 
 fn last_event_id(headers: &HeaderMap) -> ApiResult<Option<Seq>> {

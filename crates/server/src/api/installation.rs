@@ -141,7 +141,7 @@ async fn show_config(
     };
     let mut settings: Vec<ConfigSetting> = runtime.config().keys().into_iter().map(setting).collect();
     settings.sort_by(|one, other| one.key.cmp(&other.key));
-    Ok(List::page(settings, &query, |setting: &ConfigSetting| setting.key.clone()))
+    List::page(settings, &query, |setting: &ConfigSetting| setting.key.clone())
 }
 
 /// A value without secrets in any of its texts.

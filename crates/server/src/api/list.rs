@@ -4,8 +4,10 @@ use axum::Json;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-const DEFAULT_ITEMS: usize = 100;
-const MAX_ITEMS: usize = 1_000;
+use crate::problem::{ApiResult, Problem};
+
+pub(super) const DEFAULT_ITEMS: usize = 100;
+pub(super) const MAX_ITEMS: usize = 1_000;
 
 /// Which page of a list the client wants.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -20,8 +22,19 @@ pub(crate) struct ListQuery {
 
 impl ListQuery {
     /// The most items of the page.
-    pub(super) fn item_count(&self) -> usize {
-        self.limit.unwrap_or(DEFAULT_ITEMS).clamp(1, MAX_ITEMS)
+    pub(super) fn item_count(&self) -> ApiResult<usize> {
+        check_limit(self.limit, DEFAULT_ITEMS, MAX_ITEMS)
+    }
+}
+
+/// The limit that a query gives, or this default. An error if it is not between 1 and `max`.
+pub(super) fn check_limit(limit: Option<usize>, default: usize, max: usize) -> ApiResult<usize> {
+    match limit.unwrap_or(default) {
+        limit if (1..=max).contains(&limit) => Ok(limit),
+        limit => {
+            let detail = format!("limit: {limit} is out of range; send a number from 1 to {max}");
+            Err(Problem::bad_request("invalid_query", detail))
+        }
     }
 }
 
@@ -35,13 +48,17 @@ pub(crate) struct List<T> {
 
 impl<T> List<T> {
     /// The page that the client wants of all items, which are sorted by this key.
-    pub(crate) fn page(items: Vec<T>, query: &ListQuery, key: impl Fn(&T) -> String) -> Json<Self> {
-        let limit = query.item_count();
+    pub(crate) fn page(
+        items: Vec<T>,
+        query: &ListQuery,
+        key: impl Fn(&T) -> String,
+    ) -> ApiResult<Json<Self>> {
+        let limit = query.item_count()?;
         let mut rest = items
             .into_iter()
             .skip_while(|item| query.after.as_ref().is_some_and(|after| key(item) <= *after));
         let items: Vec<T> = rest.by_ref().take(limit).collect();
         let next = rest.next().and(items.last()).map(key);
-        Json(Self { items, next })
+        Ok(Json(Self { items, next }))
     }
 }

@@ -13,7 +13,7 @@ use longhaul_transcript::html::markdown_html;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::list::{List, ListQuery};
+use super::list::{DEFAULT_ITEMS, List, ListQuery, MAX_ITEMS, check_limit};
 use super::path::PathParameters;
 use crate::access::{Access, Scope};
 use crate::body::{JsonBody, Query};
@@ -169,7 +169,7 @@ async fn list_scopes(
 ) -> ApiResult<Json<List<MemoryScope>>> {
     let scopes = runtime_memory_scopes(state.runtime()).await?;
     let scopes = scopes.into_iter().map(|scope| MemoryScope { scope }).collect();
-    Ok(List::page(scopes, &query, |scope: &MemoryScope| scope.scope.clone()))
+    List::page(scopes, &query, |scope: &MemoryScope| scope.scope.clone())
 }
 
 async fn list_pages(
@@ -179,7 +179,7 @@ async fn list_pages(
 ) -> ApiResult<Json<List<PageSummary>>> {
     let mut pages = PageSummary::list(&find_pages(&state, &scope).await?);
     pages.sort_by(|one, other| one.page.cmp(&other.page));
-    Ok(List::page(pages, &query, |page: &PageSummary| page.page.clone()))
+    List::page(pages, &query, |page: &PageSummary| page.page.clone())
 }
 
 async fn show_page(
@@ -198,7 +198,7 @@ async fn search(
     Query(query): Query<SearchParameters>,
 ) -> ApiResult<Json<List<MemoryHitReport>>> {
     let pages = find_pages(&state, &scope).await?;
-    let limit = query.limit.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS);
+    let limit = check_limit(query.limit, DEFAULT_HITS, MAX_HITS)?;
     let config = state.runtime().config();
     let hits = search_memory(config, &*state.journal(), &pages, &query.query, limit).await?;
     Ok(Json(List { items: hits.iter().map(MemoryHitReport::from).collect(), next: None }))
@@ -210,7 +210,7 @@ async fn show_log(
     Query(query): Query<LogQuery>,
 ) -> ApiResult<Json<List<PageChangeReport>>> {
     find_pages(&state, &scope).await?;
-    let limit = query.limit.unwrap_or(100).clamp(1, 1_000);
+    let limit = check_limit(query.limit, DEFAULT_ITEMS, MAX_ITEMS)?;
     let log = page_log(&*state.journal(), &scope, query.page.as_deref()).await?;
     let mut older = log.iter().filter(|change| query.after.is_none_or(|after| change.seq < after));
     let items: Vec<PageChangeReport> = older.by_ref().take(limit).map(PageChangeReport::from).collect();

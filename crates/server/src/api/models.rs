@@ -51,7 +51,7 @@ async fn list_providers(
     let models = open_models(&state)?;
     let mut providers: Vec<ProviderReport> = models.providers().iter().map(ProviderReport::from).collect();
     providers.sort_by(|one, other| one.name.cmp(&other.name));
-    let Json(providers) = List::page(providers, &query, |provider: &ProviderReport| provider.name.clone());
+    let Json(providers) = List::page(providers, &query, |provider: &ProviderReport| provider.name.clone())?;
     let (name, _) = state.runtime().model().await;
     let reason = match name == config.settings.model.name {
         true => format!("set by {}", config.set_by("model.name")),

@@ -3,11 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use hyper::{HeaderMap, Method, StatusCode};
-use longhaul_agent::fork::fork_session;
+use longhaul_agent::fork::{ForkRequestKey, fork_session, fork_session_once};
 use longhaul_agent::{AcceptedOrder, Error};
-use longhaul_protocol::{OrderKind, QuestionId};
+use longhaul_protocol::{Hash, OrderKind, QuestionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::inputs::{IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MEANING, idempotency_key};
 use super::named_session::{LiveSession, NamedSession};
@@ -63,9 +64,11 @@ pub(crate) fn routes() -> Vec<Route> {
                 .body::<QuestionAnswer>(),
         ),
         Route::new(Method::POST, "/api/sessions/{key}/fork", act, "Fork a session", fork)
+            .header(IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MEANING)
             .body::<ForkOrder>()
             .answers::<ForkedSession>(StatusCode::CREATED, "The new session.")
-            .fails(StatusCode::CONFLICT, "A session has this key."),
+            .fails(StatusCode::CONFLICT, "A session has this key.")
+            .fails(StatusCode::UNPROCESSABLE_ENTITY, "The Idempotency-Key was used for another fork."),
     ]
 }
 
@@ -197,24 +200,36 @@ struct ForkedSession {
 async fn fork(
     State(state): State<ServerState>,
     NamedSession(entry): NamedSession,
+    headers: HeaderMap,
     OptionalJsonBody(order): OptionalJsonBody<ForkOrder>,
 ) -> ApiResult<(StatusCode, Json<ForkedSession>)> {
-    let journal = state.journal();
+    let (journal, idempotency_key) = (state.journal(), idempotency_key(&headers)?);
+    let content = Hash::of(json!({"at": order.at, "key": order.key}).to_string());
     let mut number = 1;
     loop {
         let key = order.key.clone().unwrap_or_else(|| match number {
             1 => format!("{}-fork", entry.key),
             number => format!("{}-fork-{number}", entry.key),
         });
-        match fork_session(&*journal, &entry.key, order.at, &key).await {
+        let forked = match &idempotency_key {
+            Some(client_key) => {
+                let request = ForkRequestKey { key: client_key, content };
+                fork_session_once(&*journal, &entry.key, order.at, &key, request).await
+            }
+            None => {
+                let forked = fork_session(&*journal, &entry.key, order.at, &key).await;
+                forked.map(|forked| (forked.key, forked.id))
+            }
+        };
+        match forked {
             Err(Error::Journal(longhaul_journal::Error::SessionExists { .. }))
                 if order.key.is_none() && number < MAX_FORK_KEYS =>
             {
                 number += 1;
             }
             forked => {
-                let forked = forked?;
-                let body = ForkedSession { key: forked.key, id: forked.id.to_string() };
+                let (key, id) = forked?;
+                let body = ForkedSession { key, id: id.to_string() };
                 return Ok((StatusCode::CREATED, Json(body)));
             }
         }

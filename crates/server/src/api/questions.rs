@@ -68,5 +68,5 @@ async fn list_questions(
     let open = state.runtime().open_questions().await?;
     let mut open: Vec<WaitingQuestion> = open.into_iter().map(WaitingQuestion::from).collect();
     open.sort_by(|one, other| one.id.cmp(&other.id));
-    Ok(List::page(open, &query, |question: &WaitingQuestion| question.id.clone()))
+    List::page(open, &query, |question: &WaitingQuestion| question.id.clone())
 }

@@ -8,15 +8,13 @@ use longhaul_protocol::{Record, StreamName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::list::{DEFAULT_ITEMS, MAX_ITEMS, check_limit};
 use super::named_session::NamedSession;
 use crate::access::{Access, Scope};
 use crate::body::Query;
 use crate::problem::ApiResult;
 use crate::route::Route;
 use crate::state::ServerState;
-
-const MAX_RECORDS: usize = 1_000;
-const DEFAULT_RECORDS: usize = 100;
 
 pub(crate) fn routes() -> Vec<Route> {
     let read = Access::Token(Scope::Read);
@@ -56,7 +54,7 @@ async fn read_records(
     NamedSession(entry): NamedSession,
     Query(query): Query<RecordQuery>,
 ) -> ApiResult<Json<RecordList>> {
-    let limit = query.limit.unwrap_or(DEFAULT_RECORDS).clamp(1, MAX_RECORDS);
+    let limit = check_limit(query.limit, DEFAULT_ITEMS, MAX_ITEMS)?;
     let page = Page { records: limit, ..Page::default() };
     let stream = StreamName::session(entry.id);
     // A position is a 64-bit integer with a sign in the journal's file.

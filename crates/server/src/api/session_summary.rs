@@ -1,9 +1,7 @@
 //! A session in a list.
 
-use std::collections::HashSet;
-
 use longhaul_agent::{Runtime, SessionActivity};
-use longhaul_journal::{Journal, MatchMode, Page, SearchQuery, SessionEntry, session_place};
+use longhaul_journal::{Journal, Page, SessionEntry, session_place};
 use longhaul_protocol::{InboxRecord, SessionId, SessionRecord, StreamName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +11,6 @@ use crate::problem::ApiResult;
 /// The first records of a session, in which its title is looked for.
 const TITLE_PAGE: Page = Page { records: 16, bytes: 1 << 16 };
 const MAX_TITLE_CHARS: usize = 60;
-const MAX_SEARCH_HITS: usize = 1_000;
 
 /// What a session is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -113,16 +110,4 @@ async fn title(journal: &dyn Journal, id: SessionId) -> Option<String> {
     };
     let words: Vec<&str> = text.split_whitespace().collect();
     Some(longhaul_transcript::truncate(&words.join(" "), MAX_TITLE_CHARS))
-}
-
-/// The sessions in which these words were said.
-pub(crate) async fn sessions_with_words(journal: &dyn Journal, words: &str) -> ApiResult<HashSet<SessionId>> {
-    let search = SearchQuery {
-        words: words.to_owned(),
-        matching: MatchMode::All,
-        streams: vec![],
-        limit: MAX_SEARCH_HITS,
-    };
-    let hits = journal.search(&search).await?;
-    Ok(hits.iter().filter_map(|hit| hit.stream.session_id()).collect())
 }

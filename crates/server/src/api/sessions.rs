@@ -9,23 +9,22 @@ use hyper::{Method, StatusCode};
 use longhaul_agent::{Session, SessionActivity, SessionStart};
 use longhaul_journal::{
     Error as JournalError, SessionEntry, all_sessions, pin_session, rename_session, restore_session,
-    session_place, trash_session, unpin_session,
+    session_place, sessions_with_words, trash_session, unpin_session,
 };
 use longhaul_protocol::{PermissionMode, SessionId};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::time::Instant;
 
+use super::list::{DEFAULT_ITEMS, List, MAX_ITEMS, check_limit};
 use super::named_session::{LiveSession, NamedSession};
-use super::session_summary::{SessionState, SessionSummary, session_state, sessions_with_words, summarise};
+use super::session_summary::{SessionState, SessionSummary, session_state, summarise};
 use crate::access::{Access, Caller, Scope};
 use crate::body::{JsonBody, OptionalJsonBody, Query};
 use crate::problem::{ApiResult, Problem};
 use crate::route::Route;
 use crate::state::ServerState;
 
-const MAX_LIST_ITEMS: usize = 1_000;
-const DEFAULT_LIST_ITEMS: usize = 100;
 /// How long a session may take to let go, before it is moved to the trash.
 const RELEASE_GRACE: Duration = Duration::from_secs(15);
 /// How often to try to move a session to the trash that is about to let go.
@@ -38,7 +37,7 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/api/sessions", read, "List sessions", list_sessions)
             .query::<ListQuery>()
-            .answers::<SessionList>(StatusCode::OK, "Sessions in the order of their keys."),
+            .answers::<List<SessionSummary>>(StatusCode::OK, "Sessions in the order of their keys."),
         Route::new(Method::POST, "/api/sessions", act, "Create a session", create_session)
             .body::<NewSession>()
             .answers::<SessionSummary>(StatusCode::CREATED, "The new session. It is listed from now on.")
@@ -81,18 +80,11 @@ struct ListQuery {
     after: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct SessionList {
-    items: Vec<SessionSummary>,
-    /// The value of `after` for the next page; null on the last page.
-    next: Option<String>,
-}
-
 async fn list_sessions(
     State(state): State<ServerState>,
     Query(query): Query<ListQuery>,
-) -> ApiResult<Json<SessionList>> {
-    let limit = query.limit.unwrap_or(DEFAULT_LIST_ITEMS).clamp(1, MAX_LIST_ITEMS);
+) -> ApiResult<Json<List<SessionSummary>>> {
+    let limit = check_limit(query.limit, DEFAULT_ITEMS, MAX_ITEMS)?;
     let (journal, runtime) = (state.journal(), state.runtime());
     let words = query.query.as_deref().filter(|words| !words.trim().is_empty());
     let said_in = match words {
@@ -120,11 +112,11 @@ async fn list_sessions(
                 items.push(summarise(runtime, &entry).await?);
             }
             if items.len() == limit {
-                return Ok(Json(SessionList { items, next: after }));
+                return Ok(Json(List { items, next: after }));
             }
         }
         if is_last {
-            return Ok(Json(SessionList { items, next: None }));
+            return Ok(Json(List { items, next: None }));
         }
     }
 }

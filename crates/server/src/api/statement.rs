@@ -57,7 +57,7 @@ async fn show_statement(
     let query = StatementQuery {
         since,
         by: wanted.by.unwrap_or_default(),
-        limit: Some(page.item_count()),
+        limit: Some(page.item_count()?),
         after: page.after,
     };
     Ok(Json(state.runtime().statement(&query).await?))

@@ -14,7 +14,7 @@ use super::path::PathParameters;
 use super::tasks::find_task;
 use crate::access::{Access, Scope};
 use crate::body::Query;
-use crate::events::body::{BodyWriter, written_body};
+use crate::events::body::BodyWriter;
 use crate::problem::ApiResult;
 use crate::route::{PLAIN_TEXT, Route};
 use crate::state::ServerState;
@@ -62,7 +62,7 @@ async fn task_output(
         true => OutputStream::following(registry.tasks()?, task.id(), reader, wanted),
         false => OutputStream::new(reader, end),
     };
-    let (writer, body) = written_body(state.shutdown());
+    let (writer, body) = state.written_body();
     tokio::spawn(write_output(stream, writer));
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(PLAIN_TEXT)),

@@ -69,7 +69,7 @@ async fn list_tasks(
     };
     let reports = tasks.iter().map(|task| report(&state, task)).collect();
     let page = ListQuery { limit: query.limit, after: query.after };
-    Ok(List::page(reports, &page, |task: &TaskReport| task.task_id.to_string()))
+    List::page(reports, &page, |task: &TaskReport| task.task_id.to_string())
 }
 
 async fn show_task(

@@ -10,6 +10,7 @@ use longhaul_transcript::html::block_html;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::list::check_limit;
 use super::named_session::NamedSession;
 use super::recorded_blocks::{BlockReader, BlockSpan};
 use crate::access::{Access, Scope};
@@ -82,7 +83,7 @@ async fn show(
     NamedSession(entry): NamedSession,
     Query(query): Query<TranscriptQuery>,
 ) -> ApiResult<Json<TranscriptPage>> {
-    let limit = query.limit.unwrap_or(DEFAULT_BLOCKS).clamp(1, MAX_BLOCKS);
+    let limit = check_limit(query.limit, DEFAULT_BLOCKS, MAX_BLOCKS)?;
     let (head, journal) = (entry.head.seq, state.journal());
     let reader = BlockReader::new(&*journal, entry.id, state.fold_starts());
     let page = match (query.before, query.after) {

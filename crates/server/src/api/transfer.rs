@@ -22,7 +22,6 @@ use super::named_session::NamedSession;
 use super::session_summary::{SessionSummary, summarise};
 use crate::access::{Access, Scope};
 use crate::body::{Query, require_content_type};
-use crate::events::body::written_body;
 use crate::problem::{ApiResult, Problem};
 use crate::route::Route;
 use crate::state::ServerState;
@@ -93,7 +92,7 @@ async fn export(State(state): State<ServerState>, NamedSession(entry): NamedSess
         ApiResult::Ok((file, length))
     });
     let (mut file, length) = spooled.await.map_err(|error| not_spooled(&std::io::Error::other(error)))??;
-    let (mut writer, body) = written_body(state.shutdown());
+    let (mut writer, body) = state.written_body();
     tokio::spawn(async move {
         loop {
             let read = spawn_blocking(move || {

@@ -15,8 +15,6 @@ use crate::route::EVENT_STREAM;
 
 /// Parts of a body that wait for the connection. Then its writer waits.
 const BODY_QUEUE_LEN: usize = 16;
-/// How long a client may take to read one part. Then it is disconnected; it can come back.
-const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// When a client should come back after the server has stopped, or after it was too slow.
 const RECONNECT_DELAY_MS: u64 = 1_000;
 /// Proxies such as nginx must not collect the events.
@@ -41,6 +39,8 @@ impl HttpBody for QueueBody {
 pub(crate) struct BodyWriter {
     parts: mpsc::Sender<Bytes>,
     shutdown: watch::Receiver<bool>,
+    /// How long the client may take to read one part.
+    read_timeout: Duration,
 }
 
 /// Why nothing more can be written.
@@ -53,9 +53,9 @@ pub(crate) enum WriterStop {
 }
 
 /// A body and the end that writes it.
-pub(crate) fn written_body(shutdown: watch::Receiver<bool>) -> (BodyWriter, Body) {
+pub(crate) fn written_body(shutdown: watch::Receiver<bool>, read_timeout: Duration) -> (BodyWriter, Body) {
     let (parts, receiver) = mpsc::channel(BODY_QUEUE_LEN);
-    (BodyWriter { parts, shutdown }, Body::new(QueueBody(receiver)))
+    (BodyWriter { parts, shutdown, read_timeout }, Body::new(QueueBody(receiver)))
 }
 
 /// A response with server-sent events.
@@ -69,7 +69,7 @@ impl BodyWriter {
     pub(crate) async fn write(&mut self, part: Bytes) -> Result<(), WriterStop> {
         tokio::select! {
             biased;
-            sent = tokio::time::timeout(READ_TIMEOUT, self.parts.send(part)) => match sent {
+            sent = tokio::time::timeout(self.read_timeout, self.parts.send(part)) => match sent {
                 Ok(Ok(())) => Ok(()),
                 _ => Err(WriterStop::Gone),
             },

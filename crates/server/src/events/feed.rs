@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use longhaul_agent::{Followed, Runtime};
 use longhaul_protocol::{AttemptStarted, Record, Seq, SessionId};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::log::EventLog;
@@ -13,18 +14,28 @@ use super::log::EventLog;
 /// A new feed begins at the cursor of its first follower if that is at most this many records back. So all clients that
 /// come back after a restart share one replay.
 const MAX_SHARED_CATCH_UP: Seq = 1_024;
-/// How often a feed checks that its session still exists.
-const SESSION_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// How often a feed checks that its session still exists, and what its key is.
+const SESSION_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a stream waits for its feed to hear the session.
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The events of one session, for all of its followers. It ends with the last of them.
 pub(crate) struct EventFeed {
     log: Arc<EventLog>,
     task: AbortHandle,
+    /// Becomes true when the feed hears the session's live events. Closed when it has ended.
+    subscribed: watch::Receiver<bool>,
 }
 
 impl EventFeed {
-    pub(super) fn new(log: Arc<EventLog>, task: AbortHandle) -> Self {
-        Self { log, task }
+    pub(super) fn new(log: Arc<EventLog>, task: AbortHandle, subscribed: watch::Receiver<bool>) -> Self {
+        Self { log, task, subscribed }
+    }
+
+    /// Waits until the feed misses no live event from now on. A session that can't be heard in time is followed by its records.
+    pub(crate) async fn wait_subscribed(&self) {
+        let mut subscribed = self.subscribed.clone();
+        let _ = tokio::time::timeout(SUBSCRIBE_TIMEOUT, subscribed.wait_for(|subscribed| *subscribed)).await;
     }
 
     pub(crate) fn log(&self) -> &EventLog {
@@ -59,15 +70,24 @@ impl EventFeeds {
         feeds.retain(|_, feed| feed.strong_count() > 0);
         let start = if head.saturating_sub(after) <= MAX_SHARED_CATCH_UP { after } else { head };
         let log = Arc::new(EventLog::new(start));
-        let task = tokio::spawn(follow(runtime.clone(), key.to_owned(), id, start, log.clone()));
-        let feed = Arc::new(EventFeed::new(log, task.abort_handle()));
+        let (subscribed, is_subscribed) = watch::channel(false);
+        let output = FeedOutput { log: log.clone(), subscribed };
+        let task = tokio::spawn(follow(runtime.clone(), key.to_owned(), id, start, output));
+        let feed = Arc::new(EventFeed::new(log, task.abort_handle(), is_subscribed));
         feeds.insert(id, Arc::downgrade(&feed));
         feed
     }
 }
 
+/// Where the task of a feed writes what it finds.
+struct FeedOutput {
+    log: Arc<EventLog>,
+    subscribed: watch::Sender<bool>,
+}
+
 /// Writes what happens in a session after this record to the log, until the session can't be followed any more.
-async fn follow(runtime: Runtime, key: String, id: SessionId, after: Seq, log: Arc<EventLog>) {
+async fn follow(runtime: Runtime, mut key: String, id: SessionId, after: Seq, output: FeedOutput) {
+    let FeedOutput { log, subscribed } = output;
     let follower = match runtime.session(&key).await {
         Ok(session) => session.follow(after).await,
         Err(error) => Err(error),
@@ -77,21 +97,34 @@ async fn follow(runtime: Runtime, key: String, id: SessionId, after: Seq, log: A
     drop(runtime);
     let mut checks = tokio::time::interval(SESSION_CHECK_INTERVAL);
     if let Ok(mut follower) = follower {
+        let mut heard = follower.subscribed();
         loop {
             let step = tokio::select! {
                 step = follower.step() => step,
+                () = async { drop(heard.wait_for(|heard| *heard).await) }, if !*subscribed.borrow() => {
+                    subscribed.send_replace(true);
+                    continue;
+                }
                 _ = checks.tick() => match journal.session_with_id(id).await {
                     // It was deleted for good.
                     Ok(None) => break,
-                    _ => continue,
+                    Ok(Some(entry)) => {
+                        key = entry.key;
+                        continue;
+                    }
+                    Err(_) => continue,
                 },
             };
             match step {
-                Ok(Some(Followed::Record(record, event))) => {
+                Ok(Some(Followed::Record(record, mut event))) => {
                     note_attempt(&log, &record);
+                    event.iter_mut().for_each(|event| event.session.clone_from(&key));
                     log.add_record(record.seq, event.as_deref());
                 }
-                Ok(Some(Followed::Live(event))) => log.add_live(&event),
+                Ok(Some(Followed::Live(mut event))) => {
+                    event.session.clone_from(&key);
+                    log.add_live(&event);
+                }
                 Ok(None) | Err(_) => break,
             }
         }

@@ -13,6 +13,7 @@ use longhaul_journal::{Journal, SessionEntry, all_sessions, records};
 use longhaul_protocol::{At, Seq, SessionId, SessionRecord, StreamName};
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio::sync::watch;
 
 use super::feed::EventFeed;
 use super::log::{EventFrame, EventLog, JoinPoint};
@@ -80,7 +81,7 @@ impl OverviewFeed {
         }
         let log = Arc::new(EventLog::new(0));
         let task = tokio::spawn(watch(runtime.clone(), self.sessions.clone(), log.clone()));
-        let feed = Arc::new(EventFeed::new(log, task.abort_handle()));
+        let feed = Arc::new(EventFeed::new(log, task.abort_handle(), watch::channel(true).1));
         *known = Arc::downgrade(&feed);
         feed
     }

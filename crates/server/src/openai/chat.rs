@@ -10,7 +10,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use hyper::header::HeaderValue;
-use longhaul_protocol::{Hash, Limit, Outcome, Question, QuestionKind, TurnEnded};
+use longhaul_protocol::{ClientRequest, Hash, Limit, Outcome, Question, QuestionKind, TurnEnded};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -19,12 +19,12 @@ use tokio::time::{Instant, timeout_at};
 use super::error::{OpenaiError, OpenaiResult};
 use super::follower::TurnFollower;
 use super::messages::{Conversation, WireMessage};
-use super::models::{CONFIGURED_MODEL, check_model};
+use super::models::check_model;
 use super::parameters::check_parameters;
 use super::placement::{Incoming, NamedSession, Placed, place, retry_headers};
 use super::request::{SESSION_HEADER, named_session, read_request};
-use super::sse::{ClientGone, EventWriter, event_stream};
-use super::turn::{AnswerText, TurnStep, TurnUsage};
+use super::sse::{ClientGone, EventWriter, count_stream, event_stream};
+use super::turn::{AnswerText, TurnStep, TurnUsage, add_usage};
 use crate::access::Caller;
 use crate::body::JsonBody;
 use crate::state::ServerState;
@@ -66,15 +66,17 @@ pub(crate) async fn create_chat_completion(
     JsonBody(body): JsonBody<Value>,
 ) -> OpenaiResult<Response> {
     let request: ChatRequest = read_request(&body)?;
+    let permit = count_stream(&state, request.stream)?;
     let incoming = incoming_of(&state, caller, &headers, &body, &request).await?;
     let placed = place(&state, &incoming).await?;
     let mut follower = placed.follow(&state).await?;
-    let model = request.model.clone().unwrap_or_else(|| CONFIGURED_MODEL.to_owned());
+    let model = request.model.clone().unwrap_or_else(|| ClientRequest::CONFIGURED_MODEL.to_owned());
     let mut completion = Completion::new(&placed, model);
     let key = HeaderValue::from_str(&urlencoded(placed.session.key())).ok();
-    let mut response = if request.stream == Some(true) {
+    let mut response = if let Some(permit) = permit {
         let with_usage = request.stream_options.and_then(|options| options.include_usage) == Some(true);
-        stream_completion(&state, placed, follower, completion, with_usage).await?
+        let stream = event_stream(&state, permit);
+        stream_completion(stream, placed, follower, completion, with_usage).await?
     } else {
         while completion.end.is_none() {
             let step = follower.next().await?;
@@ -112,7 +114,7 @@ async fn incoming_of(
     if let Some(body) = body.as_object() {
         check_parameters(body)?;
     }
-    let model = check_model(state, request.model.as_deref()).await?;
+    check_model(state, request.model.as_deref()).await?;
     let mut conversation = Conversation::default();
     for (index, message) in request.messages.iter().enumerate() {
         conversation.push(message, &format!("messages[{index}]"))?;
@@ -134,7 +136,10 @@ async fn incoming_of(
         user: request.user.clone(),
         max_output_tokens: request.max_completion_tokens.or(request.max_tokens),
         unstored: false,
-        model,
+        model: request.model.clone(),
+        background: false,
+        previous_response_id: None,
+        metadata: request.metadata.clone().unwrap_or_default(),
     })
 }
 
@@ -146,7 +151,7 @@ struct Completion {
     /// The question that the request answered. What came before its answer was told by the request before.
     skips_until: Option<longhaul_protocol::QuestionId>,
     answer: AnswerText,
-    usage: TurnUsage,
+    usage: Option<TurnUsage>,
     plan: Option<Question>,
     end: Option<CompletionEnd>,
 }
@@ -164,7 +169,7 @@ impl Completion {
             created: placed.request.made_at().0 / 1_000,
             skips_until: placed.answered.map(|answered| answered.question),
             answer: AnswerText::default(),
-            usage: TurnUsage::default(),
+            usage: None,
             plan: None,
             end: None,
         }
@@ -182,16 +187,14 @@ impl Completion {
         }
         match step {
             TurnStep::MessageEnded { text, goes_on } => self.answer.add(&text, goes_on),
-            TurnStep::Usage(usage) => self.usage.add(&usage),
+            TurnStep::Usage(usage) => add_usage(&mut self.usage, &usage),
             TurnStep::Question(question) if question.kind == QuestionKind::Plan => self.plan = Some(question),
             TurnStep::Question(question) if follower.is_open(question.id).await? => {
                 self.end = Some(CompletionEnd::Question(question));
             }
             TurnStep::Ended(ended) => {
-                self.end = Some(match self.plan.take() {
-                    Some(plan) if follower.is_open(plan.id).await? => CompletionEnd::Question(plan),
-                    _ => CompletionEnd::Turn(ended),
-                });
+                let plan = self.plan.take().filter(|_| ended.outcome == Outcome::Completed);
+                self.end = Some(plan.map_or(CompletionEnd::Turn(ended), CompletionEnd::Question));
             }
             _ => {}
         }
@@ -234,12 +237,16 @@ impl Completion {
         }
     }
 
-    fn usage_json(&self) -> Value {
-        let TurnUsage { input, output, cached } = self.usage;
-        json!({
+    /// The usage; `None` if the provider did not tell it.
+    fn usage_json(&self) -> Option<Value> {
+        let TurnUsage { input, output, cached } = self.usage?;
+        let mut usage = json!({
             "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
-            "prompt_tokens_details": {"cached_tokens": cached},
-        })
+        });
+        if let Some(cached) = cached {
+            usage["prompt_tokens_details"] = json!({"cached_tokens": cached});
+        }
+        Some(usage)
     }
 
     fn json(&self) -> Value {
@@ -253,8 +260,10 @@ impl Completion {
             "choices": [{
                 "index": 0, "message": message, "logprobs": null, "finish_reason": self.finish_reason(),
             }],
-            "usage": self.usage_json(),
         });
+        if let Some(usage) = self.usage_json() {
+            form["usage"] = usage;
+        }
         if let Some(extension) = self.extension() {
             form["longhaul"] = extension;
         }
@@ -312,7 +321,7 @@ impl SentText {
 
 /// Begins a stream when there is text, an end or a question, so that an early failure is an HTTP error.
 async fn stream_completion(
-    state: &ServerState,
+    (mut writer, response): (EventWriter, Response),
     placed: Placed,
     mut follower: TurnFollower,
     mut completion: Completion,
@@ -333,7 +342,6 @@ async fn stream_completion(
         placed.delivery.mark_delivered();
         return Err(error);
     }
-    let (mut writer, response) = event_stream(state);
     tokio::spawn(async move {
         // A client that is gone ends the stream, and nothing else.
         let _ = write_completion(&mut writer, &placed, follower, completion, first, with_usage).await;
@@ -411,11 +419,11 @@ async fn write_completion(
         last["longhaul"] = extension;
     }
     writer.data(&last.to_string()).await?;
-    if with_usage {
-        let mut usage = completion.chunk(&json!({}), None);
-        usage["choices"] = json!([]);
-        usage["usage"] = completion.usage_json();
-        writer.data(&usage.to_string()).await?;
+    if let Some(usage) = completion.usage_json().filter(|_| with_usage) {
+        let mut chunk = completion.chunk(&json!({}), None);
+        chunk["choices"] = json!([]);
+        chunk["usage"] = usage;
+        writer.data(&chunk.to_string()).await?;
     }
     writer.data("[DONE]").await?;
     placed.delivery.mark_delivered();

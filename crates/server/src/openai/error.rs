@@ -74,6 +74,12 @@ impl OpenaiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "the server stops; send the request again")
     }
 
+    /// A plan can't be carried out any more: the session went on, or another client answered.
+    pub(crate) fn plan_settled() -> Self {
+        let message = "the plan was not carried out: its question was settled before; send another message";
+        Self { is_final: true, ..Self::new(StatusCode::CONFLICT, "question_settled", message) }
+    }
+
     /// The error of a failed turn.
     pub(crate) fn of_turn(ended: &TurnEnded) -> Self {
         let (status, code) = match ended.code.as_deref().unwrap_or_default() {

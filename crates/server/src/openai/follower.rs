@@ -5,12 +5,13 @@ use std::collections::VecDeque;
 use longhaul_agent::{Followed, Follower, Session};
 use longhaul_journal::{Journal, Page, records};
 use longhaul_protocol::{
-    InputId, QuestionId, QuestionKind, Record, Seq, SessionId, SessionRecord, StreamName,
+    ClientRequest, InputId, JoinMode, QuestionId, QuestionKind, Record, Seq, SessionId, SessionRecord,
+    StreamName,
 };
 use tokio::sync::watch;
 
 use super::error::{OpenaiError, OpenaiResult};
-use super::turn::{AnswerText, TurnFold, TurnStep, TurnTarget};
+use super::turn::{AnswerText, TurnFold, TurnStep};
 
 /// Records to read at a time on the way back.
 const BACKWARD_PAGE: Seq = 256;
@@ -38,8 +39,10 @@ impl TurnFollower {
     /// The next step. An error if the server stops. Cancel-safe.
     pub(crate) async fn next(&mut self) -> OpenaiResult<TurnStep> {
         loop {
-            if let Some(step) = self.steps.pop_front() {
-                return Ok(step);
+            match self.steps.pop_front() {
+                Some(TurnStep::PlanSettled) => return Err(OpenaiError::plan_settled()),
+                Some(step) => return Ok(step),
+                None => {}
             }
             let followed = tokio::select! {
                 biased;
@@ -49,11 +52,6 @@ impl TurnFollower {
             let followed = followed.ok_or_else(OpenaiError::stopping)?;
             self.steps.extend(self.fold.apply(&followed));
         }
-    }
-
-    /// Whether any question waits for its answer.
-    pub(crate) async fn has_open_question(&self) -> OpenaiResult<bool> {
-        Ok(!self.session.open_questions().await?.is_empty())
     }
 
     /// Whether a question still waits for its answer.
@@ -70,7 +68,9 @@ pub(crate) struct TurnPlace {
     pub(crate) ended: Option<Seq>,
     /// No input came after its end.
     pub(crate) is_last: bool,
-    /// The client did not want it to be stored.
+    /// The last request of a client that it answers.
+    pub(crate) request: Option<Box<ClientRequest>>,
+    /// A client did not want it to be stored.
     pub(crate) unstored: bool,
 }
 
@@ -115,21 +115,43 @@ pub(crate) async fn find_input(
     Ok(found)
 }
 
+/// The record that settled a question; `None` if it is open.
+pub(crate) async fn find_answered(
+    journal: &dyn Journal,
+    session: SessionId,
+    question: QuestionId,
+) -> OpenaiResult<Option<Seq>> {
+    let mut found = None;
+    let visit = |record: &Record| {
+        if record.kind == "answered"
+            && let Ok(SessionRecord::Answered(answered)) = SessionRecord::decode(record)
+            && answered.id == question
+        {
+            found = Some(record.seq);
+        }
+        found.is_none()
+    };
+    read_backward(journal, session, visit).await?;
+    Ok(found)
+}
+
 /// The place of a turn; `None` if the session has no such turn.
 pub(crate) async fn find_turn(
     journal: &dyn Journal,
     session: SessionId,
     turn: u64,
 ) -> OpenaiResult<Option<TurnPlace>> {
-    let (mut before, mut ended, mut is_last, mut unstored) = (None, None, true, false);
+    let (mut before, mut ended, mut is_last) = (None, None, true);
+    let (mut is_before_end, mut request, mut unstored) = (false, None, false);
     let visit = |record: &Record| {
         match record.kind.as_str() {
-            "turn_ended" if before.is_some() => return false,
+            "turn_ended" if before.is_some() => is_before_end = true,
             "turn_ended" => {
                 if let Ok(SessionRecord::TurnEnded(end)) = SessionRecord::decode(record) {
                     ended = (end.turn == turn).then_some(record.seq).or(ended);
                 }
             }
+            "turn_started" if before.is_some() => return false,
             "turn_started" => match SessionRecord::decode(record) {
                 Ok(SessionRecord::TurnStarted(started)) if started.turn == turn => {
                     before = Some(record.seq - 1);
@@ -137,19 +159,26 @@ pub(crate) async fn find_turn(
                 Ok(SessionRecord::TurnStarted(started)) if started.turn < turn => return false,
                 _ => {}
             },
-            "input_taken" if before.is_some() => {
-                if let Ok(SessionRecord::InputTaken(taken)) = SessionRecord::decode(record) {
-                    unstored |= taken.client.is_some_and(|client| client.unstored);
+            "input_taken" => {
+                let Ok(SessionRecord::InputTaken(taken)) = SessionRecord::decode(record) else { return true };
+                // What comes during a turn belongs to it only if it joins.
+                let joins = taken.mode == JoinMode::Join;
+                match before {
+                    None => is_last &= ended.is_some() && joins,
+                    Some(_) if is_before_end && joins => {}
+                    Some(_) => {
+                        unstored |= taken.client.as_ref().is_some_and(|client| client.unstored);
+                        request = request.take().or(taken.client);
+                    }
                 }
             }
-            "input_taken" => is_last &= ended.is_some(),
             _ => {}
         }
         true
     };
     read_backward(journal, session, visit).await?;
     let is_last = is_last || ended.is_none();
-    Ok(before.map(|before| TurnPlace { before, ended, is_last, unstored }))
+    Ok(before.map(|before| TurnPlace { before, ended, is_last, request, unstored }))
 }
 
 /// What a client was told in answer to one request: up to the end of the turn or to the question that was asked.
@@ -165,21 +194,16 @@ pub(crate) async fn read_answer(
     journal: &dyn Journal,
     session: SessionId,
     after: Seq,
-    target: TurnTarget,
-    is_open: bool,
+    mut fold: TurnFold,
 ) -> OpenaiResult<Option<ToldAnswer>> {
-    let (mut fold, mut answer) = (TurnFold::new(target, is_open), AnswerText::default());
-    let mut turn = match target {
-        TurnTarget::Turn(turn) => turn,
-        TurnTarget::Input(_) => 0,
-    };
+    let mut answer = AnswerText::default();
     let stream = StreamName::session(session);
     let mut cursor = records(journal, &stream, after + 1);
     while let Some(record) = cursor.next().await? {
         let seq = record.seq;
         for step in fold.apply(&Followed::Record(Box::new(record), None)) {
+            let turn = fold.turn().unwrap_or_default();
             match step {
-                TurnStep::Started { turn: number, .. } => turn = number,
                 TurnStep::MessageEnded { text, goes_on } => answer.add(&text, goes_on),
                 TurnStep::Question(question) => {
                     answer.add(&question.text, false);

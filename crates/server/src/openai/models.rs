@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 use axum::Json;
 use axum::extract::{Path, State};
 use longhaul_agent::model::{Models, Provider};
+use longhaul_protocol::ClientRequest;
 use serde_json::{Value, json};
 
 use super::error::{OpenaiError, OpenaiResult};
 use crate::state::ServerState;
 
-/// The id of the configured model.
-pub(crate) const CONFIGURED_MODEL: &str = "longhaul";
 /// How long the list of a model server counts as current.
 const LIST_LIFETIME: Duration = Duration::from_secs(60);
 
@@ -44,7 +43,7 @@ fn is_usable(provider: &Provider) -> bool {
 async fn model_ids(state: &ServerState) -> OpenaiResult<Vec<String>> {
     let (configured, _) = state.runtime().model().await;
     let models = state.runtime().models();
-    let mut ids = vec![CONFIGURED_MODEL.to_owned(), configured];
+    let mut ids = vec![ClientRequest::CONFIGURED_MODEL.to_owned(), configured];
     for provider in models.providers().iter().filter(|provider| is_usable(provider)) {
         let served = state.served_models().of_provider(models, provider).await;
         ids.extend(served.iter().map(|model| format!("{}/{model}", provider.name)));
@@ -53,12 +52,12 @@ async fn model_ids(state: &ServerState) -> OpenaiResult<Vec<String>> {
     Ok(ids)
 }
 
-/// The model that a request names; `None` for the configured one.
-pub(crate) async fn check_model(state: &ServerState, model: Option<&str>) -> OpenaiResult<Option<String>> {
-    let Some(model) = model.filter(|model| *model != CONFIGURED_MODEL) else { return Ok(None) };
+/// Checks that there is the model that a request names, if it names one.
+pub(crate) async fn check_model(state: &ServerState, model: Option<&str>) -> OpenaiResult<()> {
+    let Some(model) = model.filter(|model| *model != ClientRequest::CONFIGURED_MODEL) else { return Ok(()) };
     let (configured, _) = state.runtime().model().await;
     if model == configured {
-        return Ok(None);
+        return Ok(());
     }
     let provider = model.split_once('/').and_then(|(name, rest)| {
         Some((state.runtime().models().providers().get(name).filter(|provider| is_usable(provider))?, rest))
@@ -66,7 +65,7 @@ pub(crate) async fn check_model(state: &ServerState, model: Option<&str>) -> Ope
     if let Some((provider, name)) = provider {
         let served = state.served_models().of_provider(state.runtime().models(), provider).await;
         if served.iter().any(|served| served == name) {
-            return Ok(Some(model.to_owned()));
+            return Ok(());
         }
     }
     Err(no_such_model(model))

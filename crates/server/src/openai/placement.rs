@@ -13,17 +13,21 @@ use longhaul_protocol::{
     Answer, AnsweredQuestion, ClientRequest, ConversationBound, Hash, InputId, JoinMode, Question,
     QuestionKind, Seq, SessionId, StreamName,
 };
+use serde_json::{Map, Value};
 
 use super::bindings::Bindings;
 use super::delivery::{DeliveryGuard, DeliveryState};
 use super::error::{OpenaiError, OpenaiResult};
-use super::follower::{TurnFollower, find_input, find_turn, read_answer};
+use super::follower::{ToldAnswer, TurnFollower, find_answered, find_input, find_turn, read_answer};
 use super::messages::Conversation;
 use super::turn::{TurnFold, TurnTarget};
 use crate::state::ServerState;
 
 /// How many hex digits of the conversation's hash are in the key of a new session.
 const KEY_HASH_DIGITS: usize = 16;
+/// The answers to the question of a plan.
+const ACCEPTS_PLAN: &str = "yes";
+const DECLINES_PLAN: &str = "no";
 /// A client that counts its retries means a request of at most this age.
 const RETRY_WINDOW_MS: i64 = 3_600_000;
 
@@ -53,8 +57,11 @@ pub(crate) struct Incoming {
     pub(crate) user: Option<String>,
     pub(crate) max_output_tokens: Option<u64>,
     pub(crate) unstored: bool,
-    /// The model to use; `None` for the configured one.
+    /// The model, as the client named it.
     pub(crate) model: Option<String>,
+    pub(crate) background: bool,
+    pub(crate) previous_response_id: Option<String>,
+    pub(crate) metadata: Map<String, Value>,
 }
 
 /// A request whose input is on disk.
@@ -74,7 +81,7 @@ pub(crate) struct Placed {
 impl Placed {
     /// Follows the turn that answers the request.
     pub(crate) async fn follow(&self, state: &ServerState) -> OpenaiResult<TurnFollower> {
-        let fold = TurnFold::new(self.target, false);
+        let fold = TurnFold::new(self.target);
         TurnFollower::start(self.session.clone(), self.after, fold, state.shutdown()).await
     }
 }
@@ -98,21 +105,35 @@ pub(crate) async fn place(state: &ServerState, request: &Incoming) -> OpenaiResu
     let chosen = choose_session(state, &bindings, request).await?;
     let id = name_session(&*journal, &chosen.key).await?;
     let session = state.runtime().session(&chosen.key).await?;
-    if let Some(model) = &request.model {
-        session.use_model(model)?;
-    }
-    let answers = if chosen.has_history { find_open_question(&session).await? } else { None };
+    let answers = if chosen.has_history { find_open_question(&session, request).await? } else { None };
     let bound = ConversationBound { session: id, input: InputId::generate(), body: request.body, answers };
     bindings.bind(request.conversation.hash(), &bound, request.client_key.as_deref()).await?;
     put_request(state, request, session, bound, !chosen.has_history).await
 }
 
-/// The question that the next input answers. A plan's question belongs to no turn, so an input begins the next one.
-async fn find_open_question(session: &Session) -> OpenaiResult<Option<AnsweredQuestion>> {
+/// The question that a request answers instead of sending an input. A plan's question belongs to no turn: its yes begins the
+/// turn that carries the plan out, and everything else is the input of a turn that goes on planning.
+async fn find_open_question(session: &Session, request: &Incoming) -> OpenaiResult<Option<AnsweredQuestion>> {
     let open = session.open_questions().await?;
-    let Some(question) = open.iter().find(|open| open.kind != QuestionKind::Plan) else { return Ok(None) };
-    let turn = session.state().await?.turn.map(|turn| turn.number);
-    Ok(turn.map(|turn| AnsweredQuestion { question: question.id, turn }))
+    let session_state = session.state().await?;
+    if let (Some(turn), Some(asked)) =
+        (&session_state.turn, open.iter().find(|open| open.kind != QuestionKind::Plan))
+    {
+        return Ok(Some(AnsweredQuestion { question: asked.id, turn: turn.number, accepts_plan: false }));
+    }
+    let accepts = |plan: &&Question| read_as_answer(&request.conversation.input(), plan) == ACCEPTS_PLAN;
+    let plan = open.iter().filter(|open| open.kind == QuestionKind::Plan).find(accepts);
+    let turn = session_state.turn_count;
+    Ok(plan.map(|plan| AnsweredQuestion { question: plan.id, turn, accepts_plan: true }))
+}
+
+/// Settles the question of a plan that the input does not accept, so that it counts as a no with these words as the reason.
+async fn decline_plan(session: &Session) -> OpenaiResult<()> {
+    let open = session.open_questions().await?;
+    if let Some(plan) = open.iter().find(|open| open.kind == QuestionKind::Plan) {
+        session.put_answer(plan.id, DECLINES_PLAN).await?;
+    }
+    Ok(())
 }
 
 /// Puts the input of a bound request into the inbox, unless it is there or the request answered a question.
@@ -127,9 +148,16 @@ async fn put_request(
     let ConversationBound { session: id, input, answers, .. } = bound;
     let delivery = state.deliveries().connect(id, input);
     if let Some(answered) = answers {
+        let head = journal.head(&StreamName::session(id)).await?.seq;
         let open = session.open_questions().await?;
         if let Some(question) = open.iter().find(|open| open.id == answered.question) {
             session.put_answer(question.id, &read_as_answer(&request.conversation.input(), question)).await?;
+        }
+        if answered.accepts_plan {
+            let settled = find_answered(&*journal, id, answered.question).await?;
+            let after = settled.map_or(head, |settled| settled - 1);
+            let target = TurnTarget::AcceptedPlan(answered.question);
+            return Ok(Placed { session, id, request: input, target, after, answered: None, delivery });
         }
         let place = find_turn(&*journal, id, answered.turn).await?;
         let after = place.map_or(0, |place| place.before);
@@ -153,7 +181,12 @@ async fn put_request(
         instructions: request.conversation.instructions(),
         history: request.conversation.untrusted_history().filter(|_| with_history),
         unstored: request.unstored,
+        model: request.model.clone(),
+        background: request.background,
+        previous_response_id: request.previous_response_id.clone(),
+        metadata: request.metadata.clone(),
     };
+    decline_plan(&session).await?;
     let mut put = message.input(input, JoinMode::After);
     put.client = Some(Box::new(client));
     let accepted = session.put_with_images(put, message.blobs(), &key).await?;
@@ -227,15 +260,7 @@ async fn is_retry(state: &ServerState, request: &Incoming, bound: &ConversationB
         return Ok(false);
     }
     // No earlier process has delivered the answer of a turn that ended in this one.
-    let (after, target) = match bound.answers {
-        Some(answered) => {
-            let place = find_turn(&*journal, bound.session, answered.turn).await?;
-            (place.map(|place| place.before), TurnTarget::Turn(answered.turn))
-        }
-        None => (find_input(&*journal, bound.session, bound.input).await?, TurnTarget::Input(bound.input)),
-    };
-    let Some(after) = after else { return Ok(true) };
-    let told = read_answer(&*journal, bound.session, after, target, false).await?;
+    let told = read_bound_answer(&*journal, bound).await?;
     let Some(ended) = told.and_then(|told| told.ended) else { return Ok(true) };
     let record = longhaul_journal::record_at(&*journal, &StreamName::session(bound.session), ended).await?;
     Ok(record.is_some_and(|record| record.at >= began))
@@ -300,19 +325,7 @@ async fn find_conversation(
     for bound in bindings.newest(answered).await? {
         let entry = journal.session_with_id(bound.session).await?.filter(|entry| !entry.trashed);
         let Some(entry) = entry else { continue };
-        let told = match bound.answers {
-            Some(answered) => {
-                let place = find_turn(journal, bound.session, answered.turn).await?;
-                let after = place.map_or(0, |place| place.before);
-                read_answer_after_question(journal, bound.session, after, answered).await?
-            }
-            None => match find_input(journal, bound.session, bound.input).await? {
-                Some(after) => {
-                    read_answer(journal, bound.session, after, TurnTarget::Input(bound.input), false).await?
-                }
-                None => None,
-            },
-        };
+        let told = read_bound_answer(journal, &bound).await?;
         let Some(told) = told.filter(|told| told.text.trim() == last_answer) else { continue };
         let place = find_turn(journal, bound.session, told.turn).await?;
         let is_last = place.is_some_and(|place| place.is_last);
@@ -326,25 +339,22 @@ async fn find_conversation(
     Ok(None)
 }
 
-/// What a client was told after it had answered a question.
-async fn read_answer_after_question(
+/// What the client of a bound request was told; `None` if the answer is not complete.
+async fn read_bound_answer(
     journal: &dyn Journal,
-    session: SessionId,
-    before: Seq,
-    answered: AnsweredQuestion,
-) -> OpenaiResult<Option<super::follower::ToldAnswer>> {
-    let stream = StreamName::session(session);
-    let mut records = longhaul_journal::records(journal, &stream, before + 1);
-    while let Some(record) = records.next().await? {
-        if record.kind == "answered"
-            && record
-                .decode::<longhaul_protocol::Answered>()
-                .is_ok_and(|answer| answer.id == answered.question)
-        {
-            return read_answer(journal, session, record.seq, TurnTarget::Turn(answered.turn), true).await;
-        }
+    bound: &ConversationBound,
+) -> OpenaiResult<Option<ToldAnswer>> {
+    let session = bound.session;
+    let Some(answered) = bound.answers else {
+        let Some(after) = find_input(journal, session, bound.input).await? else { return Ok(None) };
+        return read_answer(journal, session, after, TurnFold::new(TurnTarget::Input(bound.input))).await;
+    };
+    let Some(settled) = find_answered(journal, session, answered.question).await? else { return Ok(None) };
+    if answered.accepts_plan {
+        let fold = TurnFold::new(TurnTarget::AcceptedPlan(answered.question));
+        return read_answer(journal, session, settled - 1, fold).await;
     }
-    Ok(None)
+    read_answer(journal, session, settled, TurnFold::within_turn(answered.turn)).await
 }
 
 /// Forks a session at a record, under a key that a retry makes again.

@@ -1,36 +1,28 @@
 //! A turn as a response of OpenAI's API: its events and its present form. Pure.
 //!
-//! The number of an event is derived from the records: events are counted from 0, and each discarded answer of the model
-//! adds a large step. So an event has the same number in every stream, also after a restart, and what follows a discarded
-//! answer has higher numbers than all events of that answer.
+//! The number of an event is derived from the records: events are counted from 0 without a gap. So an event has the same
+//! number in every stream, also after a restart. An answer that broke off and was asked for again is an incomplete item.
+//!
+//! Only when the process died in the middle of an answer, nobody knows how many of its events clients have seen. These
+//! events don't count then, and a large step in the numbers makes sure that all later events have higher ones.
 
-use longhaul_protocol::{Outcome, Question, QuestionKind, SessionId, TurnEnded};
+use longhaul_protocol::{ClientRequest, Outcome, Question, QuestionId, QuestionKind, SessionId, TurnEnded};
 use serde_json::{Value, json};
 
 use super::chat::{limit_word, question_json};
 use super::error::OpenaiError;
-use super::turn::{TurnStep, TurnUsage};
+use super::turn::{TurnStep, TurnUsage, add_usage};
 
-/// What a discarded answer adds to the numbers of later events. It is more than the events of any answer.
-const DISCARD_STEP: u64 = 1 << 24;
-
-/// What the client asked for, repeated in the response.
-#[derive(Debug, Clone)]
-pub(crate) struct ResponseHead {
-    pub(crate) session: SessionId,
-    pub(crate) model: String,
-    pub(crate) instructions: Option<String>,
-    pub(crate) max_output_tokens: Option<u64>,
-    pub(crate) previous_response_id: Option<String>,
-    pub(crate) metadata: Value,
-    pub(crate) background: bool,
-    pub(crate) store: bool,
-}
+/// What the death of the process in the middle of an answer adds to the numbers of later events. It is more than the events
+/// of any answer.
+const CUT_STEP: u64 = 1 << 24;
 
 /// Folds the steps of a turn into a response.
 pub(crate) struct ResponseFold {
-    head: ResponseHead,
+    session: SessionId,
     turn: u64,
+    /// What the client asked for, as it is on record; `None` if no client of `/v1` began the turn.
+    request: Option<Box<ClientRequest>>,
     created_at: i64,
     status: ResponseStatus,
     items: Vec<Value>,
@@ -39,10 +31,12 @@ pub(crate) struct ResponseFold {
     /// Events so far that count, and their number when the open item began.
     events: u64,
     events_before_item: u64,
-    discarded_answers: u64,
-    /// Discarded answers that clients may have seen as an item.
-    discarded_items: usize,
-    usage: TurnUsage,
+    /// Answers in which the process died.
+    cut_answers: u64,
+    discarded_answers: usize,
+    /// Discarded answers that are an item of the stream.
+    incomplete_items: usize,
+    usage: Option<TurnUsage>,
     plan: Option<Question>,
 }
 
@@ -50,25 +44,29 @@ pub(crate) struct ResponseFold {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ResponseStatus {
     InProgress,
-    /// A question waits for an answer.
-    Question,
+    /// The turn waits for the answer to this question.
+    Question(QuestionId),
+    /// The turn has ended with a plan, and asks whether to carry it out.
+    Plan,
     Ended(Box<TurnEnded>),
 }
 
 impl ResponseFold {
-    pub(crate) fn new(head: ResponseHead, turn: u64) -> Self {
+    pub(crate) fn new(session: SessionId) -> Self {
         Self {
-            head,
-            turn,
+            session,
+            turn: 0,
+            request: None,
             created_at: 0,
             status: ResponseStatus::InProgress,
             items: vec![],
             open: None,
             events: 0,
             events_before_item: 0,
+            cut_answers: 0,
             discarded_answers: 0,
-            discarded_items: 0,
-            usage: TurnUsage::default(),
+            incomplete_items: 0,
+            usage: None,
             plan: None,
         }
     }
@@ -80,37 +78,46 @@ impl ResponseFold {
     /// The events that a step makes.
     pub(crate) fn apply(&mut self, step: TurnStep) -> Vec<Value> {
         match step {
-            TurnStep::Started { turn, at } => {
-                (self.turn, self.created_at) = (turn, at.0 / 1_000);
+            TurnStep::Started { turn, at, request } => {
+                (self.turn, self.created_at, self.request) = (turn, at.0 / 1_000, request);
                 self.begin()
             }
             TurnStep::Text(piece) => self.push_text(&piece),
             TurnStep::MessageEnded { text, .. } => self.end_item(&text),
-            TurnStep::Discarded { had_text } => {
+            TurnStep::Discarded { missed, is_cut: false } => {
+                let mut events: Vec<Value> = missed.iter().flat_map(|piece| self.push_text(piece)).collect();
+                events.extend(self.discard_item());
+                events
+            }
+            TurnStep::Discarded { is_cut: true, .. } => {
                 if self.open.take().is_some() {
                     self.events = self.events_before_item;
                 }
+                self.cut_answers += 1;
                 self.discarded_answers += 1;
-                self.discarded_items += usize::from(had_text);
+                vec![]
+            }
+            TurnStep::Cut => {
+                self.cut_answers += 1;
                 vec![]
             }
             TurnStep::Question(question) if question.kind == QuestionKind::Plan => {
                 self.plan = Some(question);
                 vec![]
             }
-            TurnStep::Question(question) => self.ask(&question),
-            TurnStep::Answered(_) if self.status == ResponseStatus::Question => {
+            TurnStep::Question(question) => self.ask(&question, ResponseStatus::Question(question.id)),
+            TurnStep::Answered(id) if self.status == ResponseStatus::Question(id) => {
                 self.status = ResponseStatus::InProgress;
                 self.begin()
             }
-            TurnStep::Answered(_) => vec![],
+            TurnStep::Answered(_) | TurnStep::PlanSettled => vec![],
             TurnStep::Usage(usage) => {
-                self.usage.add(&usage);
+                add_usage(&mut self.usage, &usage);
                 vec![]
             }
             TurnStep::Ended(ended) => {
                 match self.plan.take().filter(|_| ended.outcome == Outcome::Completed) {
-                    Some(plan) => self.ask(&plan),
+                    Some(plan) => self.ask(&plan, ResponseStatus::Plan),
                     None => {
                         self.status = ResponseStatus::Ended(Box::new(ended));
                         vec![self.event_with_response(self.end_event_name())]
@@ -126,7 +133,7 @@ impl ResponseFold {
 
     fn numbered(&mut self, kind: &str, mut fields: Value) -> Value {
         fields["type"] = kind.into();
-        fields["sequence_number"] = (self.discarded_answers * DISCARD_STEP + self.events).into();
+        fields["sequence_number"] = (self.cut_answers * CUT_STEP + self.events).into();
         self.events += 1;
         fields
     }
@@ -145,11 +152,12 @@ impl ResponseFold {
     }
 
     fn output_index(&self) -> usize {
-        self.items.len() + self.discarded_items
+        self.items.len() + self.incomplete_items
     }
 
+    /// No other answer of the turn has the same id, also if it was discarded.
     fn item_id(&self) -> String {
-        format!("msg_{}_{}_{}", self.head.session, self.turn, self.output_index())
+        format!("msg_{}_{}_{}", self.session, self.turn, self.items.len() + self.discarded_answers)
     }
 
     fn push_text(&mut self, piece: &str) -> Vec<Value> {
@@ -194,8 +202,18 @@ impl ResponseFold {
         events
     }
 
+    /// Ends the item of an answer that broke off. The response does not have it.
+    fn discard_item(&mut self) -> Vec<Value> {
+        let (index, id) = (self.output_index(), self.item_id());
+        self.discarded_answers += 1;
+        let Some(text) = self.open.take() else { return vec![] };
+        self.incomplete_items += 1;
+        let item = message_item(&id, "incomplete", Some(&text));
+        vec![self.numbered("response.output_item.done", json!({"output_index": index, "item": item}))]
+    }
+
     /// A question is an item of its own, and makes the response incomplete.
-    fn ask(&mut self, question: &Question) -> Vec<Value> {
+    fn ask(&mut self, question: &Question, status: ResponseStatus) -> Vec<Value> {
         let mut events = self.push_text(&question.text);
         events.extend(self.end_item(&question.text));
         let extension = json!({"question": question_json(question)});
@@ -205,7 +223,7 @@ impl ResponseFold {
         if let Some(event) = events.last_mut() {
             event["item"]["longhaul"] = extension;
         }
-        self.status = ResponseStatus::Question;
+        self.status = status;
         events.push(self.event_with_response("response.incomplete"));
         events
     }
@@ -214,7 +232,9 @@ impl ResponseFold {
     pub(crate) fn json(&self) -> Value {
         let (status, error, incomplete) = match &self.status {
             ResponseStatus::InProgress => ("in_progress", Value::Null, Value::Null),
-            ResponseStatus::Question => ("incomplete", Value::Null, json!({"reason": "question"})),
+            ResponseStatus::Question(_) | ResponseStatus::Plan => {
+                ("incomplete", Value::Null, json!({"reason": "question"}))
+            }
             ResponseStatus::Ended(ended) => match ended.outcome {
                 Outcome::Completed => ("completed", Value::Null, Value::Null),
                 Outcome::Cancelled => ("cancelled", Value::Null, Value::Null),
@@ -225,25 +245,30 @@ impl ResponseFold {
                 }
             },
         };
-        let TurnUsage { input, output, cached } = self.usage;
-        let usage = match self.status {
-            ResponseStatus::InProgress => Value::Null,
-            _ => json!({
-                "input_tokens": input, "input_tokens_details": {"cached_tokens": cached},
+        let told = self.usage.filter(|_| self.status != ResponseStatus::InProgress);
+        let usage = told.map(|TurnUsage { input, output, cached }| {
+            json!({
+                "input_tokens": input, "input_tokens_details": {"cached_tokens": cached.unwrap_or(0)},
                 "output_tokens": output, "output_tokens_details": {"reasoning_tokens": 0},
                 "total_tokens": input + output,
-            }),
-        };
-        let ResponseHead { session, model, instructions, max_output_tokens, .. } = &self.head;
+            })
+        });
+        let (session, request) = (self.session, self.request.as_deref());
+        let model = request.and_then(|request| request.model.as_deref());
         json!({
             "id": format!("resp_{session}_{}", self.turn), "object": "response", "created_at": self.created_at,
-            "status": status, "error": error, "incomplete_details": incomplete, "model": model,
-            "instructions": instructions, "max_output_tokens": max_output_tokens, "output": self.items,
-            "previous_response_id": self.head.previous_response_id, "conversation": {"id": format!("conv_{session}")},
-            "metadata": self.head.metadata, "background": self.head.background, "store": self.head.store,
-            "usage": usage, "parallel_tool_calls": true, "tool_choice": "auto", "tools": [], "temperature": null,
-            "top_p": null, "truncation": "disabled", "text": {"format": {"type": "text"}},
-            "reasoning": {"effort": null, "summary": null}, "user": null,
+            "status": status, "error": error, "incomplete_details": incomplete,
+            "model": model.unwrap_or(ClientRequest::CONFIGURED_MODEL), "output": self.items, "usage": usage,
+            "instructions": request.and_then(|request| request.instructions.as_ref()),
+            "max_output_tokens": request.and_then(|request| request.max_output_tokens),
+            "previous_response_id": request.and_then(|request| request.previous_response_id.as_ref()),
+            "metadata": request.map(|request| request.metadata.clone()).unwrap_or_default(),
+            "background": request.is_some_and(|request| request.background),
+            "store": !request.is_some_and(|request| request.unstored),
+            "user": request.and_then(|request| request.user.as_ref()),
+            "conversation": {"id": format!("conv_{session}")}, "parallel_tool_calls": true, "tool_choice": "auto",
+            "tools": [], "temperature": null, "top_p": null, "truncation": "disabled",
+            "text": {"format": {"type": "text"}}, "reasoning": {"effort": null, "summary": null},
         })
     }
 

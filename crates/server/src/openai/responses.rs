@@ -15,12 +15,12 @@ use super::bindings::{delete_response, is_deleted};
 use super::error::{OpenaiError, OpenaiResult};
 use super::follower::{TurnFollower, TurnPlace, find_turn};
 use super::messages::{Conversation, Utterance, WireMessage};
-use super::models::{CONFIGURED_MODEL, check_model};
+use super::models::check_model;
 use super::parameters::check_parameters;
 use super::placement::{Incoming, NamedSession, place, retry_headers};
 use super::request::{named_session, parse_item_id, parse_response_id, read_request};
-use super::response_events::{ResponseFold, ResponseHead, ResponseStatus};
-use super::sse::{ClientGone, EventWriter, event_stream};
+use super::response_events::{ResponseFold, ResponseStatus};
+use super::sse::{ClientGone, EventWriter, count_stream, event_stream};
 use super::turn::{TurnFold, TurnStep, TurnTarget};
 use crate::access::Caller;
 use crate::body::{JsonBody, Query};
@@ -75,29 +75,19 @@ pub(crate) async fn create_response(
     JsonBody(body): JsonBody<Value>,
 ) -> OpenaiResult<Response> {
     let request: ResponsesRequest = read_request(&body)?;
+    let permit = count_stream(&state, request.stream)?;
     let incoming = incoming_of(&state, caller, &headers, &body, &request).await?;
     let placed = place(&state, &incoming).await?;
     let mut follower = placed.follow(&state).await?;
-    let is_background = request.background == Some(true);
-    let head = ResponseHead {
-        session: placed.id,
-        model: request.model.clone().unwrap_or_else(|| CONFIGURED_MODEL.to_owned()),
-        instructions: request.instructions.clone(),
-        max_output_tokens: request.max_output_tokens,
-        previous_response_id: request.previous_response_id.clone(),
-        metadata: json!(request.metadata.clone().unwrap_or_default()),
-        background: is_background,
-        store: request.store != Some(false),
-    };
-    let mut fold = ResponseFold::new(head, 0);
+    let mut fold = ResponseFold::new(placed.id);
     let mut skips_until = placed.answered.map(|answered| answered.question);
     // The id is known when the turn has begun.
     let mut events = Vec::new();
     while events.is_empty() {
         events = next_events(&mut follower, &mut fold, &mut skips_until).await?;
     }
-    if request.stream == Some(true) {
-        let (mut writer, response) = event_stream(&state);
+    if let Some(permit) = permit {
+        let (mut writer, response) = event_stream(&state, permit);
         tokio::spawn(async move {
             let written = write_events(&mut writer, events, &mut follower, &mut fold, 0).await;
             if written.is_ok() {
@@ -106,7 +96,7 @@ pub(crate) async fn create_response(
         });
         return Ok(response);
     }
-    while !is_background && !is_over(&follower, &fold).await? {
+    while request.background != Some(true) && !is_over(&follower, &fold).await? {
         next_events(&mut follower, &mut fold, &mut None).await?;
     }
     let response = Json(fold.json()).into_response();
@@ -124,7 +114,7 @@ async fn incoming_of(
     if let Some(body) = body.as_object() {
         check_parameters(body)?;
     }
-    let model = check_model(state, request.model.as_deref()).await?;
+    check_model(state, request.model.as_deref()).await?;
     let mut conversation = read_input(state, &request.input).await?;
     if let Some(instructions) = &request.instructions {
         conversation.add_instructions(instructions);
@@ -153,7 +143,10 @@ async fn incoming_of(
         user: request.user.clone(),
         max_output_tokens: request.max_output_tokens,
         unstored: request.store == Some(false),
-        model,
+        model: request.model.clone(),
+        background: request.background == Some(true),
+        previous_response_id: request.previous_response_id.clone(),
+        metadata: request.metadata.clone().unwrap_or_default(),
     })
 }
 
@@ -207,8 +200,8 @@ async fn next_events(
 async fn is_over(follower: &TurnFollower, fold: &ResponseFold) -> OpenaiResult<bool> {
     match fold.status() {
         ResponseStatus::InProgress => Ok(false),
-        ResponseStatus::Ended(_) => Ok(true),
-        ResponseStatus::Question => follower.has_open_question().await,
+        ResponseStatus::Ended(_) | ResponseStatus::Plan => Ok(true),
+        ResponseStatus::Question(question) => follower.is_open(*question).await,
     }
 }
 
@@ -257,19 +250,6 @@ async fn find_response(state: &ServerState, id: &str) -> OpenaiResult<(SessionId
     Ok((session, turn, place))
 }
 
-fn recorded_head(session: SessionId) -> ResponseHead {
-    ResponseHead {
-        session,
-        model: CONFIGURED_MODEL.to_owned(),
-        instructions: None,
-        max_output_tokens: None,
-        previous_response_id: None,
-        metadata: json!({}),
-        background: false,
-        store: true,
-    }
-}
-
 /// A response as its records have it.
 async fn read_response(
     state: &ServerState,
@@ -278,8 +258,8 @@ async fn read_response(
     place: &TurnPlace,
 ) -> OpenaiResult<ResponseFold> {
     let (journal, stream) = (state.journal(), StreamName::session(session));
-    let (mut steps, mut fold) =
-        (TurnFold::new(TurnTarget::Turn(turn), false), ResponseFold::new(recorded_head(session), turn));
+    let mut steps = TurnFold::new(TurnTarget::Turn(turn)).with_request(place.request.clone());
+    let mut fold = ResponseFold::new(session);
     let mut cursor = records(&*journal, &stream, place.before + 1);
     while let Some(record) = cursor.next().await? {
         for step in steps.apply(&Followed::Record(Box::new(record), None)) {
@@ -302,14 +282,15 @@ pub(crate) async fn retrieve_response(
     if query.stream != Some(true) {
         return Ok(Json(read_response(&state, session, turn, &place).await?.json()).into_response());
     }
+    let permit = state.count_follower()?;
     let entry = state.journal().session_with_id(session).await?;
     let missing = || OpenaiError::not_found("response_not_found", format!("there is no response {id:?}"));
     let handle = state.runtime().session(&entry.ok_or_else(missing)?.key).await?;
-    let steps = TurnFold::new(TurnTarget::Turn(turn), false);
+    let steps = TurnFold::new(TurnTarget::Turn(turn)).with_request(place.request);
     let mut follower = TurnFollower::start(handle, place.before, steps, state.shutdown()).await?;
-    let mut fold = ResponseFold::new(recorded_head(session), turn);
+    let mut fold = ResponseFold::new(session);
     let first_number = query.starting_after.map_or(0, |after| after.saturating_add(1));
-    let (mut writer, response) = event_stream(&state);
+    let (mut writer, response) = event_stream(&state, permit);
     tokio::spawn(async move {
         let _ = write_events(&mut writer, vec![], &mut follower, &mut fold, first_number).await;
     });

@@ -5,11 +5,12 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::response::Response;
 use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::OpenaiResult;
 use super::follower::TurnFollower;
 use super::turn::TurnStep;
-use crate::events::body::{BodyWriter, WriterStop, event_stream as stream_response, written_body};
+use crate::events::body::{BodyWriter, WriterStop, event_stream as stream_response};
 use crate::state::ServerState;
 
 /// How often a stream sends a comment, so that both ends notice a broken connection.
@@ -19,12 +20,24 @@ const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
 pub(crate) struct ClientGone;
 
 /// The writing end. Dropping it ends the stream.
-pub(crate) struct EventWriter(BodyWriter);
+pub(crate) struct EventWriter {
+    body: BodyWriter,
+    /// Counts this follower as long as its stream is open.
+    _follower: OwnedSemaphorePermit,
+}
+
+/// Counts a stream, if the client wants one. Before anything is put into a session: a stream too many is refused.
+pub(crate) fn count_stream(
+    state: &ServerState,
+    stream: Option<bool>,
+) -> OpenaiResult<Option<OwnedSemaphorePermit>> {
+    Ok(if stream == Some(true) { Some(state.count_follower()?) } else { None })
+}
 
 /// A stream of events and the end that writes it.
-pub(crate) fn event_stream(state: &ServerState) -> (EventWriter, Response) {
-    let (writer, body) = written_body(state.shutdown());
-    (EventWriter(writer), stream_response(body))
+pub(crate) fn event_stream(state: &ServerState, follower: OwnedSemaphorePermit) -> (EventWriter, Response) {
+    let (body, stream) = state.written_body();
+    (EventWriter { body, _follower: follower }, stream_response(stream))
 }
 
 impl EventWriter {
@@ -40,7 +53,7 @@ impl EventWriter {
     }
 
     async fn write(&mut self, part: String) -> Result<(), ClientGone> {
-        self.0.write(Bytes::from(part)).await.map_err(|_| ClientGone)
+        self.body.write(Bytes::from(part)).await.map_err(|_| ClientGone)
     }
 
     /// The next step of a turn. Sends comments while it waits.
@@ -52,7 +65,7 @@ impl EventWriter {
             tokio::select! {
                 biased;
                 step = follower.next() => return Ok(step),
-                stop = self.0.stopped() => match stop {
+                stop = self.body.stopped() => match stop {
                     WriterStop::Gone => return Err(ClientGone),
                     // The follower says so too, with an error for the client.
                     WriterStop::Shutdown => return Ok(follower.next().await),

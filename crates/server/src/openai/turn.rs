@@ -2,11 +2,20 @@
 //!
 //! Text comes in pieces whose bounds depend on the text alone, so a client that comes back gets the same pieces, however
 //! the model's server had split the text.
+//!
+//! | a model call ends | is on record | a client that comes later gets |
+//! | --- | --- | --- |
+//! | whole | its text | the same pieces |
+//! | broken, and is retried | its text as far as anyone saw it | the same pieces, then that they don't count |
+//! | by the death of the process | its text but for the last moment, which clients may have seen | that they don't count, and none of the pieces |
+//! | the same, after a complete tool call | the text before that call | these pieces; what followed them may be lost |
+
+use std::borrow::Cow;
 
 use longhaul_agent::Followed;
 use longhaul_protocol::{
-    At, AttemptEnded, AttemptId, EventKind, InputId, Item, Question, QuestionId, Role, SessionRecord,
-    TurnEnded, Usage,
+    Answer, Answered, AnsweredBy, At, AttemptEnded, AttemptId, ClientRequest, EventKind, InputId, Item,
+    Question, QuestionId, Role, SessionRecord, TurnEnded, Usage,
 };
 
 /// The most characters of a piece of text.
@@ -19,6 +28,8 @@ pub(crate) enum TurnTarget {
     Input(InputId),
     /// The turn with this number.
     Turn(u64),
+    /// The turn that carries out the plan of this question.
+    AcceptedPlan(QuestionId),
 }
 
 /// What a client sees of a turn.
@@ -27,6 +38,8 @@ pub(crate) enum TurnStep {
     Started {
         turn: u64,
         at: At,
+        /// The request that the turn answers; `None` if no client of `/v1` sent one.
+        request: Option<Box<ClientRequest>>,
     },
     /// The next piece of the message that is being written.
     Text(String),
@@ -37,10 +50,17 @@ pub(crate) enum TurnStep {
     },
     /// The pieces since the last complete message don't count.
     Discarded {
-        had_text: bool,
+        /// Further pieces, which other clients may have seen.
+        missed: Vec<String>,
+        /// The process died, so clients may have more pieces than anyone knows of.
+        is_cut: bool,
     },
+    /// The process died after the pieces so far. Clients may have more, which don't count.
+    Cut,
     Question(Question),
     Answered(QuestionId),
+    /// The plan was not accepted: something else settled its question before.
+    PlanSettled,
     Usage(Usage),
     Ended(TurnEnded),
 }
@@ -49,6 +69,7 @@ pub(crate) enum TurnStep {
 pub(crate) struct TurnFold {
     target: TurnTarget,
     is_taken: bool,
+    request: Option<Box<ClientRequest>>,
     turn: Option<u64>,
     attempt: Option<OpenAttempt>,
 }
@@ -62,19 +83,30 @@ struct OpenAttempt {
     unfinished: String,
     /// The part of `unfinished` that is on record.
     recorded: String,
-    has_recorded_text: bool,
+    /// The text is being written now. Otherwise no piece is given out before it is known how the answer ended.
+    is_live: bool,
     /// The bytes of its text that were given out.
     given: usize,
 }
 
 impl TurnFold {
-    /// `open`: the turn is open and its records so far are not wanted.
-    pub(crate) fn new(target: TurnTarget, open: bool) -> Self {
-        let turn = match target {
-            TurnTarget::Turn(turn) if open => Some(turn),
-            _ => None,
-        };
-        Self { target, is_taken: false, turn, attempt: None }
+    pub(crate) fn new(target: TurnTarget) -> Self {
+        Self { target, is_taken: false, request: None, turn: None, attempt: None }
+    }
+
+    /// For the rest of a turn that has begun.
+    pub(crate) fn within_turn(turn: u64) -> Self {
+        Self { turn: Some(turn), ..Self::new(TurnTarget::Turn(turn)) }
+    }
+
+    /// For a turn that answers this request, whose record is not folded.
+    pub(crate) fn with_request(self, request: Option<Box<ClientRequest>>) -> Self {
+        Self { request, ..self }
+    }
+
+    /// The number of the turn, once it has begun.
+    pub(crate) fn turn(&self) -> Option<u64> {
+        self.turn
     }
 
     pub(crate) fn apply(&mut self, followed: &Followed) -> Vec<TurnStep> {
@@ -90,14 +122,26 @@ impl TurnFold {
 
     fn apply_record(&mut self, fact: SessionRecord, at: At) -> Vec<TurnStep> {
         match (fact, self.turn) {
-            (SessionRecord::InputTaken(input), _) if self.target == TurnTarget::Input(input.id) => {
-                self.is_taken = true;
+            (SessionRecord::InputTaken(input), None) => {
+                self.is_taken |= self.target == TurnTarget::Input(input.id);
+                // One turn may answer several requests. The last one describes it.
+                if let Some(request) = input.client.filter(|_| self.is_taken) {
+                    self.request = Some(request);
+                }
                 vec![]
+            }
+            (SessionRecord::Answered(answered), None)
+                if self.target == TurnTarget::AcceptedPlan(answered.id) =>
+            {
+                self.is_taken = is_accepted(&answered);
+                if self.is_taken { vec![] } else { vec![TurnStep::PlanSettled] }
             }
             (SessionRecord::TurnStarted(started), None) => {
                 let is_mine = self.is_taken || self.target == TurnTarget::Turn(started.turn);
                 self.turn = is_mine.then_some(started.turn);
-                self.turn.map(|turn| TurnStep::Started { turn, at }).into_iter().collect()
+                let request = self.request.clone();
+                let step = self.turn.map(|turn| TurnStep::Started { turn, at, request });
+                step.into_iter().collect()
             }
             (fact, Some(turn)) => self.apply_to_turn(fact, turn),
             (_, None) => vec![],
@@ -122,14 +166,13 @@ impl TurnFold {
                     return vec![];
                 };
                 attempt.push_block(block.item);
-                attempt.complete_pieces()
+                if attempt.is_live { attempt.complete_steps() } else { vec![] }
             }
             SessionRecord::Checkpoint(checkpoint) => {
-                let Some(attempt) = self.attempt.as_mut().filter(|open| open.id == checkpoint.attempt) else {
-                    return vec![];
-                };
-                attempt.push_checkpoint(&checkpoint.text);
-                attempt.complete_pieces()
+                if let Some(attempt) = self.attempt.as_mut().filter(|open| open.id == checkpoint.attempt) {
+                    attempt.recorded.push_str(&checkpoint.text);
+                }
+                vec![]
             }
             SessionRecord::AttemptEnded(ended) => {
                 let attempt = self.attempt.take_if(|open| open.id == ended.attempt);
@@ -148,16 +191,23 @@ impl TurnFold {
         match event {
             EventKind::TextDelta { text } => attempt.unfinished.push_str(text),
             EventKind::Partial { attempt: id, text } if *id == attempt.id => attempt.catch_up(text),
-            _ => {}
+            _ => return vec![],
         }
-        attempt.complete_pieces()
+        attempt.is_live = true;
+        attempt.complete_steps()
     }
+}
+
+/// Whether a person accepted a plan.
+fn is_accepted(answered: &Answered) -> bool {
+    answered.by == Some(AnsweredBy::User)
+        && matches!(Answer::parse(&answered.answer), Answer::Yes | Answer::Always | Answer::Project)
 }
 
 impl OpenAttempt {
     fn new(id: AttemptId) -> Self {
         let (unfinished, recorded) = (String::new(), String::new());
-        Self { id, blocks: vec![], unfinished, recorded, has_recorded_text: false, given: 0 }
+        Self { id, blocks: vec![], unfinished, recorded, is_live: false, given: 0 }
     }
 
     fn push_block(&mut self, item: Item) {
@@ -165,19 +215,9 @@ impl OpenAttempt {
             Item::Text { role: Role::Assistant, text } => Some(text),
             _ => None,
         };
-        self.has_recorded_text |= text.is_some();
         self.blocks.push(text);
         self.unfinished.clear();
         self.recorded.clear();
-    }
-
-    /// Takes text that only the record has, because its deltas were not seen.
-    fn push_checkpoint(&mut self, text: &str) {
-        self.has_recorded_text = true;
-        self.recorded.push_str(text);
-        if self.recorded.starts_with(&self.unfinished) {
-            self.unfinished.clone_from(&self.recorded);
-        }
     }
 
     /// Takes the whole text so far.
@@ -190,40 +230,56 @@ impl OpenAttempt {
         }
     }
 
-    /// The text so far.
-    fn text(&self) -> String {
+    /// The text so far. Looking at each delta of a long answer must not copy all of it.
+    fn text(&self) -> Cow<'_, str> {
         let blocks = joined(&self.blocks);
         match (blocks.is_empty(), self.unfinished.is_empty()) {
-            (_, true) => blocks,
-            (true, false) => self.unfinished.clone(),
-            (false, false) => format!("{blocks}\n\n{}", self.unfinished),
+            (true, _) => Cow::Borrowed(&self.unfinished),
+            (false, true) => Cow::Owned(blocks),
+            (false, false) => Cow::Owned(format!("{blocks}\n\n{}", self.unfinished)),
         }
     }
 
     /// The pieces of the text that are complete and were not given out yet.
-    fn complete_pieces(&mut self) -> Vec<TurnStep> {
-        let text = self.text();
+    fn complete_pieces(&mut self) -> Vec<String> {
+        let (text, mut given) = (self.text(), self.given);
         let mut pieces = Vec::new();
-        while let Some(length) = text.get(self.given..).and_then(piece_length) {
-            pieces.push(TurnStep::Text(text[self.given..self.given + length].to_owned()));
-            self.given += length;
+        while let Some(length) = text.get(given..).and_then(piece_length) {
+            pieces.push(text[given..given + length].to_owned());
+            given += length;
         }
+        self.given = given;
         pieces
+    }
+
+    fn complete_steps(&mut self) -> Vec<TurnStep> {
+        self.complete_pieces().into_iter().map(TurnStep::Text).collect()
     }
 
     fn end(mut self, ended: &AttemptEnded) -> Vec<TurnStep> {
         let kept = usize::try_from(ended.kept).unwrap_or(usize::MAX).min(self.blocks.len());
         let text = joined(&self.blocks[..kept]);
+        let is_cut = ended.is_interrupted();
+        // The record has the text that watchers saw, also where these deltas did not come here.
+        if !is_cut && self.recorded.starts_with(&self.unfinished) {
+            self.unfinished.clone_from(&self.recorded);
+        }
+        let pieces = if is_cut { vec![] } else { self.complete_pieces() };
         let mut steps = Vec::new();
-        if (kept == 0 && ended.error.is_some()) || !text.starts_with(&self.text()[..self.given]) {
-            steps.push(TurnStep::Discarded { had_text: self.has_recorded_text });
+        let is_discarded =
+            (kept == 0 && ended.error.is_some()) || !text.starts_with(&self.text()[..self.given]);
+        if is_discarded {
+            steps.push(TurnStep::Discarded { missed: pieces, is_cut });
             self.given = 0;
+        } else {
+            steps.extend(pieces.into_iter().map(TurnStep::Text));
         }
         if !text.is_empty() {
             self.blocks.truncate(kept);
             self.unfinished.clear();
-            steps.extend(self.complete_pieces());
+            steps.extend(self.complete_steps());
             steps.extend((self.given < text.len()).then(|| TurnStep::Text(text[self.given..].to_owned())));
+            steps.extend((is_cut && !is_discarded).then_some(TurnStep::Cut));
             steps.push(TurnStep::MessageEnded { text, goes_on: ended.goes_on });
         }
         steps
@@ -248,20 +304,21 @@ fn piece_length(text: &str) -> Option<usize> {
     None
 }
 
-/// The tokens of a turn.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The tokens of a turn, as far as the provider told them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TurnUsage {
     pub(crate) input: u64,
     pub(crate) output: u64,
-    pub(crate) cached: u64,
+    pub(crate) cached: Option<u64>,
 }
 
-impl TurnUsage {
-    pub(crate) fn add(&mut self, usage: &Usage) {
-        self.input += usage.input.unwrap_or(0);
-        self.output += usage.output.unwrap_or(0);
-        self.cached += usage.cached.unwrap_or(0);
-    }
+/// Adds the usage of a model call. A turn in which no call has told both its input and its output has no usage.
+pub(crate) fn add_usage(total: &mut Option<TurnUsage>, usage: &Usage) {
+    let (Some(input), Some(output)) = (usage.input, usage.output) else { return };
+    let total = total.get_or_insert(TurnUsage { input: 0, output: 0, cached: None });
+    total.input += input;
+    total.output += output;
+    total.cached = total.cached.into_iter().chain(usage.cached).reduce(|sum, next| sum + next);
 }
 
 /// The messages of a turn, joined to one text.

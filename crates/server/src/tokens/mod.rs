@@ -26,6 +26,7 @@ use longhaul_protocol::{At, Seq, StreamName, TokenRecord};
 
 pub(crate) use cookie::{CookieKey, clearing_cookie, cookie_value, setting_cookie};
 pub use file::{HttpTokenFile, HttpTokenFileError};
+pub use rate::RateLimit;
 pub(crate) use rate::{FailureLimiter, RateBucket};
 pub use registry::{TokenEntry, TokenError, create_token, list_tokens, revoke_token};
 
@@ -71,7 +72,7 @@ pub(crate) enum TokenOrigin {
 
 impl StoredToken {
     fn new(name: &str, scope: Scope, hash: blake3::Hash, origin: TokenOrigin, created: Option<At>) -> Self {
-        let rate = Mutex::new(RateBucket::per_token(Instant::now()));
+        let rate = Mutex::new(RateBucket::new(Instant::now()));
         Self { name: name.to_owned(), scope, origin, created, hash, rate, revoked: AtomicBool::new(false) }
     }
 
@@ -98,8 +99,8 @@ impl StoredToken {
     }
 
     /// Takes one request from the token's rate, or says how long to wait.
-    pub(crate) fn take_request(&self) -> Result<(), Duration> {
-        self.rate.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now())
+    pub(crate) fn take_request(&self, limit: RateLimit) -> Result<(), Duration> {
+        self.rate.lock().unwrap_or_else(PoisonError::into_inner).take(limit, Instant::now())
     }
 }
 

@@ -5,49 +5,53 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Requests a second that a token may make for as long as it likes.
-const REQUESTS_PER_SECOND: f64 = 1_000.0;
-/// Requests that a token may make at once: a thousand followers that come back together, twice.
-const REQUEST_BURST: f64 = 4_000.0;
-/// Wrong tokens that an address may send at once.
-const FAILURE_BURST: f64 = 20.0;
-/// Wrong tokens a second that an address may send for as long as it likes.
-const FAILURES_PER_SECOND: f64 = 0.5;
+/// Wrong tokens that an address may send.
+const FAILURE_RATE: RateLimit = RateLimit { burst: 20.0, per_second: 0.5 };
 /// The addresses that are remembered. Past that, those with nothing to remember are forgotten.
 const MAX_ADDRESSES: usize = 10_000;
+
+/// How often something may happen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateLimit {
+    /// At once.
+    pub burst: f64,
+    /// A second, for as long as one likes.
+    pub per_second: f64,
+}
+
+impl RateLimit {
+    /// What a token may request. The burst is a thousand followers that come back together, and do so again.
+    pub const REQUESTS: Self = Self { burst: 4_000.0, per_second: 1_000.0 };
+}
 
 /// A token bucket.
 #[derive(Debug, Clone)]
 pub(crate) struct RateBucket {
-    level: f64,
-    burst: f64,
-    per_second: f64,
+    /// What was taken and has not come back yet.
+    taken: f64,
     at: Instant,
 }
 
 impl RateBucket {
-    fn new(burst: f64, per_second: f64, now: Instant) -> Self {
-        Self { level: burst, burst, per_second, at: now }
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { taken: 0.0, at: now }
     }
 
-    pub(crate) fn per_token(now: Instant) -> Self {
-        Self::new(REQUEST_BURST, REQUESTS_PER_SECOND, now)
-    }
-
-    fn refill(&mut self, now: Instant) {
+    fn refill(&mut self, limit: RateLimit, now: Instant) {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
-        self.level = (self.level + passed * self.per_second).min(self.burst);
+        self.taken = (self.taken - passed * limit.per_second).max(0.0);
         self.at = now;
     }
 
     /// Takes one, or says how long to wait.
-    pub(crate) fn take(&mut self, now: Instant) -> Result<(), Duration> {
-        self.refill(now);
-        if self.level >= 1.0 {
-            self.level -= 1.0;
+    pub(crate) fn take(&mut self, limit: RateLimit, now: Instant) -> Result<(), Duration> {
+        self.refill(limit, now);
+        let missing = self.taken + 1.0 - limit.burst;
+        if missing <= 0.0 {
+            self.taken += 1.0;
             return Ok(());
         }
-        Err(Duration::from_secs_f64((1.0 - self.level) / self.per_second))
+        Err(Duration::from_secs_f64(missing / limit.per_second))
     }
 }
 
@@ -61,19 +65,18 @@ impl FailureLimiter {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_ADDRESSES {
             buckets.retain(|_, bucket| {
-                bucket.refill(now);
-                bucket.level < bucket.burst
+                bucket.refill(FAILURE_RATE, now);
+                bucket.taken > 0.0
             });
         }
-        let bucket = || RateBucket::new(FAILURE_BURST, FAILURES_PER_SECOND, now);
-        buckets.entry(address).or_insert_with(bucket).take(now)
+        buckets.entry(address).or_insert_with(|| RateBucket::new(now)).take(FAILURE_RATE, now)
     }
 
     /// Whether this address has sent too many wrong tokens; how long to wait.
     pub(crate) fn blocked(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(bucket) = buckets.get_mut(&address) else { return Ok(()) };
-        bucket.clone().take(now)
+        bucket.clone().take(FAILURE_RATE, now)
     }
 }
 

@@ -6,16 +6,17 @@ use super::*;
 #[test]
 fn ordinary_use_does_not_reach_the_rate_of_a_token() {
     let start = Instant::now();
-    let mut bucket = RateBucket::per_token(start);
+    let mut bucket = RateBucket::new(start);
 
-    let followers = (0..1_000).all(|_| bucket.take(start).is_ok());
-    let steady = (0..60_000).all(|tick| bucket.take(start + Duration::from_millis(tick * 5)).is_ok());
+    let followers = (0..1_000).all(|_| bucket.take(RateLimit::REQUESTS, start).is_ok());
+    let steady = (0..60_000)
+        .all(|tick| bucket.take(RateLimit::REQUESTS, start + Duration::from_millis(tick * 5)).is_ok());
     let after = start + Duration::from_secs(300);
-    let flood = (0..10_000).filter(|_| bucket.take(after).is_ok()).count();
+    let flood = (0..10_000).filter(|_| bucket.take(RateLimit::REQUESTS, after).is_ok()).count();
 
     assert!(followers && steady);
     assert_eq!(flood, 4_000);
-    assert!(bucket.take(after).is_err_and(|wait| wait <= Duration::from_millis(1)));
+    assert!(bucket.take(RateLimit::REQUESTS, after).is_err_and(|wait| wait <= Duration::from_millis(1)));
 }
 
 /// H5.

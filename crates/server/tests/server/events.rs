@@ -190,3 +190,117 @@ async fn the_overview_shows_sessions_and_their_changes() {
     assert_eq!(next().await, (json!("b"), json!("trashed")));
     server.shutdown().await;
 }
+
+/// The words of an answer as they came.
+fn words(events: &[Value]) -> String {
+    let said = events.iter().filter(|event| event["type"] == "text_delta" || event["type"] == "partial");
+    said.filter_map(|event| event["text"].as_str()).collect()
+}
+
+/// H2, T14: a client that has the headers of its stream sees every event of what it does next, live ones too: the first
+/// input of a session, and one of a session that no worker has in memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_stream_misses_no_live_event_of_what_its_client_does_next() {
+    let answer = "Once upon a time.";
+    let server = TestServer::with_script(&json!([answer, answer]).to_string()).await;
+    for number in 0..25 {
+        let session = format!("/api/sessions/s{number}");
+        server.post("/api/sessions", &json!({"key": format!("s{number}")})).await;
+        for input in 0..2 {
+            let mut stream = EventStream::open(&server, &format!("{session}/events")).await;
+            server.post(&format!("{session}/inputs"), &json!({"text": "go"})).await;
+            let events = stream.events_until("turn_ended").await;
+
+            assert_eq!(events[0]["type"], "input_accepted", "{session}, input {input}: {events:?}");
+            assert_eq!(words(&events), answer, "{session}, input {input}: {events:?}");
+            let deltas = events.iter().filter(|event| event["type"] == "text_delta").count();
+            assert!(deltas > 1, "as it comes, not at its end: {events:?}");
+        }
+    }
+    server.shutdown().await;
+}
+
+/// H2, T14: however long it takes to load the session that a stream is opened for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_stream_waits_until_it_hears_a_session_that_loads_slowly() {
+    let answer = "Once upon a time.";
+    let (server, journal) = TestServer::with_faulty_journal(&json!([answer]).to_string()).await;
+    server.post("/api/sessions", &json!({"key": "a"})).await;
+
+    journal.read_slowly(Duration::from_millis(200));
+    let mut stream = EventStream::open(&server, "/api/sessions/a/events").await;
+    server.post("/api/sessions/a/inputs", &json!({"text": "go"})).await;
+    journal.read_slowly(Duration::ZERO);
+    let events = stream.events_until("turn_ended").await;
+
+    assert_eq!(
+        (&events[0]["type"], words(&events).as_str()),
+        (&json!("input_accepted"), answer),
+        "{events:?}"
+    );
+    server.shutdown().await;
+}
+
+/// S3, H2: a session that is renamed goes on in its open streams, in the middle of an answer and after it, with nothing lost,
+/// and its events have the new key.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renamed_session_goes_on_in_its_open_stream() {
+    let long: Vec<String> = (0..40).map(|number| format!("word{number}")).collect();
+    let mut script = vec![json!({"text": long.join(" "), "piece_ms": 10})];
+    script.extend((0..200).map(|_| json!("Once upon a time.")));
+    let server = TestServer::with_script(&json!(script).to_string()).await;
+    server.post("/api/sessions", &json!({"key": "a"})).await;
+    let mut stream = EventStream::open(&server, "/api/sessions/a/events").await;
+    let rename = async |from: &str, to: &str| {
+        let request = server.request(Method::PATCH, &format!("/api/sessions/{from}"));
+        let body = json!({"key": to}).to_string();
+        let answer = request.header("content-type", "application/json").body(body).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+    };
+
+    server.post("/api/sessions/a/inputs", &json!({"text": "go"})).await;
+    let mut first = stream.events_until("text_delta").await;
+    rename("a", "b").await;
+    first.extend(stream.events_until("turn_ended").await);
+    assert_eq!(words(&first), long.join(" "));
+
+    // Each time the worker has let go, so that the next input begins in another slot.
+    let mut all = first;
+    let mut names = vec!["b".to_owned()];
+    for number in 0..5 {
+        let old = names.last().unwrap().clone();
+        server.runtime.session(&old).await.unwrap().release().await;
+        let new = format!("c{number}");
+        rename(&old, &new).await;
+        for _ in 0..2 {
+            assert_eq!(
+                server.post(&format!("/api/sessions/{new}/inputs"), &json!({"text": "go"})).await.0,
+                202
+            );
+            let events = stream.events_until("turn_ended").await;
+            assert_eq!(events[0]["type"], "input_accepted", "as {new}: {events:?}");
+            assert_eq!(words(&events), "Once upon a time.", "as {new}: {events:?}");
+            all.extend(events);
+            server.runtime.session(&new).await.unwrap().release().await;
+        }
+        names.push(new);
+    }
+
+    let mut whole = EventStream::open(&server, "/api/sessions/c4/events?from=start").await;
+    let mut told = Vec::new();
+    for _ in 0..11 {
+        told.extend(whole.events_until("turn_ended").await);
+    }
+    assert_eq!(seqs(&told)[seqs(&told).len() - seqs(&all).len()..], seqs(&all), "every record once");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        server.post("/api/sessions/c4/inputs", &json!({"text": "go"})).await;
+        let events = stream.events_until("turn_ended").await;
+        if events.iter().all(|event| event["session"] == "c4") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "the new key is known after a second: {events:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    server.shutdown().await;
+}

@@ -202,3 +202,29 @@ async fn bad_input_is_refused_with_the_place_that_is_wrong() {
     assert_eq!(server.post(inputs, &picture).await.0, 202);
     server.shutdown().await;
 }
+
+/// H1, S4: a fork that is requested again with its key is the same fork, over restarts too.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_key_is_one_fork_also_after_a_restart() {
+    let server = TestServer::with_script(r#"["One.", "Two.", "Three."]"#).await;
+    server.post("/api/sessions", &json!({"key": "a"})).await;
+    server.runtime.session("a").await.unwrap().send("hello").await.unwrap();
+    let (path, empty) = ("/api/sessions/a/fork", json!({}));
+
+    let first = post_with_key(&server, path, "k", &empty).await;
+    server.runtime.session("a").await.unwrap().send("more").await.unwrap();
+    let again = post_with_key(&server, path, "k", &empty).await;
+    let server = server.restart().await;
+    let after_restart = post_with_key(&server, path, "k", &empty).await;
+    let (reused, problem) = post_with_key(&server, path, "k", &json!({"key": "mine"})).await;
+    let other = post_with_key(&server, path, "k2", &empty).await;
+    let without = server.post(path, &empty).await;
+
+    assert_eq!((first.0, &first.1["key"]), (201, &json!("a-fork")), "{first:?}");
+    assert_eq!((&again, &after_restart), (&first, &first));
+    assert_eq!((reused, &problem["code"]), (422, &json!("key_reused")));
+    assert_eq!((&other.1["key"], &without.1["key"]), (&json!("a-fork-2"), &json!("a-fork-3")));
+    let (_, listed) = server.get("/api/sessions").await;
+    assert_eq!(listed["items"].as_array().unwrap().len(), 4, "{listed}");
+    server.shutdown().await;
+}

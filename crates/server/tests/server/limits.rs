@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use longhaul_server::ServerOptions;
+use longhaul_server::{RateLimit, ServerOptions};
 use reqwest::Method;
 
 use crate::attacks::exchange;
@@ -107,5 +107,96 @@ async fn wrong_tokens_are_limited_by_address_and_do_not_lock_out_made_ones() {
         served += u32::from(get(&made).await.unwrap().status() == 200);
     }
     assert_eq!(served, 400);
+    server.shutdown().await;
+}
+
+/// H5: a body that stops is answered 408, and others are served meanwhile. One that comes slowly but steadily is read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_stops_is_answered_and_a_slow_one_is_read() {
+    let silence = Duration::from_millis(500);
+    let options = ServerOptions { body_silence_timeout: silence, ..ServerOptions::default() };
+    let server = TestServer::configured(options).await;
+    let host = server.address();
+    let head = |length: usize| {
+        format!(
+            "POST /api/sessions HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+        )
+    };
+    let body = r#"{"key":"slowly"}"#;
+    let connect = || {
+        let stream = TcpStream::connect(host).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream
+    };
+
+    let mut stopped = connect();
+    write!(stopped, "{}{}", head(body.len()), &body[..5]).unwrap();
+    let began = Instant::now();
+    let steady = tokio::task::spawn_blocking({
+        let (mut stream, head) = (connect(), head(body.len()));
+        move || {
+            stream.write_all(head.as_bytes()).unwrap();
+            for byte in body.as_bytes() {
+                stream.write_all(&[*byte]).unwrap();
+                std::thread::sleep(silence / 10);
+            }
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        }
+    });
+    assert_eq!(server.get("/api/sessions").await.0, 200);
+    let refused = tokio::task::spawn_blocking(move || {
+        let mut answer = String::new();
+        stopped.read_to_string(&mut answer).unwrap();
+        answer
+    });
+    let (refused, steady) = (refused.await.unwrap(), steady.await.unwrap());
+
+    assert!(refused.starts_with("HTTP/1.1 408"), "{refused}");
+    assert!(refused.contains(r#""code":"body_timeout""#) && refused.contains("problem+json"), "{refused}");
+    assert!(began.elapsed() >= silence);
+    assert!(steady.starts_with("HTTP/1.1 201"), "longer in all than one silence: {steady}");
+    server.shutdown().await;
+}
+
+/// H5: a token that asks too often is told when to come back, on `/api` and on `/v1`; another token is served meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_over_its_rate_is_told_when_to_return_and_others_are_served() {
+    let token_rate = RateLimit { burst: 5.0, per_second: 0.1 };
+    let server = TestServer::configured(ServerOptions { token_rate, ..ServerOptions::default() }).await;
+    let journal = server.runtime.journal();
+    let other =
+        longhaul_server::create_token(&*journal, "other", longhaul_server::Scope::Read).await.unwrap();
+    let get = |path: &str, token: &str| {
+        server.anonymous(Method::GET, path).header("authorization", format!("Bearer {token}")).send()
+    };
+
+    let mut statuses = Vec::new();
+    for _ in 0..7 {
+        statuses.push(get("/api/sessions", ADMIN_TOKEN).await.unwrap().status().as_u16());
+    }
+    let refused = get("/api/sessions", ADMIN_TOKEN).await.unwrap();
+    let wait: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    let problem: serde_json::Value = serde_json::from_slice(&refused.bytes().await.unwrap()).unwrap();
+    let of_openai = get("/v1/models", ADMIN_TOKEN).await.unwrap();
+    let openai_status = of_openai.status().as_u16();
+    let has_wait = of_openai.headers().contains_key("retry-after");
+    let error: serde_json::Value = serde_json::from_slice(&of_openai.bytes().await.unwrap()).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    // A new token counts within a second, and a wrong one does not use up its rate.
+    while get("/api/sessions", &other).await.unwrap().status() != 200 {
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 429, 429]);
+    assert!((1..=11).contains(&wait), "{wait}");
+    assert_eq!(problem["code"], "rate_limited");
+    assert!(problem["detail"].as_str().unwrap().contains("\"test\""), "{problem}");
+    assert_eq!((openai_status, has_wait), (429, true), "{error}");
+    assert_eq!(error["error"]["code"], "rate_limited", "{error}");
+    assert_eq!(server.anonymous(Method::GET, "/healthz").send().await.unwrap().status(), 200);
     server.shutdown().await;
 }

@@ -14,6 +14,8 @@ mod killed;
 mod limits;
 mod memory;
 mod openai;
+mod openai_followers;
+mod openai_plans;
 mod probes;
 mod sessions;
 mod sign_in;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::test_server::TestServer;
 
 /// The events of a stream, in order.
-async fn events(server: &TestServer, path: &str, body: Option<&Value>) -> Vec<Value> {
+pub(crate) async fn events(server: &TestServer, path: &str, body: Option<&Value>) -> Vec<Value> {
     let request = match body {
         Some(body) => server
             .request(Method::POST, path)
@@ -24,19 +24,19 @@ async fn events(server: &TestServer, path: &str, body: Option<&Value>) -> Vec<Va
     data.map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
-fn chat(messages: &Value) -> Value {
+pub(crate) fn chat(messages: &Value) -> Value {
     json!({"model": "longhaul", "messages": messages})
 }
 
-fn said(text: &str) -> Value {
+pub(crate) fn said(text: &str) -> Value {
     json!({"role": "user", "content": text})
 }
 
-fn answered(text: &str) -> Value {
+pub(crate) fn answered(text: &str) -> Value {
     json!({"role": "assistant", "content": text})
 }
 
-fn content(completion: &Value) -> &str {
+pub(crate) fn content(completion: &Value) -> &str {
     completion["choices"][0]["message"]["content"].as_str().unwrap_or_else(|| panic!("{completion}"))
 }
 
@@ -74,6 +74,25 @@ async fn a_chat_completion_has_the_answer_and_its_usage_streamed_or_not() {
     assert!(chunks.len() > 4, "{chunks:?}");
     assert_eq!(chunks[chunks.len() - 2]["choices"][0]["finish_reason"], "stop");
     assert_eq!(chunks.last().unwrap()["usage"], usage);
+    server.shutdown().await;
+}
+
+/// H4, M15: where the provider does not tell the usage, nobody claims one.
+#[tokio::test(flavor = "multi_thread")]
+async fn usage_that_nobody_knows_is_left_out() {
+    let server = TestServer::with_script(r#"["One.", "Two."]"#).await;
+    let mut body = chat(&json!([said("Hi, streamed")]));
+    body["stream"] = true.into();
+    body["stream_options"] = json!({"include_usage": true});
+
+    let (_, whole) = server.post("/v1/chat/completions", &chat(&json!([said("Hi")]))).await;
+    let chunks = events(&server, "/v1/chat/completions", Some(&body)).await;
+    let (_, response) = server.post("/v1/responses", &json!({"input": "Hi"})).await;
+
+    assert_eq!(content(&whole), "One.");
+    assert!(whole.get("usage").is_none(), "{whole}");
+    assert!(chunks.iter().all(|chunk| chunk.get("usage").is_none()), "{chunks:?}");
+    assert_eq!(response.get("usage"), Some(&Value::Null), "{response}");
     server.shutdown().await;
 }
 
@@ -176,7 +195,11 @@ async fn a_request_can_name_its_session() {
 async fn a_response_streams_events_that_can_be_read_again() {
     let server = TestServer::with_script(r#"["One two three.", "Four."]"#).await;
 
-    let live = events(&server, "/v1/responses", Some(&json!({"input": "go", "stream": true}))).await;
+    let body = json!({
+        "input": "go", "stream": true, "model": "longhaul", "instructions": "Be brief.", "max_output_tokens": 500,
+        "metadata": {"ticket": "42"}, "user": "alice",
+    });
+    let live = events(&server, "/v1/responses", Some(&body)).await;
     let response = &live.last().unwrap()["response"];
     let id = response["id"].as_str().unwrap();
     let again = events(&server, &format!("/v1/responses/{id}?stream=true"), None).await;
@@ -204,8 +227,9 @@ async fn a_response_streams_events_that_can_be_read_again() {
     );
     let numbers: Vec<u64> = live.iter().map(|event| event["sequence_number"].as_u64().unwrap()).collect();
     assert_eq!(numbers, (0..live.len() as u64).collect::<Vec<_>>());
-    assert_eq!((&again[1..live.len() - 1], &rest[..]), (&live[1..live.len() - 1], &again[5..]).clone());
-    assert_eq!(retrieved["output"], response["output"]);
+    assert_eq!((&again, &rest[..]), (&live, &live[5..]));
+    assert_eq!(&retrieved, response);
+    assert_eq!((&response["metadata"], &response["user"]), (&json!({"ticket": "42"}), &json!("alice")));
     assert_eq!(retrieved["output"][0]["content"][0]["text"], "One two three.");
     let (status, problem) = server.get("/v1/responses/resp_nothing").await;
     assert_eq!((status, &problem["error"]["code"]), (404, &json!("response_not_found")));

@@ -149,3 +149,39 @@ async fn a_session_that_works_ends_its_turn_and_goes_to_the_trash_and_back() {
     stream.events_until("turn_ended").await;
     server.shutdown().await;
 }
+
+/// H3: a limit that a list can't keep is refused in one sentence, not changed silently.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_out_of_range_is_refused_with_the_range() {
+    let server = TestServer::with_script("[]").await;
+    server.post("/api/sessions", &json!({"key": "a"})).await;
+    let (_, scopes) = server.get("/api/memory").await;
+    let memory = format!("/api/memory/{}", scopes["items"][0]["scope"].as_str().unwrap());
+    let lists = [
+        ("/api/sessions?", 1_000),
+        ("/api/tasks?", 1_000),
+        ("/api/questions?", 1_000),
+        ("/api/models?", 1_000),
+        ("/api/config?", 1_000),
+        ("/api/statement?", 1_000),
+        ("/api/memory?", 1_000),
+        ("/api/sessions/a/records?", 1_000),
+        ("/api/sessions/a/transcript?", 500),
+        (&format!("{memory}/pages?"), 1_000),
+        (&format!("{memory}/log?"), 1_000),
+        (&format!("{memory}/search?query=x&"), 100),
+    ];
+
+    for (path, max) in lists {
+        for limit in [0, max + 1] {
+            let (status, problem) = server.get(&format!("{path}limit={limit}")).await;
+            assert_eq!((status, &problem["code"]), (400, &json!("invalid_query")), "{path}limit={limit}");
+            let detail = format!("limit: {limit} is out of range; send a number from 1 to {max}");
+            assert_eq!(problem["detail"], json!(detail), "{path}");
+        }
+        for limit in [1, max] {
+            assert_eq!(server.get(&format!("{path}limit={limit}")).await.0, 200, "{path}limit={limit}");
+        }
+    }
+    server.shutdown().await;
+}

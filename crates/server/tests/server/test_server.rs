@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_agent::model::{Model, ScriptedModel};
-use longhaul_agent::{Config, Runtime};
+use longhaul_agent::{Config, Runtime, RuntimeBuilder};
 use longhaul_server::{Scope, Server, ServerOptions, TokenStore};
-use longhaul_testkit::TestHome;
+use longhaul_testkit::{FaultyJournal, TestHome};
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -34,6 +34,12 @@ impl TestServer {
     pub(crate) async fn with_settings(script: &str, change: impl FnOnce(&mut Config)) -> Self {
         let model = Arc::new(ScriptedModel::from_json(script).unwrap());
         Self::start(TestHome::new(), model, &[], test_options(), change).await
+    }
+
+    /// The same with other settings of the server.
+    pub(crate) async fn with_options(script: &str, options: ServerOptions) -> Self {
+        let model = Arc::new(ScriptedModel::from_json(script).unwrap());
+        Self::start(TestHome::new(), model, &[], options, |_| ()).await
     }
 
     pub(crate) async fn with_model(model: Arc<dyn Model>) -> Self {
@@ -76,6 +82,25 @@ impl TestServer {
         let mut config = home.config();
         change(&mut config);
         let runtime = Runtime::with_model(config, model.clone()).await.unwrap();
+        Self::serve(home, runtime, model, other_tokens, options).await
+    }
+
+    /// A server whose journal can be made slow or faulty.
+    pub(crate) async fn with_faulty_journal(script: &str) -> (Self, Arc<FaultyJournal>) {
+        let (home, model) = (TestHome::new(), Arc::new(ScriptedModel::from_json(script).unwrap()));
+        let journal = FaultyJournal::new(home.journal().await, None);
+        let builder = RuntimeBuilder::new(home.config()).model(model.clone()).journal(journal.clone());
+        let runtime = builder.open().await.unwrap();
+        (Self::serve(home, runtime, model, &[], test_options()).await, journal)
+    }
+
+    async fn serve(
+        home: TestHome,
+        runtime: Runtime,
+        model: Arc<dyn Model>,
+        other_tokens: &[(&str, Scope)],
+        options: ServerOptions,
+    ) -> Self {
         runtime.start().await.unwrap();
         let mut tokens = TokenStore::default();
         tokens.insert("test", Scope::Admin, ADMIN_TOKEN);

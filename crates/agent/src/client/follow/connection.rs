@@ -11,7 +11,7 @@ use crate::client::follow::FollowSources;
 use crate::client::follow::reader::{POLL_INTERVAL, UNANNOUNCED_POLL_INTERVAL};
 use crate::client::follow::server::find_session;
 use crate::client::follow::wire::Line;
-use crate::client::watch::{NextItem, Watcher};
+use crate::client::watch::{EventHub, NextItem, Watcher};
 use crate::runtime::slot::SessionSlot;
 
 /// An open connection to the process that holds the session.
@@ -26,10 +26,10 @@ pub(super) struct HolderConnection {
 /// Where the lines come from.
 pub(super) enum LineSource {
     Socket(Subscription),
-    /// This process holds the session. The watcher keeps the slot in memory.
+    /// This process holds the session. The watcher keeps the hub in memory.
     Here {
         watcher: Box<Watcher>,
-        slot: Weak<SessionSlot>,
+        hub: Weak<EventHub>,
         first: Option<Seq>,
     },
 }
@@ -42,7 +42,7 @@ impl HolderConnection {
                 let (watcher, head) = slot.hub.watch_with_heads(slot.clone());
                 Some(LineSource::Here {
                     watcher: Box::new(watcher),
-                    slot: Arc::downgrade(&slot),
+                    hub: Arc::downgrade(&slot.hub),
                     first: Some(head),
                 })
             }
@@ -56,16 +56,16 @@ impl HolderConnection {
 
     /// Whether the lines still come from where the session is.
     pub(super) fn is_current(&self, holder: &Holder, sources: &FollowSources, id: SessionId) -> bool {
-        let is_same_slot = match &self.lines {
+        let is_same_hub = match &self.lines {
             LineSource::Socket(_) => true,
-            // A session that was renamed may be in another slot.
-            LineSource::Here { slot, .. } => {
+            // A session that was deleted and imported again may have another hub.
+            LineSource::Here { hub, .. } => {
                 let runtime = sources.runtime.as_ref().and_then(Weak::upgrade);
                 let now = runtime.and_then(|runtime| runtime.session_in_memory(id));
-                now.is_none_or(|now| slot.upgrade().is_some_and(|slot| Arc::ptr_eq(&slot, &now)))
+                now.is_none_or(|now| std::ptr::eq(hub.as_ptr(), Arc::as_ptr(&now.hub)))
             }
         };
-        self.holder == *holder && is_same_slot
+        self.holder == *holder && is_same_hub
     }
 
     /// How long to wait for a line before the next poll. A holder gets a full interval for its first line. Otherwise

@@ -59,6 +59,7 @@ impl FollowSources {
 pub struct Follower {
     followed: mpsc::Receiver<Result<Followed>>,
     holder: watch::Receiver<Option<Holder>>,
+    subscribed: watch::Receiver<bool>,
     reader: JoinHandle<()>,
 }
 
@@ -81,8 +82,10 @@ impl Follower {
     pub(crate) fn start(sources: FollowSources, key: &str, id: SessionId, state: State) -> Self {
         let (sender, followed) = mpsc::channel(FOLLOWER_QUEUE_LEN);
         let (holder_sender, holder) = watch::channel(None);
-        let reader = tokio::spawn(reader::run(sources, key.to_owned(), id, state, sender, holder_sender));
-        Self { followed, holder, reader }
+        let (subscribed_sender, subscribed) = watch::channel(false);
+        let output = reader::FollowOutput { sender, holder: holder_sender, subscribed: subscribed_sender };
+        let reader = tokio::spawn(reader::run(sources, key.to_owned(), id, state, output));
+        Self { followed, holder, subscribed, reader }
     }
 
     /// The next event. `None` when the session can't be read any more. Cancel-safe.
@@ -102,6 +105,12 @@ impl Follower {
     /// The next record or live event; `None` when the journal is closed. Cancel-safe.
     pub async fn step(&mut self) -> Result<Option<Followed>> {
         self.followed.recv().await.transpose()
+    }
+
+    /// Becomes true when the follower hears the process that holds the session, so that it sees every live event from then
+    /// on; or when there is none, or it does not answer within a second. Closed when the session can't be read any more.
+    pub fn subscribed(&self) -> watch::Receiver<bool> {
+        self.subscribed.clone()
     }
 
     /// The process that runs the session, or would run it, as of the last poll (at most a second ago).

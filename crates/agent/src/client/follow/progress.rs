@@ -64,7 +64,7 @@ impl FollowProgress {
                 (None, EventKind::Partial { attempt, text }) => self.apply_partial(&event, *attempt, text),
                 // The follower has read newer records than the sender had announced. So the event may concern an
                 // attempt that has ended.
-                (None, kind) if announced < self.state.head => {
+                (None, kind) if announced < self.state.head && concerns_attempt(kind) => {
                     self.has_gap |= matches!(kind, EventKind::TextDelta { .. });
                     LineAction::Nothing
                 }
@@ -136,6 +136,14 @@ impl FollowProgress {
         let kind = EventKind::TextDelta { text: rest.to_owned() };
         Some(Event { seq: None, kind, ..event.clone() })
     }
+}
+
+/// Whether a live event means nothing once its attempt has ended.
+fn concerns_attempt(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::TextDelta { .. } | EventKind::ReasoningDelta { .. } | EventKind::RetryWait { .. }
+    )
 }
 
 fn live(event: Event) -> Followed {

@@ -77,6 +77,17 @@ fn what_was_said_before_records_that_were_read_already_is_passed_over_and_asked_
     assert_eq!([late, with_a_gap, mended, after], ["Nothing", "Resubscribe", "=Once", "+ more"]);
 }
 
+/// A session that no worker has loaded announces no record before its first input.
+#[test]
+fn an_accepted_input_is_shown_whatever_the_holder_has_announced() {
+    let mut progress = during_an_answer();
+    let id = longhaul_protocol::InputId::from_bits(1);
+
+    let said = shown(progress.apply_line(event(EventKind::InputAccepted { input_seq: 7, id }), 0));
+
+    assert!(said.starts_with("InputAccepted"), "{said}");
+}
+
 #[test]
 fn words_of_an_answer_that_were_not_heard_come_before_its_message() {
     let mut progress = during_an_answer();

@@ -30,8 +30,14 @@ struct FollowReader {
     holder: Option<Holder>,
     /// Set if the last poll found records that were not announced. Holds the newest announced record at that time.
     unannounced_since: Option<Seq>,
-    sender: mpsc::Sender<Result<Followed>>,
-    holder_sender: watch::Sender<Option<Holder>>,
+    output: FollowOutput,
+}
+
+/// Where the reader writes what it finds.
+pub(super) struct FollowOutput {
+    pub(super) sender: mpsc::Sender<Result<Followed>>,
+    pub(super) holder: watch::Sender<Option<Holder>>,
+    pub(super) subscribed: watch::Sender<bool>,
 }
 
 /// Why the reader stops.
@@ -53,8 +59,7 @@ pub(super) async fn run(
     key: String,
     id: SessionId,
     state: State,
-    sender: mpsc::Sender<Result<Followed>>,
-    holder_sender: watch::Sender<Option<Holder>>,
+    output: FollowOutput,
 ) {
     let (progress, stream) = (FollowProgress::new(&key, state), StreamName::session(id));
     let mut reader = FollowReader {
@@ -66,15 +71,14 @@ pub(super) async fn run(
         connection: None,
         holder: None,
         unannounced_since: None,
-        sender,
-        holder_sender,
+        output,
     };
     while let Err(ReaderStop::Failed(error)) = reader.follow().await {
         match error {
             Error::Journal(error) if error.may_pass() => tokio::time::sleep(POLL_INTERVAL).await,
             Error::Journal(JournalError::Closed) => return,
             error => {
-                let _ = reader.sender.send(Err(error)).await;
+                let _ = reader.output.sender.send(Err(error)).await;
                 return;
             }
         }
@@ -95,7 +99,7 @@ impl FollowReader {
     async fn poll(&mut self) -> ReaderResult<()> {
         let holder = self.find_holder().await?;
         if holder != self.holder {
-            self.holder_sender.send_replace(holder.clone());
+            self.output.holder.send_replace(holder.clone());
             let is_gone = holder.is_none();
             self.holder = holder;
             if is_gone {
@@ -134,6 +138,7 @@ impl FollowReader {
     /// once.
     async fn handle_next(&mut self, until: Instant) -> ReaderResult<bool> {
         let Some(connection) = &mut self.connection else {
+            self.output.subscribed.send_replace(true);
             let interval = if self.holder.is_some() { UNANNOUNCED_POLL_INTERVAL } else { POLL_INTERVAL };
             self.wait(interval, until).await?;
             self.read_all().await?;
@@ -142,15 +147,17 @@ impl FollowReader {
         let wait = connection.wait_limit();
         let line = tokio::select! {
             biased;
-            () = self.sender.closed() => return Err(ReaderStop::FollowerDropped),
+            () = self.output.sender.closed() => return Err(ReaderStop::FollowerDropped),
             line = connection.lines.next() => line,
             () = tokio::time::sleep_until(until.min(Instant::now() + wait)) => {
+                self.output.subscribed.send_replace(true);
                 if wait == UNANNOUNCED_POLL_INTERVAL {
                     self.read_all().await?;
                 }
                 return Ok(true);
             }
         };
+        self.output.subscribed.send_replace(true);
         let Some(line) = line else { return self.handle_disconnect(until).await };
         match self.progress.apply_line(line, connection.announced.unwrap_or_default()) {
             LineAction::Nothing => {}
@@ -181,7 +188,7 @@ impl FollowReader {
 
     async fn wait(&self, wait: Duration, until: Instant) -> ReaderResult<()> {
         tokio::select! {
-            () = self.sender.closed() => Err(ReaderStop::FollowerDropped),
+            () = self.output.sender.closed() => Err(ReaderStop::FollowerDropped),
             () = tokio::time::sleep_until(until.min(Instant::now() + wait)) => Ok(()),
         }
     }
@@ -221,6 +228,6 @@ impl FollowReader {
     }
 
     async fn send(&self, followed: Followed) -> ReaderResult<()> {
-        self.sender.send(Ok(followed)).await.map_err(|_| ReaderStop::FollowerDropped)
+        self.output.sender.send(Ok(followed)).await.map_err(|_| ReaderStop::FollowerDropped)
     }
 }

@@ -33,7 +33,7 @@ pub(crate) async fn range_of(
 /// versions have no such names, and a record may be gone.
 async fn find_epochs(journal: &dyn Journal, stream: &StreamName) -> Result<Vec<Epoch>, Error> {
     let mut epochs = Vec::new();
-    let mut at = journal.newest_epoch(stream).await?;
+    let mut at = journal.newest_epoch(stream, Seq::MAX).await?;
     while let Some(from) = at {
         let record = record_at(journal, stream, from).await;
         let started = record.ok().flatten().as_ref().and_then(epoch_started);

@@ -1,10 +1,9 @@
 //! `longhaul sessions list [WORDS]`: the sessions, or those that match a search.
 
-use std::collections::HashSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul_journal::{
-    Journal, MatchMode, Page, SearchQuery, SessionEntry, all_sessions, import_mark, session_times,
+    Journal, Page, SessionEntry, all_sessions, import_mark, session_times, sessions_with_words,
 };
 use longhaul_protocol::{At, InboxRecord, Origin, PrintablePath, SessionId, SessionRecord, StreamName};
 use serde::Serialize;
@@ -17,7 +16,6 @@ use crate::short_id::short;
 
 /// The first records of a session, in which its title is looked for.
 const TITLE_PAGE: Page = Page { records: 16, bytes: 1 << 16 };
-const MAX_SEARCH_HITS: usize = 1_000;
 const MAX_TITLE_CHARS: usize = 60;
 
 /// A session in a list.
@@ -107,17 +105,6 @@ pub(crate) async fn list(
             .then_with(|| one.entry.key.cmp(&other.entry.key))
     });
     Ok(listed)
-}
-
-async fn sessions_with_words(journal: &dyn Journal, words: &str) -> anyhow::Result<HashSet<SessionId>> {
-    let search = SearchQuery {
-        words: words.to_owned(),
-        matching: MatchMode::All,
-        streams: vec![],
-        limit: MAX_SEARCH_HITS,
-    };
-    let hits = journal.search(&search).await?;
-    Ok(hits.iter().filter_map(|hit| hit.stream.session_id()).collect())
 }
 
 /// The first input of a session and where it was forked from. Unreadable records are skipped.

@@ -1,5 +1,5 @@
 use longhaul_journal::{Append, Error, Head, Page, record_at, records};
-use longhaul_protocol::{Hash, NewRecord, Record, SessionRecord};
+use longhaul_protocol::{Hash, NewRecord, Record, Seq, SessionRecord};
 use serde_json::value::RawValue;
 
 use super::{Place, a_stream, append_notes, note, read_all, texts};
@@ -184,7 +184,7 @@ pub(crate) async fn a_stream_that_is_not_there_is_empty(place: &impl Place) {
 
     assert_eq!(journal.head(&stream).await.unwrap(), Head::EMPTY);
     assert!(journal.read(&stream, 1, Page::default()).await.unwrap().is_empty());
-    assert_eq!(journal.newest_epoch(&stream).await.unwrap(), None);
+    assert_eq!(journal.newest_epoch(&stream, Seq::MAX).await.unwrap(), None);
     assert_eq!(journal.find(&stream, "key").await.unwrap(), None);
     assert!(!journal.streams().await.unwrap().contains(&stream));
 }

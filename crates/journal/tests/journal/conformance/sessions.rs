@@ -6,7 +6,7 @@ use longhaul_journal::{
 };
 use longhaul_protocol::{
     At, BlobRef, EpochReason, EpochStarted, Hash, Image, Imported, InboxRecord, Input, InputId, JoinMode,
-    NamesRecord, NewRecord, SessionCreated, SessionDeleted, SessionId, SessionRecord, SessionRenamed,
+    NamesRecord, NewRecord, Seq, SessionCreated, SessionDeleted, SessionId, SessionRecord, SessionRenamed,
     SessionTrashed, StreamName,
 };
 
@@ -168,13 +168,17 @@ pub(crate) async fn the_newest_epoch_is_found(place: &impl Place) {
     let stream = a_stream();
     let journal = place.open().await;
     append_notes(&*journal, &stream, &["before"]).await;
-    assert_eq!(journal.newest_epoch(&stream).await.unwrap(), None);
+    assert_eq!(journal.newest_epoch(&stream, Seq::MAX).await.unwrap(), None);
 
     start_epoch(&*journal, &stream, 1).await;
     append_notes(&*journal, &stream, &["within"]).await;
     start_epoch(&*journal, &stream, 2).await;
 
-    assert_eq!(journal.newest_epoch(&stream).await.unwrap(), Some(4));
+    let mut found = Vec::new();
+    for through in [0, 1, 2, 3, 4, 5, Seq::MAX] {
+        found.push(journal.newest_epoch(&stream, through).await.unwrap());
+    }
+    assert_eq!(found, [None, None, Some(2), Some(2), Some(4), Some(4), Some(4)]);
 }
 
 pub(crate) async fn records_of_one_kind_are_found_in_their_order(place: &impl Place) {
@@ -280,7 +284,7 @@ pub(crate) async fn an_imported_session_says_so_and_whose_words_it_holds(place: 
         foreign_extracts_through,
     };
     assert_eq!(marks, [mark(3, 0, 0), mark(4, 4, 1), mark(5, 4, 1)], "once somebody else's, always so");
-    let newest = newest_import(&*journal, id).await.unwrap().unwrap();
+    let newest = newest_import(&*journal, id, Seq::MAX).await.unwrap().unwrap();
     let imported: Imported = newest.decode().unwrap();
     assert_eq!((imported.at, imported.inbox_through, imported.mine), (At(7), 2, true));
     let erased = erase_record(&*journal, id, 4, "no").await;
