@@ -93,7 +93,7 @@ async fn show(
         }
         (None, Some(after)) if after > head => return Err(Problem::seq_ahead(after, &entry.key, head)),
         (None, Some(after)) => match reader.blocks_after(after, head, limit).await? {
-            Some(span) => TranscriptPage { complete: Some(true), ..page(span, None, head) },
+            Some(span) => TranscriptPage { complete: Some(true), ..render_page(span, None, head).await? },
             None => {
                 TranscriptPage { complete: Some(false), ..read_page(&reader, (head, head), limit).await? }
             }
@@ -115,12 +115,20 @@ async fn read_page(
     let first = reader.find_page_start(end, limit).await?;
     let span = reader.blocks_after(first - 1, end, usize::MAX).await?;
     let span = span.unwrap_or_else(|| BlockSpan { ended: vec![], open: vec![] });
-    let page = page(span, (first > 1).then_some(first), end);
+    let page = render_page(span, (first > 1).then_some(first), end).await?;
     Ok(TranscriptPage { open: page.open.filter(|_| end == head), ..page })
 }
 
-fn page(span: BlockSpan, next: Option<Seq>, through: Seq) -> TranscriptPage {
-    let items = span.ended.into_iter().map(|ended| ShownBlock::new(ended.block, Some(ended.seq)));
-    let open = span.open.into_iter().map(|block| ShownBlock::new(block, None));
-    TranscriptPage { items: items.collect(), open: Some(open.collect()), next, through, complete: None }
+/// Renders blocks. That takes a while where they have much code to highlight, so other requests don't wait for it.
+async fn render_page(span: BlockSpan, next: Option<Seq>, through: Seq) -> ApiResult<TranscriptPage> {
+    let render = move || {
+        let items = span.ended.into_iter().map(|ended| ShownBlock::new(ended.block, Some(ended.seq)));
+        let open = span.open.into_iter().map(|block| ShownBlock::new(block, None));
+        TranscriptPage { items: items.collect(), open: Some(open.collect()), next, through, complete: None }
+    };
+    let stopped = |_| {
+        let detail = "the server stopped before the blocks were rendered; try again later";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
+    };
+    tokio::task::spawn_blocking(render).await.map_err(stopped)
 }
