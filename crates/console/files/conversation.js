@@ -134,7 +134,9 @@ class Conversation {
       this.blocks.append(this.element(item));
       dropReplacedAnswers(this.blocks, item);
     }
-    replaceChildren(this.running, (page.open ?? []).map((/** @type {any} */ item) => this.element(item)));
+    // The head says that a turn runs, and the stream has the text of its answer.
+    const open = (page.open ?? []).filter((/** @type {any} */ item) => !["message", "turn_start"].includes(item.content?.type));
+    replaceChildren(this.running, open.map((/** @type {any} */ item) => this.element(item)));
     this.seq = page.through;
     // A page may have an answer before the stream has told of it. Then the text that is shown is that answer's.
     const answers = page.items.filter((/** @type {any} */ item) => item.content?.type === "message");

@@ -15,7 +15,12 @@ const STATES = {
   failed: "failed",
   trashed: "in the trash",
 };
-const ORDER = ["question", "working", "interrupted", "failed", "idle", "trashed"];
+/** The lists, in their order, with the states that belong to each. */
+const GROUPS = [
+  ["Waiting for you", ["question"]],
+  ["At work", ["working", "interrupted"]],
+  ["Quiet", ["idle", "failed", "trashed"]],
+];
 const TICK_MS = 30000;
 const PAGE_LEN = 100;
 
@@ -30,7 +35,14 @@ export async function overviewView(place) {
   let isDrawn = false;
 
   const search = h("input", { type: "search", id: "search", placeholder: "Search", oninput: onSearch });
-  const lists = h("div", { class: "session-lists" });
+  /** @type {Map<string, ReturnType<typeof sessionRow>>} */
+  const rows = new Map();
+  const groups = GROUPS.map(([name, states]) => {
+    const list = h("ul", { class: "sessions" });
+    return { list, section: h("section", { hidden: true }, h("h2", {}, name), list), has: (/** @type {string} */ state) => states.includes(state) };
+  });
+  const nothing = h("div", {});
+  const lists = h("div", { class: "session-lists" }, groups.map((group) => group.section), nothing);
   const status = h("p", { class: "quiet", role: "status" });
   place.append(
     h("div", { class: "title-row" }, h("h1", {}, "Sessions"), h("button", { type: "button", onclick: toggleForm, "aria-expanded": "false" }, "New session")),
@@ -111,43 +123,29 @@ export async function overviewView(place) {
   function draw() {
     if (!isDrawn) return;
     const shown = found ? found.map((item) => sessions.get(item.id) ?? item) : [...sessions.values()].filter((session) => session.state !== "trashed");
-    shown.sort((one, other) => ORDER.indexOf(one.state) - ORDER.indexOf(other.state) || String(other.last_at ?? "").localeCompare(String(one.last_at ?? "")));
-    if (shown.length === 0) {
-      replaceChildren(lists, found ? emptyState("Nothing found", "No session has these words.") : emptyState("No sessions yet", "Start one here, or with ", h("code", {}, "longhaul"), " in a project's folder."));
-      return;
+    shown.sort((one, other) => String(other.last_at ?? "").localeCompare(String(one.last_at ?? "")));
+    for (const group of groups) {
+      const members = shown.filter((session) => group.has(session.state));
+      group.section.hidden = members.length === 0;
+      arrange(group.list, members.map((session) => rowOf(session).element));
     }
-    const focused = document.activeElement?.getAttribute("data-focus");
-    const groups = [
-      ["Waiting for you", shown.filter((session) => session.state === "question")],
-      ["At work", shown.filter((session) => ["working", "interrupted"].includes(session.state))],
-      ["Quiet", shown.filter((session) => !["question", "working", "interrupted"].includes(session.state))],
-    ];
+    for (const [id, row] of rows) if (!row.element.isConnected) rows.delete(id);
     replaceChildren(
-      lists,
-      groups.filter(([, items]) => items.length > 0).map(([name, items]) => h("section", {}, h("h2", {}, name), h("ul", { class: "sessions" }, /** @type {any[]} */ (items).map(sessionItem)))),
+      nothing,
+      shown.length > 0
+        ? null
+        : found
+          ? emptyState("Nothing found", "No session has these words.")
+          : emptyState("No sessions yet", "Start one here, or with ", h("code", {}, "longhaul"), " in a project's folder."),
     );
-    // Drawing again must not move the keyboard away.
-    if (focused) /** @type {HTMLElement | null} */ (lists.querySelector(`[data-focus="${CSS.escape(focused)}"]`))?.focus();
   }
 
-  /** @param {any} session */
-  function sessionItem(session) {
-    const context = session.context?.tokens ? `${formatTokens(session.context.tokens)} tokens` : "";
-    const facts = [session.work_dir, context, session.cost_today ? `${formatCost(session.cost_today)} today` : "", formatAgo(session.last_at)];
-    return h(
-      "li",
-      { class: `session ${session.state}` },
-      h(
-        "a",
-        { href: `#/session/${encodeURIComponent(session.key)}`, class: "session-link", "data-focus": session.id },
-        h("span", { class: "session-title", dir: "auto" }, session.title ?? "(nothing said yet)"),
-        h("span", { class: "session-key" }, session.key),
-      ),
-      h("span", { class: `state state-${session.state}` }, STATES[/** @type {keyof typeof STATES} */ (session.state)] ?? session.state),
-      session.doing && session.state !== "question" ? h("p", { class: "doing", dir: "auto" }, session.doing) : null,
-      session.question ? h("div", { class: "question-brief" }, h("p", { dir: "auto", class: "question-text" }, session.question.text), answerButtons(session.key, session.question)) : null,
-      h("p", { class: "facts" }, facts.filter(Boolean).join(" · ")),
-    );
+  /** The row of a session, with what is known about it now. @param {any} session */
+  function rowOf(session) {
+    const row = rows.get(session.id) ?? sessionRow();
+    rows.set(session.id, row);
+    row.update(session);
+    return row;
   }
 
   /** @param {Event} event */
@@ -157,6 +155,56 @@ export async function overviewView(place) {
     /** @type {HTMLElement} */ (event.currentTarget).setAttribute("aria-expanded", String(!form.hidden));
     if (!form.hidden) form.querySelector("input")?.focus();
   }
+}
+
+/**
+ * Puts elements into this order. What is in its place already is not touched, so that a click or the keyboard never loses its target.
+ * @param {HTMLElement} parent
+ * @param {HTMLElement[]} wanted
+ */
+function arrange(parent, wanted) {
+  const kept = new Set(wanted);
+  for (const child of [...parent.children]) if (!kept.has(/** @type {HTMLElement} */ (child))) child.remove();
+  wanted.forEach((element, index) => {
+    if (parent.children[index] !== element) parent.insertBefore(element, parent.children[index] ?? null);
+  });
+}
+
+/** A session in a list. Its elements stay, and their text changes. */
+function sessionRow() {
+  const title = h("span", { class: "session-title", dir: "auto" });
+  const key = h("span", { class: "session-key" });
+  const link = h("a", { class: "session-link" }, title, key);
+  const state = h("span", {});
+  const doing = h("p", { class: "doing", dir: "auto" });
+  const question = h("div", { class: "question-brief" });
+  const facts = h("p", { class: "facts" });
+  const element = h("li", {}, link, state, doing, question, facts);
+  let asked = "";
+  return { element, update };
+
+  /** @param {any} session */
+  function update(session) {
+    element.className = `session ${session.state}`;
+    link.href = `#/session/${encodeURIComponent(session.key)}`;
+    setText(title, session.title ?? "(nothing said yet)");
+    setText(key, session.key);
+    state.className = `state state-${session.state}`;
+    setText(state, STATES[/** @type {keyof typeof STATES} */ (session.state)] ?? session.state);
+    setText(doing, session.state === "question" ? "" : (session.doing ?? ""));
+    const context = session.context?.tokens ? `${formatTokens(session.context.tokens)} tokens` : "";
+    const cost = session.cost_today ? `${formatCost(session.cost_today)} today` : "";
+    setText(facts, [session.work_dir, context, cost, formatAgo(session.last_at)].filter(Boolean).join(" · "));
+    const id = session.question?.id ?? "";
+    if (id === asked) return;
+    asked = id;
+    replaceChildren(question, id ? [h("p", { dir: "auto", class: "question-text" }, session.question.text), answerButtons(session.key, session.question)] : null);
+  }
+}
+
+/** @param {HTMLElement} element @param {string} text */
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
 }
 
 /** The form that makes a session. */
