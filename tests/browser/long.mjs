@@ -15,8 +15,8 @@ await withBrowser(async (browser) => {
     await page.waitForFunction(() => document.querySelectorAll("[role=log] .blocks > *").length > 0);
     return Date.now() - began;
   };
-  const short = await opening("short");
-  const long = await opening("long");
+  const short = await opening("brief");
+  const long = await opening("aged");
   console.log(`figures: opened ${short} ms with 1 turn, ${long} ms with many`);
 
   await page.evaluate(() => {

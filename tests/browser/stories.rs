@@ -126,7 +126,7 @@ fn a_long_session_opens_like_a_short_one_and_stays_smooth() {
     let mut answers: Vec<Value> = (0..TURNS).map(|turn| json!(format!("Answer **{turn}**."))).collect();
     answers.push(json!({"text": words(600), "piece_ms": 8}));
     let mut server = ConsoleServer::start(&json!(answers));
-    for (key, turns) in [("short", 1), ("long", TURNS)] {
+    for (key, turns) in [("brief", 1), ("aged", TURNS)] {
         server.make_session(key);
         for turn in 1..=turns {
             server.say(key, "Next.");

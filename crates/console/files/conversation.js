@@ -57,6 +57,8 @@ class Conversation {
     this.lastAnswer = 0;
     /** When the last answer that is shown was complete. */
     this.answeredAt = 0;
+    /** The last record of the last answer, or of the last turn, that is shown. */
+    this.answeredThrough = 0;
     /** Whether new text keeps the end in view. It does until the person scrolls up. */
     this.isFollowing = true;
     this.lastTop = 0;
@@ -142,7 +144,9 @@ class Conversation {
     const answers = page.items.filter((/** @type {any} */ item) => item.content?.type === "message");
     if (answers.some((/** @type {any} */ item) => item.seq > this.lastAnswer)) this.live.discard();
     this.answeredAt = Math.max(this.answeredAt, ...answers.map((/** @type {any} */ item) => item.ended_at ?? 0));
-    this.live.forgetThrough(page.through);
+    const ends = page.items.filter((/** @type {any} */ item) => ["message", "turn_end"].includes(item.content?.type));
+    this.answeredThrough = Math.max(this.answeredThrough, ...ends.map((/** @type {any} */ item) => item.ended_by ?? 0));
+    this.live.forgetThrough(this.answeredThrough);
   }
 
   /** @param {any} item */
@@ -243,7 +247,7 @@ class Conversation {
   /** The answer that is being received is on record. @param {number} seq */
   endAnswer(seq) {
     this.lastAnswer = seq;
-    if (seq <= this.seq) this.live.discard();
+    if (seq <= this.answeredThrough) this.live.discard();
     else this.live.closeAt(seq);
   }
 
