@@ -33,11 +33,12 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("config", vec!["protocol"]),
         ("redact", vec!["protocol"]),
         ("transcript", vec!["protocol"]),
+        ("console", vec![]),
         ("tools", vec!["protocol", "keeper"]),
         ("memory", vec!["protocol", "journal", "model", "context"]),
         ("agent", below_agent),
         ("doctor", [all_but_cli.clone(), vec!["transcript"]].concat()),
-        ("server", [all_but_cli.clone(), vec!["doctor", "transcript"]].concat()),
+        ("server", [all_but_cli.clone(), vec!["console", "doctor", "transcript"]].concat()),
         ("cli", [all_but_cli.clone(), vec!["doctor", "salvage", "transcript", "server"]].concat()),
         ("testkit", all_but_cli),
     ])

@@ -89,16 +89,19 @@ pub(crate) async fn check_access(
 fn identify(state: &ServerState, request: &Request) -> ApiResult<Arc<StoredToken>> {
     let headers = request.headers();
     let Some(presented) = headers.get(AUTHORIZATION) else {
-        let cookie = cookie_value(headers).filter(|_| is_same_origin(request));
-        let token =
-            cookie.and_then(|cookie| state.cookie_key().verify(cookie, state.tokens(), SystemTime::now()));
-        return token.ok_or_else(unauthorized);
+        return signed_in(state, request).ok_or_else(unauthorized);
     };
     let token = presented.to_str().ok().and_then(|value| {
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     });
     check_token(state, request, token.unwrap_or_default())
+}
+
+/// The token that the cookie of a page of this server stands for.
+pub(crate) fn signed_in(state: &ServerState, request: &Request) -> Option<Arc<StoredToken>> {
+    let cookie = cookie_value(request.headers()).filter(|_| is_same_origin(request))?;
+    state.cookie_key().verify(cookie, state.tokens(), SystemTime::now())
 }
 
 /// The accepted token with this text. Wrong ones are counted by address.

@@ -18,6 +18,7 @@
 //! | `openapi` | the OpenAPI 3.1 document that the table makes |
 //! | `api` | handlers of `/api` |
 //! | `openai` | handlers of `/v1` |
+//! | `console` | the files of the web console |
 //! | `probes`, `readiness`, `metrics` | `/healthz`, `/readyz`, `/metrics`, and what they are made from |
 //! | `sign_in` | `/api/login`, `/api/logout`, `/api/tokens` |
 //! | `origin` | which hosts and pages may send requests; the headers of every answer |
@@ -32,6 +33,7 @@ mod access;
 mod api;
 mod body;
 mod connection;
+mod console;
 mod events;
 mod listener;
 mod metrics;
@@ -211,6 +213,7 @@ fn routes() -> Vec<Route> {
 
 fn app(state: &ServerState, access_log: Option<AccessLog>) -> Router {
     router(routes(), state)
+        .merge(console::router())
         .fallback(|| async {
             Problem::not_found(
                 "no_such_route",

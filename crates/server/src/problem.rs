@@ -58,6 +58,12 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, code, detail)
     }
 
+    /// A position behind the last record of a session.
+    pub(crate) fn seq_ahead(seq: u64, key: &str, head: u64) -> Self {
+        let detail = format!("seq {seq} is in the future: the last record of {key:?} is {head}");
+        Self::bad_request("seq_ahead", detail)
+    }
+
     pub(crate) fn no_such_session(key: &str) -> Self {
         let detail = format!("no session has the key or id {key:?}; GET /api/sessions lists them");
         Self::not_found("no_such_session", detail)

@@ -10,7 +10,7 @@ use hyper::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Access, Scope, check_token};
+use crate::access::{Access, Scope, check_token, signed_in};
 use crate::body::read_json;
 use crate::connection::Connection;
 use crate::problem::ApiResult;
@@ -31,6 +31,14 @@ pub(crate) fn routes() -> Vec<Route> {
             .fails(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large.")
             .fails(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is not JSON.")
             .fails(StatusCode::TOO_MANY_REQUESTS, "Too many wrong tokens came from this address."),
+        Route::new(
+            Method::GET,
+            "/api/login",
+            Access::Open,
+            "Whether a page of this server is signed in",
+            show_login,
+        )
+        .answers::<LoginState>(StatusCode::OK, "What the cookie of the page stands for."),
         Route::new(Method::POST, "/api/logout", Access::Open, "Sign out a page of this server", logout)
             .answers_empty(StatusCode::NO_CONTENT, "The cookie is removed."),
         Route::new(Method::GET, "/api/tokens", Access::Token(Scope::Admin), "List tokens", list_tokens)
@@ -56,6 +64,24 @@ async fn login(State(state): State<ServerState>, request: Request) -> ApiResult<
     let token = check_token(&state, &known, login.token.trim())?;
     let cookie = setting_cookie(&state.cookie_key().sign(&token, SystemTime::now()), is_tls);
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response())
+}
+
+/// What the cookie of a page stands for. Both are null if it counts for nothing.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct LoginState {
+    /// The name of the token.
+    token: Option<String>,
+    /// `read`, `act` or `admin`.
+    scope: Option<String>,
+}
+
+/// The page asks this first, because a 401 would be an error on the browser's console.
+async fn show_login(State(state): State<ServerState>, request: Request) -> Json<LoginState> {
+    let caller = signed_in(&state, &request).map(|token| token.caller());
+    Json(caller.map_or_else(LoginState::default, |caller| LoginState {
+        token: Some(caller.token),
+        scope: Some(caller.scope.to_string()),
+    }))
 }
 
 async fn logout() -> impl IntoResponse {

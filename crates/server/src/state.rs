@@ -11,6 +11,7 @@ use longhaul_protocol::SessionId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::ServerOptions;
+use crate::api::fold_starts::FoldStarts;
 use crate::body::BodyBudget;
 use crate::events::body::{BodyWriter, written_body};
 use crate::events::feed::EventFeeds;
@@ -41,6 +42,7 @@ struct SharedState {
     served_models: ServedModels,
     metrics: Arc<Metrics>,
     readiness: Readiness,
+    fold_starts: FoldStarts,
 }
 
 /// What a request may cost.
@@ -101,6 +103,7 @@ impl ServerState {
             streams: EventStreams::new(options.max_followers),
             metrics: Arc::default(),
             readiness: Readiness::default(),
+            fold_starts: FoldStarts::default(),
             deliveries: Deliveries::default(),
             served_models: ServedModels::default(),
         }))
@@ -155,6 +158,11 @@ impl ServerState {
 
     pub(crate) fn readiness(&self) -> &Readiness {
         &self.0.readiness
+    }
+
+    /// Where folds of transcripts may begin.
+    pub(crate) fn fold_starts(&self) -> &FoldStarts {
+        &self.0.fold_starts
     }
 
     /// Becomes true when the server stops. A stream then sends `retry: MS` and ends; a request that waits answers at once.

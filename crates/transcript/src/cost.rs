@@ -33,6 +33,11 @@ impl SessionCost {
         self.add_price(usage.cost);
     }
 
+    /// Tokens sent and received.
+    pub fn tokens(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+
     /// Adds the price of one attempt, in US dollars, without its tokens.
     pub fn add_price(&mut self, price: Option<f64>) {
         match price {

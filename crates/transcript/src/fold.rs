@@ -222,6 +222,11 @@ impl Transcript {
         self.turn_started_at
     }
 
+    /// Sets when the turn began, for a fold that begins in the middle of it.
+    pub(crate) fn set_turn_started_at(&mut self, at: At) {
+        self.turn_started_at = Some(at);
+    }
+
     /// Whether a turn, a wait for a retry or a compaction runs, so that a display of elapsed time changes.
     pub fn is_active(&self) -> bool {
         let is_timed =

@@ -86,7 +86,7 @@ pub use plain::{PlainForm, PlainOutput, PlainRenderer};
 pub use question::question_lines;
 pub use reasoning::{reasoning_lines, reasoning_summary};
 pub use record_line::record_line;
-pub use stored::StoredTranscript;
+pub use stored::{FoldStart, RunningTurn, StoredTranscript};
 pub use style::{Color, Span, Style, StyledLine};
 pub use terminal::{ReasoningDisplay, TerminalRenderer};
 pub use text::{

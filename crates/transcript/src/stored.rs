@@ -25,21 +25,105 @@ pub struct StoredTranscript {
 #[derive(Debug, Default)]
 struct TurnTotals {
     number: u64,
+    /// The record that started it.
+    seq: Option<Seq>,
     steps: u64,
     spend: SessionCost,
+}
+
+/// What a fold that begins in the middle of a session can't know from the records behind that place.
+#[derive(Debug, Clone, Default)]
+pub struct FoldStart {
+    /// The model of the last attempt.
+    pub model: Option<String>,
+    /// The turn that runs there.
+    pub turn: Option<RunningTurn>,
+}
+
+/// A turn that runs where a fold begins.
+#[derive(Debug, Clone)]
+pub struct RunningTurn {
+    pub number: u64,
+    /// The record that started it.
+    pub seq: Seq,
+    pub started_at: At,
+    /// Steps that were started before.
+    pub steps: u64,
+    /// What was spent before.
+    pub spend: SessionCost,
 }
 
 #[derive(Debug)]
 struct OpenAttempt {
     id: AttemptId,
+    /// The record that started it.
+    seq: Option<Seq>,
+    started_at: At,
     items: Vec<Item>,
     /// The text of the item that is not complete, as far as checkpoints have it.
     partial_text: String,
 }
 
+impl OpenAttempt {
+    /// The text of the answer so far.
+    fn text(&self) -> String {
+        let complete = self.items.iter().filter_map(|item| match item {
+            Item::Text { role: Role::Assistant, text } => Some(text.as_str()),
+            _ => None,
+        });
+        let parts = complete.chain([self.partial_text.as_str()]).filter(|text| !text.trim().is_empty());
+        parts.collect::<Vec<_>>().join("\n\n")
+    }
+}
+
 impl StoredTranscript {
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A fold that begins between two turns or between two steps of one.
+    pub fn starting_at(start: FoldStart) -> Self {
+        let mut transcript = Transcript::new();
+        let turn = start.turn.map(|turn| {
+            transcript.set_turn_started_at(turn.started_at);
+            let RunningTurn { number, seq, steps, spend, .. } = turn;
+            TurnTotals { number, seq: Some(seq), steps, spend }
+        });
+        Self { transcript, turn, model: start.model, ..Self::default() }
+    }
+
+    /// What another fold needs to know that begins here, between two turns or between two steps of one.
+    pub fn next_start(&self) -> FoldStart {
+        let turn = self.turn.as_ref().and_then(|turn| {
+            let (number, seq, steps, spend) = (turn.number, turn.seq?, turn.steps, turn.spend.clone());
+            Some(RunningTurn { number, seq, started_at: self.transcript.turn_started_at()?, steps, spend })
+        });
+        FoldStart { model: self.model.clone(), turn }
+    }
+
+    /// What goes on after the records so far: the turn, inputs that wait for one, the part of an answer that has arrived, calls,
+    /// questions and compactions. Background tasks are not listed, since the fold may not have seen them start.
+    pub fn open_blocks(&self) -> Vec<Block> {
+        let running = |seq, at, content| {
+            let (turn, state) = (self.turn.as_ref().map(|turn| turn.number), BlockState::Running);
+            Block { id: 0, seq, turn, started_at: at, ended_at: None, state, content }
+        };
+        let mut open = Vec::new();
+        if let Some(turn) = &self.turn {
+            let started_at = self.transcript.turn_started_at().unwrap_or(At(0));
+            open.push(running(turn.seq, started_at, BlockContent::TurnStart));
+        }
+        open.extend(self.waiting_inputs.iter().cloned());
+        if let Some(attempt) = &self.attempt {
+            let text = attempt.text();
+            if !text.trim().is_empty() {
+                let content = BlockContent::Message { role: Role::Assistant, text };
+                open.push(running(attempt.seq, attempt.started_at, content));
+            }
+        }
+        let is_listed = |block: &&Block| !matches!(block.content, BlockContent::Task { .. });
+        open.extend(self.transcript.open_blocks().iter().filter(is_listed).cloned());
+        open
     }
 
     /// Applies the next record.
@@ -91,7 +175,7 @@ impl StoredTranscript {
             }
             SessionRecord::TurnStarted(started) => {
                 let turn = started.turn;
-                self.turn = Some(TurnTotals { number: turn, ..TurnTotals::default() });
+                self.turn = Some(TurnTotals { number: turn, seq: origin.seq, ..TurnTotals::default() });
                 let origin = BlockOrigin { turn: Some(turn), ..origin };
                 let mut updates = self.event(SessionRecord::TurnStarted(started), origin);
                 updates.extend(self.waiting_inputs.drain(..).map(Update::Ended));
@@ -103,8 +187,9 @@ impl StoredTranscript {
             }
             SessionRecord::AttemptStarted(started) => {
                 let mut updates = self.end_attempt(None, origin);
-                self.attempt =
-                    Some(OpenAttempt { id: started.attempt, items: vec![], partial_text: String::new() });
+                let (id, items, partial_text) = (started.attempt, vec![], String::new());
+                let (seq, started_at) = (origin.seq, origin.at);
+                self.attempt = Some(OpenAttempt { id, seq, started_at, items, partial_text });
                 if self.model.as_ref() != Some(&started.model) {
                     updates.push(self.block(BlockContent::Model { name: started.model.clone() }, origin));
                     self.model = Some(started.model);

@@ -61,8 +61,7 @@ async fn follow_session(
         (None, None, None) => head,
     };
     if after > head {
-        let detail = format!("seq {after} is in the future: the last record of {:?} is {head}", entry.key);
-        return Err(Problem::bad_request("seq_ahead", detail));
+        return Err(Problem::seq_ahead(after, &entry.key, head));
     }
     let follower = state.count_follower()?;
     let streams = state.streams();

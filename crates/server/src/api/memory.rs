@@ -9,6 +9,7 @@ use longhaul_agent::memory_pages::{
 };
 use longhaul_memory::{PageEdit, PageEdited, PageSet, check_page_name, page_diff, page_log};
 use longhaul_protocol::Seq;
+use longhaul_transcript::html::markdown_html;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +39,7 @@ fn read_routes() -> Vec<Route> {
             .answers::<List<PageSummary>>(StatusCode::OK, "Pages by name."),
         Route::new(Method::GET, "/api/memory/{scope}/pages/{page}", read, "Read a page", show_page)
             .query::<PageQuery>()
-            .answers::<PageText>(StatusCode::OK, "The page."),
+            .answers::<ShownPage>(StatusCode::OK, "The page."),
         Route::new(Method::GET, "/api/memory/{scope}/search", read, "Search a memory", search)
             .query::<SearchParameters>()
             .answers::<List<MemoryHitReport>>(StatusCode::OK, "Hits in pages and sessions, the best first."),
@@ -76,6 +77,15 @@ fn write_routes() -> Vec<Route> {
 #[derive(Debug, Serialize, JsonSchema)]
 struct MemoryScope {
     scope: String,
+}
+
+/// A page, as text and as HTML.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ShownPage {
+    #[serde(flatten)]
+    page: PageText,
+    /// The text as a fragment of HTML without scripts or markup from the page.
+    html: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -176,9 +186,10 @@ async fn show_page(
     State(state): State<ServerState>,
     PathParameters((scope, page)): PathParameters<(String, String)>,
     Query(query): Query<PageQuery>,
-) -> ApiResult<Json<PageText>> {
+) -> ApiResult<Json<ShownPage>> {
     let pages = find_pages(&state, &scope).await?;
-    Ok(Json(page_text(&*state.journal(), &pages, &page, query.at).await?))
+    let page = page_text(&*state.journal(), &pages, &page, query.at).await?;
+    Ok(Json(ShownPage { html: markdown_html(&page.text), page }))
 }
 
 async fn search(

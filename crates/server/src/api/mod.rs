@@ -7,6 +7,8 @@
 //! | `inputs`, `orders` | inputs; cancel, retry, answers and the like |
 //! | `events` | event streams of one session and of all |
 //! | `records`, `transcript` | what a session has recorded, and what it looks like to people |
+//! | `recorded_blocks`, `fold_starts` | blocks from a span of records; where a fold of them may begin |
+//! | `figures`, `timeline` | context and spend of a session, for charts; where the time of a turn went |
 //! | `transfer` | export and import |
 //! | `tasks`, `task_output` | tasks of all sessions; what they have printed |
 //! | `memory` | the pages of memory: list, read, search, change, undo |
@@ -18,6 +20,8 @@
 //! | `named_session` | the session that a path names |
 
 mod events;
+mod figures;
+pub(crate) mod fold_starts;
 mod inputs;
 mod installation;
 mod list;
@@ -27,6 +31,7 @@ mod named_session;
 mod orders;
 mod path;
 mod questions;
+mod recorded_blocks;
 mod records;
 mod session_status;
 pub(crate) mod session_summary;
@@ -34,6 +39,7 @@ mod sessions;
 mod statement;
 mod task_output;
 mod tasks;
+mod timeline;
 mod transcript;
 mod transfer;
 
@@ -50,6 +56,8 @@ pub(crate) fn routes() -> Vec<Route> {
         events::routes(),
         records::routes(),
         transcript::routes(),
+        figures::routes(),
+        timeline::routes(),
         transfer::routes(),
         tasks::routes(),
         task_output::routes(),

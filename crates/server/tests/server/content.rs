@@ -8,9 +8,11 @@ use crate::test_server::{TestServer, json_answer};
 /// A server with a session `a` of this many turns, each with a call and an answer.
 async fn server_with_turns(turns: usize) -> TestServer {
     let turn = |number: usize| {
+        let usage = json!({"input": 100 + number, "output": 10, "cached": 5});
+        let calls = json!([{"name": "exec", "arguments": {"command": "echo <b>x</b>"}}]);
         [
-            json!({"text": format!("Step {number}."), "calls": [{"name": "exec", "arguments": {"command": "echo <b>x</b>"}}]}),
-            json!(format!("Answer {number}.")),
+            json!({"text": format!("Step {number}."), "calls": calls, "usage": usage}),
+            json!({"text": format!("Answer {number}."), "usage": usage}),
         ]
     };
     let script: Vec<Value> = (0..turns).flat_map(turn).collect();
@@ -66,18 +68,128 @@ async fn a_transcript_is_read_backwards_without_a_gap() {
     }
 
     assert!(pages.len() > 3);
-    // What a page can't know is the model of earlier answers, so it may name it again.
-    let shown = |blocks: Vec<Value>| -> Vec<Value> {
-        blocks.into_iter().filter(|block| block[1] != "model").collect()
-    };
-    let kinds = |blocks: &[Value]| blocks.iter().map(|block| json!([block[0], block[1]])).collect::<Vec<_>>();
-    assert_eq!(kinds(&shown(pages.concat())), kinds(&shown(texts(&whole))));
+    assert_eq!(pages.concat(), texts(&whole));
     let text = whole.to_string();
     assert!(text.contains("Answer 5.") && text.contains("Question 0"));
     for block in whole["items"].as_array().unwrap() {
         let html = block["html"].as_str().unwrap();
         assert!(!html.contains("<script") && !html.contains("<b>"), "{html}");
     }
+    server.shutdown().await;
+}
+
+/// H8: a page that asks what is new since the record it knows gets exactly that, from any record on; what is too much comes as the
+/// newest page.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transcript_goes_on_after_any_record() {
+    let server = server_with_turns(3).await;
+    let (_, whole) = server.get("/api/sessions/a/transcript?limit=500").await;
+    let head = whole["through"].as_u64().unwrap();
+    let blocks = |page: &Value| -> Vec<Value> {
+        let unnumbered = |block: &Value| {
+            let mut block = block.clone();
+            block.as_object_mut().unwrap().remove("id");
+            block
+        };
+        page["items"].as_array().unwrap().iter().map(unnumbered).collect()
+    };
+    let whole_blocks = blocks(&whole);
+
+    for after in 0..=head {
+        let (status, page) = server.get(&format!("/api/sessions/a/transcript?after={after}&limit=500")).await;
+        assert_eq!((status, &page["complete"], &page["next"]), (200, &json!(true), &Value::Null));
+        assert_eq!((page["through"].as_u64(), &page["open"]), (Some(head), &json!([])));
+        let rest = whole_blocks.iter().filter(|block| block["ended_by"].as_u64() > Some(after)).cloned();
+        assert_eq!(blocks(&page), rest.collect::<Vec<_>>(), "after {after}");
+    }
+
+    let (_, newest) = server.get("/api/sessions/a/transcript?limit=3").await;
+    let (_, too_many) = server.get("/api/sessions/a/transcript?after=1&limit=3").await;
+    assert_eq!((&too_many["complete"], &newest["complete"]), (&json!(false), &Value::Null));
+    assert_eq!((blocks(&too_many), &too_many["next"]), (blocks(&newest), &newest["next"]));
+    let (status, problem) = server.get(&format!("/api/sessions/a/transcript?after={}", head + 1)).await;
+    assert_eq!((status, &problem["code"]), (400, &json!("seq_ahead")));
+    let (status, problem) = server.get("/api/sessions/a/transcript?after=1&before=2").await;
+    assert_eq!((status, &problem["code"]), (400, &json!("invalid_query")));
+    server.shutdown().await;
+}
+
+/// H8: a page that is opened while a command runs shows the command, and gets its end once.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_on_is_shown_until_it_ends() {
+    let script = json!([
+        {"text": "I run it.", "calls": [{"name": "exec", "arguments": {"command": "until [ -e go ]; do sleep 0.05; done"}}]},
+        "Done.",
+    ]);
+    let server = TestServer::with_script(&script.to_string()).await;
+    server.post("/api/sessions", &json!({"key": "a", "work_dir": server.home.work()})).await;
+    server.post("/api/sessions/a/inputs", &json!({"text": "Run it."})).await;
+    let path = "/api/sessions/a/transcript";
+    let is_running = |page: &Value| page["open"].to_string().contains("call running");
+
+    let page = server.poll(path, is_running).await;
+
+    let kinds: Vec<&Value> =
+        page["open"].as_array().unwrap().iter().map(|block| &block["content"]["type"]).collect();
+    assert_eq!(kinds, ["turn_start", "call"], "{page}");
+    let through = page["through"].as_u64().unwrap();
+    let (_, same) = server.get(&format!("{path}?after={through}")).await;
+    let shown = |page: &Value| -> Vec<Value> {
+        page["open"].as_array().unwrap().iter().map(|block| block["html"].clone()).collect()
+    };
+    assert_eq!((shown(&same), &same["items"]), (shown(&page), &json!([])), "{same}");
+    assert_eq!(server.get(&format!("{path}?before={through}")).await.1["open"], Value::Null);
+
+    std::fs::write(server.home.work().join("go"), "").unwrap();
+    let ended = server.poll(&format!("{path}?after={through}"), |page| page["open"] == json!([])).await;
+    let kinds: Vec<&Value> =
+        ended["items"].as_array().unwrap().iter().map(|block| &block["content"]["type"]).collect();
+    assert_eq!(kinds, ["call", "message", "turn_end"], "{ended}");
+    server.shutdown().await;
+}
+
+/// H8: context and spend, as data for pictures.
+#[tokio::test(flavor = "multi_thread")]
+async fn figures_have_the_context_of_each_call_and_what_was_spent() {
+    let server = server_with_turns(3).await;
+
+    let (status, figures) = server.get("/api/sessions/a/figures").await;
+
+    assert_eq!(status, 200, "{figures}");
+    let context = figures["context"].as_array().unwrap();
+    assert_eq!((context.len(), &figures["calls"]), (6, &json!(6)), "{figures}");
+    let turns: Vec<u64> = context.iter().filter_map(|point| point["turn"].as_u64()).collect();
+    assert_eq!(turns, [1, 1, 2, 2, 3, 3]);
+    assert!(context.iter().all(|point| point["input"].as_u64() > Some(0)), "{figures}");
+    let by_turn = figures["by_turn"].as_array().unwrap();
+    assert_eq!(by_turn.len(), 3);
+    assert!(by_turn.iter().all(|turn| turn["calls"] == 2 && turn["input"].as_u64() > Some(0)), "{figures}");
+    let of_turns = figures["by_cause"].as_array().unwrap().iter().find(|cause| cause["cause"] == "turn");
+    let sum: u64 = by_turn.iter().filter_map(|turn| turn["input"].as_u64()).sum();
+    assert_eq!(of_turns.unwrap()["input"].as_u64(), Some(sum), "{figures}");
+    assert_eq!(figures["compactions"], json!([]));
+    assert_eq!(server.get("/api/sessions/nothing/figures").await.0, 404);
+    server.shutdown().await;
+}
+
+/// H8: where the time of a turn went.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timeline_has_the_model_calls_and_tools_of_a_turn() {
+    let server = server_with_turns(2).await;
+
+    let (status, timeline) = server.get("/api/sessions/a/turns/2/timeline").await;
+
+    assert_eq!((status, &timeline["turn"], &timeline["outcome"]), (200, &json!(2), &json!("completed")));
+    let spans = timeline["spans"].as_array().unwrap().iter().filter(|span| span["kind"] != "wait");
+    let spans: Vec<Value> = spans.map(|span| json!([span["kind"], span["outcome"]])).collect();
+    assert_eq!(json!(spans), json!([["model", "ok"], ["tool", "ok"], ["model", "ok"]]), "{timeline}");
+    let totals = timeline["totals"].as_array().unwrap();
+    let sum: u64 = totals.iter().filter_map(|total| total["ms"].as_u64()).sum();
+    assert!(totals.len() == 6 && Some(sum) <= timeline["took_ms"].as_u64(), "{timeline}");
+    let (status, problem) = server.get("/api/sessions/a/turns/9/timeline").await;
+    assert_eq!((status, &problem["code"]), (404, &json!("no_such_turn")));
+    let (status, problem) = server.get("/api/sessions/a/turns/x/timeline").await;
+    assert_eq!((status, &problem["code"]), (400, &json!("invalid_path")));
     server.shutdown().await;
 }
 

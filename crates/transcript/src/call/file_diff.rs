@@ -31,15 +31,31 @@ struct ChangedFile<'a> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LineKind {
+pub(crate) enum DiffLineKind {
     Context,
     Removed,
     Added,
 }
 
+/// A row of a diff for a renderer that knows no width.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DiffRow<'a> {
+    File(&'a str),
+    Line {
+        kind: DiffLineKind,
+        /// In the old file for a removed line, else in the new one.
+        number: usize,
+        text: &'a str,
+    },
+    /// Lines between two hunks that did not change.
+    Gap,
+    /// Lines that the diff itself leaves out.
+    LeftOut(usize),
+}
+
 #[derive(Debug, Clone, Copy)]
 struct DiffLine<'a> {
-    kind: LineKind,
+    kind: DiffLineKind,
     /// In the old file for a removed line, else in the new one.
     number: usize,
     text: &'a str,
@@ -61,16 +77,16 @@ impl HunkProgress {
             return None;
         }
         let kind = match line.as_bytes().first() {
-            Some(b' ') | None => LineKind::Context,
-            Some(b'-') => LineKind::Removed,
-            Some(b'+') => LineKind::Added,
+            Some(b' ') | None => DiffLineKind::Context,
+            Some(b'-') => DiffLineKind::Removed,
+            Some(b'+') => DiffLineKind::Added,
             _ => return None,
         };
-        let number = if kind == LineKind::Removed { self.old_line } else { self.new_line };
-        if kind != LineKind::Added {
+        let number = if kind == DiffLineKind::Removed { self.old_line } else { self.new_line };
+        if kind != DiffLineKind::Added {
             (self.old_line, self.old_left) = (self.old_line + 1, self.old_left.saturating_sub(1));
         }
-        if kind != LineKind::Removed {
+        if kind != DiffLineKind::Removed {
             (self.new_line, self.new_left) = (self.new_line + 1, self.new_left.saturating_sub(1));
         }
         Some(DiffLine { kind, number, text: line.get(1..).unwrap_or_default() })
@@ -84,8 +100,8 @@ impl<'a> FileDiff<'a> {
         let mut old_path = "";
         for line in diff.lines() {
             if let Some(read) = progress.read(line) {
-                parsed.added += usize::from(read.kind == LineKind::Added);
-                parsed.removed += usize::from(read.kind == LineKind::Removed);
+                parsed.added += usize::from(read.kind == DiffLineKind::Added);
+                parsed.removed += usize::from(read.kind == DiffLineKind::Removed);
                 let hunk = parsed.files.last_mut().and_then(|file| file.hunks.last_mut());
                 hunk.into_iter().for_each(|hunk| hunk.push(read));
             } else if let Some(path) = line.strip_prefix("--- ") {
@@ -111,6 +127,24 @@ impl<'a> FileDiff<'a> {
     /// The only file is a new one.
     pub(crate) fn is_new_file(&self) -> bool {
         matches!(&self.files[..], [file] if file.is_new)
+    }
+
+    /// Everything, row by row.
+    pub(crate) fn rows(&self) -> Vec<DiffRow<'a>> {
+        let mut rows = Vec::new();
+        for file in &self.files {
+            rows.push(DiffRow::File(file.path));
+            for (at, hunk) in file.hunks.iter().enumerate() {
+                rows.extend((at > 0).then_some(DiffRow::Gap));
+                rows.extend(hunk.iter().map(|DiffLine { kind, number, text }| DiffRow::Line {
+                    kind: *kind,
+                    number: *number,
+                    text,
+                }));
+            }
+        }
+        rows.extend((self.left_out > 0).then_some(DiffRow::LeftOut(self.left_out)));
+        rows
     }
 
     /// At most `max_lines` lines of the diff, and a row that says how many were left out.
@@ -159,9 +193,9 @@ impl DiffRows {
         for line in hunk {
             let text = truncate_bytes(line.text);
             let spans = match line.kind {
-                LineKind::Removed => before.highlight_line(&text),
-                LineKind::Added => after.highlight_line(&text),
-                LineKind::Context => {
+                DiffLineKind::Removed => before.highlight_line(&text),
+                DiffLineKind::Added => after.highlight_line(&text),
+                DiffLineKind::Context => {
                     before.highlight_line(&text);
                     after.highlight_line(&text)
                 }
@@ -174,17 +208,17 @@ impl DiffRows {
     fn push_line(&mut self, line: DiffLine<'_>, mut spans: Vec<Span>) {
         let plain = Style::new();
         let (mark, style) = match line.kind {
-            LineKind::Context => (' ', plain.dim()),
-            LineKind::Removed => ('-', plain.fg(Color::Red)),
-            LineKind::Added => ('+', plain.fg(Color::Green)),
+            DiffLineKind::Context => (' ', plain.dim()),
+            DiffLineKind::Removed => ('-', plain.fg(Color::Red)),
+            DiffLineKind::Added => ('+', plain.fg(Color::Green)),
         };
         for span in &mut spans {
             span.style = match line.kind {
                 // A removed line is all red, so that it can't be taken for one that stays.
-                LineKind::Removed => style,
-                LineKind::Added if span.style == plain => style,
-                LineKind::Added => span.style,
-                LineKind::Context => span.style.dim(),
+                DiffLineKind::Removed => style,
+                DiffLineKind::Added if span.style == plain => style,
+                DiffLineKind::Added => span.style,
+                DiffLineKind::Context => span.style.dim(),
             };
         }
         let indentation = take_indentation(&mut spans);

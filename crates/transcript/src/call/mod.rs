@@ -2,7 +2,7 @@
 
 pub(crate) mod command_result;
 mod detail;
-mod file_diff;
+pub(crate) mod file_diff;
 mod outcome;
 pub(crate) mod output_tail;
 mod summary;
@@ -14,7 +14,8 @@ use serde_json::Value;
 pub use self::detail::{call_detail_lines, call_head_lines, call_output, has_more_output};
 use self::file_diff::{FileDiff, change_count_spans};
 use self::outcome::CallOutcome;
-use self::summary::{file_language, is_edit, list_edits, summarize_call};
+use self::summary::{file_language, summarize_call};
+pub(crate) use self::summary::{is_edit, list_edits, plain_value, text_field};
 use crate::block::{Call, CallResult};
 use crate::diff::{count_changed_lines, diff_lines, more_lines_notice};
 use crate::style::{Color, Span, Style, StyledLine};
@@ -37,6 +38,11 @@ const MAX_LIVE_ARGUMENT_BYTES: usize = 256 << 10;
 /// What a call is about, in a few words.
 pub(crate) fn call_summary(call: &Call) -> String {
     summarize_call(call, parse_arguments(&call.arguments).as_ref())
+}
+
+/// Whether a call did what it should. False for a command that failed.
+pub(crate) fn is_call_ok(call: &Call) -> bool {
+    CallOutcome::of(call).is_ok
 }
 
 /// A running call as one row: `exec  cargo test`, `edit_file  src/main.rs  +3 −1`.
@@ -171,7 +177,7 @@ fn edit_diff_lines(name: &str, arguments: Option<&Value>, width: u16) -> Vec<Sty
     rows
 }
 
-fn parse_arguments(arguments: &str) -> Option<Value> {
+pub(crate) fn parse_arguments(arguments: &str) -> Option<Value> {
     serde_json::from_str(arguments).ok().filter(Value::is_object)
 }
 

@@ -58,12 +58,12 @@ pub(super) fn summarize_call(call: &Call, arguments: Option<&Value>) -> String {
 }
 
 /// Whether the arguments of a call hold the change that it makes to a file.
-pub(super) fn is_edit(name: &str) -> bool {
+pub(crate) fn is_edit(name: &str) -> bool {
     matches!(name, "edit_file" | "write_file")
 }
 
 /// Pairs of old and new text. The old text of a file that is written as a whole is not known.
-pub(super) fn list_edits<'a>(name: &str, arguments: &'a Value) -> Vec<(&'a str, &'a str)> {
+pub(crate) fn list_edits<'a>(name: &str, arguments: &'a Value) -> Vec<(&'a str, &'a str)> {
     if name == "write_file" {
         return text_field(arguments, "content").map(|content| ("", content)).into_iter().collect();
     }
@@ -88,12 +88,12 @@ pub(super) fn task_name(id: &str) -> String {
     known.map_or_else(|_| truncate(id, 40), |id| format!("task {}", short_id(id)))
 }
 
-pub(super) fn text_field<'a>(arguments: &'a Value, key: &str) -> Option<&'a str> {
+pub(crate) fn text_field<'a>(arguments: &'a Value, key: &str) -> Option<&'a str> {
     arguments.get(key)?.as_str()
 }
 
 /// A string without quotes, anything else as JSON.
-pub(super) fn plain_value(value: &Value) -> String {
+pub(crate) fn plain_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 

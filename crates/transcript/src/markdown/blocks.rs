@@ -21,13 +21,13 @@ pub(super) enum LineEnd {
 
 /// A part of a block that can't change any more and is finished to render.
 #[derive(Debug, Clone)]
-pub(super) struct BlockPart {
-    pub(super) prefixes: Prefixes,
-    pub(super) content: PartContent,
+pub(crate) struct BlockPart {
+    pub(crate) prefixes: Prefixes,
+    pub(crate) content: PartContent,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum PartContent {
+pub(crate) enum PartContent {
     /// A paragraph, a heading, a table, or HTML.
     Text(String),
     /// The rest of a paragraph that was split because of its length. It starts no block, whatever it looks like.
@@ -43,9 +43,42 @@ pub(super) enum PartContent {
     Code(String),
 }
 
+/// A quote or a list item around a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ContainerMark {
+    /// Counts the containers of a text.
+    pub(crate) id: u64,
+    pub(crate) kind: ContainerKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ContainerKind {
+    Quote,
+    Item {
+        /// The items of a list have the same number here: the `id` of the first one.
+        list: u64,
+        /// None in a list without numbers.
+        number: Option<u64>,
+        /// None if the item is no task.
+        is_done: Option<bool>,
+    },
+}
+
+impl ContainerMark {
+    /// The list that it is an item of.
+    pub(crate) fn list(&self) -> Option<u64> {
+        match self.kind {
+            ContainerKind::Quote => None,
+            ContainerKind::Item { list, .. } => Some(list),
+        }
+    }
+}
+
 /// What stands before the rows of a block: list marks, quote bars, indentation.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Prefixes {
+pub(crate) struct Prefixes {
+    /// The outermost first.
+    pub(crate) containers: Vec<ContainerMark>,
     /// Set if a blank row comes first: the prefix of that row.
     pub(super) gap: Option<Vec<Span>>,
     pub(super) first: Vec<Span>,
@@ -54,12 +87,13 @@ pub(super) struct Prefixes {
 
 impl Prefixes {
     fn for_continuation(&self) -> Self {
-        Self { gap: None, first: self.others.clone(), others: self.others.clone() }
+        Self { gap: None, first: self.others.clone(), ..self.clone() }
     }
 }
 
 #[derive(Debug, Clone)]
 struct Container {
+    id: u64,
     /// None for a quote.
     item: Option<ListItem>,
     /// Its mark was rendered with a block inside it.
@@ -69,6 +103,9 @@ struct Container {
 #[derive(Debug, Clone)]
 struct ListItem {
     list: char,
+    /// The container with the first item of the list.
+    list_id: u64,
+    is_done: Option<bool>,
     number: Option<u64>,
     mark: String,
     indent: usize,
@@ -78,6 +115,16 @@ struct ListItem {
 }
 
 impl Container {
+    fn mark(&self) -> ContainerMark {
+        let kind = match &self.item {
+            None => ContainerKind::Quote,
+            Some(ListItem { list_id, number, is_done, .. }) => {
+                ContainerKind::Item { list: *list_id, number: *number, is_done: *is_done }
+            }
+        };
+        ContainerMark { id: self.id, kind }
+    }
+
     /// The rest of a line behind this container's indentation or mark, if the line belongs to it.
     fn strip_container<'a>(&self, line: &'a str) -> Option<&'a str> {
         let Some(item) = &self.item else { return strip_quote(line) };
@@ -146,6 +193,7 @@ pub(super) struct BlockParser {
     is_after_blank: bool,
     /// The last pushed text was only a part of its line.
     is_cut: bool,
+    last_container: u64,
     finished: Vec<BlockPart>,
 }
 
@@ -206,7 +254,7 @@ impl BlockParser {
             return;
         }
         let failing = self.containers.get(inside).and_then(|container| container.item.as_ref());
-        let mut sibling = failing.map(|item| (item.list, item.number));
+        let mut sibling = failing.map(|item| (item.list, item.number, item.list_id));
         if !is_inside {
             let is_item = sibling.is_some() && parse_list_marker(rest).is_some();
             if self.is_in_paragraph() && !is_item && !starts_block(rest) {
@@ -255,23 +303,27 @@ impl BlockParser {
     fn enter_container<'a>(
         &mut self,
         line: &'a str,
-        sibling: Option<(char, Option<u64>)>,
+        sibling: Option<(char, Option<u64>, u64)>,
     ) -> Option<&'a str> {
         if self.containers.len() >= MAX_NESTING {
             return None;
         }
         if let Some(content) = strip_quote(line) {
             self.end_leaf();
-            self.containers.push(Container { item: None, is_used: false });
+            self.last_container += 1;
+            self.containers.push(Container { id: self.last_container, item: None, is_used: false });
             return Some(content);
         }
         let is_in_paragraph = self.is_in_paragraph();
         let found = parse_list_marker(line)
             .filter(|found| found.indent < 4 && (!is_in_paragraph || found.interrupts()))?;
         self.end_leaf();
-        let sibling = sibling.filter(|(list, _)| *list == found.list);
-        let (item, content) = list_item(&found, sibling.map(|(_, number)| number));
-        self.containers.push(Container { item: Some(item), is_used: false });
+        self.last_container += 1;
+        let id = self.last_container;
+        let sibling = sibling.filter(|(list, ..)| *list == found.list);
+        let (mut item, content) = list_item(&found, sibling.map(|(_, number, _)| number));
+        item.list_id = sibling.map_or(id, |(.., list_id)| list_id);
+        self.containers.push(Container { id, item: Some(item), is_used: false });
         Some(content)
     }
 
@@ -386,6 +438,7 @@ impl BlockParser {
             }
             prefixes.first.push(first);
             prefixes.others.push(others);
+            prefixes.containers.push(container.mark());
             container.is_used = true;
         }
         self.is_after_blank = false;
@@ -410,13 +463,16 @@ fn list_item<'a>(found: &ListMarker<'a>, before: Option<Option<u64>>) -> (ListIt
     };
     let mut mark = number.map_or_else(|| "• ".to_owned(), |number| format!("{number}. "));
     let mut content = found.content;
-    if let Some((is_done, rest)) = strip_task_box(content) {
+    let task = strip_task_box(content);
+    if let Some((is_done, rest)) = task {
         let tick = if is_done { "☑ " } else { "☐ " };
         mark = number.map_or_else(|| tick.to_owned(), |number| format!("{number}. {tick}"));
         content = rest;
     }
     let item = ListItem {
         list: found.list,
+        list_id: 0,
+        is_done: task.map(|(is_done, _)| is_done),
         number,
         mark,
         indent: found.indent,

@@ -15,7 +15,7 @@ pub(super) enum InlinePart {
 }
 
 /// Put before a text that must be parsed as a paragraph: it has no width, and no block begins with it.
-const WORD_JOINER: char = '\u{2060}';
+pub(crate) const WORD_JOINER: char = '\u{2060}';
 
 /// Parses the source of one block.
 pub(super) fn parse_inline(source: &str) -> Vec<InlinePart> {

@@ -11,6 +11,8 @@ mod rows;
 mod table;
 
 use self::blocks::{BlockParser, LineEnd};
+pub(crate) use self::blocks::{BlockPart, ContainerKind, ContainerMark, PartContent};
+pub(crate) use self::inline::WORD_JOINER;
 use self::rows::BlockRenderer;
 use crate::style::StyledLine;
 use crate::text::sanitize;
@@ -74,12 +76,24 @@ impl Markdown {
     /// Ends the text, returns the remaining lines and starts over.
     pub(crate) fn finish(&mut self, width: u16) -> Vec<StyledLine> {
         let mut whole = std::mem::take(self);
-        if !whole.incoming.is_empty() {
-            whole.blocks.push_line(&whole.incoming, LineEnd::Newline);
-        }
-        whole.blocks.finish();
+        whole.end_text();
         whole.take_settled(width)
     }
+
+    fn end_text(&mut self) {
+        if !self.incoming.is_empty() {
+            self.blocks.push_line(&self.incoming, LineEnd::Newline);
+        }
+        self.blocks.finish();
+    }
+}
+
+/// The blocks of a whole text, for a renderer that makes no rows.
+pub(crate) fn parse_blocks(text: &str) -> Vec<BlockPart> {
+    let mut markdown = Markdown::new();
+    markdown.push(text);
+    markdown.end_text();
+    markdown.blocks.take_finished()
 }
 
 /// Where to cut a line that is too long: after a word, if it has one.

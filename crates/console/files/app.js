@@ -1,0 +1,192 @@
+// The frame of the page: signing in, the address, and which view is shown.
+
+import { Problem, api, onSignedOut } from "./api.js";
+import { conversationView } from "./conversation.js";
+import { emptyState, h, replaceChildren } from "./dom.js";
+import { doctorView, tokensView } from "./installation.js";
+import { memoryView } from "./memory.js";
+import { notifyButton } from "./notify.js";
+import { overviewView } from "./overview.js";
+import { statementView } from "./statement.js";
+import { connectNow, follow, onConnection } from "./stream.js";
+import { tasksView } from "./tasks.js";
+
+const PAGES = [
+  { path: "", name: "Sessions" },
+  { path: "tasks", name: "Tasks" },
+  { path: "memory", name: "Memory" },
+  { path: "statement", name: "Statement" },
+  { path: "tokens", name: "Tokens" },
+  { path: "doctor", name: "Doctor" },
+];
+
+/**
+ * A view puts its content into the page and may return what has to happen when it is left.
+ * @typedef {(main: HTMLElement, ...parts: string[]) => (void | (() => void) | Promise<void | (() => void)>)} View
+ * @type {Record<string, View>}
+ */
+const VIEWS = {
+  "": overviewView,
+  session: conversationView,
+  tasks: tasksView,
+  memory: memoryView,
+  statement: statementView,
+  tokens: tokensView,
+  doctor: doctorView,
+};
+
+const main = /** @type {HTMLElement} */ (document.getElementById("main"));
+const header = /** @type {HTMLElement} */ (document.getElementById("header"));
+const nav = /** @type {HTMLElement} */ (document.getElementById("nav"));
+const connection = /** @type {HTMLElement} */ (document.getElementById("connection"));
+
+let leave = () => {};
+/** Counts views, so that a slow one does not appear over its successor. */
+let shown = 0;
+let isSignedIn = false;
+
+/** The address: `#/session/KEY/figures` is the view `session` with two parts. */
+function address() {
+  return location.hash.replace(/^#\/?/, "").split("/").map(decodePart);
+}
+
+/** @param {string} part */
+function decodePart(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+async function show() {
+  if (location.hash && !location.hash.startsWith("#/")) return;
+  const [name = "", ...parts] = address();
+  const mine = (shown += 1);
+  leave();
+  leave = () => {};
+  follow(null);
+  showConnection("live");
+  const view = VIEWS[name];
+  document.body.classList.toggle("fixed", name === "session" && ["", "at"].includes(parts[1] ?? ""));
+  const place = h("div", { class: `view view-${name || "overview"}` });
+  replaceChildren(main, place);
+  for (const link of nav.querySelectorAll("a")) {
+    const isCurrent = link.getAttribute("href") === `#/${name === "session" ? "" : name}`;
+    if (isCurrent) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = "Longhaul";
+  if (!view) {
+    place.append(emptyState("There is no such page", h("a", { href: "#/" }, "Back to the sessions")));
+    return;
+  }
+  try {
+    const left = (await view(place, ...parts)) ?? (() => {});
+    if (mine === shown) leave = left;
+    else left();
+  } catch (error) {
+    if (mine === shown) place.append(problemNotice(error, () => void show()));
+  }
+}
+
+/**
+ * What went wrong, with a way to try again.
+ * @param {unknown} error
+ * @param {() => void} again
+ */
+export function problemNotice(error, again) {
+  const text = error instanceof Problem ? error.message : `This page failed: ${error}`;
+  return h("div", { class: "problem", role: "alert" }, h("p", {}, text), h("button", { type: "button", onclick: again }, "Try again"));
+}
+
+/** @param {"live" | "waiting" | "offline"} state */
+function showConnection(state) {
+  connection.className = state;
+  if (state !== "offline") {
+    connection.textContent = "";
+    return;
+  }
+  replaceChildren(
+    connection,
+    "The server does not answer. Nothing is lost; this page goes on when it is back. ",
+    h("button", { type: "button", onclick: connectNow }, "Try now"),
+  );
+}
+
+/** @param {string} [reason] */
+function showSignIn(reason = "") {
+  isSignedIn = false;
+  shown += 1;
+  leave();
+  leave = () => {};
+  follow(null);
+  showConnection("live");
+  header.hidden = true;
+  document.body.classList.remove("fixed");
+  const message = h("p", { role: "alert", class: "wrong" }, reason);
+  const field = h("input", { id: "token", type: "password", autocomplete: "current-password", required: true, spellcheck: "false" });
+  const button = h("button", { type: "submit", class: "primary" }, "Sign in");
+  const form = h(
+    "form",
+    { class: "sign-in", onsubmit: signIn },
+    h("h1", {}, "Longhaul"),
+    h("label", { for: "token" }, "Token"),
+    field,
+    message,
+    button,
+    h("p", { class: "quiet" }, "The first start of ", h("code", {}, "longhaul serve"), " wrote a token into the file ", h("code", {}, "run/http-token"), " of its home. ", h("code", {}, "longhaul token new"), " makes others."),
+  );
+  replaceChildren(main, form);
+  field.focus();
+
+  /** @param {Event} event */
+  async function signIn(event) {
+    event.preventDefault();
+    button.disabled = true;
+    try {
+      await api("/api/login", { body: { token: field.value } });
+      // Without https or localhost, a browser does not say which page sends a request, and the cookie does not count.
+      if ((await api("/api/login")).scope) start();
+      else message.textContent = "Signed in, but this browser sends no sign of where its requests come from. Open the page over https, or through localhost.";
+    } catch (error) {
+      message.textContent = error instanceof Problem && error.status === 401 ? "The server does not know this token." : String(/** @type {Error} */ (error).message);
+      field.select();
+    } finally {
+      button.disabled = false;
+    }
+  }
+}
+
+async function signOut() {
+  await api("/api/logout", { method: "POST" }).catch(() => {});
+  showSignIn();
+}
+
+function start() {
+  isSignedIn = true;
+  header.hidden = false;
+  replaceChildren(
+    nav,
+    PAGES.map((page) => h("a", { href: `#/${page.path}` }, page.name)),
+    notifyButton(),
+    h("button", { type: "button", class: "plain", onclick: signOut }, "Sign out"),
+  );
+  void show();
+}
+
+onConnection(showConnection);
+onSignedOut(() => {
+  if (isSignedIn) showSignIn("The server no longer accepts the token of this page: it was revoked, or it is too old. Sign in again.");
+});
+window.addEventListener("hashchange", () => {
+  if (!isSignedIn) return;
+  void show();
+  main.focus({ preventScroll: true });
+});
+
+// Whether the cookie still counts is the server's knowledge alone.
+api("/api/login").then(
+  (state) => (state.scope ? start() : showSignIn()),
+  (error) => replaceChildren(main, problemNotice(error, () => location.reload())),
+);

@@ -1,0 +1,116 @@
+// Charts as SVG, each with a table that says the same. Colours come from the style sheet, so that both themes work.
+
+import { h, svg } from "./dom.js";
+
+const WIDTH = 720;
+const HEIGHT = 220;
+const LEFT = 56;
+const BOTTOM = 24;
+const ROW = 28;
+const NAME_WIDTH = 150;
+
+/**
+ * A chart with its title, and its numbers as a table.
+ * @param {string} title
+ * @param {SVGElement} picture
+ * @param {string[]} columns
+ * @param {(string | number)[][]} rows
+ */
+export function figure(title, picture, columns, rows) {
+  return h(
+    "figure",
+    {},
+    h("figcaption", {}, title),
+    h("div", { class: "picture", tabindex: "0", role: "group", "aria-label": `${title}, as a picture` }, picture),
+    h("details", {}, h("summary", {}, "As a table"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}, as a table` }, h("table", {}, h("thead", {}, h("tr", {}, columns.map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, index) => (index === 0 ? h("th", { scope: "row" }, cell) : h("td", {}, cell))))))))),
+  );
+}
+
+/**
+ * Horizontal bars. Their texts say what the table would.
+ * @param {{name: string, value: number, text: string, kind?: string}[]} bars
+ * @param {string} title
+ */
+export function barChart(bars, title) {
+  const most = Math.max(1, ...bars.map((bar) => bar.value));
+  const height = Math.max(ROW, bars.length * ROW);
+  const room = WIDTH - NAME_WIDTH - 10;
+  const rows = bars.flatMap((bar, index) => {
+    const y = index * ROW;
+    const length = Math.max(2, (bar.value / most) * room);
+    const isLong = length > room * 0.6;
+    return [
+      svg("text", { x: NAME_WIDTH - 8, y: y + 18, "text-anchor": "end" }, shorten(bar.name, 20)),
+      svg("rect", { x: NAME_WIDTH, y: y + 4, width: length, height: ROW - 8, rx: 3, class: `bar bar-${bar.kind ?? "plain"}` }),
+      svg("text", { x: isLong ? NAME_WIDTH + length - 8 : NAME_WIDTH + length + 8, y: y + 18, "text-anchor": isLong ? "end" : "start", class: isLong ? "on-bar" : "" }, bar.text),
+    ];
+  });
+  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": title }, ...rows);
+  return figure(title, picture, ["Name", "Amount"], bars.map((bar) => [bar.name, bar.text]));
+}
+
+/**
+ * A line over a sequence of points, with an optional limit and marks.
+ * @param {{title: string, points: {x: number, y: number}[], limit?: number | null, marks?: {x: number, text: string}[], formatY: (y: number) => string, formatX: (x: number) => string}} chart
+ */
+export function lineChart({ title, points, limit = null, marks = [], formatY, formatX }) {
+  const xs = points.map((point) => point.x);
+  const [first, last] = [Math.min(...xs), Math.max(...xs)];
+  const top = Math.max(1, limit ?? 0, ...points.map((point) => point.y)) * 1.05;
+  const x = (/** @type {number} */ value) => LEFT + ((value - first) / Math.max(1, last - first)) * (WIDTH - LEFT - 12);
+  const y = (/** @type {number} */ value) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - BOTTOM - 12);
+  const path = points.map((point, index) => `${index ? "L" : "M"}${x(point.x).toFixed(1)} ${y(point.y).toFixed(1)}`).join("");
+  const grid = [0, 0.5, 1].flatMap((share) => {
+    const value = (top / 1.05) * share;
+    return [
+      svg("line", { x1: LEFT, x2: WIDTH - 12, y1: y(value), y2: y(value), class: "grid" }),
+      svg("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, formatY(value)),
+    ];
+  });
+  const base = HEIGHT - BOTTOM;
+  return svg(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": title },
+    ...grid,
+    svg("path", { d: `${path}L${x(last).toFixed(1)} ${base}L${x(first).toFixed(1)} ${base}Z`, class: "area" }),
+    svg("path", { d: path, class: "line" }),
+    limit ? svg("line", { x1: LEFT, x2: WIDTH - 12, y1: y(limit), y2: y(limit), class: "limit" }) : null,
+    ...marks.map((mark) => svg("line", { x1: x(mark.x), x2: x(mark.x), y1: 12, y2: base, class: "mark" }, svg("title", {}, mark.text))),
+    svg("text", { x: LEFT, y: HEIGHT - 6 }, formatX(first)),
+    svg("text", { x: WIDTH - 12, y: HEIGHT - 6, "text-anchor": "end" }, formatX(last)),
+  );
+}
+
+/**
+ * Spans on one axis of time, a row for each.
+ * @param {{title: string, spans: {name: string, kind: string, from: number, to: number, text: string}[], total: number, formatX: (x: number) => string}} chart
+ */
+export function spanChart({ title, spans, total, formatX }) {
+  const height = spans.length * ROW + BOTTOM;
+  const room = WIDTH - NAME_WIDTH - 10;
+  const x = (/** @type {number} */ value) => NAME_WIDTH + (value / Math.max(1, total)) * room;
+  const rows = spans.flatMap((span, index) => {
+    const y = index * ROW;
+    const from = x(span.from);
+    const length = Math.max(2, x(span.to) - from);
+    const isAfter = from + length + 90 < WIDTH;
+    return [
+      svg("text", { x: NAME_WIDTH - 8, y: y + 18, "text-anchor": "end" }, shorten(span.name, 20)),
+      svg("rect", { x: from, y: y + 5, width: length, height: ROW - 10, rx: 3, class: `bar bar-${span.kind}` }, svg("title", {}, `${span.name}: ${span.text}`)),
+      svg("text", { x: isAfter ? from + length + 6 : from - 6, y: y + 18, "text-anchor": isAfter ? "start" : "end" }, span.text),
+    ];
+  });
+  return svg(
+    "svg",
+    { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": title },
+    svg("line", { x1: NAME_WIDTH, x2: WIDTH - 10, y1: height - BOTTOM + 4, y2: height - BOTTOM + 4, class: "grid" }),
+    ...rows,
+    svg("text", { x: NAME_WIDTH, y: height - 4 }, formatX(0)),
+    svg("text", { x: WIDTH - 10, y: height - 4, "text-anchor": "end" }, formatX(total)),
+  );
+}
+
+/** @param {string} text @param {number} length */
+function shorten(text, length) {
+  return text.length > length ? `${text.slice(0, length - 1)}…` : text;
+}

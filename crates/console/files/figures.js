@@ -1,0 +1,78 @@
+// Pictures of a session: how full its context was, what was spent on what, and where the time of a turn went.
+
+import { api, sessionPath } from "./api.js";
+import { barChart, figure, lineChart, spanChart } from "./charts.js";
+import { emptyState, h, replaceChildren } from "./dom.js";
+import { formatClock, formatCost, formatCount, formatDuration, formatMoment, formatTokens } from "./format.js";
+
+/** @param {HTMLElement} place @param {string} key */
+export async function figuresPanel(place, key) {
+  const [figures, status] = await Promise.all([api(sessionPath(key, "/figures")), api(sessionPath(key))]);
+  if (figures.context.length === 0) {
+    place.append(emptyState("No figures yet", "They appear after the first turn."));
+    return;
+  }
+  place.append(contextFigure(figures), partsFigure(status.context), causeFigure(figures), timelineSection(key, figures));
+}
+
+const PARTS = { system: "System prompt", tools: "Tools", memory: "Memory", summary: "Summary", pins: "Directives", turns: "Conversation", tool_output: "Tool output" };
+
+/** @param {any} context */
+function partsFigure(context) {
+  const parts = Object.entries(PARTS).map(([part, name]) => ({ name, value: context.parts[part] ?? 0 }));
+  const bars = parts.filter((part) => part.value > 0).map((part) => ({ ...part, text: `${formatCount(part.value)} tokens` }));
+  return barChart(bars, "What the context holds now (estimated)");
+}
+
+/** @param {any} figures */
+function contextFigure(figures) {
+  const points = figures.context.map((/** @type {any} */ call) => ({ x: call.seq, y: call.input }));
+  const limit = figures.context.findLast((/** @type {any} */ call) => call.window)?.window ?? null;
+  const marks = figures.compactions.map((/** @type {any} */ one) => ({ x: one.seq, text: `Compacted from ${formatCount(one.before)} to ${formatCount(one.after)} tokens` }));
+  const at = new Map(figures.context.map((/** @type {any} */ call) => [call.seq, call.at]));
+  const title = "Context over time, in tokens";
+  const picture = lineChart({ title, points, limit, marks, formatY: formatTokens, formatX: (seq) => (at.has(seq) ? formatMoment(/** @type {string} */ (at.get(seq))) : "") });
+  const rows = [
+    ...figures.context.map((/** @type {any} */ call) => [formatMoment(call.at), call.turn ?? "", formatCount(call.input), "", call.seq]),
+    ...figures.compactions.map((/** @type {any} */ one) => [formatMoment(one.at), "", formatCount(one.after), `compacted from ${formatCount(one.before)}`, one.seq]),
+  ].sort((one, other) => one[4] - other[4]);
+  return figure(title, picture, ["When", "Turn", "Tokens", "What"], rows.map((row) => row.slice(0, 4)));
+}
+
+/** @param {any} figures */
+function causeFigure(figures) {
+  const bars = figures.by_cause.map((/** @type {any} */ item) => ({ name: item.cause, value: item.input + item.output, text: `${formatCount(item.input + item.output)} tokens, ${item.cost === null ? "price unknown" : formatCost(item.cost)}` }));
+  return barChart(bars, "Tokens and cost by cause");
+}
+
+/** @param {string} key @param {any} figures */
+function timelineSection(key, figures) {
+  const turns = figures.by_turn.map((/** @type {any} */ item) => item.turn);
+  const place = h("div", { "aria-live": "polite" });
+  const choice = h("select", { id: "turn", onchange: load }, turns.toReversed().map((/** @type {number} */ turn) => h("option", { value: turn }, `Turn ${turn}`)));
+  void load();
+  return h("section", {}, h("h2", {}, "Where the time of a turn went"), h("div", { class: "search-row" }, h("label", { for: "turn" }, "Turn"), choice), place);
+
+  async function load() {
+    try {
+      replaceChildren(place, timelineFigure(await api(sessionPath(key, `/turns/${choice.value}/timeline`))));
+    } catch (error) {
+      replaceChildren(place, h("p", { role: "alert", class: "wrong" }, String(/** @type {Error} */ (error).message)));
+    }
+  }
+}
+
+/** @param {any} timeline */
+function timelineFigure(timeline) {
+  const start = Date.parse(timeline.started_at);
+  const end = timeline.ended_at ? Date.parse(timeline.ended_at) : Date.now();
+  const spans = timeline.spans.map((/** @type {any} */ span) => {
+    const from = Math.max(0, Date.parse(span.started_at) - start);
+    const to = Math.max(from, (span.ended_at ? Date.parse(span.ended_at) : end) - start);
+    return { name: span.name || span.kind, kind: span.kind, from, to, text: formatDuration(to - from) + (span.outcome && span.outcome !== "ok" ? `, ${span.outcome}` : "") };
+  });
+  const title = `Turn ${timeline.turn}: ${formatDuration(end - start)}`;
+  const picture = spanChart({ title, spans, total: Math.max(1, end - start), formatX: (x) => formatClock(start + x) });
+  const totals = timeline.totals.filter((/** @type {any} */ total) => total.ms > 0).map((/** @type {any} */ total) => `${total.kind} ${formatDuration(total.ms)}`).join(", ");
+  return h("div", {}, h("p", {}, totals), figure(title, picture, ["What", "Kind", "Began after", "Took"], spans.map((/** @type {any} */ span) => [span.name, span.kind, formatDuration(span.from), span.text])));
+}

@@ -1,0 +1,54 @@
+// Numbers and times for people.
+
+const money = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD", minimumFractionDigits: 2, maximumFractionDigits: 4 });
+const count = new Intl.NumberFormat();
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+/** @param {number | null | undefined} dollars */
+export function formatCost(dollars) {
+  return dollars === null || dollars === undefined ? "unknown" : money.format(dollars);
+}
+
+/** @param {number} number */
+export function formatCount(number) {
+  return count.format(number);
+}
+
+/** @param {number} tokens */
+export function formatTokens(tokens) {
+  if (tokens < 1000) return `${tokens}`;
+  return tokens < 1e6 ? `${(tokens / 1000).toFixed(tokens < 1e4 ? 1 : 0)}k` : `${(tokens / 1e6).toFixed(1)}M`;
+}
+
+/** @param {string | number} at */
+export function formatMoment(at) {
+  return moment.format(new Date(at));
+}
+
+/** @param {string | number} at */
+export function formatClock(at) {
+  return clock.format(new Date(at));
+}
+
+/** @param {number} milliseconds */
+export function formatDuration(milliseconds) {
+  const seconds = Math.max(0, milliseconds) / 1000;
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 60) return `${seconds.toFixed(1)} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
+}
+
+/**
+ * How long ago something was. A clock that is off shows "now", never the future.
+ * @param {string | null | undefined} at
+ */
+export function formatAgo(at) {
+  if (!at) return "";
+  const minutes = Math.floor((Date.now() - new Date(at).getTime()) / 60000);
+  if (minutes < 1) return "now";
+  if (minutes < 60) return `${minutes} min ago`;
+  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ago`;
+  return formatMoment(at);
+}

@@ -1,0 +1,43 @@
+// What was spent, and on what.
+
+import { api } from "./api.js";
+import { barChart } from "./charts.js";
+import { h, replaceChildren } from "./dom.js";
+import { formatCost, formatCount } from "./format.js";
+
+const GROUPS = [["cause", "Cause"], ["session", "Session"], ["model", "Model"], ["day", "Day"]];
+const SPANS = [["", "All time"], ["1d", "Last day"], ["7d", "Last 7 days"], ["30d", "Last 30 days"]];
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** @type {import("./app.js").View} */
+export async function statementView(place) {
+  document.title = "Statement · Longhaul";
+  const by = h("select", { id: "by", onchange: load }, GROUPS.map(([value, text]) => h("option", { value }, text)));
+  const since = h("select", { id: "since", onchange: load }, SPANS.map(([value, text]) => h("option", { value }, text)));
+  const body = h("div", { "aria-live": "polite" });
+  place.append(h("h1", {}, "Statement"), h("div", { class: "search-row" }, h("label", { for: "by" }, "By"), by, h("label", { for: "since" }, "Since"), since), body);
+  await load();
+
+  async function load() {
+    const days = parseInt(since.value, 10);
+    const start = days ? `&since=${new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10)}` : "";
+    const statement = await api(`/api/statement?by=${by.value}&limit=200${start}`);
+    const name = GROUPS.find(([value]) => value === by.value)?.[1] ?? "";
+    const shown = statement.items.slice(0, 12);
+    replaceChildren(
+      body,
+      h("p", { class: "total" }, h("strong", {}, formatCost(statement.total.cost)), ` for ${formatCount(statement.total.calls)} model calls`, statement.total.unpriced ? `; the price of ${formatCount(statement.total.unpriced)} is not known` : ""),
+      barChart(shown.map((/** @type {any} */ item) => ({ name: item.name, value: item.input + item.output, text: `${formatCount(item.input + item.output)} tokens, ${item.cost === null ? "price unknown" : formatCost(item.cost)}` })), `Tokens by ${name.toLowerCase()}`),
+      h(
+        "div",
+        { class: "scroll", tabindex: "0", role: "region", "aria-label": "Statement as a table" },
+        h(
+          "table",
+          {},
+          h("thead", {}, h("tr", {}, [name, "Calls", "Input", "Cached", "Output", "Cost"].map((text) => h("th", { scope: "col" }, text)))),
+          h("tbody", {}, [...statement.items, statement.total].map((/** @type {any} */ item) => h("tr", {}, h("th", { scope: "row" }, item.name), [item.calls, item.input, item.cached, item.output].map((number) => h("td", {}, formatCount(number))), h("td", {}, formatCost(item.cost))))),
+        ),
+      ),
+    );
+  }
+}

@@ -1,0 +1,75 @@
+//! The web console: its files, inside the program, and the policy under which a browser shows them.
+//!
+//! The page is plain modules without a build step; `files/` is what the browser gets. It talks to the HTTP API like any other
+//! client. Its only state is the last record that it has shown, so a reload, a sleep and a restarted server are the same
+//! to it. Finished blocks come rendered from the server; text that is still being received is shown as text.
+//!
+//! This crate knows neither the server nor a session. `server` serves the files.
+
+use std::sync::OnceLock;
+
+/// A file of the console.
+#[derive(Debug)]
+pub struct ConsoleFile {
+    /// The path in the address, such as `/console/app.js`.
+    pub path: &'static str,
+    pub media_type: &'static str,
+    pub bytes: &'static [u8],
+    tag: OnceLock<String>,
+}
+
+impl ConsoleFile {
+    const fn new(path: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Self {
+        Self { path, media_type, bytes, tag: OnceLock::new() }
+    }
+
+    /// The entity tag: the same as long as the file is.
+    pub fn tag(&self) -> &str {
+        self.tag.get_or_init(|| format!("\"{}\"", &blake3::hash(self.bytes).to_hex()[..16]))
+    }
+}
+
+/// What the page may do: run and fetch nothing but files of this server, and never turn text into markup or script. The one
+/// exception, fragments that the server rendered, goes through the policy `console` of `dom.js`.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types console";
+
+const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+const MANIFEST: &str = "application/manifest+json";
+
+/// Makes the table of files from their names.
+macro_rules! files {
+    ($($path:literal: $kind:expr => $file:literal,)*) => {
+        [$(ConsoleFile::new($path, $kind, include_bytes!(concat!("../files/", $file)))),*]
+    };
+}
+
+/// Every file, the page itself first.
+pub static FILES: [ConsoleFile; 22] = files! {
+    "/": HTML => "index.html",
+    "/console/api.js": SCRIPT => "api.js",
+    "/console/app.js": SCRIPT => "app.js",
+    "/console/charts.js": SCRIPT => "charts.js",
+    "/console/composer.js": SCRIPT => "composer.js",
+    "/console/conversation.js": SCRIPT => "conversation.js",
+    "/console/dom.js": SCRIPT => "dom.js",
+    "/console/figures.js": SCRIPT => "figures.js",
+    "/console/format.js": SCRIPT => "format.js",
+    "/console/icon.svg": SVG => "icon.svg",
+    "/console/installation.js": SCRIPT => "installation.js",
+    "/console/live-text.js": SCRIPT => "live-text.js",
+    "/console/manifest.json": MANIFEST => "manifest.json",
+    "/console/memory.js": SCRIPT => "memory.js",
+    "/console/notify.js": SCRIPT => "notify.js",
+    "/console/overview.js": SCRIPT => "overview.js",
+    "/console/questions.js": SCRIPT => "questions.js",
+    "/console/session-head.js": SCRIPT => "session-head.js",
+    "/console/statement.js": SCRIPT => "statement.js",
+    "/console/stream.js": SCRIPT => "stream.js",
+    "/console/style.css": STYLE => "style.css",
+    "/console/tasks.js": SCRIPT => "tasks.js",
+};

@@ -1,0 +1,274 @@
+//! Blocks from the records of a session: those that ended with a span of records, and those that are open at its end.
+//!
+//! A fold begins at the beginning of a turn, so that calls, questions and answers that the span ends are known from their start. In a
+//! long turn it begins at a step, and what the turn has done before is looked up once and then remembered. Either way a span costs what it has, however
+//! old the session is.
+
+use longhaul_journal::{Error as JournalError, Journal, Page};
+use longhaul_protocol::{
+    AttemptStarted, ModelChanged, Record, Seq, SessionId, StepStarted, StreamName, TaskStarted, TurnStarted,
+    Usage,
+};
+use longhaul_transcript::{
+    Block, BlockContent, FoldStart, RunningTurn, SessionCost, StoredTranscript, Update,
+};
+
+use super::fold_starts::{FoldStarts, KnownStart};
+
+/// Records to read for each block that is wanted, at first.
+const RECORDS_PER_BLOCK: Seq = 4;
+/// The most records of one page. A step that is longer is cut.
+const MAX_RECORDS: Seq = 16_384;
+/// Records to read before a span to find the beginning of its turn, at first and at most.
+const FIRST_LOOK_BACK: Seq = 128;
+const MAX_LOOK_BACK: Seq = 2_048;
+
+/// Reads the blocks of one session.
+pub(super) struct BlockReader<'a> {
+    journal: &'a dyn Journal,
+    session: SessionId,
+    stream: StreamName,
+    starts: &'a FoldStarts,
+    max_look_back: Seq,
+}
+
+/// A block, and the record with which it ended.
+pub(super) struct EndedBlock {
+    pub(super) seq: Seq,
+    pub(super) block: Block,
+}
+
+/// A span of records as blocks.
+pub(super) struct BlockSpan {
+    pub(super) ended: Vec<EndedBlock>,
+    pub(super) open: Vec<Block>,
+}
+
+impl<'a> BlockReader<'a> {
+    pub(super) fn new(journal: &'a dyn Journal, session: SessionId, starts: &'a FoldStarts) -> Self {
+        let stream = StreamName::session(session);
+        Self { journal, session, stream, starts, max_look_back: MAX_LOOK_BACK }
+    }
+
+    /// The blocks that ended with a record after `after`, up to `end`. None if there are more than `limit`, or if there are too
+    /// many records to look at.
+    pub(super) async fn blocks_after(
+        &self,
+        after: Seq,
+        end: Seq,
+        limit: usize,
+    ) -> Result<Option<BlockSpan>, JournalError> {
+        if end.saturating_sub(after) > MAX_RECORDS {
+            return Ok(None);
+        }
+        let (start, earlier) = self.find_start(after).await?;
+        let mut transcript = StoredTranscript::starting_at(start);
+        let mut last_step = None;
+        for record in &earlier {
+            last_step = step_start(record, &transcript).or(last_step);
+            transcript.apply(record);
+        }
+        let mut ended = Vec::new();
+        let mut cursor = longhaul_journal::records(self.journal, &self.stream, after + 1).through(end);
+        while let Some(record) = cursor.next_undamaged().await? {
+            last_step = step_start(&record, &transcript).or(last_step);
+            let blocks = ended_blocks(transcript.apply(&record));
+            ended.extend(blocks.map(|block| EndedBlock { seq: record.seq, block }));
+            if ended.len() > limit {
+                return Ok(None);
+            }
+        }
+        last_step.into_iter().for_each(|step| self.starts.remember(self.session, step));
+        self.complete_tasks(&mut ended).await?;
+        Ok(Some(BlockSpan { ended, open: transcript.open_blocks() }))
+    }
+
+    /// The record at which a page with about `limit` blocks begins that ends with `end`: the beginning of a step or of a turn.
+    pub(super) async fn find_page_start(&self, end: Seq, limit: usize) -> Result<Seq, JournalError> {
+        let mut span = (limit as Seq).saturating_mul(RECORDS_PER_BLOCK).min(MAX_RECORDS);
+        loop {
+            let from = end.saturating_sub(span - 1).max(1);
+            let mut records = self.read_span(from, end).await?;
+            if from > 1 {
+                // What comes before the first beginning of a step belongs to the page before.
+                let begins = (0..records.len()).find(|index| is_page_start(&records, *index)).unwrap_or(0);
+                records.drain(..begins);
+            }
+            let mut transcript = StoredTranscript::new();
+            let blocks = records.iter().flat_map(|record| {
+                ended_blocks(transcript.apply(record)).map(|_| record.seq).collect::<Vec<_>>()
+            });
+            let ended: Vec<Seq> = blocks.collect();
+            if ended.len() >= limit || from == 1 || span >= MAX_RECORDS {
+                // The last beginning that leaves enough blocks.
+                let kept_from = ended.get(ended.len().saturating_sub(limit)).copied().unwrap_or(1);
+                let begins = (0..records.len())
+                    .rfind(|index| records[*index].seq <= kept_from && is_page_start(&records, *index));
+                let first = records.get(begins.unwrap_or(0)).map_or(1, |record| record.seq);
+                return Ok(if from == 1 && begins.is_none() { 1 } else { first });
+            }
+            span = span.saturating_mul(2).min(MAX_RECORDS);
+        }
+    }
+
+    /// Where a fold must begin that is correct from the record after `after` on: what it needs to know there, and the records
+    /// up to `after` that it has to apply first.
+    async fn find_start(&self, after: Seq) -> Result<(FoldStart, Vec<Record>), JournalError> {
+        let known = self.starts.last_before(self.session, after);
+        if let Some(known) = known.filter(|known| after - known.seq < self.max_look_back) {
+            let records = self.read_span(known.seq, after).await?;
+            if records.first().is_some_and(|record| known.is_at(record)) {
+                return Ok((known.start, records));
+            }
+        }
+        let mut span = FIRST_LOOK_BACK.min(self.max_look_back);
+        loop {
+            let from = (after + 1).saturating_sub(span).max(1);
+            let mut records = self.read_span(from, after).await?;
+            let ended = records.iter().rposition(ends_turn).map(|index| index + 1);
+            let is_last_try = span >= self.max_look_back || from == 1;
+            let begins = match ended.or((from == 1).then_some(0)) {
+                Some(begins) => begins,
+                None if is_last_try => return self.look_up_start(after).await,
+                None => {
+                    span = span.saturating_mul(4).min(self.max_look_back);
+                    continue;
+                }
+            };
+            let known = records[..begins].iter().rev().find_map(model_of);
+            if known.is_none() && !is_last_try {
+                span = span.saturating_mul(4).min(self.max_look_back);
+                continue;
+            }
+            let first = records.get(begins).map_or(after + 1, |record| record.seq);
+            records.drain(..begins);
+            let model = match known {
+                None if from > 1 => self.look_up_model(first).await?,
+                known => known,
+            };
+            return Ok((FoldStart { model, turn: None }, records));
+        }
+    }
+
+    /// The same for a place in a long turn: the fold begins with the last step.
+    async fn look_up_start(&self, after: Seq) -> Result<(FoldStart, Vec<Record>), JournalError> {
+        let mut begins = 1;
+        for kind in ["turn_ended", "imported"] {
+            begins = begins.max(self.last_of_kind(kind, after).await?.map_or(1, |record| record.seq + 1));
+        }
+        let step = self.last_of_kind("step_started", after).await?.filter(|step| step.seq > begins);
+        let begins = step.as_ref().map_or(begins, |step| step.seq);
+        let turn = match &step {
+            Some(step) => self.look_up_turn(step).await?,
+            None => None,
+        };
+        let model = self.look_up_model(begins).await?;
+        Ok((FoldStart { model, turn }, self.read_span(begins, after).await?))
+    }
+
+    /// The last record of this kind, up to `through`.
+    async fn last_of_kind(&self, kind: &str, through: Seq) -> Result<Option<Record>, JournalError> {
+        let records = self.journal.records_of_kind(&self.stream, kind).await?;
+        Ok(records.into_iter().rfind(|record| record.seq <= through))
+    }
+
+    /// The turn that runs at this step, and what it has done before.
+    async fn look_up_turn(&self, step: &Record) -> Result<Option<RunningTurn>, JournalError> {
+        let Some(record) = self.last_of_kind("turn_started", step.seq).await? else { return Ok(None) };
+        let Ok(TurnStarted { turn: number }) = record.decode() else { return Ok(None) };
+        let steps = step.decode().map_or(0, |step: StepStarted| step.step.saturating_sub(1));
+        let mut spend = SessionCost::default();
+        for usage in self.journal.records_of_kind(&self.stream, "usage").await? {
+            let is_of_turn = usage.seq > record.seq && usage.seq < step.seq;
+            if let (true, Ok(usage)) = (is_of_turn, usage.decode::<Usage>()) {
+                spend.add(&usage);
+            }
+        }
+        Ok(Some(RunningTurn { number, seq: record.seq, started_at: record.at, steps, spend }))
+    }
+
+    /// The model that was in use before this record.
+    async fn look_up_model(&self, before: Seq) -> Result<Option<String>, JournalError> {
+        let mut newest: Option<Record> = None;
+        for kind in ["attempt_started", "model_changed"] {
+            let last = self.last_of_kind(kind, before.saturating_sub(1)).await?;
+            newest = newest.into_iter().chain(last).max_by_key(|record| record.seq);
+        }
+        Ok(newest.as_ref().and_then(model_of))
+    }
+
+    /// Completes tasks that started before the fold began.
+    async fn complete_tasks(&self, ended: &mut [EndedBlock]) -> Result<(), JournalError> {
+        let is_unseen = |ended: &&mut EndedBlock| {
+            matches!(ended.block.content, BlockContent::Task { description: None, .. })
+        };
+        let mut unseen = ended.iter_mut().filter(is_unseen).peekable();
+        if unseen.peek().is_none() {
+            return Ok(());
+        }
+        let tasks = self.journal.records_of_kind(&self.stream, "task_started").await?;
+        let turns = self.journal.records_of_kind(&self.stream, "turn_started").await?;
+        for EndedBlock { block, .. } in unseen {
+            let BlockContent::Task { task: id, description, .. } = &mut block.content else { continue };
+            let started = tasks.iter().find_map(|record| {
+                let task: TaskStarted = record.decode().ok()?;
+                (task.task_id == *id).then_some((record, task))
+            });
+            let Some((record, task)) = started else { continue };
+            *description = Some(task.description);
+            (block.seq, block.started_at) = (Some(record.seq), record.at);
+            let turn = turns.iter().rfind(|turn| turn.seq < record.seq);
+            block.turn = turn.and_then(|turn| Some(turn.decode::<TurnStarted>().ok()?.turn));
+        }
+        Ok(())
+    }
+
+    /// The records of a span. Damaged ones are left out.
+    async fn read_span(&self, from: Seq, end: Seq) -> Result<Vec<Record>, JournalError> {
+        let cursor = longhaul_journal::records(self.journal, &self.stream, from);
+        let mut cursor = cursor.through(end).in_pages_of(Page::default());
+        let mut records = Vec::new();
+        while let Some(record) = cursor.next_undamaged().await? {
+            records.push(record);
+        }
+        Ok(records)
+    }
+}
+
+fn ended_blocks(updates: Vec<Update>) -> impl Iterator<Item = Block> {
+    updates.into_iter().filter_map(|update| match update {
+        Update::Ended(block) => Some(block),
+        Update::Started(_) | Update::Appended { .. } => None,
+    })
+}
+
+/// The place before a record, if it is the beginning of a step.
+fn step_start(record: &Record, transcript: &StoredTranscript) -> Option<KnownStart> {
+    let start = || KnownStart { seq: record.seq, hash: record.hash, start: transcript.next_start() };
+    (record.kind == "step_started").then(start)
+}
+
+/// Where a page may begin: nothing that began before goes on there, apart from the turn. Inputs that were taken between two
+/// turns belong to the second one.
+fn is_page_start(records: &[Record], index: usize) -> bool {
+    let is_after_turn = index.checked_sub(1).is_some_and(|before| ends_turn(&records[before]));
+    is_after_turn || records[index].kind == "step_started"
+}
+
+/// Whether nothing but background tasks is open after this record.
+fn ends_turn(record: &Record) -> bool {
+    matches!(record.kind.as_str(), "turn_ended" | "imported")
+}
+
+/// The model that is in use after this record, if the record says it.
+fn model_of(record: &Record) -> Option<String> {
+    match record.kind.as_str() {
+        "attempt_started" => record.decode::<AttemptStarted>().ok().map(|started| started.model),
+        "model_changed" => record.decode::<ModelChanged>().ok().map(|changed| changed.to),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "recorded_blocks_tests.rs"]
+mod tests;
