@@ -58,6 +58,7 @@ mod wakeups;
 mod watchers;
 mod windows;
 mod wire;
+mod work_folder;
 
 use std::path::PathBuf;
 use std::sync::Arc;
