@@ -110,6 +110,25 @@ async fn a_work_folder_that_became_a_link_between_turns_refuses_the_turn() {
     nested.check_outside();
 }
 
+/// P1: the next process knows the folder by its recorded path alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_work_folder_that_became_a_link_before_the_start_refuses_the_turn() {
+    let nested = NestedSessions::new(&swap(), &json!([])).await;
+    nested.above.send("swap").await.unwrap();
+    nested.runtime.shutdown().await.unwrap();
+    let runtime = open(&nested.place, RecordingModel::new(script(&json!([])))).await;
+    let file = nested.place.work().join("attempts.json");
+    fs::write(&file, json!([attempts(), "done"]).to_string()).unwrap();
+    let inner = runtime.session("inner").await.unwrap();
+    inner.use_model(&format!("scripted/{}", file.display())).unwrap();
+
+    let refused = inner.send("work").await.unwrap();
+
+    assert_eq!((refused.outcome, refused.code.as_deref()), (Outcome::Failed, Some("work_folder_moved")));
+    nested.check_outside();
+    runtime.shutdown().await.unwrap();
+}
+
 /// P1: from then on every tool says so, and nothing outside is read or written.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_work_folder_that_becomes_a_link_in_a_turn_is_not_followed() {
