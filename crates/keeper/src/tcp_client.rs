@@ -5,11 +5,11 @@
 //!
 //! | the client's socket | while commands run | otherwise |
 //! | --- | --- | --- |
-//! | is held by a command, or a command hides what it holds (not dumpable) | a command | |
+//! | is held by a command | a command | |
 //! | is held by another process | no command | no command |
 //! | belongs to another user: a proxy, another person's browser | no command | no command |
 //! | is closed already | a command | no command |
-//! | is held by no process: it is being passed on, or its process can't be looked into | a command | no command |
+//! | is held by no process: it is being passed on, or its process hides its files (not dumpable) | a command | no command |
 //! | is on another machine or in another network namespace | no command | no command |
 //!
 //! Not found: a process that left its keeper's descendants, which none in a PID namespace can; a request that another
@@ -52,7 +52,7 @@ pub fn is_client_a_command(client: SocketAddr, server: SocketAddr) -> bool {
             let files = |entry: &Entry| PathBuf::from(format!("/proc/{}/fd", number(entry)));
             // A browser was started later than most.
             let mut others = all.iter().rev();
-            commands.iter().any(|command| may_hold(command, inode))
+            commands.iter().any(|command| has_thread_that_holds(command, inode))
                 || !others.any(|entry| holds(&files(entry), inode).unwrap_or(false))
         }
     }
@@ -152,19 +152,11 @@ fn parse_address(text: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(address, u16::from_str_radix(port, 16).ok()?))
 }
 
-/// Whether a command holds a socket, or hides what it holds. Each of its threads may have open files of its own.
-fn may_hold(command: &Entry, inode: u64) -> bool {
-    let threads = match fs::read_dir(format!("/proc/{}/task", number(command))) {
-        Ok(threads) => threads,
-        Err(error) => return is_hidden(&error),
-    };
-    let holds = |files: &Path| holds(files, inode).unwrap_or_else(|error| is_hidden(&error));
-    threads.flatten().any(|thread| holds(&thread.path().join("fd")))
-}
-
-/// Whether a process hides its files, rather than having ended.
-fn is_hidden(error: &io::Error) -> bool {
-    error.kind() == ErrorKind::PermissionDenied
+/// Whether a command holds a socket. Each of its threads may have open files of its own.
+fn has_thread_that_holds(command: &Entry, inode: u64) -> bool {
+    let threads = fs::read_dir(format!("/proc/{}/task", number(command)));
+    let mut threads = threads.into_iter().flatten().flatten();
+    threads.any(|thread| holds(&thread.path().join("fd"), inode).unwrap_or(false))
 }
 
 /// Whether a socket is among the open files in this folder of `/proc`.
