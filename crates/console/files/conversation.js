@@ -75,7 +75,8 @@ class Conversation {
     this.questions = h("div", { class: "questions", role: "region", "aria-label": "Questions" });
     this.tasks = h("div", { class: "running-tasks" });
     this.composer = composer(key, () => this.scrollToEnd());
-    place.append(this.head.element, h("div", { class: "log-frame" }, this.log, this.toEnd), this.questions, this.tasks, this.composer.element);
+    this.trash = h("div", {});
+    place.append(this.head.element, this.trash, h("div", { class: "log-frame" }, this.log, this.toEnd), this.questions, this.tasks, this.composer.element);
     this.log.addEventListener("scroll", () => this.onScroll(), { passive: true });
     this.log.addEventListener("click", (/** @type {Event} */ event) => void this.onFork(event));
     // Blocks get their real height when they come into view, and a question makes the log shorter.
@@ -260,8 +261,23 @@ class Conversation {
     const status = await api(sessionPath(this.key));
     this.head.update(status);
     this.composer.update(status);
+    this.showTrash(status.state === "trashed");
     keepChildren(this.questions, status.questions, "question", (question) => questionCard(this.key, question));
     keepChildren(this.tasks, status.tasks, "task", (task) => taskCard(task));
+  }
+
+  /** @param {boolean} isTrashed */
+  showTrash(isTrashed) {
+    if (!isTrashed) {
+      this.trash.replaceChildren();
+      return;
+    }
+    const restore = async () => {
+      await api(sessionPath(this.key, "/restore"), { method: "POST" }).catch((error) => announce(error.message));
+      location.reload();
+    };
+    replaceChildren(this.trash, h("div", { class: "problem", role: "alert" }, h("p", {}, "This session is in the trash."), h("button", { type: "button", onclick: restore }, "Restore")));
+    this.composer.disable();
   }
 
   /** @param {unknown} error */

@@ -139,7 +139,8 @@ async fn find_tokens(
         file.create()?;
         let path = file.path().printable();
         notes.push(format!("made a token for you, with all rights (scope admin): {path}"));
-        notes.push(format!("to use it: curl -H \"Authorization: Bearer $(cat {path})\" {url}api/sessions"));
+        notes.push(format!("to open the console: {url} in a browser, and sign in with that token"));
+        notes.push(format!("from a program: curl -H \"Authorization: Bearer $(cat {path})\" {url}api/sessions"));
     }
     let mut tokens = TokenStore::with_file(is_loopback.then(|| file.path().to_owned()));
     if let Some((name, token)) = given {
