@@ -67,8 +67,8 @@ pub use access::Scope;
 pub use observation::AccessLog;
 pub use tls::{Tls, TlsError};
 pub use tokens::{
-    FIRST_START_NAME, HttpTokenFile, HttpTokenFileError, TokenEntry, TokenError, TokenStore, VARIABLE_NAME,
-    create_token, list_tokens, revoke_token,
+    FIRST_START_NAME, HttpTokenFile, HttpTokenFileError, RecordedToken, TokenEntry, TokenError, TokenStore,
+    VARIABLE_NAME, create_token, find_recorded_token, list_tokens, revoke_token,
 };
 
 use access::Access;

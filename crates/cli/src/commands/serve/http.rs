@@ -9,7 +9,8 @@ use longhaul_agent::{Config, Runtime};
 use longhaul_journal::Journal as _;
 use longhaul_protocol::PrintablePath;
 use longhaul_server::{
-    AccessLog, HttpTokenFile, Scope, Server, ServerOptions, Tls, TokenStore, VARIABLE_NAME, list_tokens,
+    AccessLog, HttpTokenFile, RecordedToken, Scope, Server, ServerOptions, Tls, TokenStore, VARIABLE_NAME,
+    find_recorded_token, list_tokens,
 };
 use tokio::net::{TcpListener, TcpSocket};
 
@@ -119,7 +120,14 @@ async fn find_tokens(
     let given = given.filter(|(_, token)| !token.is_empty());
     let journal = globals.open_or_create_journal().await?;
     let made = list_tokens(&journal).await;
+    let recorded = match &given {
+        Some((name, token)) => find_recorded_token(&journal, token).await.map(|found| Some((*name, found?))),
+        None => Ok(None),
+    };
     journal.close().await;
+    if let Some((name, token)) = recorded? {
+        check_given_token(name, &token)?;
+    }
     let has_token = given.is_some() || !made?.is_empty();
     let file = HttpTokenFile::in_home(&config.home);
     let is_loopback = address.ip().is_loopback();
@@ -144,6 +152,21 @@ async fn find_tokens(
         tokens.insert(VARIABLE_NAME, Scope::Admin, &token);
     }
     Ok(tokens)
+}
+
+/// Refuses a token in the variable `name` that was made for less, or was revoked: the variable would make it an admin token that
+/// `token revoke` can't end.
+fn check_given_token(name: &str, token: &RecordedToken) -> anyhow::Result<()> {
+    let RecordedToken { name: token_name, scope, is_revoked } = token;
+    let why = match is_revoked {
+        true => "which was revoked".to_owned(),
+        false if *scope < Scope::Admin => format!("which has the scope {scope}"),
+        false => return Ok(()),
+    };
+    Err(bad_usage(format!(
+        "{name} holds the token {token_name:?}, {why}, and the token in that variable has all rights; unset {name} for `longhaul serve` \
+         (tokens of `longhaul token new` count without it)"
+    )))
 }
 
 /// Prints the access log from a thread of its own, so that no request waits for standard error.
