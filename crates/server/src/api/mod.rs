@@ -18,7 +18,7 @@
 //! | `named_session` | the session that a path names |
 
 mod events;
-mod inputs;
+pub(crate) mod inputs;
 mod installation;
 mod list;
 mod memory;
@@ -30,7 +30,7 @@ mod questions;
 mod records;
 mod session_status;
 pub(crate) mod session_summary;
-mod sessions;
+pub(crate) mod sessions;
 mod statement;
 mod task_output;
 mod tasks;
