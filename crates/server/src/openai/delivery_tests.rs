@@ -39,7 +39,8 @@ async fn a_lock_holds_up_its_own_name_only() {
     let deliveries = Deliveries::default();
     let held = deliveries.lock_conversation("one".to_owned()).await;
 
-    let second = deliveries.lock_conversation("two".to_owned()).await;
+    let second = deliveries.lock_conversation("two".to_owned());
+    let second = tokio::time::timeout(Duration::from_secs(10), second).await.expect("another lock");
     let same =
         tokio::time::timeout(Duration::from_millis(20), deliveries.lock_conversation("one".to_owned())).await;
     assert!(same.is_err(), "the lock is held");

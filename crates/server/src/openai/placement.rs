@@ -140,6 +140,10 @@ async fn find_open_question(session: &Session, request: &Incoming) -> OpenaiResu
     if let (Some(turn), Some(asked)) =
         (&session_state.turn, open.iter().find(|open| open.kind != QuestionKind::Plan))
     {
+        if Answer::parse(&read_as_answer(&request.conversation.input(), asked)) == Answer::Project {
+            // It is kept in the home, for every later session of the folder.
+            request.caller.require(Scope::Admin, "allow a call for a whole project")?;
+        }
         return Ok(Some(AnsweredQuestion { question: asked.id, turn: turn.number, accepts_plan: false }));
     }
     let accepts = |plan: &&Question| read_as_answer(&request.conversation.input(), plan) == ACCEPTS_PLAN;

@@ -70,7 +70,7 @@ async fn the_stream_of_a_response_begins_before_its_turn() {
         let mut stream = post(&server, "/v1/responses", &waits).send().await.unwrap();
         (stream.status().as_u16(), stream.chunk().await.unwrap().unwrap())
     };
-    let (status, first) = tokio::time::timeout(Duration::from_secs(20), begun).await.expect("a stream");
+    let (status, first) = tokio::time::timeout(Duration::from_secs(10), begun).await.expect("a stream");
 
     assert_eq!((status, &first[..]), (200, &b":\n\n"[..]));
     server.shutdown().await;

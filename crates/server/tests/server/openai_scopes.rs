@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use longhaul_agent::config::{Approval, ApprovalRule};
 use longhaul_journal::session_place;
 use longhaul_server::{Scope, create_token, revoke_token};
 use reqwest::Method;
@@ -110,6 +111,36 @@ async fn a_conversation_belongs_to_its_token_and_not_to_the_tokens_name() {
     assert_eq!((status, same), (200, 200));
     let turns: Vec<u64> = sessions(&server).await.iter().map(|(_, turns)| *turns).collect();
     assert_eq!(turns, [1, 1, 1], "each is a session of its own");
+    server.shutdown().await;
+}
+
+/// H5, P4: what outlives the session is allowed by an admin, as over `/api`.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_an_admin_token_allows_a_call_for_a_whole_project() {
+    let call = json!({"name": "exec", "arguments": {"command": "echo hi >> ran.txt"}});
+    let script = json!([{"text": "I run it.", "calls": [call]}, "Done."]).to_string();
+    let server = TestServer::with_settings(&script, |config| {
+        config.settings.approval.rule =
+            vec![ApprovalRule { tool: "exec".to_owned(), command: None, action: Approval::Ask }];
+    })
+    .await;
+    let token = create_token(&*server.runtime.journal(), "program", Scope::Act).await.unwrap();
+    let in_session = |text: &str| {
+        let mut body = chat(&json!([said(text)]));
+        body["conversation"] = "s".into();
+        body
+    };
+
+    // The admin's session has the folder of the server, and so its commands.
+    let (_, asked) = server.post("/v1/chat/completions", &in_session("run it")).await;
+    let (status, refused) = ask(&server, &token, &in_session("project")).await;
+    let (_, done) = ask(&server, &token, &in_session("yes")).await;
+
+    let choices = asked["longhaul"]["question"]["choices"].to_string();
+    assert!(choices.contains("project"), "{asked}");
+    assert_eq!((status, &refused["error"]["code"]), (403, &json!("scope")), "{refused}");
+    assert_eq!(content(&done), "Done.", "the question is still open");
+    assert!(!server.runtime.config().home.join("approvals.toml").exists());
     server.shutdown().await;
 }
 
