@@ -32,6 +32,8 @@ pub(crate) enum Access {
 pub(crate) struct Caller {
     /// The token's name. It stays the same for the life of the token.
     pub(crate) token: String,
+    /// What no other token has, also if it gets the same name later.
+    pub(crate) token_id: String,
     pub(crate) scope: Scope,
 }
 
