@@ -1,7 +1,7 @@
 // One session, live. The only state that this view keeps is the last record that it has shown: a reload, a sleep, a restarted
 // server all go the same way, by asking for what came after it.
 
-import { Problem, api, sessionPath } from "./api.js";
+import { Problem, act, api, can, sessionPath } from "./api.js";
 import { composer } from "./composer.js";
 import { announce, emptyState, fragmentOf, h, replaceChildren } from "./dom.js";
 import { figuresPanel } from "./figures.js";
@@ -126,7 +126,10 @@ class Conversation {
     if (page.items.length === 0) this.blocks.append(emptyState("Nothing said yet", "Write the first message below."));
     this.isLoaded = true;
     if (this.target) this.showTarget(this.target);
-    else this.scrollToEnd();
+    else {
+      this.scrollToEnd();
+      this.composer.focus();
+    }
     this.watcher.observe(this.earlier);
   }
 
@@ -154,8 +157,11 @@ class Conversation {
   element(item) {
     const fragment = fragmentOf(item.html);
     const block = fragment.firstElementChild;
-    if (block && item.content?.type === "input" && item.seq) {
-      block.append(h("button", { type: "button", class: "fork plain", "data-fork": item.seq, title: "Fork the session before this message" }, "Fork from here"));
+    if (block && item.content?.type === "input") {
+      if (item.state === "running") block.append(h("p", { class: "note" }, "Waits for its turn."));
+      else if (item.fork_at && can("act")) {
+        block.append(h("button", { type: "button", class: "fork plain", "data-fork": item.fork_at, "data-text": item.content.text, title: "Fork the session before this message" }, "Fork from here"));
+      }
     }
     return fragment;
   }
@@ -295,9 +301,9 @@ class Conversation {
   async onFork(event) {
     const button = /** @type {HTMLElement} */ (event.target).closest?.("button[data-fork]");
     if (!button) return;
-    const seq = Number(button.getAttribute("data-fork"));
     try {
-      const fork = await api(sessionPath(this.key, "/fork"), { body: seq > 1 ? { at: seq - 1 } : {} });
+      const fork = await act(sessionPath(this.key, "/fork"), { at: Number(button.getAttribute("data-fork")) });
+      sessionStorage.setItem(`draft:${fork.key}`, button.getAttribute("data-text") ?? "");
       location.hash = `#/session/${encodeURIComponent(fork.key)}`;
     } catch (error) {
       button.after(h("span", { role: "alert", class: "wrong" }, String(/** @type {Error} */ (error).message)));
