@@ -1,5 +1,7 @@
 //! Opening a folder: which session goes on, and what is shown of it.
 
+use std::path::Path;
+
 use longhaul_journal::{Append, Journal, name_session, put};
 use longhaul_protocol::{
     InboxRecord, Input, InputId, InputTaken, JoinMode, Outcome, SessionCreated, SessionRecord, StreamName,
@@ -280,8 +282,8 @@ fn a_long_session_shows_its_end_and_goes_on() {
     let desk = Desk::new(&json!(["And on."]));
     let key = desk.key();
     desk.with_journal(|journal| {
-        let key = key.clone();
-        async move { append_turns(&*journal, &key, 1_000).await }
+        let (key, work) = (key.clone(), desk.path("work"));
+        async move { append_turns(&*journal, &key, &work, 1_000).await }
     });
 
     let mut terminal = Terminal::of_size(desk.command(&[]), (100, 30));
@@ -295,10 +297,10 @@ fn a_long_session_shows_its_end_and_goes_on() {
 }
 
 /// Gives a session this many turns without answers.
-async fn append_turns(journal: &dyn Journal, key: &str, turns: u64) {
+async fn append_turns(journal: &dyn Journal, key: &str, work: &Path, turns: u64) {
     let id = name_session(journal, key).await.unwrap();
-    let created =
-        SessionCreated { id, key: key.to_owned(), work_dir: None, origin: None, version: "0".to_owned() };
+    let work_dir = Some(work.canonicalize().unwrap().display().to_string());
+    let created = SessionCreated { id, key: key.to_owned(), work_dir, origin: None, version: "0".to_owned() };
     let mut facts = vec![SessionRecord::SessionCreated(created)];
     for turn in 1..=turns {
         let (input, text) = (InputId::generate(), format!("question {turn}"));

@@ -18,6 +18,8 @@ const STATES = { idle: "Idle", working: "Working", question: "Waiting for your a
  */
 export function sessionHead(key, panel) {
   const base = `#/session/${encodeURIComponent(key)}`;
+  /** @type {any} the last status */
+  let known = {};
   const state = h("span", { class: "state" });
   const doing = h("span", { class: "doing", dir: "auto" });
   const facts = h("p", { class: "facts" });
@@ -74,6 +76,7 @@ export function sessionHead(key, panel) {
       window ? " " : null,
       [`${formatTokens(tokens)}${share} tokens`, cost, waiting].filter(Boolean).join(" · "),
     );
+    known = status;
     if (document.activeElement !== mode) mode.value = status.mode;
     if (document.activeElement !== model) model.value = status.model;
   }
@@ -93,6 +96,9 @@ export function sessionHead(key, panel) {
       announce("Changed");
     } catch (error) {
       message.textContent = String(/** @type {Error} */ (error).message);
+      // What was refused must not look as if it held.
+      mode.value = known.mode;
+      model.value = known.model;
     }
   }
 

@@ -12,7 +12,7 @@ use crate::output::{format_moment, line, note, print};
 use crate::{bad_usage, exit};
 
 /// What is said if a record of the tokens can't be read.
-pub(crate) const LOST_TOKENS: &str = "warning: a record of the tokens is damaged, so those that were made before it no longer count; \
+pub(crate) const LOST_TOKENS: &str = "warning: part of the list of tokens is damaged, so tokens that were made before it no longer count; \
      make new ones with `longhaul token new`";
 
 pub(crate) async fn run(
