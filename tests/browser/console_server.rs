@@ -168,7 +168,7 @@ fn serve(folder: &Path, port: u16) -> Child {
 }
 
 /// What `scripts/peers` installed.
-fn peer(path: &str) -> PathBuf {
+pub(crate) fn peer(path: &str) -> PathBuf {
     let folder = std::env::var_os("LONGHAUL_PEERS").map_or_else(
         || {
             let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);

@@ -1,8 +1,11 @@
 //! The stories, and what each needs from the server.
 
+use std::path::Path;
+use std::process::Command;
+
 use serde_json::{Value, json};
 
-use crate::console_server::ConsoleServer;
+use crate::console_server::{ConsoleServer, peer};
 
 /// A command, an edit and a task, each with a question.
 fn adder() -> Value {
@@ -135,19 +138,46 @@ fn a_long_session_opens_like_a_short_one_and_stays_smooth() {
     server.play("long.mjs", &[], |_, _| {});
 }
 
+/// H8: the modules agree with each other, and the whole page is small.
+#[test]
+#[ignore = "needs scripts/peers"]
+fn the_files_pass_the_type_checker_and_are_small() {
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../console/files");
+    let mut checker = Command::new(peer("browser/node_modules/.bin/node"));
+    checker
+        .arg(peer("browser/node_modules/.bin/tsc"))
+        .args(["--checkJs", "--allowJs", "--noEmit", "--strict", "--target", "es2023", "--module", "esnext"])
+        .args(["--moduleResolution", "bundler", "--lib", "es2023,dom,dom.iterable"])
+        .arg(files.join("app.js"));
+    let checked = checker.output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+
+    let packed = Command::new("sh")
+        .args(["-c", "for file in *; do gzip -9 -c \"$file\"; done | wc -c"])
+        .current_dir(&files)
+        .output()
+        .unwrap();
+    let bytes: usize = String::from_utf8(packed.stdout).unwrap().trim().parse().unwrap();
+    assert!(bytes < 60_000, "{bytes} bytes");
+}
+
 /// H8.
 #[test]
 #[ignore = "needs scripts/peers"]
 fn what_goes_wrong_shows_as_a_clear_state() {
     let mut server = ConsoleServer::start(&json!(["Said while hidden.", "שלום", "Good."]));
     server.make_page_token("page");
-    for key in ["deleted", "hidden"] {
+    for key in ["deleted", "hidden", "trashed"] {
         server.make_session(key);
     }
     server.play("troubles.mjs", &[], |server, asked| match asked {
         "delete" => {
             let deleted = server.command(&["sessions", "delete", "deleted", "--now"]).output().unwrap();
             assert!(deleted.status.success(), "{}", String::from_utf8_lossy(&deleted.stderr));
+        }
+        "trash" => {
+            let answer = server.request("DELETE", "/api/sessions/trashed", "");
+            assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
         }
         "send" => {
             server.say("hidden", "Say it.");

@@ -11,6 +11,15 @@ await withBrowser(async (browser) => {
   await ask("delete");
   await page.getByText("This session does not exist, or it was deleted.").waitFor();
 
+  // A session that is moved to the trash while it is open, and restored there.
+  await page.goto(`${url}/#/`);
+  await openSession(page, "trashed");
+  await ask("trash");
+  await page.getByText("This session is in the trash.").waitFor();
+  await page.getByRole("button", { name: "Restore" }).click();
+  await page.getByText("This session is in the trash.").waitFor({ state: "detached" });
+  await page.getByRole("textbox", { name: "Message" }).waitFor();
+
   // A session that doesn't exist, and a page that doesn't.
   await page.goto(`${url}/#/session/nobody`);
   await page.getByText("This session does not exist, or it was deleted.").waitFor();

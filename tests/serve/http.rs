@@ -142,6 +142,32 @@ fn tokens_that_are_made_and_revoked_count_at_once_and_their_text_is_stored_nowhe
     }
 }
 
+/// H5: a token that was made for less, or was revoked, does not become an admin token by being in the server's variable.
+#[test]
+fn the_variable_of_the_server_makes_no_token_more_than_it_was_made_for() {
+    let desk = Desk::new(&json!(["Hello."]));
+    let make = |name: &str, scope: &str| {
+        let made = desk.run(&["token", "new", "--scope", scope, "--name", name]);
+        String::from_utf8(made.stdout).unwrap().trim().to_owned()
+    };
+    let (act, admin) = (make("program", "act"), make("owner", "admin"));
+    let start = |token: &str| {
+        let mut command = serve(&desk, "127.0.0.1:0");
+        command.env("LONGHAUL_TOKEN", token);
+        command
+    };
+    let refused = |token: &str, why: &str| {
+        let output = start(token).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains(why) && said(&output).contains("LONGHAUL_TOKEN"), "{}", said(&output));
+    };
+
+    refused(&act, "scope act");
+    desk.run(&["token", "revoke", "program"]);
+    refused(&act, "was revoked");
+    assert_eq!(HttpServing::start(start(&admin)).get("/api/tokens", &admin).0, 200);
+}
+
 /// P6: other machines are served only with a token that a person made, and without TLS that is warned of.
 #[test]
 fn an_address_for_other_machines_needs_a_token_that_a_person_made() {

@@ -343,6 +343,36 @@ fn a_chat_stream_whose_answer_changed_ends_with_an_error_and_the_retry_has_the_w
     assert_eq!(asked_models(&server).len(), 2, "the turn ran once");
 }
 
+/// H4: the client has text that is not in the answer, so the answer is not said to be complete.
+#[test]
+fn a_chat_stream_whose_next_answer_is_shorter_ends_with_an_error() {
+    let latch = Latch::new();
+    let server = model_server(vec![
+        half("Once upon a time there was a turn.", &latch, End::Cut),
+        whole(&ScriptedAnswer::text("Once ")),
+    ]);
+    let api = Api::start(&server);
+    let body = json!({"messages": [{"role": "user", "content": "go"}], "stream": true});
+
+    let mut live = api.stream("/v1/chat/completions", Some(&body));
+    let mut chunks = live.until_text();
+    let is_longer = |chunks: &[Value]| {
+        chunks
+            .iter()
+            .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
+            .collect::<String>()
+            .len()
+            > 5
+    };
+    while !is_longer(&chunks) {
+        chunks.push(live.next().unwrap());
+    }
+    latch.open();
+    chunks.extend(live);
+
+    assert_eq!(chunks.last().unwrap()["error"]["code"], "answer_changed", "{chunks:?}");
+}
+
 /// H4: the model of a request is that of its turn, and the session's from then on, whichever process runs it.
 #[test]
 fn the_model_of_a_request_survives_a_kill_and_is_the_same_in_every_answer() {

@@ -83,7 +83,7 @@ pub mod tasks;
 mod turn;
 mod worker;
 
-pub use client::accepted::{Accepted, AcceptedOrder};
+pub use client::accepted::{Accepted, AcceptedOrder, accepted_after};
 pub use client::begin::SessionStart;
 pub use client::call_output::call_output;
 pub use client::cancel::CancelOutcome;

@@ -140,10 +140,14 @@ pub fn catalogue_of<'a>(models: &'a Models, provider: &str) -> Vec<(&'a Catalogu
     entries.filter(|(_, patterns)| !patterns.is_empty()).collect()
 }
 
-/// What the provider's server offers. It is asked only if it runs on this machine or its key is set.
+/// Whether the provider's server can be asked what it offers: it runs on this machine, or its key is set.
+pub fn can_be_asked(provider: &Provider) -> bool {
+    provider.local || provider.key_env.iter().any(|variable| is_variable_set(variable))
+}
+
+/// What the provider's server offers; `None` if it can't be asked, or does not answer.
 pub async fn served_models(models: &Models, provider: &Provider) -> Option<Vec<String>> {
-    let has_key = provider.key_env.iter().any(|variable| is_variable_set(variable));
-    if provider.local || has_key { models.served_models(provider).await } else { None }
+    if can_be_asked(provider) { models.served_models(provider).await } else { None }
 }
 
 /// A provider with what is known about its models.

@@ -15,6 +15,20 @@ export class Problem extends Error {
   }
 }
 
+/** What the token of this page allows. @type {string} */
+let scope = "read";
+
+/** @param {string} allowed */
+export function setScope(allowed) {
+  scope = allowed;
+}
+
+/** Whether the token of this page has at least this scope. @param {"read" | "act" | "admin"} wanted */
+export function can(wanted) {
+  const scopes = ["read", "act", "admin"];
+  return scopes.indexOf(scope) >= scopes.indexOf(wanted);
+}
+
 /** Called when the server no longer accepts our cookie. */
 let signedOut = () => {};
 

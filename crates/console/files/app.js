@@ -1,6 +1,6 @@
 // The frame of the page: signing in, the address, and which view is shown.
 
-import { Problem, api, onSignedOut } from "./api.js";
+import { Problem, api, can, onSignedOut, setScope } from "./api.js";
 import { conversationView } from "./conversation.js";
 import { emptyState, h, replaceChildren } from "./dom.js";
 import { doctorView, tokensView } from "./installation.js";
@@ -16,7 +16,7 @@ const PAGES = [
   { path: "tasks", name: "Tasks" },
   { path: "memory", name: "Memory" },
   { path: "statement", name: "Statement" },
-  { path: "tokens", name: "Tokens" },
+  { path: "tokens", name: "Tokens", scope: "admin" },
   { path: "doctor", name: "Doctor" },
 ];
 
@@ -147,7 +147,8 @@ function showSignIn(reason = "") {
     try {
       await api("/api/login", { body: { token: field.value } });
       // Without https or localhost, a browser does not say which page sends a request, and the cookie does not count.
-      if ((await api("/api/login")).scope) start();
+      const { scope } = await api("/api/login");
+      if (scope) start(scope);
       else message.textContent = "Signed in, but this browser sends no sign of where its requests come from. Open the page over https, or through localhost.";
     } catch (error) {
       message.textContent = error instanceof Problem && error.status === 401 ? "The server does not know this token." : String(/** @type {Error} */ (error).message);
@@ -163,12 +164,14 @@ async function signOut() {
   showSignIn();
 }
 
-function start() {
+/** @param {string} scope what the token allows */
+function start(scope) {
   isSignedIn = true;
+  setScope(scope);
   header.hidden = false;
   replaceChildren(
     nav,
-    PAGES.map((page) => h("a", { href: `#/${page.path}` }, page.name)),
+    PAGES.filter((page) => !page.scope || can(/** @type {"admin"} */ (page.scope))).map((page) => h("a", { href: `#/${page.path}` }, page.name)),
     notifyButton(),
     h("button", { type: "button", class: "plain", onclick: signOut }, "Sign out"),
   );
@@ -182,11 +185,12 @@ onSignedOut(() => {
 window.addEventListener("hashchange", () => {
   if (!isSignedIn) return;
   void show();
-  main.focus({ preventScroll: true });
+  // A conversation puts the keyboard into its message box.
+  if (!location.hash.startsWith("#/session/")) main.focus({ preventScroll: true });
 });
 
 // Whether the cookie still counts is the server's knowledge alone.
 api("/api/login").then(
-  (state) => (state.scope ? start() : showSignIn()),
+  (state) => (state.scope ? start(state.scope) : showSignIn()),
   (error) => replaceChildren(main, problemNotice(error, () => location.reload())),
 );

@@ -1,6 +1,6 @@
 // The input of a session: text, attachments, and what a message does while a turn is running.
 
-import { Problem, api, newKey, sessionPath } from "./api.js";
+import { Problem, api, can, newKey, sessionPath } from "./api.js";
 import { announce, h, replaceChildren } from "./dom.js";
 
 const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
@@ -12,6 +12,7 @@ const RETRY_MS = 2000;
  * @param {() => void} sent called after a message was accepted
  */
 export function composer(key, sent) {
+  const mayAct = can("act");
   const draftName = `draft:${key}`;
   /** @type {{name: string, media_type?: string, data?: string, text?: string}[]} */
   let attachments = [];
@@ -34,32 +35,44 @@ export function composer(key, sent) {
   const attachButton = h("button", { type: "button", onclick: () => file.click() }, "Attach");
   const attached = h("ul", { class: "attached" });
   const message = h("p", { role: "alert", class: "wrong" });
+  const hint = h("p", { class: "quiet" });
   const element = h(
     "form",
     { class: "composer", onsubmit: submit },
     message,
+    hint,
     attached,
     h("label", { for: "message", class: "unseen" }, "Message"),
     text,
     h("p", { id: "message-hint", class: "unseen" }, "Enter sends, Shift and Enter begins a new line."),
     h("div", { class: "composer-row" }, attachButton, file, mode, h("span", { class: "space" }), cancel, send),
   );
+  if (!mayAct) disable("The token of this page may only read.");
   return {
     element,
+    disable,
+    focus() {
+      // On a phone the keyboard would cover the conversation.
+      if (!text.disabled && window.matchMedia("(hover: hover)").matches) text.focus({ preventScroll: true });
+    },
     close() {
       isOpen = false;
-    },
-    disable() {
-      for (const control of [text, send, attachButton]) control.disabled = true;
-      cancel.hidden = true;
     },
     /** @param {any} status */
     update(status) {
       const isRunning = status.turn !== null;
-      cancel.hidden = !isRunning;
+      cancel.hidden = !isRunning || !mayAct;
       mode.hidden = !isRunning;
+      hint.textContent = status.questions.length > 0 ? "A question waits for its answer above. A message waits until the turn goes on." : "";
     },
   };
+
+  /** @param {string} [reason] */
+  function disable(reason = "") {
+    for (const control of [text, send, attachButton]) control.disabled = true;
+    cancel.hidden = true;
+    text.placeholder = reason || "Message";
+  }
 
   /** @param {KeyboardEvent} event */
   function onKey(event) {
@@ -117,6 +130,7 @@ export function composer(key, sent) {
     message.textContent = "";
     try {
       await sendUntilAccepted(body);
+      message.textContent = "";
       text.value = "";
       attachments = [];
       drawAttachments();

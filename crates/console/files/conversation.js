@@ -1,7 +1,7 @@
 // One session, live. The only state that this view keeps is the last record that it has shown: a reload, a sleep, a restarted
 // server all go the same way, by asking for what came after it.
 
-import { Problem, api, sessionPath } from "./api.js";
+import { Problem, act, api, can, sessionPath } from "./api.js";
 import { composer } from "./composer.js";
 import { announce, emptyState, fragmentOf, h, replaceChildren } from "./dom.js";
 import { figuresPanel } from "./figures.js";
@@ -75,7 +75,8 @@ class Conversation {
     this.questions = h("div", { class: "questions", role: "region", "aria-label": "Questions" });
     this.tasks = h("div", { class: "running-tasks" });
     this.composer = composer(key, () => this.scrollToEnd());
-    place.append(this.head.element, h("div", { class: "log-frame" }, this.log, this.toEnd), this.questions, this.tasks, this.composer.element);
+    this.trash = h("div", {});
+    place.append(this.head.element, this.trash, h("div", { class: "log-frame" }, this.log, this.toEnd), this.questions, this.tasks, this.composer.element);
     this.log.addEventListener("scroll", () => this.onScroll(), { passive: true });
     this.log.addEventListener("click", (/** @type {Event} */ event) => void this.onFork(event));
     // Blocks get their real height when they come into view, and a question makes the log shorter.
@@ -125,7 +126,10 @@ class Conversation {
     if (page.items.length === 0) this.blocks.append(emptyState("Nothing said yet", "Write the first message below."));
     this.isLoaded = true;
     if (this.target) this.showTarget(this.target);
-    else this.scrollToEnd();
+    else {
+      this.scrollToEnd();
+      this.composer.focus();
+    }
     this.watcher.observe(this.earlier);
   }
 
@@ -153,8 +157,11 @@ class Conversation {
   element(item) {
     const fragment = fragmentOf(item.html);
     const block = fragment.firstElementChild;
-    if (block && item.content?.type === "input" && item.seq) {
-      block.append(h("button", { type: "button", class: "fork plain", "data-fork": item.seq, title: "Fork the session before this message" }, "Fork from here"));
+    if (block && item.content?.type === "input") {
+      if (item.state === "running") block.append(h("p", { class: "note" }, "Waits for its turn."));
+      else if (item.fork_at && can("act")) {
+        block.append(h("button", { type: "button", class: "fork plain", "data-fork": item.fork_at, "data-text": item.content.text, title: "Fork the session before this message" }, "Fork from here"));
+      }
     }
     return fragment;
   }
@@ -260,8 +267,23 @@ class Conversation {
     const status = await api(sessionPath(this.key));
     this.head.update(status);
     this.composer.update(status);
+    this.showTrash(status.state === "trashed");
     keepChildren(this.questions, status.questions, "question", (question) => questionCard(this.key, question));
     keepChildren(this.tasks, status.tasks, "task", (task) => taskCard(task));
+  }
+
+  /** @param {boolean} isTrashed */
+  showTrash(isTrashed) {
+    if (!isTrashed) {
+      this.trash.replaceChildren();
+      return;
+    }
+    const restore = async () => {
+      await api(sessionPath(this.key, "/restore"), { method: "POST" }).catch((error) => announce(error.message));
+      location.reload();
+    };
+    replaceChildren(this.trash, h("div", { class: "problem", role: "alert" }, h("p", {}, "This session is in the trash."), h("button", { type: "button", onclick: restore }, "Restore")));
+    this.composer.disable();
   }
 
   /** @param {unknown} error */
@@ -279,9 +301,9 @@ class Conversation {
   async onFork(event) {
     const button = /** @type {HTMLElement} */ (event.target).closest?.("button[data-fork]");
     if (!button) return;
-    const seq = Number(button.getAttribute("data-fork"));
     try {
-      const fork = await api(sessionPath(this.key, "/fork"), { body: seq > 1 ? { at: seq - 1 } : {} });
+      const fork = await act(sessionPath(this.key, "/fork"), { at: Number(button.getAttribute("data-fork")) });
+      sessionStorage.setItem(`draft:${fork.key}`, button.getAttribute("data-text") ?? "");
       location.hash = `#/session/${encodeURIComponent(fork.key)}`;
     } catch (error) {
       button.after(h("span", { role: "alert", class: "wrong" }, String(/** @type {Error} */ (error).message)));

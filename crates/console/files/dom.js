@@ -1,5 +1,7 @@
 // Making elements. Text always stays text: nothing here parses a string as markup except `fragmentOf`.
 
+import { formatMoment } from "./format.js";
+
 /**
  * @typedef {string | number | Node | null | undefined | false | Child[]} Child
  */
@@ -65,6 +67,10 @@ const policy = /** @type {any} */ (window).trustedTypes?.createPolicy("console",
 export function fragmentOf(html) {
   const template = document.createElement("template");
   template.innerHTML = policy ? policy.createHTML(html) : html;
+  // The server writes times of its own zone.
+  for (const time of template.content.querySelectorAll("time[datetime]")) {
+    time.textContent = formatMoment(time.getAttribute("datetime") ?? "");
+  }
   return template.content;
 }
 

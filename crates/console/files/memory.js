@@ -1,6 +1,6 @@
 // What the agents remember: pages, their versions and differences, where each was said, and undoing.
 
-import { Problem, api } from "./api.js";
+import { Problem, api, can } from "./api.js";
 import { announce, emptyState, h, replaceChildren } from "./dom.js";
 import { formatCost, formatMoment } from "./format.js";
 import { diffLines } from "./questions.js";
@@ -74,7 +74,7 @@ async function pageView(place, scope, name) {
   const field = h("textarea", { id: "page-text", rows: 12, dir: "auto" });
   const message = h("p", { role: "alert", class: "wrong" });
   const form = h("form", { hidden: true, onsubmit: save }, h("label", { for: "page-text" }, "Text of the page"), field, message, h("button", { type: "submit", class: "primary" }, "Save"), " ", h("button", { type: "button", onclick: () => showEditor(false) }, "Discard"));
-  const edit = h("button", { type: "button", onclick: () => showEditor(true) }, "Edit");
+  const edit = h("button", { type: "button", hidden: !can("admin"), onclick: () => showEditor(true) }, "Edit");
   place.append(
     h("p", { class: "trail" }, h("a", { href: "#/memory" }, "Memory"), " / ", h("a", { href: `#/memory/${encodeURIComponent(scope)}` }, scope)),
     h("div", { class: "title-row" }, h("h1", {}, name), edit),
@@ -117,7 +117,7 @@ function changeList(scope, changes) {
 function changeItem(scope, change) {
   const place = h("pre", { class: "diff", tabindex: "0" });
   const message = h("span", { role: "alert", class: "wrong" });
-  const undo = h("button", { type: "button", onclick: undoChange }, "Undo");
+  const undo = h("button", { type: "button", hidden: !can("admin"), onclick: undoChange }, "Undo");
   const fold = h("details", { ontoggle: loadDiff }, h("summary", {}, "What changed"), place);
   const names = change.pages.map((/** @type {any} */ page) => page.page ?? page.name ?? "").join(", ");
   return h(

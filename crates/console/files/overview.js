@@ -1,6 +1,6 @@
 // All sessions: what each is doing, questions first.
 
-import { Problem, api, sessionPath } from "./api.js";
+import { Problem, api, can, sessionPath } from "./api.js";
 import { emptyState, h, replaceChildren } from "./dom.js";
 import { formatAgo, formatCost, formatTokens } from "./format.js";
 import { notify, notifyQuestion } from "./notify.js";
@@ -45,11 +45,12 @@ export async function overviewView(place) {
   const lists = h("div", { class: "session-lists" }, groups.map((group) => group.section), nothing);
   const status = h("p", { class: "quiet", role: "status" });
   place.append(
-    h("div", { class: "title-row" }, h("h1", {}, "Sessions"), h("button", { type: "button", onclick: toggleForm, "aria-expanded": "false" }, "New session")),
+    h("div", { class: "title-row" }, h("h1", {}, "Sessions"), can("act") ? h("button", { type: "button", onclick: toggleForm, "aria-expanded": "false" }, "New session") : null),
     newSessionForm(),
     h("div", { class: "search-row" }, h("label", { for: "search", class: "unseen" }, "Search the sessions"), search),
     status,
     lists,
+    h("p", {}, h("button", { type: "button", class: "plain", onclick: showTrash }, "Show the trash")),
   );
 
   follow({
@@ -96,6 +97,16 @@ export async function overviewView(place) {
     if (!current) return;
     sessions.set(id, { ...current, key, title, work_dir, last_at, pinned, context });
     draw();
+  }
+
+  async function showTrash() {
+    try {
+      found = (await api(`/api/sessions?limit=${PAGE_LEN}&state=trashed`)).items;
+      status.textContent = found?.length ? "In the trash. Open a session to restore it." : "The trash is empty.";
+      draw();
+    } catch (error) {
+      status.textContent = String(/** @type {Error} */ (error).message);
+    }
   }
 
   async function onSearch() {

@@ -1,6 +1,6 @@
 // Questions of a session to a person, with the buttons that answer them.
 
-import { Problem, act, sessionPath } from "./api.js";
+import { Problem, act, can, sessionPath } from "./api.js";
 import { announce, h } from "./dom.js";
 
 /** What the button of a choice says. */
@@ -13,13 +13,15 @@ const CHOICES = { yes: "Yes", no: "No", always: "Always in this session", projec
  * @param {{withReply?: boolean}} [options]
  */
 export function answerButtons(session, question, options = {}) {
-  const choices = question.choices?.length ? question.choices : ["yes", "no"];
+  const all = question.choices?.length ? question.choices : ["yes", "no"];
+  // A rule for the whole project is for admins.
+  const choices = all.filter((choice) => can(choice === "project" ? "admin" : "act"));
   const message = h("span", { role: "alert", class: "wrong" });
   const buttons = choices.map((choice) =>
     h("button", { type: "button", class: choice === "yes" ? "primary" : "", onclick: () => answer(choice) }, CHOICES[/** @type {keyof typeof CHOICES} */ (choice)] ?? choice),
   );
   const group = h("div", { class: "answers", role: "group", "aria-label": "Answer" }, buttons, message);
-  if (options.withReply) group.append(replyForm());
+  if (options.withReply && can("act")) group.append(replyForm());
   return group;
 
   function replyForm() {
@@ -42,8 +44,8 @@ export function answerButtons(session, question, options = {}) {
 
   /** @param {string} text */
   async function answer(text) {
-    const all = group.querySelectorAll("button");
-    for (const button of all) button.disabled = true;
+    const controls = group.querySelectorAll("button");
+    for (const button of controls) button.disabled = true;
     message.textContent = "";
     try {
       await act(sessionPath(session, "/answers"), { question: question.id, answer: text });
@@ -52,7 +54,7 @@ export function answerButtons(session, question, options = {}) {
     } catch (error) {
       const isSettled = error instanceof Problem && error.status === 409;
       message.textContent = isSettled ? "This question was already answered." : String(/** @type {Error} */ (error).message);
-      if (!isSettled) for (const button of all) button.disabled = false;
+      if (!isSettled) for (const button of controls) button.disabled = false;
     }
   }
 }

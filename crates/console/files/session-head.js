@@ -1,6 +1,6 @@
 // The head of a session: its name, what it is doing, how full its context is, what it has cost, and its settings.
 
-import { api, sessionPath } from "./api.js";
+import { api, can, sessionPath } from "./api.js";
 import { announce, h, replaceChildren } from "./dom.js";
 import { formatCost, formatCount, formatTokens } from "./format.js";
 
@@ -31,7 +31,15 @@ export function sessionHead(key, panel) {
     orderButton("Compact", "/compact"),
     orderButton("Retry", "/retry"),
     orderButton("Continue", "/continue"),
-    h("button", { type: "button", onclick: remove }, "Delete"),
+    can("admin") ? h("button", { type: "button", onclick: remove }, "Delete") : null,
+  );
+  mode.disabled = !can("admin");
+  model.disabled = !can("admin");
+  const settings = h(
+    "details",
+    { class: "settings", onkeydown: closeOnEscape },
+    h("summary", {}, "Settings"),
+    h("div", { class: "card" }, h("label", { for: "model" }, "Model"), model, models, h("label", { for: "mode" }, "Permission"), mode, can("act") ? orders : null, message),
   );
   const link = (/** @type {string} */ name, /** @type {string} */ text) => h("a", { href: name ? `${base}/${name}` : base, "aria-current": name === panel ? "page" : null }, text);
   const element = h(
@@ -44,9 +52,8 @@ export function sessionHead(key, panel) {
       "div",
       { class: "head-row" },
       h("nav", { "aria-label": "Of this session", class: "tabs" }, link("", "Conversation"), link("figures", "Figures"), link("tasks", "Tasks")),
-      h("details", { class: "settings" }, h("summary", {}, "Settings"), h("div", { class: "card" }, h("label", { for: "model" }, "Model"), model, models, h("label", { for: "mode" }, "Permission"), mode, orders)),
+      settings,
     ),
-    message,
   );
   return { element, update };
 
@@ -69,6 +76,13 @@ export function sessionHead(key, panel) {
     );
     if (document.activeElement !== mode) mode.value = status.mode;
     if (document.activeElement !== model) model.value = status.model;
+  }
+
+  /** @param {KeyboardEvent} event */
+  function closeOnEscape(event) {
+    if (event.key !== "Escape") return;
+    settings.open = false;
+    settings.querySelector("summary")?.focus();
   }
 
   /** @param {any} body */

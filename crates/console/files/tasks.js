@@ -1,6 +1,6 @@
 // Background commands: a card for one that is running, and lists of all.
 
-import { api, request } from "./api.js";
+import { api, can, request } from "./api.js";
 import { announce, emptyState, h, replaceChildren } from "./dom.js";
 import { formatAgo, formatCount, formatDuration } from "./format.js";
 
@@ -20,6 +20,7 @@ export function taskCard(task) {
 
 /** @param {string} id */
 function killButton(id) {
+  if (!can("act")) return null;
   const message = h("span", { role: "alert", class: "wrong" });
   const button = h("button", { type: "button", onclick: kill }, "Kill");
   return h("span", { class: "kill" }, button, message);

@@ -9,6 +9,8 @@ use std::process::{Child, Command, Stdio};
 
 /// The hidden first argument.
 pub(crate) const ARGUMENT: &str = "keeper-process";
+/// The name under which a keeper is started, whatever its program is.
+pub(crate) const NAME: &str = "longhaul-keeper";
 /// With this in its environment, a keeper only probes what it can enforce.
 pub(crate) const PROBE: &str = "LONGHAUL_KEEPER_PROBE";
 
@@ -43,7 +45,7 @@ impl Launcher {
         // No code may run between fork and exec. Then the standard library uses `posix_spawn`, which does not copy
         // the page tables of a large runtime.
         Command::new(&self.program)
-            .arg0("longhaul-keeper")
+            .arg0(NAME)
             .args(&self.arguments)
             .env_clear()
             .current_dir(folder)
@@ -56,7 +58,7 @@ impl Launcher {
     /// Starts a keeper that only probes what it can enforce.
     pub(crate) fn probe(&self, report: OwnedFd) -> io::Result<Child> {
         Command::new(&self.program)
-            .arg0("longhaul-keeper")
+            .arg0(NAME)
             .args(&self.arguments)
             .env_clear()
             .env(PROBE, "1")

@@ -70,6 +70,7 @@
 //! | `process` | the keeper's side: start, supervisor, clients, sandbox |
 //! | `bounds`, `enforcement` | what a command may access; what the system can enforce |
 //! | `process_table` | `/proc`: processes, descendants, signals by pidfd |
+//! | `tcp_client` | whether the client of a TCP connection is a command |
 //!
 //! # Example
 //!
@@ -120,6 +121,7 @@ mod process_table;
 mod tail;
 mod task;
 mod tasks;
+mod tcp_client;
 
 pub use bounds::{Bounds, Network, Overlay, Placeholder, Private, ProcessNamespace, UnixSockets};
 pub use enforcement::{Enforcement, what_can_be_enforced};
@@ -131,3 +133,4 @@ pub use output::{Chunk, Output};
 pub use process::{keep_here, main_if_asked, shell_for};
 pub use task::{Following, Task};
 pub use tasks::{Found, Tasks};
+pub use tcp_client::is_client_a_command;

@@ -46,9 +46,12 @@ fn parse(pid: Pid, stat: &str) -> Option<Entry> {
 
 /// All descendants of this process, without the process itself.
 pub(crate) fn descendants(of: Pid) -> Vec<Entry> {
-    let mut others = all();
+    descendants_among(all(), vec![of.as_raw_nonzero().get()])
+}
+
+/// The descendants of these processes among all others, without the processes themselves.
+pub(crate) fn descendants_among(mut others: Vec<Entry>, mut parents: Vec<i32>) -> Vec<Entry> {
     let mut found: Vec<Entry> = Vec::new();
-    let mut parents = vec![of.as_raw_nonzero().get()];
     while let Some(parent) = parents.pop() {
         let (children, rest): (Vec<Entry>, Vec<Entry>) =
             others.into_iter().partition(|entry| entry.parent == parent);

@@ -32,6 +32,8 @@ pub(crate) enum Access {
 pub(crate) struct Caller {
     /// The token's name. It stays the same for the life of the token.
     pub(crate) token: String,
+    /// What no other token has, also if it gets the same name later.
+    pub(crate) token_id: String,
     pub(crate) scope: Scope,
 }
 
@@ -64,6 +66,13 @@ pub(crate) async fn check_access(
         Ok(token) => token,
         Err(refused) => return refused.into_response(),
     };
+    let has_own_token = request.headers().contains_key(AUTHORIZATION);
+    let of_cookie = request.extensions().get::<Connection>().filter(|_| !has_own_token).cloned();
+    if let Some(connection) = of_cookie
+        && let Err(problem) = refuse_command(&connection).await
+    {
+        return problem.into_response();
+    }
     let caller = token.caller();
     if let Some(slot) = request.extensions().get::<CallerSlot>() {
         let _ = slot.0.set(caller.token.clone());
@@ -102,6 +111,17 @@ fn identify(state: &ServerState, request: &Request) -> ApiResult<Arc<StoredToken
 pub(crate) fn signed_in(state: &ServerState, request: &Request) -> Option<Arc<StoredToken>> {
     let cookie = cookie_value(request.headers()).filter(|_| is_same_origin(request))?;
     state.cookie_key().verify(cookie, state.tokens(), SystemTime::now())
+}
+
+/// Refuses the cookie of a page to commands of an agent. A browser sends cookies to every port of a host, so a server that
+/// such a command runs gets it from a person who opens a page there.
+async fn refuse_command(connection: &Connection) -> ApiResult<()> {
+    if !connection.is_of_command().await {
+        return Ok(());
+    }
+    let detail = "a command of an agent sent this request with the cookie of a signed-in page, which is not meant for it; a \
+                  program sends a token of its own as `Authorization: Bearer TOKEN`";
+    Err(Problem::new(StatusCode::FORBIDDEN, "from_a_command", detail))
 }
 
 /// The accepted token with this text. Wrong ones are counted by address.

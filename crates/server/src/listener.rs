@@ -77,7 +77,7 @@ pub(crate) async fn serve(
         let Ok(local) = stream.local_addr() else { continue };
         let _ = stream.set_nodelay(true);
         let guard = ConnectionGuard { _permit: permit, _gauge: options.metrics.open_connection() };
-        let connection = Connection { peer, local, is_tls: options.tls.is_some() };
+        let connection = Connection::new(peer, local, options.tls.is_some());
         let (router, watcher) = (options.router.clone(), connections.watcher());
         let timeout = options.header_timeout;
         let stream = WriteTimeout::new(stream, options.write_timeout);
@@ -118,7 +118,7 @@ fn http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send {
     let service = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(connection);
+        request.extensions_mut().insert(connection.clone());
         service.call(request)
     });
     let mut builder = http1::Builder::new();

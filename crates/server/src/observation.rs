@@ -60,7 +60,7 @@ pub(crate) async fn observe(
         let path = request.uri().path();
         state.runtime().redactor().redact(path).into_owned()
     });
-    let connection = request.extensions().get::<crate::connection::Connection>().copied();
+    let connection = request.extensions().get::<crate::connection::Connection>().cloned();
     let response = next.run(request).await;
     let status = response.status().as_u16();
     state.metrics().count_request(&method, &route, status, started.elapsed());

@@ -6,7 +6,7 @@ use super::*;
 
 fn connection() -> Connection {
     let address = |text: &str| text.parse::<SocketAddr>().unwrap();
-    Connection { peer: address("192.0.2.9:1234"), local: address("192.0.2.1:7171"), is_tls: false }
+    Connection::new(address("192.0.2.9:1234"), address("192.0.2.1:7171"), false)
 }
 
 fn request(headers: &[(&str, &str)]) -> Request {

@@ -68,6 +68,10 @@ impl Problem {
         let detail = format!("no session has the key or id {key:?}; GET /api/sessions lists them");
         Self::not_found("no_such_session", detail)
     }
+
+    pub(crate) fn in_trash(key: &str) -> Self {
+        Self::conflict("session_in_trash", format!("session {key:?} is in the trash; restore it first"))
+    }
 }
 
 impl IntoResponse for Problem {

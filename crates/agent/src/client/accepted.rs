@@ -73,6 +73,14 @@ pub(super) async fn accept_order(
     }
 }
 
+/// A record of the session before the one that takes the input with this key; `None` if the inbox has none. It costs the same
+/// however long the session is, and however long the input has waited.
+pub async fn accepted_after(journal: &dyn Journal, session: SessionId, key: &str) -> Result<Option<Seq>> {
+    let inbox = StreamName::inbox(session);
+    let Some(seq) = journal.find(&inbox, key).await? else { return Ok(None) };
+    Ok(record_at(journal, &inbox, seq).await?.as_ref().map(after_of))
+}
+
 /// A record of an inbox, and the head of the session before it.
 struct AppendedRecord {
     seq: Seq,

@@ -7,6 +7,7 @@ use longhaul_journal::Blob;
 use longhaul_protocol::{
     BlobRef, CompactDone, Event, Image, Input, InputId, JoinMode, OrderId, QuestionId, Seq, TurnEnded,
 };
+use longhaul_tools::Attachment;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 
@@ -35,6 +36,24 @@ pub struct AttachedImage {
     pub media_type: String,
     /// The content of the file.
     pub bytes: Arc<[u8]>,
+}
+
+impl AttachedImage {
+    /// Images that one message may have.
+    pub const MAX_PER_MESSAGE: usize = 20;
+
+    /// Checks an image that a program sent, and that its bytes are what the sender says. `shown` names it in the error.
+    pub fn check(bytes: Vec<u8>, media_type: &str, shown: &str) -> std::result::Result<Self, String> {
+        match Attachment::check_image(bytes, shown)? {
+            Attachment::Image { media_type: found, bytes } if found == media_type => {
+                Ok(Self { media_type: found.to_owned(), bytes: bytes.into() })
+            }
+            Attachment::Image { media_type: found, .. } => {
+                Err(format!("{shown}: the image is {found}, not {media_type:?}"))
+            }
+            Attachment::Text(_) => Err(format!("{shown} is not an image")),
+        }
+    }
 }
 
 impl<T: Into<String>> From<T> for UserMessage {

@@ -292,7 +292,8 @@ impl Session {
         }
     }
 
-    /// Begins the session in this work folder, unless it has already begun: a session's work folder never changes.
+    /// Begins the session in this work folder, unless it has already begun: a session's work folder never changes. The
+    /// path is canonical: the turns of a session whose folder lies behind a link are refused.
     pub async fn begin_in(&self, work_dir: &Path) -> Result<SessionStart> {
         begin_session(&*self.journal, self.key(), self.named().await?, Some(work_dir)).await
     }

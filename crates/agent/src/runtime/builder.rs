@@ -139,6 +139,8 @@ impl RuntimeBuilder {
         let hidden = hidden_variables(&models, &config);
         let instructions = config.instructions()?;
         let prompt_text = prompt_text(&config)?;
+        // Once: a link that takes its place later must not move new sessions.
+        config.work_dir = config.work_dir.canonicalize().unwrap_or(config.work_dir);
         if config.work_dir.to_str().is_none() {
             let reason = "a work folder needs a name that is UTF-8".to_owned();
             return Err(Error::Folder { path: config.work_dir, reason });

@@ -15,6 +15,9 @@ use crate::session::state::{CallState, State, Turn};
 use crate::session::work::Work;
 use crate::spend::{LimitReached, SoftLimits};
 
+/// The code of a turn that was refused because its work folder was replaced by a link.
+const WORK_FOLDER_MOVED: &str = "work_folder_moved";
+
 /// What decisions depend on in addition to the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
@@ -36,6 +39,8 @@ pub struct Policy {
     pub is_out_of_time: bool,
     /// Why the turn must end: the journal refused a record.
     pub forced_end: Option<String>,
+    /// Why no turn may run: the work folder was replaced by a link.
+    pub refusal: Option<String>,
 }
 
 /// Limits of a turn.
@@ -151,6 +156,10 @@ pub fn decide(state: &State, policy: &Policy) -> Action {
                 CompactionChoice::Nothing | CompactionChoice::Impossible(_) => Action::Rest,
             }
         }
+        // The turn begins, only to end with that error. The prompt was made without the folder and is not used.
+        None if policy.refusal.is_some() && state.epoch.is_some() => {
+            Action::BeginTurn(state.turn_count.saturating_add(1))
+        }
         None if needs_new_epoch(state, policy) => Action::StartEpoch,
         None => start_turn(state, policy),
         Some(turn) => decide_in_turn(state, turn, policy),
@@ -211,6 +220,10 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     }
     if let Some(reason) = policy.forced_end.as_ref().or(turn.lost_record.as_ref()) {
         return Action::EndTurn(TurnEnding::failed(reason.clone()));
+    }
+    if let Some(reason) = &policy.refusal {
+        let code = Some(WORK_FOLDER_MOVED.to_owned());
+        return Action::EndTurn(TurnEnding { code, ..TurnEnding::failed(reason.clone()) });
     }
     if let Some(reason) = turn.repeats.stuck_reason() {
         let error = format!("{reason}; tell the agent what to do differently");

@@ -147,3 +147,20 @@ fn time_that_is_over_ends_only_what_is_not_done() {
     assert_eq!(ending(&done), (Outcome::Completed, None));
     assert_eq!(ending(&failed), (Outcome::Limit, Some(Limit::Time)));
 }
+
+/// P1: whatever was started before a crash is known first.
+#[test]
+fn a_turn_that_is_refused_begins_only_to_say_why() {
+    let refused = Policy { refusal: Some("a link".to_owned()), ..policy() };
+    let waiting = [input(JoinMode::Join)];
+    let asked = with(begun(), vec![asks(1, "write"), answered(1)]);
+
+    let beginning = decide(&after(&waiting), &refused);
+    let ending = decide(&after(&asked), &refused);
+    let open = decide(&after(&with(asked, vec![starts(1, "write", Effect::Unknown)])), &refused);
+
+    assert_eq!(beginning, Action::BeginTurn(1));
+    let code = Some("work_folder_moved".to_owned());
+    assert_eq!(ending, Action::EndTurn(TurnEnding { code, ..TurnEnding::failed("a link") }));
+    assert_eq!(open, Action::RunTools(vec![call_id(1)]));
+}

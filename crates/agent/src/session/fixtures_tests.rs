@@ -55,6 +55,7 @@ pub(crate) fn policy() -> Policy {
         context: crate::compaction::plan::ContextLimits::default(),
         is_out_of_time: false,
         forced_end: None,
+        refusal: None,
         wake: Wake::Always,
         is_batching_task_ends: false,
     }

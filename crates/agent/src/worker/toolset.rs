@@ -33,6 +33,8 @@ use crate::session::state::State;
 pub(crate) struct Toolset {
     /// `None` if the session has no work folder, and so no file tools and no commands.
     work_dir: Option<PathBuf>,
+    /// Why no turn may run in the work folder.
+    refusal: Option<String>,
     warnings: Vec<Warning>,
     /// The surroundings that the system prompt names.
     environment: Environment,
@@ -103,10 +105,14 @@ impl Toolset {
         let work_dir = match &state.created {
             Some(created) => created.work_dir.as_deref().map(PathBuf::from),
             // If the folder is gone, every tool that needs it reports that.
-            None => Some(config.work_dir.canonicalize().unwrap_or_else(|_| config.work_dir.clone())),
+            None => Some(config.work_dir.clone()),
         };
         let tools = runtime.folder_tools.get_or_create(runtime, work_dir.as_deref());
         let scope = tools.folder.as_ref().map(|folder| &*folder.scope);
+        let refusal =
+            scope.and_then(|scope| Some(moved_folder_refusal(scope.work_dir(), &scope.work_dir_leads_to()?)));
+        // Nothing is read through the link.
+        let scope = scope.filter(|_| refusal.is_none());
         let Instructions { files, skipped } = read_instructions(&config.home, scope);
         let mut warnings: Vec<Warning> =
             skipped.into_iter().map(|reason| Warning::new(RULES_SKIPPED, reason)).collect();
@@ -119,8 +125,9 @@ impl Toolset {
             Some(environment) => (**environment).clone(),
             None => {
                 let sandbox = &config.settings.sandbox.in_words();
-                let setup = SessionSetup { work_dir: work_dir.as_deref(), sandbox, model };
-                setup.capture(work_dir.as_deref().and_then(|folder| runtime.git_status.answer(folder)))
+                let folder = work_dir.as_deref().filter(|_| refusal.is_none());
+                let setup = SessionSetup { work_dir: folder, sandbox, model };
+                setup.capture(folder.and_then(|folder| runtime.git_status.answer(folder)))
             }
         };
         // They belong to the folder of the runtime.
@@ -134,7 +141,7 @@ impl Toolset {
             environment: &environment,
         });
         let system = BlobText::new(runtime.redactor.redact(&system).into_owned(), "text/plain");
-        Self { work_dir, warnings, environment, system, tools }
+        Self { work_dir, refusal, warnings, environment, system, tools }
     }
 
     pub(crate) fn work_dir(&self) -> Option<&Path> {
@@ -212,6 +219,7 @@ impl Toolset {
             is_batching_task_ends: false,
             is_out_of_time: false,
             forced_end: None,
+            refusal: self.refusal.clone(),
         }
     }
 
@@ -335,6 +343,16 @@ fn instruction_texts(
     }));
     texts.extend(of_project);
     texts
+}
+
+/// The error of a turn whose work folder was replaced by a link, or lies behind one.
+fn moved_folder_refusal(work_dir: &Path, leads_to: &Path) -> String {
+    format!(
+        "the work folder {} leads to {} now, and a link in its place is not followed; put the folder back, or go on in another \
+         one: `longhaul sessions export`, then `longhaul sessions import FILE --mine --work-dir DIR`",
+        work_dir.printable(),
+        leads_to.printable()
+    )
 }
 
 /// The warning that the work folder is, or contains, the user's home folder.

@@ -60,6 +60,7 @@ mod watchers;
 mod windows;
 mod wire;
 mod withdrawals;
+mod work_folder;
 
 use std::path::PathBuf;
 use std::sync::Arc;

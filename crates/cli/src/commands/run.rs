@@ -13,9 +13,6 @@ use crate::input_text::read_prompt_and_pipe;
 use crate::one_shot::{OneShot, Stay};
 use crate::session_lookup::{NO_SESSION_HERE, last_session_of_folder};
 
-/// Images that one message may have.
-const MAX_IMAGES: usize = 20;
-
 pub(crate) async fn run(globals: &GlobalArgs, options: RunOptions) -> anyhow::Result<u8> {
     let RunOptions { go_on, json, wait, images, prompt } = options;
     let stay = if wait { Stay::ForTasks } else { Stay::ForTurn };
@@ -30,8 +27,9 @@ pub(crate) async fn run(globals: &GlobalArgs, options: RunOptions) -> anyhow::Re
 }
 
 fn read_images(files: &[PathBuf]) -> anyhow::Result<Vec<AttachedImage>> {
-    if files.len() > MAX_IMAGES {
-        return Err(bad_usage(format!("a message may have {MAX_IMAGES} images")));
+    let most = AttachedImage::MAX_PER_MESSAGE;
+    if files.len() > most {
+        return Err(bad_usage(format!("a message may have {most} images")));
     }
     files.iter().map(|file| read_image(file)).collect()
 }

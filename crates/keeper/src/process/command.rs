@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use longhaul_protocol::{At, PrintablePath};
-use rustix::fs::{Access, access};
-use rustix::process::{Pid, getpid};
+use rustix::fs::{Access, CWD, Mode, OFlags, ResolveFlags, access, openat2};
+use rustix::io::Errno;
+use rustix::process::{Pid, fchdir, getpid};
 
 use super::sandbox::{FailurePipe, PreparedSandbox, SiblingsPipe};
 use super::signals::{become_command, die_with};
@@ -43,9 +44,7 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, St
             spec.target
         ));
     }
-    if !spec.work_dir.is_dir() {
-        return Err(format!("the work folder {} does not exist", spec.work_dir.printable()));
-    }
+    let work_dir = open_work_dir(&spec.work_dir)?;
     let errors = output.try_clone().map_err(|error| format!("can't save its output: {error}"))?;
     let shell = shell_for(spec.environment.get("PATH").map(String::as_str));
     let name = shell.file_name().unwrap_or(OsStr::new("sh"));
@@ -55,7 +54,6 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, St
         .arg0(name)
         .arg("-c")
         .arg(&spec.command)
-        .current_dir(&spec.work_dir)
         .env_clear()
         .envs(&spec.environment)
         .env(MARK, spec.task_id.to_string())
@@ -66,7 +64,10 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, St
     let pipes = match &spec.bounds {
         Some(bounds) => Some(start_in_sandbox(&mut command, bounds, spec, keeper)?),
         None => {
-            before_exec(&mut command, move || become_command(keeper));
+            before_exec(&mut command, move || {
+                become_command(keeper)?;
+                Ok(fchdir(&work_dir)?)
+            });
             None
         }
     };
@@ -90,6 +91,18 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, St
         // The processes end with the keeper.
         Some(Err(error)) => Err(format!("can't tell which processes were started: {error}")),
     }
+}
+
+/// Opens the work folder of a command. Its path is canonical: a link on it was put there since, maybe by a command that
+/// may write the folder above, and is not followed.
+pub(super) fn open_work_dir(path: &Path) -> Result<OwnedFd, String> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let named = |trouble: &str| format!("the work folder {} {trouble}", path.printable());
+    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).map_err(|error| match error {
+        Errno::NOENT | Errno::NOTDIR => named("does not exist"),
+        Errno::LOOP => named("was replaced by a link, which is not followed"),
+        error => named(&format!("can't be opened: {}", std::io::Error::from(error))),
+    })
 }
 
 /// The pipes on which a sandboxed child reports.

@@ -1,14 +1,22 @@
 //! Bounds, as the keeper carries them out: mechanically, and not at all where it can't.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use longhaul_keeper::{
     Bounds, Error, Network, Placeholder, Private, ProcessNamespace, Spec, UnixSockets, what_can_be_enforced,
 };
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
 use crate::home::{Home, after_all, ended, is_alive, keeper_of, number_in, until};
 use crate::part::{self, Part};
+
+/// Commands that start while their work folder is swapped for a link and back.
+const SWAP_ROUNDS: usize = 20;
 
 /// What every command needs, and a folder that it may write.
 fn bounds(home: &Home, work: &Path) -> Bounds {
@@ -282,4 +290,49 @@ fn where_everything_may_be_written_what_is_hidden_stays_hidden_and_the_kernel_is
 
     assert_eq!(output, "fixed\n");
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "written\n");
+}
+
+/// P1: a command of a session in the folder above can put a link in place of a work folder, at any moment.
+#[test]
+fn a_work_folder_that_is_swapped_for_a_link_starts_no_command_elsewhere() {
+    let bounded = Bounded::new();
+    let root = bounded.work.parent().unwrap().to_owned();
+    fs::create_dir(root.join("outside")).unwrap();
+    fs::write(root.join("outside/name"), "outside").unwrap();
+    fs::write(bounded.work.join("name"), "inside").unwrap();
+    symlink(root.join("outside"), root.join("aside")).unwrap();
+    let swap = || renameat_with(CWD, &bounded.work, CWD, root.join("aside"), RenameFlags::EXCHANGE).unwrap();
+    let free = |command: &str| Spec { work_dir: bounded.work.clone(), ..bounded.home.spec(command) };
+    let held = |command: &str| bounded.spec(command);
+
+    // First as a link for the whole start, then swapped while keepers start.
+    swap();
+    for spec in [free("touch ran"), held("touch ran")] {
+        let Error::NotStarted { reason } = bounded.home.tasks.start(&spec).unwrap_err() else { panic!() };
+        assert!(reason.contains("was replaced by a link, which is not followed"), "{reason}");
+    }
+    swap();
+    let (is_over, seen) = (AtomicBool::new(false), std::sync::Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                swap();
+                std::thread::sleep(Duration::from_micros(300));
+            }
+        });
+        for _ in 0..SWAP_ROUNDS {
+            for spec in [free("cat name; touch ran-$$"), held("cat name; touch ran-$$")] {
+                if let Ok(task) = bounded.home.tasks.start(&spec) {
+                    ended(&task);
+                    seen.lock().unwrap().push(bounded.home.output(&task));
+                }
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+
+    let seen = seen.into_inner().unwrap();
+    assert!(!seen.iter().any(|output| output.contains("outside")), "{seen:?}");
+    assert_eq!(fs::read_dir(root.join("outside")).unwrap().count(), 1);
+    assert!(seen.iter().any(|output| output == "inside"), "{seen:?}");
 }

@@ -19,3 +19,4 @@ mod output;
 mod run;
 mod socket;
 mod start;
+mod tcp_client;

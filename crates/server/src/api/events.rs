@@ -69,10 +69,7 @@ async fn follow_session(
     let joined = feed.log().join(after);
     // A client that has the headers of the answer sees every event of what it does next.
     feed.wait_subscribed().await;
-    let session = match joined.catch_up {
-        Some(_) => Some(state.runtime().session(&entry.key).await?),
-        None => None,
-    };
+    let session = Some(state.runtime().session(&entry.key).await?);
     let (writer, body) = state.written_body();
     let context = StreamContext { session, catch_ups: streams.catch_ups.clone(), follower };
     tokio::spawn(write_stream(writer, feed, joined, context));

@@ -5,7 +5,6 @@ use axum::extract::State;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hyper::{HeaderMap, Method, StatusCode};
-use longhaul_agent::tools::Attachment;
 use longhaul_agent::{AttachedImage, UserMessage};
 use longhaul_protocol::JoinMode;
 use schemars::JsonSchema;
@@ -18,8 +17,6 @@ use crate::problem::{ApiResult, Problem};
 use crate::route::Route;
 use crate::state::ServerState;
 
-/// Images that one message may have, as on the command line.
-const MAX_IMAGES: usize = 20;
 const MAX_KEY_BYTES: usize = 255;
 pub(crate) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 pub(crate) const IDEMPOTENCY_KEY_MEANING: &str = "A text of at most 255 bytes that the client makes up for this request and repeats when it sends it again.";
@@ -130,23 +127,16 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> ApiResult<Option<String>> 
 /// Decodes images and checks them as the command line does.
 fn attached_images(images: Vec<NewImage>) -> ApiResult<Vec<AttachedImage>> {
     let wrong = |detail: String| Problem::bad_request("invalid_image", detail);
-    if images.len() > MAX_IMAGES {
-        return Err(wrong(format!("images: a message may have {MAX_IMAGES}")));
+    let most = AttachedImage::MAX_PER_MESSAGE;
+    if images.len() > most {
+        return Err(wrong(format!("images: a message may have {most}")));
     }
     let attach = |(index, image): (usize, NewImage)| {
         let shown = format!("images[{index}]");
         let bytes = BASE64
             .decode(image.data.as_bytes())
             .map_err(|error| wrong(format!("{shown}.data is not base64: {error}")))?;
-        match Attachment::check_image(bytes, &shown).map_err(wrong)? {
-            Attachment::Image { media_type, bytes } if media_type == image.media_type => {
-                Ok(AttachedImage { media_type: media_type.to_owned(), bytes: bytes.into() })
-            }
-            Attachment::Image { media_type, .. } => {
-                Err(wrong(format!("{shown}.media_type: the image is {media_type}")))
-            }
-            Attachment::Text(_) => Err(wrong(format!("{shown} is not an image"))),
-        }
+        AttachedImage::check(bytes, &image.media_type, &shown).map_err(wrong)
     };
     images.into_iter().enumerate().map(attach).collect()
 }

@@ -22,7 +22,7 @@
 mod events;
 mod figures;
 pub(crate) mod fold_starts;
-mod inputs;
+pub(crate) mod inputs;
 mod installation;
 mod list;
 mod memory;
@@ -35,7 +35,7 @@ mod recorded_blocks;
 mod records;
 mod session_status;
 pub(crate) mod session_summary;
-mod sessions;
+pub(crate) mod sessions;
 mod statement;
 mod task_output;
 mod tasks;

@@ -35,8 +35,7 @@ impl FromRequestParts<ServerState> for LiveSession {
     async fn from_request_parts(parts: &mut Parts, state: &ServerState) -> ApiResult<Self> {
         let NamedSession(entry) = NamedSession::from_request_parts(parts, state).await?;
         if entry.trashed {
-            let detail = format!("session {:?} is in the trash; restore it first", entry.key);
-            return Err(Problem::conflict("session_in_trash", detail));
+            return Err(Problem::in_trash(&entry.key));
         }
         let session = state.runtime().session(&entry.key).await?;
         Ok(Self { entry, session })

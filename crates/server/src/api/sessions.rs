@@ -204,7 +204,8 @@ async fn check_work_dir(state: &ServerState, caller: &Caller, folder: &str) -> A
     if canonical.to_str().is_none() { Err(wrong("is not UTF-8")) } else { Ok(canonical) }
 }
 
-async fn is_folder_of_a_session(state: &ServerState, folder: Option<&Path>) -> ApiResult<bool> {
+/// Whether a session works in this folder.
+pub(crate) async fn is_folder_of_a_session(state: &ServerState, folder: Option<&Path>) -> ApiResult<bool> {
     let (Some(folder), journal) = (folder.and_then(Path::to_str), state.journal()) else { return Ok(false) };
     let mut sessions = all_sessions(&*journal);
     while let Some(entry) = sessions.next().await? {

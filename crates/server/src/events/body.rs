@@ -16,7 +16,7 @@ use crate::route::EVENT_STREAM;
 /// Parts of a body that wait for the connection. Then its writer waits.
 const BODY_QUEUE_LEN: usize = 16;
 /// When a client should come back after the server has stopped, or after it was too slow.
-const RECONNECT_DELAY_MS: u64 = 1_000;
+pub(crate) const RECONNECT_DELAY_MS: u64 = 1_000;
 /// Proxies such as nginx must not collect the events.
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 

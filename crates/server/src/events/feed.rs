@@ -69,7 +69,7 @@ impl EventFeeds {
         }
         feeds.retain(|_, feed| feed.strong_count() > 0);
         let start = if head.saturating_sub(after) <= MAX_SHARED_CATCH_UP { after } else { head };
-        let log = Arc::new(EventLog::new(start));
+        let log = Arc::new(EventLog::new(start, head));
         let (subscribed, is_subscribed) = watch::channel(false);
         let output = FeedOutput { log: log.clone(), subscribed };
         let task = tokio::spawn(follow(runtime.clone(), key.to_owned(), id, start, output));
@@ -96,6 +96,7 @@ async fn follow(runtime: Runtime, mut key: String, id: SessionId, after: Seq, ou
     // The feed must not keep the runtime alive.
     drop(runtime);
     let mut checks = tokio::time::interval(SESSION_CHECK_INTERVAL);
+    let mut was_trashed = None;
     if let Ok(mut follower) = follower {
         let mut heard = follower.subscribed();
         loop {
@@ -110,6 +111,10 @@ async fn follow(runtime: Runtime, mut key: String, id: SessionId, after: Seq, ou
                     Ok(None) => break,
                     Ok(Some(entry)) => {
                         key = entry.key;
+                        // Followers who come back find it in the trash, or restored.
+                        if was_trashed.replace(entry.trashed).is_some_and(|was| was != entry.trashed) {
+                            break;
+                        }
                         continue;
                     }
                     Err(_) => continue,

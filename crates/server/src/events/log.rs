@@ -44,6 +44,8 @@ pub(crate) struct EventLog {
     state: Mutex<LogState>,
     /// The number of events so far. Wakes followers.
     written: watch::Sender<u64>,
+    /// The last record of a replay, which fills the log faster than a client can read.
+    replay_through: Seq,
 }
 
 #[derive(Default)]
@@ -97,10 +99,10 @@ pub(crate) enum LogRead {
 }
 
 impl EventLog {
-    /// A log that begins after this record.
-    pub(crate) fn new(after: Seq) -> Self {
+    /// A log that begins after this record. What comes up to `replay_through` is a replay.
+    pub(crate) fn new(after: Seq, replay_through: Seq) -> Self {
         let state = LogState { position: after, complete_after: after, ..LogState::default() };
-        Self { state: Mutex::new(state), written: watch::Sender::new(0) }
+        Self { state: Mutex::new(state), written: watch::Sender::new(0), replay_through }
     }
 
     fn lock(&self) -> MutexGuard<'_, LogState> {
@@ -173,6 +175,12 @@ impl EventLog {
         JoinPoint { catch_up, partial, cursor: LogCursor { next, seen } }
     }
 
+    /// Where a follower goes on that a replay has overtaken: the journal has what it misses. None if it was too slow for what
+    /// happens.
+    pub(crate) fn rejoin(&self, cursor: &LogCursor) -> Option<JoinPoint> {
+        (cursor.seen < self.replay_through).then(|| self.join(cursor.seen))
+    }
+
     /// The next events of a follower. Waits for them. Cancel-safe.
     pub(crate) async fn read(&self, cursor: &mut LogCursor) -> LogRead {
         let mut written = self.written.subscribe();
@@ -199,6 +207,7 @@ impl EventLog {
         }
         cursor.next += new.len() as u64;
         let seen = cursor.seen;
+        cursor.seen = new.iter().filter_map(|frame| frame.seq).fold(seen, Seq::max);
         Some(LogRead::Frames(
             new.into_iter().filter(|frame| frame.seq.is_none_or(|seq| seq > seen)).collect(),
         ))

@@ -10,7 +10,7 @@ fn delta(text: &str) -> Event {
 }
 
 fn log_with(after: Seq, seqs: impl IntoIterator<Item = Seq>) -> EventLog {
-    let log = EventLog::new(after);
+    let log = EventLog::new(after, after);
     for seq in seqs {
         log.add_record(seq, Some(&event(Some(seq), EventKind::StepStarted)));
     }
@@ -51,10 +51,31 @@ fn a_follower_that_is_ahead_of_the_feed_gets_nothing_twice() {
     assert_eq!((joined.catch_up, read_all(&log, &mut joined.cursor)), (None, vec![Some(7)]));
 }
 
+/// H2: a replay is faster than any client.
+#[test]
+fn a_follower_that_a_replay_overtook_goes_on_from_the_journal() {
+    let log = EventLog::new(0, 20);
+    let mut follower = log.join(0).cursor;
+    log.add_record(1, Some(&event(Some(1), EventKind::StepStarted)));
+    assert_eq!(read_all(&log, &mut follower), [Some(1)]);
+    let big = "x".repeat(MAX_BYTES / 8);
+    for seq in 2..=20 {
+        log.add_record(seq, Some(&event(Some(seq), EventKind::Note { text: big.clone() })));
+    }
+
+    assert!(matches!(log.read_now(&mut follower), Some(LogRead::Lagged)));
+    let mut back = log.rejoin(&follower).unwrap();
+    log.add_record(21, Some(&event(Some(21), EventKind::StepStarted)));
+
+    assert_eq!(back.catch_up, Some((1, 20)));
+    assert_eq!(read_all(&log, &mut back.cursor), [Some(21)]);
+    assert_eq!(log.rejoin(&back.cursor), None, "what happens now is read in time, or not at all");
+}
+
 /// H6: the log is bounded, and a follower that was overtaken is told so.
 #[test]
 fn a_full_log_drops_its_oldest_events_and_closes_who_has_not_read_them() {
-    let log = EventLog::new(0);
+    let log = EventLog::new(0, 0);
     let mut slow = log.join(0).cursor;
     let big = "x".repeat(MAX_BYTES / 8);
     for seq in 1..=20 {

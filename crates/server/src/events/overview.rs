@@ -79,7 +79,7 @@ impl OverviewFeed {
         if let Some(feed) = known.upgrade().filter(|feed| !feed.log().has_ended()) {
             return feed;
         }
-        let log = Arc::new(EventLog::new(0));
+        let log = Arc::new(EventLog::new(0, 0));
         let task = tokio::spawn(watch(runtime.clone(), self.sessions.clone(), log.clone()));
         let feed = Arc::new(EventFeed::new(log, task.abort_handle(), watch::channel(true).1));
         *known = Arc::downgrade(&feed);

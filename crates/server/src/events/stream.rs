@@ -20,7 +20,7 @@ const CATCH_UP_PART_BYTES: usize = 64 << 10;
 
 /// What a stream needs besides its feed.
 pub(crate) struct StreamContext {
-    /// The session, for records that the feed no longer has. `None` if there are none.
+    /// The session, for records that the feed no longer has. `None` in the overview, which has none.
     pub(crate) session: Option<Session>,
     /// Bounds how many streams read old records at once, because each holds the state of its session meanwhile.
     pub(crate) catch_ups: Arc<Semaphore>,
@@ -35,17 +35,23 @@ pub(crate) async fn write_stream(
     joined: JoinPoint,
     context: StreamContext,
 ) {
-    let JoinPoint { catch_up, partial, mut cursor } = joined;
     let written = async {
         // The client sees at once that the stream is open.
         writer.write(Bytes::from_static(b": open\n\n")).await?;
-        if let (Some((after, through)), Some(session)) = (catch_up, &context.session) {
-            write_recorded(&mut writer, session, after, through, &context.catch_ups).await?;
+        let mut next = Some(joined);
+        while let Some(JoinPoint { catch_up, partial, mut cursor }) = next {
+            if let (Some((after, through)), Some(session)) = (catch_up, &context.session) {
+                write_recorded(&mut writer, session, after, through, &context.catch_ups).await?;
+            }
+            if let Some(partial) = partial {
+                writer.write(partial).await?;
+            }
+            next = match write_live(&mut writer, &feed, &mut cursor).await? {
+                LiveEnd::Overtaken => feed.log().rejoin(&cursor),
+                LiveEnd::Ended => None,
+            };
         }
-        if let Some(partial) = partial {
-            writer.write(partial).await?;
-        }
-        write_live(&mut writer, &feed, &mut cursor).await
+        Ok::<(), WriterStop>(())
     };
     let stop = written.await;
     drop(context.follower);
@@ -78,12 +84,20 @@ async fn write_recorded(
     if part.is_empty() { Ok(()) } else { writer.write(Bytes::from(part)).await }
 }
 
-/// Writes what comes, until the follower is too slow or the session can't be followed any more.
+/// Why there is nothing more to write.
+enum LiveEnd {
+    /// The log no longer has the next event.
+    Overtaken,
+    /// The session can't be followed any more.
+    Ended,
+}
+
+/// Writes what comes.
 async fn write_live(
     writer: &mut BodyWriter,
     feed: &EventFeed,
     cursor: &mut LogCursor,
-) -> Result<(), WriterStop> {
+) -> Result<LiveEnd, WriterStop> {
     let mut comments = interval_at(Instant::now() + COMMENT_INTERVAL, COMMENT_INTERVAL);
     comments.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -102,7 +116,8 @@ async fn write_live(
                     writer.write(frame.bytes).await?;
                 }
             }
-            LogRead::Lagged | LogRead::Ended => return Ok(()),
+            LogRead::Lagged => return Ok(LiveEnd::Overtaken),
+            LogRead::Ended => return Ok(LiveEnd::Ended),
         }
     }
 }

@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use longhaul_protocol::{ClientRequest, Hash, Limit, Outcome, Question, QuestionKind, TurnEnded};
 use schemars::JsonSchema;
@@ -119,15 +120,12 @@ async fn incoming_of(
     for (index, message) in request.messages.iter().enumerate() {
         conversation.push(message, &format!("messages[{index}]"))?;
     }
-    if !conversation.has_input() {
-        let message = "the last message is not the user's: there is nothing to answer";
-        return Err(OpenaiError::invalid("no_input", "messages", message));
-    }
-    let (client_key, is_counted_retry) = retry_headers(headers);
+    conversation.check_input("messages")?;
+    let (client_key, is_counted_retry) = retry_headers(headers)?;
     let named: Option<NamedSession> =
         named_session(headers, request.metadata.as_ref(), request.conversation.as_ref())?;
     Ok(Incoming {
-        token: caller.token,
+        caller,
         named,
         conversation,
         body: Hash::of(body.to_string()),
@@ -211,7 +209,7 @@ impl Completion {
         }
     }
 
-    /// The text that follows the messages: the question, or why a limit ended the turn.
+    /// The text that follows the messages: the question.
     fn closing_text(&self) -> Option<String> {
         match &self.end {
             Some(CompletionEnd::Question(question)) => Some(question.text.clone()),
@@ -292,6 +290,17 @@ struct SentText {
 }
 
 impl SentText {
+    /// The part of a step for the client. An error if the client has text that is not in the answer.
+    fn apply(&mut self, step: &TurnStep) -> Result<String, ()> {
+        match step {
+            TurnStep::Text(piece) => return self.push(piece),
+            TurnStep::MessageEnded { .. } => self.end()?,
+            TurnStep::Discarded { .. } => self.discard(),
+            _ => {}
+        }
+        Ok(String::new())
+    }
+
     /// The next part for the client. An error if it contradicts what the client has.
     fn push(&mut self, piece: &str) -> Result<String, ()> {
         let before = self.text.len();
@@ -310,12 +319,32 @@ impl SentText {
         Ok(new)
     }
 
+    /// The message is complete. An error if it is shorter than what the client has.
+    fn end(&mut self) -> Result<(), ()> {
+        let is_told = self.owed.is_empty();
+        *self = Self::default();
+        if is_told { Ok(()) } else { Err(()) }
+    }
+
     fn discard(&mut self) {
         let text = std::mem::take(&mut self.text);
         // A shorter second try does not make the client forget.
         if text.len() > self.owed.len() {
             self.owed = text;
         }
+    }
+}
+
+fn answer_changed() -> OpenaiError {
+    let message =
+        "the model's answer broke off, and its next one is different; ask for the whole answer again";
+    OpenaiError::new(StatusCode::BAD_GATEWAY, "answer_changed", message)
+}
+
+impl EventWriter {
+    /// Ends a chat stream with an error.
+    async fn fail(&mut self, error: &OpenaiError) -> Result<(), ClientGone> {
+        self.error(error, None, &json!(error.body())).await
     }
 }
 
@@ -361,35 +390,14 @@ async fn write_completion(
     writer.data(&completion.chunk(&json!({"role": "assistant", "content": ""}), None).to_string()).await?;
     let mut waiting = first;
     loop {
-        let is_shown = completion.skips_until.is_none();
         if let Some(step) = waiting.take()
-            && is_shown
+            && completion.skips_until.is_none()
         {
-            let part = match &step {
-                TurnStep::Text(piece) => sent.push(piece),
-                TurnStep::MessageEnded { .. } => {
-                    sent = SentText::default();
-                    Ok(String::new())
-                }
-                TurnStep::Discarded { .. } => {
-                    sent.discard();
-                    Ok(String::new())
-                }
-                _ => Ok(String::new()),
-            };
-            let Ok(part) = part else {
-                let error = OpenaiError::new(
-                    hyper::StatusCode::BAD_GATEWAY,
-                    "answer_changed",
-                    "the model's answer broke off, and its next one is different; ask for the whole answer again",
-                );
-                return writer.data(&json!(error.body()).to_string()).await;
-            };
             // The separator comes with the first piece of a message.
-            let is_first_piece = matches!(&step, TurnStep::Text(piece) if sent.text.len() == piece.len());
-            let separator =
-                if is_first_piece && !part.is_empty() { completion.answer.separator() } else { "" };
+            let begins = sent.text.is_empty() && sent.owed.is_empty();
+            let Ok(part) = sent.apply(&step) else { return writer.fail(&answer_changed()).await };
             if !part.is_empty() {
+                let separator = if begins { completion.answer.separator() } else { "" };
                 let delta = json!({"content": format!("{separator}{part}")});
                 writer.data(&completion.chunk(&delta, None).to_string()).await?;
             }
@@ -399,16 +407,20 @@ async fn write_completion(
         }
         let step = match writer.next_step(&mut follower).await? {
             Ok(step) => step,
-            Err(error) => return writer.data(&json!(error.body()).to_string()).await,
+            Err(error) => return writer.fail(&error).await,
         };
         if let Err(error) = completion.apply(&follower, step.clone()).await {
-            return writer.data(&json!(error.body()).to_string()).await;
+            return writer.fail(&error).await;
         }
         waiting = Some(step);
     }
     if let Some(error) = completion.error() {
         placed.delivery.mark_delivered();
-        return writer.data(&json!(error.body()).to_string()).await;
+        return writer.fail(&error).await;
+    }
+    // The answer that broke off was followed by none.
+    if sent.end().is_err() {
+        return writer.fail(&answer_changed()).await;
     }
     if let Some(closing) = completion.closing_text() {
         let delta = json!({"content": format!("{}{closing}", completion.answer.separator())});

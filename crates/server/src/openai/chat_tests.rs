@@ -26,3 +26,18 @@ fn a_new_answer_that_contradicts_what_was_sent_is_an_error() {
 
     assert_eq!(sent.push("Two "), Err(()));
 }
+
+/// H4.
+#[test]
+fn a_new_answer_that_is_shorter_than_what_was_sent_is_an_error() {
+    let mut sent = SentText::default();
+    sent.push("One ").unwrap();
+    sent.push("two ").unwrap();
+    sent.discard();
+    assert_eq!(sent.push("One "), Ok(String::new()));
+    assert_eq!(sent.end(), Err(()));
+
+    // The next message owes nothing.
+    assert_eq!(sent.push("Three"), Ok("Three".to_owned()));
+    assert_eq!(sent.end(), Ok(()));
+}

@@ -1,19 +1,39 @@
 //! Which answers have reached their clients. A request that comes again is a retry if nobody got the answer to the first.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
 use longhaul_protocol::{At, InputId, SessionId};
+use tokio::sync::OwnedMutexGuard;
 
-/// The newest request of each session, and whether its answer was delivered. A new process knows of none: a turn that
+/// The newest request of each session whose answer is awaited or was lost. A new process knows of none: a turn that
 /// ended after the process began was not delivered by the process before it.
 #[derive(Clone)]
 pub(crate) struct Deliveries {
     began: At,
     newest: Arc<Mutex<HashMap<SessionId, Delivery>>>,
-    /// Held while a request finds its session, so that two requests can't both begin one.
-    placing: Arc<tokio::sync::Mutex<()>>,
+    placing: NamedLocks,
+}
+
+/// Locks by name. There is one for each name that somebody holds or waits for.
+#[derive(Clone, Default)]
+struct NamedLocks(Arc<Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>>);
+
+impl NamedLocks {
+    async fn lock(&self, name: String) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            locks.retain(|_, lock| lock.strong_count() > 0);
+            let held = locks.get(&name).and_then(Weak::upgrade);
+            held.unwrap_or_else(|| {
+                let lock = Arc::default();
+                locks.insert(name, Arc::downgrade(&lock));
+                lock
+            })
+        };
+        lock.lock_owned().await
+    }
 }
 
 struct Delivery {
@@ -30,16 +50,20 @@ pub(crate) enum DeliveryState {
     Delivered,
     /// All its connections broke before the answer was complete.
     Lost,
-    /// The request was accepted by an earlier process, or is not the newest of its session.
+    /// The request was accepted by an earlier process; or it was delivered, or is not the newest of its session.
     Unknown,
 }
 
 impl Default for Deliveries {
     fn default() -> Self {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let began = At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
-        Self { began, newest: Arc::default(), placing: Arc::default() }
+        Self { began: now(), newest: Arc::default(), placing: NamedLocks::default() }
     }
+}
+
+/// The time on the clock of this machine.
+pub(crate) fn now() -> At {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 impl Deliveries {
@@ -48,8 +72,15 @@ impl Deliveries {
         self.began
     }
 
-    pub(crate) async fn lock_placing(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.placing.lock().await
+    /// Held while a request finds its session, so that two requests of one conversation can't both begin one.
+    pub(crate) async fn lock_conversation(&self, name: String) -> OwnedMutexGuard<()> {
+        self.placing.lock(name).await
+    }
+
+    /// Held while a request is put into its session, so that two requests can't both answer one question. It is taken after
+    /// the lock of the conversation, never before.
+    pub(crate) async fn lock_session(&self, session: SessionId) -> OwnedMutexGuard<()> {
+        self.placing.lock(format!("session/{session}")).await
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Delivery>> {
@@ -77,9 +108,15 @@ impl Deliveries {
         DeliveryGuard { deliveries: self.clone(), session, request }
     }
 
+    /// Changes what is known of a request, and forgets what needs not be known: an answer that was delivered in this process
+    /// counts as delivered without an entry.
     fn change(&self, session: SessionId, request: InputId, change: impl FnOnce(&mut Delivery)) {
-        if let Some(delivery) = self.lock().get_mut(&session).filter(|delivery| delivery.request == request) {
+        let mut newest = self.lock();
+        if let Some(delivery) = newest.get_mut(&session).filter(|delivery| delivery.request == request) {
             change(delivery);
+            if delivery.is_delivered && delivery.connections == 0 && request.made_at() >= self.began {
+                newest.remove(&session);
+            }
         }
     }
 }
@@ -105,3 +142,7 @@ impl Drop for DeliveryGuard {
         });
     }
 }
+
+#[cfg(test)]
+#[path = "delivery_tests.rs"]
+mod tests;

@@ -5,7 +5,7 @@ use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
-use hyper::header::HeaderName;
+use hyper::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use longhaul_protocol::TurnEnded;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,6 +16,11 @@ use crate::problem::Problem;
 /// Official clients obey this header before they look at the status.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
+/// The code of the error that ends what waits when the server stops.
+const STOPPING: &str = "stopping";
+/// When a client may ask again for a model whose server does not answer.
+const RETRY_AFTER_S: u64 = 5;
+
 /// An error of `/v1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OpenaiError {
@@ -24,8 +29,10 @@ pub(crate) struct OpenaiError {
     /// The parameter that is wrong.
     pub(crate) param: Option<String>,
     pub(crate) message: String,
-    /// Whether the runtime has already retried: the same request would get the same error.
+    /// Whether the same request would get the same error, because the runtime has already retried or a person has to act.
     is_final: bool,
+    /// When to try again, in seconds.
+    retry_after: Option<u64>,
 }
 
 /// The outcome of a handler of `/v1`.
@@ -52,7 +59,14 @@ pub(crate) struct ErrorDetail {
 
 impl OpenaiError {
     pub(crate) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
-        Self { status, code: code.to_owned(), param: None, message: message.into(), is_final: false }
+        Self {
+            status,
+            code: code.to_owned(),
+            param: None,
+            message: message.into(),
+            is_final: false,
+            retry_after: None,
+        }
     }
 
     /// A request with a wrong parameter.
@@ -71,7 +85,23 @@ impl OpenaiError {
 
     /// The server stops. The client's own retry finds the answer in the next process.
     pub(crate) fn stopping() -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "the server stops; send the request again")
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, STOPPING, "the server stops; send the request again")
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.code == STOPPING
+    }
+
+    /// Nobody knows whether a model exists, because its server does not answer.
+    pub(crate) fn model_server_unreachable(provider: &str) -> Self {
+        let message = format!("the model server of {provider:?} does not answer; try again, or start it");
+        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "model_unavailable", message);
+        Self { retry_after: Some(RETRY_AFTER_S), ..error }.about("model")
+    }
+
+    /// A session in the trash takes nothing until a person restores it.
+    pub(crate) fn in_trash(key: &str) -> Self {
+        Self { is_final: true, ..Problem::in_trash(key).into() }
     }
 
     /// A plan can't be carried out any more: the session went on, or another client answered.
@@ -113,7 +143,10 @@ impl IntoResponse for OpenaiError {
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(json!(self.body()))).into_response();
         if self.is_final {
-            response.headers_mut().insert(SHOULD_RETRY, hyper::header::HeaderValue::from_static("false"));
+            response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+        }
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }
@@ -143,8 +176,8 @@ pub(crate) async fn show_openai_errors(request: Request, next: Next) -> Response
     let original = next.run(request).await;
     let Some(problem) = original.extensions().get::<Problem>().filter(|_| is_openai) else { return original };
     let mut response = OpenaiError::from(problem.clone()).into_response();
-    if let Some(delay) = original.headers().get(hyper::header::RETRY_AFTER) {
-        response.headers_mut().insert(hyper::header::RETRY_AFTER, delay.clone());
+    if let Some(delay) = original.headers().get(RETRY_AFTER) {
+        response.headers_mut().insert(RETRY_AFTER, delay.clone());
     }
     response
 }

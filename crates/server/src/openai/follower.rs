@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 use longhaul_agent::{Followed, Follower, Session};
 use longhaul_journal::{Journal, Page, records};
 use longhaul_protocol::{
-    ClientRequest, InputId, JoinMode, QuestionId, QuestionKind, Record, Seq, SessionId, SessionRecord,
-    StreamName,
+    ClientRequest, JoinMode, QuestionId, QuestionKind, Record, Seq, SessionId, SessionRecord, StreamName,
 };
 use tokio::sync::watch;
 
@@ -93,26 +92,6 @@ async fn read_backward(
         end = from - 1;
     }
     Ok(())
-}
-
-/// The record before the one that took this input; `None` if none has.
-pub(crate) async fn find_input(
-    journal: &dyn Journal,
-    session: SessionId,
-    input: InputId,
-) -> OpenaiResult<Option<Seq>> {
-    let mut found = None;
-    let visit = |record: &Record| {
-        if record.kind == "input_taken"
-            && let Ok(SessionRecord::InputTaken(taken)) = SessionRecord::decode(record)
-            && taken.id == input
-        {
-            found = Some(record.seq - 1);
-        }
-        found.is_none()
-    };
-    read_backward(journal, session, visit).await?;
-    Ok(found)
 }
 
 /// The record that settled a question; `None` if it is open.

@@ -1,8 +1,5 @@
 //! The messages that a client sends: what is input, what is history, and what is a note.
 
-use std::sync::Arc;
-
-use axum::body::Bytes;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use longhaul_agent::{AttachedImage, UserMessage};
@@ -144,9 +141,18 @@ impl Conversation {
         UserMessage { text: texts.join("\n\n"), images: said.flat_map(|said| said.images.clone()).collect() }
     }
 
-    pub(crate) fn has_input(&self) -> bool {
-        let input = self.input();
-        !input.text.trim().is_empty() || !input.images.is_empty()
+    /// Checks that there is something to answer, and not too much of it.
+    pub(crate) fn check_input(&self, param: &str) -> OpenaiResult<()> {
+        let (input, most) = (self.input(), AttachedImage::MAX_PER_MESSAGE);
+        if input.text.trim().is_empty() && input.images.is_empty() {
+            let message = format!("the last of {param} is not the user's: there is nothing to answer");
+            return Err(OpenaiError::invalid("no_input", param, message));
+        }
+        if input.images.len() > most {
+            let message = format!("{param}: a message may have {most} images");
+            return Err(OpenaiError::invalid("invalid_image", param, message));
+        }
+        Ok(())
     }
 
     pub(crate) fn instructions(&self) -> Option<String> {
@@ -236,7 +242,10 @@ fn read_image(url: &str, param: &str) -> OpenaiResult<AttachedImage> {
         return Err(refused("the data: URL of an image has the form data:image/png;base64,..."));
     };
     let bytes = STANDARD.decode(data.trim()).map_err(|_| refused("the image is not valid base64"))?;
-    Ok(AttachedImage { media_type: media_type.to_owned(), bytes: Arc::from(Bytes::from(bytes).as_ref()) })
+    // A usual mistake.
+    let media_type = if media_type == "image/jpg" { "image/jpeg" } else { media_type };
+    AttachedImage::check(bytes, media_type, param)
+        .map_err(|message| OpenaiError::invalid("invalid_image", param, message))
 }
 
 #[cfg(test)]

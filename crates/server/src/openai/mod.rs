@@ -93,7 +93,10 @@ fn document_failures(route: Route) -> Route {
         .fails(StatusCode::UNAUTHORIZED, "There is no valid token.")
         .fails(StatusCode::FORBIDDEN, "The token does not allow this.")
         .fails(StatusCode::NOT_FOUND, "There is no such model, response or conversation.")
-        .fails(StatusCode::CONFLICT, "The plan that the request accepts is not open any more.")
+        .fails(
+            StatusCode::CONFLICT,
+            "The session is in the trash, or the plan that the request accepts is not open any more.",
+        )
         .fails(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large.")
         .fails(StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is not JSON.")
         .fails(StatusCode::UNPROCESSABLE_ENTITY, "The Idempotency-Key was used for another request.")

@@ -1,42 +1,46 @@
 //! `GET /v1/models`: the configured model, and those that the servers of this home offer.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::{Path, State};
 use longhaul_agent::model::{Models, Provider};
+use longhaul_agent::model_list::can_be_asked;
+use longhaul_journal::SessionEntry;
 use longhaul_protocol::ClientRequest;
 use serde_json::{Value, json};
 
 use super::error::{OpenaiError, OpenaiResult};
+use crate::access::{Caller, Scope};
 use crate::state::ServerState;
 
 /// How long the list of a model server counts as current.
 const LIST_LIFETIME: Duration = Duration::from_secs(60);
 
-/// What model servers offered when they were last asked, by provider.
+/// What model servers offered when they last answered, by provider.
 #[derive(Default)]
-pub(crate) struct ServedModels(Mutex<HashMap<String, (Instant, Vec<String>)>>);
+pub(crate) struct ServedModels(Mutex<HashMap<String, Arc<ServedList>>>);
+
+/// The list of one server, and when it came. Locked while the server is asked, so that requests that come at once ask once.
+type ServedList = tokio::sync::Mutex<Option<(Instant, Vec<String>)>>;
 
 impl ServedModels {
-    async fn of_provider(&self, models: &Models, provider: &Provider) -> Vec<String> {
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lock().get(&provider.name).filter(|(at, _)| at.elapsed() < LIST_LIFETIME).cloned();
-        if let Some((_, known)) = known {
-            return known;
+    /// `None` if the server does not answer. The next request asks again.
+    async fn of_provider(&self, models: &Models, provider: &Provider) -> Option<Vec<String>> {
+        let list = {
+            let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(lists.entry(provider.name.clone()).or_default())
+        };
+        let mut list = list.lock().await;
+        if let Some((_, known)) = list.as_ref().filter(|(at, _)| at.elapsed() < LIST_LIFETIME) {
+            return Some(known.clone());
         }
-        let served = models.served_models(provider).await.unwrap_or_default();
-        lock().insert(provider.name.clone(), (Instant::now(), served.clone()));
-        served
+        let served = models.served_models(provider).await?;
+        *list = Some((Instant::now(), served.clone()));
+        Some(served)
     }
-}
-
-/// Whether the server of a provider can be asked: it runs on this machine, or its key is set.
-fn is_usable(provider: &Provider) -> bool {
-    let is_set = |variable: &String| std::env::var(variable).is_ok_and(|value| !value.trim().is_empty());
-    provider.local || provider.key_env.iter().any(is_set)
 }
 
 /// The ids of all models that a request may name.
@@ -44,11 +48,12 @@ async fn model_ids(state: &ServerState) -> OpenaiResult<Vec<String>> {
     let (configured, _) = state.runtime().model().await;
     let models = state.runtime().models();
     let mut ids = vec![ClientRequest::CONFIGURED_MODEL.to_owned(), configured];
-    for provider in models.providers().iter().filter(|provider| is_usable(provider)) {
-        let served = state.served_models().of_provider(models, provider).await;
+    for provider in models.providers().iter().filter(|provider| can_be_asked(provider)) {
+        let served = state.served_models().of_provider(models, provider).await.unwrap_or_default();
         ids.extend(served.iter().map(|model| format!("{}/{model}", provider.name)));
     }
-    ids.dedup();
+    let mut listed = HashSet::new();
+    ids.retain(|id| listed.insert(id.clone()));
     Ok(ids)
 }
 
@@ -60,15 +65,39 @@ pub(crate) async fn check_model(state: &ServerState, model: Option<&str>) -> Ope
         return Ok(());
     }
     let provider = model.split_once('/').and_then(|(name, rest)| {
-        Some((state.runtime().models().providers().get(name).filter(|provider| is_usable(provider))?, rest))
+        Some((
+            state.runtime().models().providers().get(name).filter(|provider| can_be_asked(provider))?,
+            rest,
+        ))
     });
-    if let Some((provider, name)) = provider {
-        let served = state.served_models().of_provider(state.runtime().models(), provider).await;
-        if served.iter().any(|served| served == name) {
+    let Some((provider, name)) = provider else { return Err(no_such_model(model)) };
+    match state.served_models().of_provider(state.runtime().models(), provider).await {
+        Some(served) if served.iter().any(|served| served == name) => Ok(()),
+        Some(_) => Err(no_such_model(model)),
+        None => Err(OpenaiError::model_server_unreachable(&provider.name)),
+    }
+}
+
+/// Checks that a caller may use this model: the configured one, or the one that the session has. Any other is a choice that
+/// holds for everybody, and may have no price for a limit to count.
+pub(crate) async fn check_model_choice(
+    state: &ServerState,
+    caller: &Caller,
+    model: Option<&str>,
+    session: Option<&SessionEntry>,
+) -> OpenaiResult<()> {
+    let Some(model) = model.filter(|model| *model != ClientRequest::CONFIGURED_MODEL) else { return Ok(()) };
+    let runtime = state.runtime();
+    if caller.scope >= Scope::Admin || model == runtime.model().await.0 {
+        return Ok(());
+    }
+    if let Some(SessionEntry { key, .. }) = session {
+        runtime.restore_model(key, &runtime.session(key).await?.state().await?);
+        if model == runtime.model_of(key).await.0 {
             return Ok(());
         }
     }
-    Err(no_such_model(model))
+    Ok(caller.require(Scope::Admin, "choose a model")?)
 }
 
 fn no_such_model(model: &str) -> OpenaiError {

@@ -7,7 +7,7 @@
 use axum::http::HeaderMap;
 use hyper::StatusCode;
 use longhaul_agent::fork::fork_session;
-use longhaul_agent::{Session, UserMessage};
+use longhaul_agent::{Session, UserMessage, accepted_after};
 use longhaul_journal::{Error as JournalError, Journal, SessionEntry, name_session};
 use longhaul_protocol::{
     Answer, AnsweredQuestion, ClientRequest, ConversationBound, Hash, InputId, JoinMode, Question,
@@ -15,15 +15,19 @@ use longhaul_protocol::{
 };
 use serde_json::{Map, Value};
 
-use super::bindings::Bindings;
-use super::delivery::{DeliveryGuard, DeliveryState};
+use super::bindings::{Bindings, KeyUses};
+use super::delivery::{DeliveryGuard, DeliveryState, now};
 use super::error::{OpenaiError, OpenaiResult};
-use super::follower::{ToldAnswer, TurnFollower, find_answered, find_input, find_turn, read_answer};
+use super::follower::{ToldAnswer, TurnFollower, find_answered, find_turn, read_answer};
 use super::messages::Conversation;
+use super::models::check_model_choice;
 use super::turn::{TurnFold, TurnTarget};
+use crate::access::{Caller, Scope};
+use crate::api::inputs::idempotency_key;
+use crate::api::sessions::{is_folder_of_a_session, require_own_key};
 use crate::state::ServerState;
 
-/// How many hex digits of the conversation's hash are in the key of a new session.
+/// How many hex digits of a hash are in the key of a new session.
 const KEY_HASH_DIGITS: usize = 16;
 /// The answers to the question of a plan.
 const ACCEPTS_PLAN: &str = "yes";
@@ -46,7 +50,7 @@ pub(crate) enum NamedSession {
 /// A request of either endpoint.
 #[derive(Debug)]
 pub(crate) struct Incoming {
-    pub(crate) token: String,
+    pub(crate) caller: Caller,
     pub(crate) named: Option<NamedSession>,
     pub(crate) conversation: Conversation,
     /// The hash of the body.
@@ -87,28 +91,45 @@ impl Placed {
 }
 
 /// The idempotency key and the retry count of a client.
-pub(crate) fn retry_headers(headers: &HeaderMap) -> (Option<String>, bool) {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let count = text("x-stainless-retry-count").and_then(|count| count.parse::<u64>().ok());
-    (text("idempotency-key").map(str::to_owned), count.is_some_and(|count| count > 0))
+pub(crate) fn retry_headers(headers: &HeaderMap) -> OpenaiResult<(Option<String>, bool)> {
+    let count =
+        headers.get("x-stainless-retry-count").and_then(|count| count.to_str().ok()?.parse::<u64>().ok());
+    Ok((idempotency_key(headers)?, count.is_some_and(|count| count > 0)))
 }
 
 /// Finds the session of a request, and puts the request's input into its inbox.
 pub(crate) async fn place(state: &ServerState, request: &Incoming) -> OpenaiResult<Placed> {
-    let _placing = state.deliveries().lock_placing().await;
-    let journal = state.journal();
-    let bindings = Bindings { journal: &*journal, token: &request.token };
-    if let Some((bound, entry)) = find_repeated(state, &bindings, request).await? {
+    let (journal, conversation) = (state.journal(), request.conversation.hash());
+    let bindings = Bindings { journal: &*journal, token_id: &request.caller.token_id };
+    let _conversation = state.deliveries().lock_conversation(bindings.name_of(conversation)).await;
+    let key_uses = match &request.client_key {
+        Some(key) => Some(bindings.uses_of(key).await?),
+        None => None,
+    };
+    if let Some((bound, entry)) = find_repeated(state, &bindings, request, key_uses.as_ref()).await? {
+        let _session = state.deliveries().lock_session(entry.id).await;
         let session = state.runtime().session(&entry.key).await?;
-        return put_request(state, request, session, bound, false).await;
+        return put_request(state, request, session, bound, !has_history(&entry)).await;
     }
     let chosen = choose_session(state, &bindings, request).await?;
-    let id = name_session(&*journal, &chosen.key).await?;
-    let session = state.runtime().session(&chosen.key).await?;
-    let answers = if chosen.has_history { find_open_question(&session, request).await? } else { None };
+    check_model_choice(state, &request.caller, request.model.as_deref(), chosen.entry()).await?;
+    let (key, has_history) = match chosen {
+        ChosenSession::Known(entry) => (entry.key.clone(), has_history(&entry)),
+        ChosenSession::Fork { parent, at } => (fork_at(&bindings, request, &parent, at).await?, true),
+        ChosenSession::New { key } => (key, false),
+    };
+    let id = name_session(&*journal, &key).await?;
+    let _session = state.deliveries().lock_session(id).await;
+    let session = state.runtime().session(&key).await?;
+    let answers = if has_history { find_open_question(&session, request).await? } else { None };
     let bound = ConversationBound { session: id, input: InputId::generate(), body: request.body, answers };
-    bindings.bind(request.conversation.hash(), &bound, request.client_key.as_deref()).await?;
-    put_request(state, request, session, bound, !chosen.has_history).await
+    bindings.bind(conversation, &bound, key_uses.as_ref()).await?;
+    put_request(state, request, session, bound, !has_history).await
+}
+
+/// Whether a session has more than its beginning.
+fn has_history(entry: &SessionEntry) -> bool {
+    entry.head.seq > 1 || entry.inbox_head > 0
 }
 
 /// The question that a request answers instead of sending an input. A plan's question belongs to no turn: its yes begins the
@@ -119,6 +140,10 @@ async fn find_open_question(session: &Session, request: &Incoming) -> OpenaiResu
     if let (Some(turn), Some(asked)) =
         (&session_state.turn, open.iter().find(|open| open.kind != QuestionKind::Plan))
     {
+        if Answer::parse(&read_as_answer(&request.conversation.input(), asked)) == Answer::Project {
+            // It is kept in the home, for every later session of the folder.
+            request.caller.require(Scope::Admin, "allow a call for a whole project")?;
+        }
         return Ok(Some(AnsweredQuestion { question: asked.id, turn: turn.number, accepts_plan: false }));
     }
     let accepts = |plan: &&Question| read_as_answer(&request.conversation.input(), plan) == ACCEPTS_PLAN;
@@ -164,16 +189,15 @@ async fn put_request(
         let target = TurnTarget::Turn(answered.turn);
         return Ok(Placed { session, id, request: input, target, after, answered: Some(answered), delivery });
     }
-    let key = format!("v1/{input}");
+    let key = inbox_key(input);
     let target = TurnTarget::Input(input);
-    if journal.find(&StreamName::inbox(id), &key).await?.is_some() {
-        let head = journal.head(&StreamName::session(id)).await?.seq;
-        let after = find_input(&*journal, id, input).await?.unwrap_or(head);
+    if let Some(after) = accepted_after(&*journal, id, &key).await? {
         return Ok(Placed { session, id, request: input, target, after, answered: None, delivery });
     }
+    begin_new_session(state, &request.caller, &session, id).await?;
     let message: UserMessage = request.conversation.input();
     let client = ClientRequest {
-        token: request.token.clone(),
+        token: request.caller.token.clone(),
         body: request.body,
         conversation: request.conversation.hash(),
         user: request.user.clone(),
@@ -193,6 +217,32 @@ async fn put_request(
     Ok(Placed { session, id, request: input, target, after: accepted.after, answered: None, delivery })
 }
 
+/// The key of a request's input in the inbox.
+fn inbox_key(input: InputId) -> String {
+    format!("v1/{input}")
+}
+
+/// Begins a session that nobody has used: in the folder of this process if the caller could begin one there over `/api`, otherwise
+/// without a folder, so that it has no file tools and no commands.
+async fn begin_new_session(
+    state: &ServerState,
+    caller: &Caller,
+    session: &Session,
+    id: SessionId,
+) -> OpenaiResult<()> {
+    let is_used = |entry: &SessionEntry| entry.head.seq > 0 || entry.inbox_head > 0;
+    if state.journal().session_with_id(id).await?.as_ref().is_none_or(is_used) {
+        return Ok(());
+    }
+    let folder = state.runtime().config().work_dir.canonicalize().ok();
+    let is_allowed = caller.scope >= Scope::Admin || is_folder_of_a_session(state, folder.as_deref()).await?;
+    match folder.filter(|_| is_allowed) {
+        Some(folder) => session.begin_in(&folder).await?,
+        None => session.begin_without_folder().await?,
+    };
+    Ok(())
+}
+
 /// The answer to a question in the user's words: a yes, a no or a choice if it is exactly that, otherwise a no with these
 /// words as its reason.
 fn read_as_answer(message: &UserMessage, question: &Question) -> String {
@@ -208,21 +258,23 @@ fn read_as_answer(message: &UserMessage, question: &Question) -> String {
     }
 }
 
-/// The earlier request that this one repeats.
+/// The earlier request that this one repeats, and its session.
 async fn find_repeated(
     state: &ServerState,
     bindings: &Bindings<'_>,
     request: &Incoming,
+    key_uses: Option<&KeyUses>,
 ) -> OpenaiResult<Option<(ConversationBound, SessionEntry)>> {
     let journal = bindings.journal;
-    if let Some(key) = &request.client_key {
-        let Some(bound) = bindings.of_client_key(key).await? else { return Ok(None) };
+    if let Some(uses) = key_uses {
+        let Some(bound) = uses.last.clone() else { return Ok(None) };
         if bound.body != request.body {
             let message = "this Idempotency-Key was used for another request; use a new one";
             return Err(OpenaiError::new(StatusCode::UNPROCESSABLE_ENTITY, "key_reused", message));
         }
-        let entry = journal.session_with_id(bound.session).await?;
-        return Ok(entry.map(|entry| (bound, entry)));
+        // If the session was deleted, the answer is gone, and the request is a new one.
+        let Some(entry) = journal.session_with_id(bound.session).await? else { return Ok(None) };
+        return Ok(Some((bound, usable(entry)?)));
     }
     for bound in bindings.newest(request.conversation.hash()).await? {
         if bound.body != request.body {
@@ -235,28 +287,35 @@ async fn find_repeated(
             _ => false,
         };
         if !is_elsewhere {
-            let is_retry = is_retry(state, request, &bound).await?;
-            return Ok(is_retry.then_some((bound, entry)));
+            return match is_retry(state, request, &bound).await? {
+                true => Ok(Some((bound, usable(entry)?))),
+                false => Ok(None),
+            };
         }
     }
     Ok(None)
 }
 
+/// Refuses a session in the trash, as `/api` does.
+fn usable(entry: SessionEntry) -> OpenaiResult<SessionEntry> {
+    if entry.trashed { Err(OpenaiError::in_trash(&entry.key)) } else { Ok(entry) }
+}
+
 /// Whether a request with the same body is a retry of this one.
 async fn is_retry(state: &ServerState, request: &Incoming, bound: &ConversationBound) -> OpenaiResult<bool> {
-    let journal = state.journal();
+    let (journal, made_at) = (state.journal(), bound.input.made_at());
+    // Also after an answer that counts as delivered: it may have gone into a connection that nobody reads any more.
+    if request.is_counted_retry && now().0 - made_at.0 < RETRY_WINDOW_MS {
+        return Ok(true);
+    }
     match state.deliveries().state(bound.session, bound.input) {
-        DeliveryState::Delivered => return Ok(false),
+        DeliveryState::Delivered | DeliveryState::Awaited => return Ok(false),
         DeliveryState::Lost => return Ok(true),
-        DeliveryState::Awaited => return Ok(request.is_counted_retry),
         DeliveryState::Unknown => {}
     }
     let began = state.deliveries().began();
-    if request.is_counted_retry && began.0 - bound.input.made_at().0 < RETRY_WINDOW_MS {
-        return Ok(true);
-    }
-    // A later request of the session took its place here.
-    if bound.input.made_at() >= began {
+    // It was delivered, or a later request of the session took its place here.
+    if made_at >= began {
         return Ok(false);
     }
     // No earlier process has delivered the answer of a turn that ended in this one.
@@ -267,10 +326,26 @@ async fn is_retry(state: &ServerState, request: &Incoming, bound: &ConversationB
 }
 
 /// The session that takes a new request.
-struct ChosenSession {
-    key: String,
-    /// The session has the conversation up to the input.
-    has_history: bool,
+enum ChosenSession {
+    Known(SessionEntry),
+    /// A fork of this session after this record.
+    Fork {
+        parent: SessionEntry,
+        at: Seq,
+    },
+    New {
+        key: String,
+    },
+}
+
+impl ChosenSession {
+    /// The session that has the conversation so far.
+    fn entry(&self) -> Option<&SessionEntry> {
+        match self {
+            Self::Known(entry) | Self::Fork { parent: entry, .. } => Some(entry),
+            Self::New { .. } => None,
+        }
+    }
 }
 
 async fn choose_session(
@@ -279,38 +354,36 @@ async fn choose_session(
     request: &Incoming,
 ) -> OpenaiResult<ChosenSession> {
     let journal = bindings.journal;
-    let of_entry =
-        |entry: &SessionEntry| ChosenSession { key: entry.key.clone(), has_history: entry.head.seq > 0 };
     match &request.named {
         Some(NamedSession::Key(key)) => match state.session_entry(key).await {
-            Ok(entry) => Ok(of_entry(&entry)),
+            Ok(entry) => Ok(ChosenSession::Known(usable(entry)?)),
             Err(problem) if problem.status == StatusCode::NOT_FOUND => {
-                Ok(ChosenSession { key: key.clone(), has_history: false })
+                require_own_key(&request.caller, key)?;
+                Ok(ChosenSession::New { key: key.clone() })
             }
             Err(problem) => Err(problem.into()),
         },
         Some(NamedSession::Id(id)) => {
-            let entry = journal.session_with_id(*id).await?;
-            let missing = || {
+            let entry = journal.session_with_id(*id).await?.ok_or_else(|| {
                 OpenaiError::not_found("no_such_conversation", format!("there is no conversation conv_{id}"))
-            };
-            entry.as_ref().map(of_entry).ok_or_else(missing)
+            })?;
+            Ok(ChosenSession::Known(usable(entry)?))
         }
         Some(NamedSession::Response { session, turn }) => {
             let missing = || {
                 let message = format!("there is no response resp_{session}_{turn}");
                 OpenaiError::not_found("previous_response_not_found", message).about("previous_response_id")
             };
-            let entry = journal.session_with_id(*session).await?.ok_or_else(missing)?;
+            let entry = usable(journal.session_with_id(*session).await?.ok_or_else(missing)?)?;
             let place = find_turn(journal, *session, *turn).await?.ok_or_else(missing)?;
-            match place.ended.filter(|_| !place.is_last) {
-                Some(ended) => fork_at(bindings, request, &entry, ended).await,
-                None => Ok(of_entry(&entry)),
-            }
+            Ok(match place.ended.filter(|_| !place.is_last) {
+                Some(at) => ChosenSession::Fork { parent: entry, at },
+                None => ChosenSession::Known(entry),
+            })
         }
         None => match find_conversation(bindings, request).await? {
             Some(chosen) => Ok(chosen),
-            None => Ok(ChosenSession { key: new_key(bindings, request).await?, has_history: false }),
+            None => Ok(ChosenSession::New { key: new_key(bindings, request).await? }),
         },
     }
 }
@@ -330,8 +403,8 @@ async fn find_conversation(
         let place = find_turn(journal, bound.session, told.turn).await?;
         let is_last = place.is_some_and(|place| place.is_last);
         match told.ended {
-            _ if is_last => return Ok(Some(ChosenSession { key: entry.key, has_history: true })),
-            Some(ended) => return fork_at(bindings, request, &entry, ended).await.map(Some),
+            _ if is_last => return Ok(Some(ChosenSession::Known(entry))),
+            Some(at) => return Ok(Some(ChosenSession::Fork { parent: entry, at })),
             // The question was answered otherwise since.
             None => {}
         }
@@ -346,7 +419,8 @@ async fn read_bound_answer(
 ) -> OpenaiResult<Option<ToldAnswer>> {
     let session = bound.session;
     let Some(answered) = bound.answers else {
-        let Some(after) = find_input(journal, session, bound.input).await? else { return Ok(None) };
+        let after = accepted_after(journal, session, &inbox_key(bound.input)).await?;
+        let Some(after) = after else { return Ok(None) };
         return read_answer(journal, session, after, TurnFold::new(TurnTarget::Input(bound.input))).await;
     };
     let Some(settled) = find_answered(journal, session, answered.question).await? else { return Ok(None) };
@@ -363,7 +437,7 @@ async fn fork_at(
     request: &Incoming,
     parent: &SessionEntry,
     at: Seq,
-) -> OpenaiResult<ChosenSession> {
+) -> OpenaiResult<String> {
     let key = new_key(bindings, request).await?;
     match fork_session(bindings.journal, &parent.key, Some(at), &key).await {
         Ok(_) => {}
@@ -371,15 +445,16 @@ async fn fork_at(
         Err(longhaul_agent::Error::Journal(JournalError::SessionExists { .. })) => {}
         Err(error) => return Err(error.into()),
     }
-    Ok(ChosenSession { key, has_history: true })
+    Ok(key)
 }
 
 /// The key of a new session: derived from the token and the conversation, so that a retry after a crash finds it. The
 /// same conversation once more gets a number.
 async fn new_key(bindings: &Bindings<'_>, request: &Incoming) -> OpenaiResult<String> {
     let conversation = request.conversation.hash();
-    let digits = &conversation.to_string()[..KEY_HASH_DIGITS];
-    let key = format!("http:{}:{digits}", bindings.token);
+    // Not the conversation's hash alone: another token may get the same name later.
+    let hash = Hash::of(bindings.name_of(conversation)).to_string();
+    let key = format!("http:{}:{}", request.caller.token, &hash[..KEY_HASH_DIGITS]);
     Ok(match bindings.count(conversation).await? {
         0 => key,
         count => format!("{key}-{}", count + 1),

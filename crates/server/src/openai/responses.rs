@@ -81,23 +81,21 @@ pub(crate) async fn create_response(
     let mut follower = placed.follow(&state).await?;
     let mut fold = ResponseFold::new(placed.id);
     let mut skips_until = placed.answered.map(|answered| answered.question);
-    // The id is known when the turn has begun.
-    let mut events = Vec::new();
-    while events.is_empty() {
-        events = next_events(&mut follower, &mut fold, &mut skips_until).await?;
-    }
     if let Some(permit) = permit {
+        // The turn may wait behind another one for longer than a client or a proxy waits for headers.
         let (mut writer, response) = event_stream(&state, permit);
         tokio::spawn(async move {
-            let written = write_events(&mut writer, events, &mut follower, &mut fold, 0).await;
+            let written = write_events(&mut writer, &mut follower, &mut fold, skips_until, 0).await;
             if written.is_ok() {
                 placed.delivery.mark_delivered();
             }
         });
         return Ok(response);
     }
+    // The id is known when the turn has begun.
+    while apply_step(&mut fold, follower.next().await?, &mut skips_until).is_empty() {}
     while request.background != Some(true) && !is_over(&follower, &fold).await? {
-        next_events(&mut follower, &mut fold, &mut None).await?;
+        fold.apply(follower.next().await?);
     }
     let response = Json(fold.json()).into_response();
     placed.delivery.mark_delivered();
@@ -119,10 +117,7 @@ async fn incoming_of(
     if let Some(instructions) = &request.instructions {
         conversation.add_instructions(instructions);
     }
-    if !conversation.has_input() {
-        let message = "the last item is not the user's: there is nothing to answer";
-        return Err(OpenaiError::invalid("no_input", "input", message));
-    }
+    conversation.check_input("input")?;
     let mut named = named_session(headers, request.metadata.as_ref(), request.conversation.as_ref())?;
     if let (None, Some(previous)) = (&named, &request.previous_response_id) {
         let (session, turn) = parse_response_id(previous).ok_or_else(|| {
@@ -132,9 +127,9 @@ async fn incoming_of(
         })?;
         named = Some(NamedSession::Response { session, turn });
     }
-    let (client_key, is_counted_retry) = retry_headers(headers);
+    let (client_key, is_counted_retry) = retry_headers(headers)?;
     Ok(Incoming {
-        token: caller.token,
+        caller,
         named,
         conversation,
         body: Hash::of(body.to_string()),
@@ -174,18 +169,16 @@ async fn read_input(state: &ServerState, input: &ResponsesInput) -> OpenaiResult
 /// The text of an output item of an earlier response.
 async fn referenced_text(state: &ServerState, id: &str) -> OpenaiResult<Option<String>> {
     let Some((session, turn)) = parse_item_id(id) else { return Ok(None) };
+    if let Some(entry) = state.journal().session_with_id(session).await?.filter(|entry| entry.trashed) {
+        return Err(OpenaiError::in_trash(&entry.key));
+    }
     let Some(place) = find_turn(&*state.journal(), session, turn).await? else { return Ok(None) };
     let fold = read_response(state, session, turn, &place).await?;
     Ok(fold.item_text(id).map(str::to_owned))
 }
 
-/// The events of the next step. Steps up to the answer to `skips_until` make none: they were told before.
-async fn next_events(
-    follower: &mut TurnFollower,
-    fold: &mut ResponseFold,
-    skips_until: &mut Option<QuestionId>,
-) -> OpenaiResult<Vec<Value>> {
-    let step = follower.next().await?;
+/// The events of a step. Steps up to the answer to `skips_until` make none: they were told before.
+fn apply_step(fold: &mut ResponseFold, step: TurnStep, skips_until: &mut Option<QuestionId>) -> Vec<Value> {
     let is_skipped = skips_until.is_some();
     if matches!(&step, TurnStep::Answered(id) if Some(*id) == *skips_until)
         || matches!(step, TurnStep::Ended(_))
@@ -193,7 +186,7 @@ async fn next_events(
         *skips_until = None;
     }
     let events = fold.apply(step);
-    Ok(if is_skipped && skips_until.is_some() { vec![] } else { events })
+    if is_skipped && skips_until.is_some() { vec![] } else { events }
 }
 
 /// Whether the response changes no more until the client acts.
@@ -208,29 +201,31 @@ async fn is_over(follower: &TurnFollower, fold: &ResponseFold) -> OpenaiResult<b
 /// Writes events until the response is over.
 async fn write_events(
     writer: &mut EventWriter,
-    mut events: Vec<Value>,
     follower: &mut TurnFollower,
     fold: &mut ResponseFold,
+    mut skips_until: Option<QuestionId>,
     first_number: u64,
 ) -> Result<(), ClientGone> {
+    writer.comment().await?;
     loop {
-        for event in &events {
-            if event["sequence_number"].as_u64() >= Some(first_number) {
-                writer.event(event).await?;
-            }
-        }
         let step = match is_over(follower, fold).await {
-            Ok(true) => return Ok(()),
-            Ok(false) => writer.next_step(follower).await?,
+            Ok(true) if skips_until.is_none() => return Ok(()),
+            Ok(_) => writer.next_step(follower).await?,
             Err(error) => Err(error),
         };
         match step {
-            Ok(step) => events = fold.apply(step),
+            Ok(step) => {
+                for event in apply_step(fold, step, &mut skips_until) {
+                    if event["sequence_number"].as_u64() >= Some(first_number) {
+                        writer.event(&event).await?;
+                    }
+                }
+            }
             // The client comes back with the number of the last event.
             Err(error) => {
                 let event =
                     json!({"type": "error", "code": error.code, "message": error.message, "param": null});
-                writer.event(&event).await?;
+                writer.error(&error, Some("error"), &event).await?;
                 return Err(ClientGone);
             }
         }
@@ -242,7 +237,10 @@ async fn find_response(state: &ServerState, id: &str) -> OpenaiResult<(SessionId
     let missing = || OpenaiError::not_found("response_not_found", format!("there is no response {id:?}"));
     let (session, turn) = parse_response_id(id).ok_or_else(missing)?;
     let journal = state.journal();
-    journal.session_with_id(session).await?.ok_or_else(missing)?;
+    let entry = journal.session_with_id(session).await?.ok_or_else(missing)?;
+    if entry.trashed {
+        return Err(OpenaiError::in_trash(&entry.key));
+    }
     let place = find_turn(&*journal, session, turn).await?.ok_or_else(missing)?;
     if place.unstored || is_deleted(&*journal, session, turn).await? {
         return Err(missing());
@@ -292,7 +290,7 @@ pub(crate) async fn retrieve_response(
     let first_number = query.starting_after.map_or(0, |after| after.saturating_add(1));
     let (mut writer, response) = event_stream(&state, permit);
     tokio::spawn(async move {
-        let _ = write_events(&mut writer, vec![], &mut follower, &mut fold, first_number).await;
+        let _ = write_events(&mut writer, &mut follower, &mut fold, None, first_number).await;
     });
     Ok(response)
 }

@@ -7,10 +7,10 @@ use axum::response::Response;
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::error::OpenaiResult;
+use super::error::{OpenaiError, OpenaiResult};
 use super::follower::TurnFollower;
 use super::turn::TurnStep;
-use crate::events::body::{BodyWriter, WriterStop, event_stream as stream_response};
+use crate::events::body::{BodyWriter, RECONNECT_DELAY_MS, WriterStop, event_stream as stream_response};
 use crate::state::ServerState;
 
 /// How often a stream sends a comment, so that both ends notice a broken connection.
@@ -52,6 +52,25 @@ impl EventWriter {
         self.write(format!("event: {name}\ndata: {event}\n\n")).await
     }
 
+    /// Writes a comment, so that the client gets the headers and proxies see that the stream lives.
+    pub(crate) async fn comment(&mut self) -> Result<(), ClientGone> {
+        self.write(":\n\n".to_owned()).await
+    }
+
+    /// Writes the error that ends the stream. If the server stops, the same event says when to come back: official clients
+    /// can't read a `retry:` that comes alone.
+    pub(crate) async fn error(
+        &mut self,
+        error: &OpenaiError,
+        name: Option<&str>,
+        data: &Value,
+    ) -> Result<(), ClientGone> {
+        let retry =
+            if error.is_stopping() { format!("retry: {RECONNECT_DELAY_MS}\n") } else { String::new() };
+        let name = name.map(|name| format!("event: {name}\n")).unwrap_or_default();
+        self.write(format!("{retry}{name}data: {data}\n\n")).await
+    }
+
     async fn write(&mut self, part: String) -> Result<(), ClientGone> {
         self.body.write(Bytes::from(part)).await.map_err(|_| ClientGone)
     }
@@ -70,7 +89,7 @@ impl EventWriter {
                     // The follower says so too, with an error for the client.
                     WriterStop::Shutdown => return Ok(follower.next().await),
                 },
-                () = tokio::time::sleep(COMMENT_INTERVAL) => self.write(":\n\n".to_owned()).await?,
+                () = tokio::time::sleep(COMMENT_INTERVAL) => self.comment().await?,
             }
         }
     }

@@ -14,6 +14,7 @@
 
 mod cookie;
 mod file;
+mod given;
 mod rate;
 mod registry;
 
@@ -27,6 +28,7 @@ use longhaul_protocol::{At, Seq, StreamName};
 
 pub(crate) use cookie::{CookieKey, clearing_cookie, cookie_value, setting_cookie};
 pub use file::{HttpTokenFile, HttpTokenFileError};
+pub use given::{RecordedToken, find_recorded_token};
 pub use rate::RateLimit;
 pub(crate) use rate::{FailureLimiter, RateBucket};
 use registry::{TokenChange, TokenChanges};
@@ -79,7 +81,16 @@ impl StoredToken {
     }
 
     pub(crate) fn caller(&self) -> Caller {
-        Caller { token: self.name.clone(), scope: self.scope }
+        Caller { token: self.name.clone(), token_id: self.id(), scope: self.scope }
+    }
+
+    /// The name of a token of the journal may be given again after it was revoked, so its hash identifies it. Other names
+    /// are reserved; and a text that a person chose could be guessed from its hash.
+    fn id(&self) -> String {
+        match self.origin {
+            TokenOrigin::Journal => self.hash.to_hex().to_string(),
+            TokenOrigin::Given | TokenOrigin::File => self.name.clone(),
+        }
     }
 
     pub(crate) fn hash(&self) -> &blake3::Hash {

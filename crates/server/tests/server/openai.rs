@@ -41,7 +41,7 @@ pub(crate) fn content(completion: &Value) -> &str {
 }
 
 /// The keys of all sessions, and how many turns each has had.
-async fn sessions(server: &TestServer) -> Vec<(String, u64)> {
+pub(crate) async fn sessions(server: &TestServer) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     for entry in server.runtime.journal().sessions(None, 1_000).await.unwrap() {
         let session = server.runtime.session(&entry.key).await.unwrap();

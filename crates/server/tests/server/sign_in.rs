@@ -52,6 +52,53 @@ async fn a_signed_in_page_is_served_until_its_token_is_revoked() {
     server.shutdown().await;
 }
 
+/// Sends requests with a stolen cookie and with a token, the latter only where it is given. Goes on running.
+const THIEF: &str = r#"
+ask() {
+    exec 3<>/dev/tcp/$HOST/$PORT
+    printf 'GET /api/tokens HTTP/1.1\r\nHost: %s:%s\r\nConnection: close\r\n%s\r\n\r\n' $HOST $PORT "$1" >&3
+    cat <&3
+}
+ask "Cookie: $COOKIE"$'\r\n'"Sec-Fetch-Site: same-origin" > cookie.txt
+(setsid bash -c "$(declare -f ask); ask '$COOKIE_HEADERS'" > orphan.txt &)
+ask "Authorization: Bearer $TOKEN" > token.txt
+until [ -s orphan.txt ]; do sleep 0.05; done
+touch done
+sleep 600
+"#;
+
+/// H5: a browser sends the cookie to every port of a host, so a server that a command runs may have got it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stolen_cookie_is_of_no_use_to_a_command() {
+    let call = json!({"command": "bash thief.sh", "run_in_background": true});
+    let script = json!([{"calls": [{"name": "exec", "arguments": call}]}, "started"]);
+    let server = TestServer::with_script(&script.to_string()).await;
+    let signed_in = login(&server, ADMIN_TOKEN).await;
+    let cookie = signed_in.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let (host, port) = (server.address().ip(), server.address().port());
+    let variables = format!(
+        "export HOST={host} PORT={port} TOKEN={ADMIN_TOKEN} COOKIE='{cookie}'\n\
+         export COOKIE_HEADERS=$'Cookie: {cookie}\\r\\nSec-Fetch-Site: same-origin'\n"
+    );
+    let work = server.home.work();
+    std::fs::write(work.join("thief.sh"), variables + THIEF).unwrap();
+
+    server.runtime.session("thief").await.unwrap().send("go").await.unwrap();
+    eventually(async || work.join("done").exists()).await;
+    let from_outside = with_cookie(&server, &cookie, Some("same-origin")).await;
+
+    let answers = ["cookie.txt", "orphan.txt", "token.txt"].map(|name| server.home.file(name));
+    for refused in &answers[..2] {
+        assert!(refused.starts_with("HTTP/1.1 403 ") && refused.contains("from_a_command"), "{refused}");
+    }
+    assert!(answers[2].starts_with("HTTP/1.1 200 "), "{}", answers[2]);
+    assert_eq!(from_outside, 200);
+    let (_, tasks) = server.get("/api/tasks").await;
+    let id = tasks["items"][0]["task_id"].as_str().unwrap();
+    server.post(&format!("/api/tasks/{id}/kill"), &json!({})).await;
+    server.shutdown().await;
+}
+
 /// H5: scopes, and a list without secrets.
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_are_listed_for_admins_without_their_texts_or_hashes() {

@@ -226,17 +226,22 @@ impl ExecTool {
     }
 
     async fn folder(&self, path: Option<&str>) -> Result<PathBuf, ToolOutcome> {
-        let Some(path) = path.map(str::to_owned) else {
-            let work_dir = self.settings.scope.work_dir();
-            return match self.settings.scope.denies(work_dir) {
-                true => Err(ToolOutcome::error(format!(
-                    "exec was not run: the scope denies the work folder {} (`[[scope.deny]]`)",
-                    display::display_path(work_dir)
-                ))),
-                false => Ok(work_dir.to_owned()),
-            };
-        };
         let scope = Arc::clone(&self.settings.scope);
+        let Some(path) = path.map(str::to_owned) else {
+            return run_to_completion(move || {
+                let refused = |why: String| ToolOutcome::error(format!("exec was not run: {why}"));
+                let work_dir = scope.work_dir();
+                if scope.denies(work_dir) {
+                    let shown = display::display_path(work_dir);
+                    return Err(refused(format!(
+                        "the scope denies the work folder {shown} (`[[scope.deny]]`)"
+                    )));
+                }
+                scope.check_work_dir().map_err(|error| refused(error.to_string()))?;
+                Ok(work_dir.to_owned())
+            })
+            .await;
+        };
         run_to_completion(move || {
             let refused =
                 |error| ToolOutcome::error(format!("exec was not run, because of its `work_dir`: {error}"));

@@ -20,6 +20,7 @@ use super::config::GitConfig;
 use super::repository_scan::RepositoryScan;
 use super::{DOT_GIT, HookLink, RepositoryGuards, enclosing_repository, is_git_dir, is_unreadable};
 use crate::display::display_path;
+use crate::scope::is_without_links;
 use crate::small_file::{LastLink, read_whole};
 use crate::{Permission, Scope};
 
@@ -271,6 +272,8 @@ impl RepositoryTracker {
 /// The writable folders, without those that lie in another.
 fn top_level_writable(scope: &Scope) -> Vec<PathBuf> {
     let writable = scope.allowed().filter(|(_, permission)| *permission == Permission::Write);
+    // A command of another session may have put a link in its place since.
+    let writable = writable.filter(|(path, _)| is_without_links(path));
     let mut top_level: Vec<PathBuf> = Vec::new();
     let mut sorted: Vec<&Path> =
         writable.map(|(path, _)| path).filter(|path| path.parent().is_some()).collect();

@@ -132,6 +132,11 @@ pub(super) fn locate(target: &Path) -> (PathBuf, Option<FileIdentity>) {
     located_through_links(target)
 }
 
+/// Whether a canonical path still goes through no link. A path where nothing is has none.
+pub(crate) fn is_without_links(path: &Path) -> bool {
+    locate(path).0 == path
+}
+
 fn located_through_links(target: &Path) -> (PathBuf, Option<FileIdentity>) {
     let path = canonical_path::canonicalize_existing(target).unwrap_or_else(|| target.to_owned());
     let identity = rustix::fs::stat(target).ok().map(|status| FileIdentity::from(&status));

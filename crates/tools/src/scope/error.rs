@@ -33,6 +33,11 @@ pub enum FileError {
     /// The folder that everything is relative to is not there.
     #[error("the work folder {path} is gone; no file can be used until it is there again")]
     WorkFolderGone { path: String },
+    /// The path of the folder that everything is relative to goes through a link by now.
+    #[error(
+        "the work folder {path} was replaced by a link, which is not followed; no file can be used until the folder is there again"
+    )]
+    WorkFolderMoved { path: String },
     /// No system has such a path.
     #[error("`{path}` can't be a path: it must have 1 to 4,096 bytes and no zero byte")]
     Malformed { path: String },

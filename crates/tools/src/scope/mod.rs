@@ -13,6 +13,11 @@
 //!    file that is used: a folder that is swapped for a link after the check is an error. (`openat2` would resolve the
 //!    path in one call, but would not show the folders that it passes.)
 //!
+//! The work folder is a canonical path too, and stays that path: if it goes through a link by now, another session that
+//! may write the folder above it could have put that link there. Then no tool uses anything until the folder is back
+//! ([`Scope::check_work_dir`]). Another real folder in its place is used: whoever could put it there can already reach
+//! everything in it.
+//!
 //! Not detected: a hard link to a file in a denied folder, and a bind mount of a folder inside a denied one.
 //!
 //! A write replaces a file atomically, so for a moment a temporary file (`.longhaul-` and the call's id) lies beside
@@ -38,7 +43,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use boundaries::{Boundaries, DenialReason, DeniedPath, fold_case, locate};
-pub(crate) use boundaries::{FileIdentity, PATH_ONLY};
+pub(crate) use boundaries::{FileIdentity, PATH_ONLY, is_without_links};
 pub use config::{AllowedTarget, DeniedTarget, Permission, ScopeConfig};
 pub use error::FileError;
 pub(crate) use folder::{EntryKind, EntryStatus, ScopedFolder};
@@ -75,8 +80,8 @@ struct AllowedRoot {
 }
 
 impl Scope {
-    /// Creates the scope of a work folder. Without any `allow`, the work folder may be written. `home` is Longhaul's
-    /// own folder, which is always denied.
+    /// Creates the scope of a work folder, which is given by its canonical path. Without any `allow`, the work folder
+    /// may be written. `home` is Longhaul's own folder, which is always denied.
     pub fn new(work_dir: &Path, config: &ScopeConfig, home: &Path) -> Self {
         Self::for_user(work_dir, config, home, &process_environment())
     }
@@ -90,8 +95,7 @@ impl Scope {
     ) -> Self {
         let user_home = environment.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
         let user_home = user_home.or_else(std::env::home_dir).map(|home| locate(&home).0);
-        let work_dir = canonical_path::canonicalize_existing(&canonical_path::absolute(work_dir))
-            .unwrap_or_else(|| work_dir.to_owned());
+        let work_dir: PathBuf = canonical_path::absolute(work_dir).components().collect();
         let whole_work_dir = [AllowedTarget { target: "./".to_owned(), permission: Permission::Write }];
         let allow = if config.allow.is_empty() { &whole_work_dir } else { config.allow.as_slice() };
         let allow = resolve_allowed_roots(&work_dir, allow);
@@ -292,11 +296,22 @@ impl Scope {
         }
     }
 
-    fn check_work_dir(&self) -> Result<(), FileError> {
-        match self.work_dir.metadata() {
-            Ok(status) if status.is_dir() => Ok(()),
-            _ => Err(FileError::WorkFolderGone { path: display_path(&self.work_dir) }),
+    /// Checks that the work folder is there, and that its path goes through no link.
+    pub fn check_work_dir(&self) -> Result<(), FileError> {
+        let path = display_path(&self.work_dir);
+        if self.work_dir_leads_to().is_some() {
+            return Err(FileError::WorkFolderMoved { path });
         }
+        match self.work_dir.symlink_metadata() {
+            Ok(status) if status.is_dir() => Ok(()),
+            _ => Err(FileError::WorkFolderGone { path }),
+        }
+    }
+
+    /// Where the path of the work folder leads, if it goes through a link by now. For the user: the model is not told
+    /// where links lead.
+    pub fn work_dir_leads_to(&self) -> Option<PathBuf> {
+        Some(locate(&self.work_dir).0).filter(|path| *path != self.work_dir)
     }
 
     fn describe_allowed(&self) -> String {
@@ -313,7 +328,7 @@ const BARRED: &str =
     ", but not through its link, which a command could have put there: name what it leads to";
 
 /// Resolves the allowed targets. A command of an earlier session could write the user's caches and every writable
-/// target, so no link in those is followed.
+/// target, so no link in those is followed. Neither is a link on the path of the work folder, which had none.
 fn resolve_allowed_roots(work_dir: &Path, allow: &[AllowedTarget]) -> Vec<AllowedRoot> {
     let path = |allowed: &AllowedTarget| {
         canonical_path::absolute(&canonical_path::expand(work_dir, &allowed.target))
@@ -323,9 +338,12 @@ fn resolve_allowed_roots(work_dir: &Path, allow: &[AllowedTarget]) -> Vec<Allowe
         targets.chain(user_cache_paths()).filter_map(|path| PathTrace::follow_existing(&path, &[])).collect();
     let writable: Vec<PathBuf> = untampered(traces, &[]).into_iter().map(|trace| trace.target).collect();
     let ground = |allowed: &AllowedTarget| {
-        let trace = PathTrace::follow(&path(allowed), &writable);
-        let (path, is_link_refused) =
-            trace.map_or_else(|| (path(allowed), false), |trace| (trace.target, trace.is_link_refused));
+        let is_work_dir_moved = |trace: &PathTrace| trace.links.iter().any(|link| work_dir.starts_with(link));
+        let (path, is_link_refused) = match PathTrace::follow(&path(allowed), &writable) {
+            Some(trace) if is_work_dir_moved(&trace) => (path(allowed), true),
+            Some(trace) => (trace.target, trace.is_link_refused),
+            None => (path(allowed), false),
+        };
         AllowedRoot { target: allowed.target.clone(), path, permission: allowed.permission, is_link_refused }
     };
     allow.iter().map(ground).collect()

@@ -197,3 +197,35 @@ fn a_key_that_appears_later_is_protected() {
         assert!(matches!(by_identity, Err(FileError::Protected { .. })));
     }
 }
+
+/// P1: a command of a session above may have put the link there before the scope was made, and removed it since.
+#[test]
+fn a_link_in_place_of_the_work_folder_moves_no_scope_even_if_it_goes_later() {
+    let (folder, work) = work_folder();
+    let outside = folder.path().canonicalize().unwrap().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("file"), "").unwrap();
+    fs::remove_dir(&work).unwrap();
+    symlink("outside", &work).unwrap();
+    let inner = ScopeConfig {
+        allow: vec![AllowedTarget { target: "data".to_owned(), permission: Permission::Write }],
+        deny: vec![],
+    };
+
+    for config in [ScopeConfig::default(), inner] {
+        let scope = Scope::new(&work, &config, &folder.path().join("home"));
+        assert_eq!(scope.work_dir_leads_to(), Some(outside.clone()));
+        let moved = scope.resolve("file", Permission::Read);
+        assert!(matches!(moved, Err(FileError::WorkFolderMoved { .. })), "{moved:?}");
+
+        fs::remove_file(&work).unwrap();
+        fs::create_dir(&work).unwrap();
+        assert!(scope.check_work_dir().is_ok());
+        assert!(scope.allowed().all(|(path, _)| path.starts_with(&work)));
+        let file = outside.join("file");
+        let by_path = scope.resolve(file.to_str().unwrap(), Permission::Read);
+        assert!(matches!(by_path, Err(FileError::Outside { .. })), "{by_path:?}");
+        fs::remove_dir(&work).unwrap();
+        symlink("outside", &work).unwrap();
+    }
+}

@@ -214,21 +214,27 @@ async fn a_pipe_a_socket_and_a_device_are_refused_at_once() {
     assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
 }
 
+/// A call of every tool that needs the work folder.
+fn all_calls() -> Vec<(&'static str, serde_json::Value)> {
+    vec![
+        ("read_file", json!({ "path": "secret.txt" })),
+        ("write_file", json!({ "path": "a", "content": "" })),
+        ("edit_file", json!({ "path": "secret.txt", "edits": [{ "old": "s", "new": "b" }] })),
+        ("move_file", json!({ "from": "secret.txt", "to": "b" })),
+        ("delete_file", json!({ "path": "secret.txt" })),
+        ("list_files", json!({})),
+        ("find_files", json!({ "pattern": "*" })),
+        ("search_text", json!({ "pattern": "s" })),
+    ]
+}
+
 /// A path of which the work folder is gone could be anything.
 #[tokio::test]
 async fn every_tool_says_that_the_work_folder_is_gone() {
     let place = Workplace::new();
     fs::remove_dir(place.work()).unwrap();
-    let calls = [
-        ("read_file", json!({ "path": "a" })),
-        ("write_file", json!({ "path": "a", "content": "" })),
-        ("edit_file", json!({ "path": "a", "edits": [{ "old": "a", "new": "b" }] })),
-        ("list_files", json!({})),
-        ("find_files", json!({ "pattern": "*" })),
-        ("search_text", json!({ "pattern": "a" })),
-    ];
 
-    for (tool, arguments) in calls {
+    for (tool, arguments) in all_calls() {
         let said = error(place.call(tool, arguments).await);
         assert!(
             said.contains(&format!("the work folder {} is gone", place.work().display())),
@@ -236,4 +242,22 @@ async fn every_tool_says_that_the_work_folder_is_gone() {
         );
     }
     assert!(!place.work().exists());
+}
+
+/// P1: the model is not told where the link leads.
+#[tokio::test]
+async fn every_tool_says_that_the_work_folder_was_replaced_by_a_link() {
+    let place = Workplace::new();
+    fs::remove_dir(place.work()).unwrap();
+    symlink(place.outside(), place.work()).unwrap();
+
+    for (tool, arguments) in all_calls() {
+        let said = error(place.call(tool, arguments).await);
+        assert!(
+            said.contains(&format!("the work folder {} was replaced by a link", place.work().display())),
+            "{tool}: {said}"
+        );
+        assert!(!said.contains("outside"), "{tool}: {said}");
+    }
+    assert_eq!(place.names(&place.outside()), ["secret.txt"]);
 }

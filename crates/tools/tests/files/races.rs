@@ -103,6 +103,42 @@ async fn a_folder_that_is_swapped_for_a_link_leads_no_write_to_the_outside() {
     assert_eq!(place.names(&place.outside()), ["secret.txt"]);
 }
 
+/// P1: a command of a session in the folder above can do this.
+#[tokio::test]
+async fn a_work_folder_that_is_swapped_for_a_link_leads_nothing_to_the_outside() {
+    let place = Workplace::new();
+    place.put("secret.txt", "harmless");
+    let (work, aside) = (place.work(), place.root.join("aside"));
+    symlink(place.outside(), &aside).unwrap();
+    let mischief = Mischief::start(move || {
+        renameat_with(CWD, &work, CWD, &aside, RenameFlags::EXCHANGE).unwrap();
+        std::thread::yield_now();
+    });
+
+    let (mut worked, mut round) = (0, 0);
+    let since = Instant::now();
+    while round < ROUNDS || worked == 0 && since.elapsed() < Duration::from_secs(60) {
+        round += 1;
+        let calls = [
+            ("read_file", json!({ "path": "secret.txt" })),
+            ("search_text", json!({ "pattern": "e" })),
+            ("find_files", json!({ "pattern": "**" })),
+            ("list_files", json!({})),
+            ("write_file", json!({ "path": format!("new-{round}.txt"), "content": "new" })),
+        ];
+        for (tool, arguments) in calls {
+            let finished = place.call(tool, arguments).await;
+            assert!(!finished.content.contains(SECRET), "{tool}: {}", finished.content);
+            assert!(!finished.content.contains("(25 bytes)"), "{tool}: {}", finished.content);
+            worked += usize::from(!finished.is_error);
+        }
+    }
+    drop(mischief);
+
+    assert!(worked > 0);
+    assert_eq!(place.names(&place.outside()), ["secret.txt"]);
+}
+
 /// P2: what someone else saves is replaced by an edit of it, or by their next version, and by nothing else.
 #[tokio::test]
 async fn a_change_that_someone_makes_meanwhile_is_never_written_over() {

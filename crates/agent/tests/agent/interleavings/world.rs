@@ -228,6 +228,7 @@ impl World {
             read_only_tools: reads,
             is_out_of_time: false,
             forced_end: None,
+            refusal: None,
             context: self.space(),
             wake: Wake::Always,
             is_batching_task_ends: false,

@@ -9,7 +9,8 @@ use longhaul_agent::{Config, Runtime};
 use longhaul_journal::Journal as _;
 use longhaul_protocol::PrintablePath;
 use longhaul_server::{
-    AccessLog, HttpTokenFile, Scope, Server, ServerOptions, Tls, TokenStore, VARIABLE_NAME, list_tokens,
+    AccessLog, HttpTokenFile, RecordedToken, Scope, Server, ServerOptions, Tls, TokenStore, VARIABLE_NAME,
+    find_recorded_token, list_tokens,
 };
 use tokio::net::{TcpListener, TcpSocket};
 
@@ -120,10 +121,17 @@ async fn find_tokens(
     let given = given.filter(|(_, token)| !token.is_empty());
     let journal = globals.open_or_create_journal().await?;
     let made = list_tokens(&journal).await;
+    let recorded = match &given {
+        Some((name, token)) => find_recorded_token(&journal, token).await.map(|found| Some((*name, found?))),
+        None => Ok(None),
+    };
     journal.close().await;
     let made = made?;
     if made.has_lost_record {
         notes.push(LOST_TOKENS.to_owned());
+    }
+    if let Some((name, token)) = recorded? {
+        check_given_token(name, &token)?;
     }
     let has_token = given.is_some() || !made.tokens.is_empty();
     let file = HttpTokenFile::in_home(&config.home);
@@ -139,7 +147,10 @@ async fn find_tokens(
         file.create()?;
         let path = file.path().printable();
         notes.push(format!("made a token for you, with all rights (scope admin): {path}"));
-        notes.push(format!("to use it: curl -H \"Authorization: Bearer $(cat {path})\" {url}api/sessions"));
+        notes.push(format!("to open the console: {url} in a browser, and sign in with that token"));
+        notes.push(format!(
+            "from a program: curl -H \"Authorization: Bearer $(cat {path})\" {url}api/sessions"
+        ));
     }
     let mut tokens = TokenStore::with_file(is_loopback.then(|| file.path().to_owned()));
     if let Some((name, token)) = given {
@@ -149,6 +160,21 @@ async fn find_tokens(
         tokens.insert(VARIABLE_NAME, Scope::Admin, &token);
     }
     Ok(tokens)
+}
+
+/// Refuses a token in the variable `name` that was made for less, or was revoked: the variable would make it an admin token that
+/// `token revoke` can't end.
+fn check_given_token(name: &str, token: &RecordedToken) -> anyhow::Result<()> {
+    let RecordedToken { name: token_name, scope, is_revoked } = token;
+    let why = match is_revoked {
+        true => "which was revoked".to_owned(),
+        false if *scope < Scope::Admin => format!("which has the scope {scope}"),
+        false => return Ok(()),
+    };
+    Err(bad_usage(format!(
+        "{name} holds the token {token_name:?}, {why}, and the token in that variable has all rights; unset {name} for `longhaul serve` \
+         (tokens of `longhaul token new` count without it)"
+    )))
 }
 
 /// Prints the access log from a thread of its own, so that no request waits for standard error.

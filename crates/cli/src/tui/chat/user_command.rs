@@ -132,6 +132,7 @@ impl Chat<'_> {
         let state = self.session.state().await?;
         let begun_in = state.created.and_then(|created| created.work_dir).map(PathBuf::from);
         let work_dir = begun_in.unwrap_or_else(|| self.config.work_dir.clone());
+        self.config.tool_scope(&work_dir).check_work_dir()?;
         let (read, write) = std::io::pipe()?;
         let shell =
             std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());

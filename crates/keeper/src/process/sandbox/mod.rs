@@ -31,6 +31,7 @@ use longhaul_protocol::PrintablePath;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
+use super::command::open_work_dir;
 use crate::Bounds;
 use crate::bounds::{Private, ProcessNamespace};
 use mount_plan::MountPlan;
@@ -100,9 +101,10 @@ impl PreparedSandbox {
             mounts::mount_proc().map_err(context("mounting /proc"))?;
         }
         mounts::apply_plan(&self.plan, &self.layers)?;
-        // The current directory is still the folder below the new mounts.
-        rustix::process::chdir(&self.work_dir)
-            .map_err(context(format!("going to the work folder {}", self.work_dir.printable())))?;
+        // Only now, because the new mounts may cover the folder.
+        open_work_dir(&self.work_dir)
+            .and_then(|folder| rustix::process::fchdir(folder).map_err(|error| error.to_string()))
+            .map_err(|trouble| format!("going to the work folder: {trouble}"))?;
         namespaces::drop_privileges()?;
         landlock::restrict(&self.bounds)?;
         seccomp::install_filter(&self.bounds)
