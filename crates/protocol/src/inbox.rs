@@ -127,6 +127,9 @@ pub enum OrderKind {
     Remember {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
+        /// The name of the token whose holder asked for it, if that one may not write memory. The text is not the user's word then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<String>,
     },
     /// Change the permission mode.
     Mode {

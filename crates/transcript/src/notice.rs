@@ -238,6 +238,7 @@ fn order_text(order: &OrderKind) -> Option<String> {
         OrderKind::AddContext { text } => {
             format!("· the user ran a command and showed it to the model\n{text}")
         }
+        OrderKind::Remember { token: Some(token), .. } => format!("· the token {token:?} asked to remember"),
         OrderKind::Remember { .. } => "· the user asked to remember".to_owned(),
         OrderKind::Compact { .. }
         | OrderKind::Answer { .. }

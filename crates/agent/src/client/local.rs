@@ -271,12 +271,12 @@ pub(super) async fn run_here(
     let outcome = loop {
         tokio::select! {
             biased;
-            Some(watched) = watcher.next() => sink.show(watched),
+            Some(watched) = watcher.next() => sink.show(watched).await,
             outcome = &mut work => break outcome,
         }
     };
     while let Some(watched) = watcher.next_waiting().await {
-        sink.show(watched);
+        sink.show(watched).await;
     }
     *sink.watcher = Some(watcher);
     outcome

@@ -141,7 +141,7 @@ impl RemoteSession {
                 Followed::Live(event) => (None, Some(event)),
             };
             if let (Some(event), Some(sink)) = (event, &mut sink) {
-                sink.show(Watched::Event(*event));
+                sink.show(Watched::Event(*event)).await;
             }
             if let Some(record) = record
                 && let Some(outcome) = progress.apply(&self.key, &record)?
@@ -158,7 +158,7 @@ impl RemoteSession {
         if let Some(sink) = sink {
             let kind = EventKind::InputAccepted { input_seq, id };
             let session = self.key.clone();
-            sink.show(Watched::Event(Event { seq: None, at: now(), session, turn: None, kind }));
+            sink.show(Watched::Event(Event { seq: None, at: now(), session, turn: None, kind })).await;
         }
         Ok(())
     }

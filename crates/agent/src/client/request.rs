@@ -8,7 +8,7 @@ use longhaul_protocol::{
     BlobRef, CompactDone, Event, Image, Input, InputId, JoinMode, OrderId, QuestionId, Seq, TurnEnded,
 };
 use longhaul_tools::Attachment;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 
 use super::session::Session;
@@ -17,6 +17,8 @@ use crate::{Error, Result};
 
 /// How soon a cancel is repeated if it came before the input that it concerns.
 const CANCEL_RETRY_INTERVAL: Duration = Duration::from_millis(50);
+/// Events of a request that wait for its caller. More wait in the watcher, which merges them (T14).
+const MAX_WAITING_EVENTS: usize = 256;
 
 /// What a user says to a session: a text, and images.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -147,7 +149,7 @@ impl From<Option<TurnEnded>> for RequestOutcome {
 /// A request that a session works on, in this process or another one. Dropping it ends only the waiting, not the
 /// turn.
 pub struct PendingRequest {
-    events: UnboundedReceiver<Watched>,
+    events: Receiver<Watched>,
     work: JoinHandle<(Option<Watcher>, Result<RequestOutcome>)>,
     cancel: Option<JoinHandle<()>>,
     session: Session,
@@ -163,7 +165,7 @@ impl PendingRequest {
         mut watcher: Option<Watcher>,
         seen: Option<Seq>,
     ) -> Self {
-        let (sender, events) = unbounded_channel();
+        let (sender, events) = channel(MAX_WAITING_EVENTS);
         let is_about_a_turn = request.is_about_a_turn();
         let runner = session.clone();
         let work = tokio::spawn(async move {
@@ -186,6 +188,8 @@ impl PendingRequest {
 
     /// The outcome, and the watcher that the caller lent.
     pub(super) async fn into_outcome(mut self) -> (Option<Watcher>, Result<RequestOutcome>) {
+        // Nobody reads events any more, so nothing waits for that.
+        self.events.close();
         match (&mut self.work).await {
             Ok(done) => done,
             Err(error) => {
@@ -243,7 +247,7 @@ impl RequestMark {
 
 /// Where the events of a request go.
 pub(super) struct EventSink<'a> {
-    events: &'a UnboundedSender<Watched>,
+    events: &'a Sender<Watched>,
     /// Sees the session if this process runs it.
     pub(super) watcher: &'a mut Option<Watcher>,
     /// The last record whose event the caller has; `None` before the first.
@@ -257,7 +261,8 @@ impl EventSink<'_> {
     }
 
     /// Passes an event on, unless the caller has it: after a handover the records tell again what the worker here had shown.
-    pub(super) fn show(&mut self, watched: Watched) {
+    /// Waits for a caller that does not read. Meanwhile the watcher merges what comes.
+    pub(super) async fn show(&mut self, watched: Watched) {
         if let Watched::Event(Event { seq: Some(seq), .. }) = &watched {
             if self.seen.is_some_and(|seen| *seq <= seen) {
                 return;
@@ -265,6 +270,6 @@ impl EventSink<'_> {
             self.seen = Some(*seq);
         }
         // A caller that no longer listens still waits for the outcome.
-        let _ = self.events.send(watched);
+        let _ = self.events.send(watched).await;
     }
 }

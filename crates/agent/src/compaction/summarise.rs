@@ -277,6 +277,7 @@ fn reserve_summary(
     let (runtime, session, state) = (worker.runtime().clone(), worker.id(), worker.state());
     let turn = state.turn.as_ref();
     let input = state.calibration(call.model.name()).correct(prompt);
+    let bound = CallBound::new(input, call.max_answer, call.capabilities.prices.as_ref());
     let new = NewCall {
         attempt: AttemptId::generate(),
         cause: Cause::Compaction,
@@ -284,9 +285,9 @@ fn reserve_summary(
         prices: call.capabilities.prices,
         wanted: WantedCall {
             scope: runtime.spend.scope(session, turn.map(|turn| turn.number)),
-            bound: CallBound::new(input, call.max_answer, call.capabilities.prices.as_ref()),
+            bound,
             urgency: match trigger {
-                CompactionTrigger::Idle => runtime.spend.background(session),
+                CompactionTrigger::Idle => runtime.spend.background(session, bound),
                 _ => Urgency::Foreground { at_soft: AtSoftLimit::LeaveToNextCall },
             },
             consents: turn.map(|turn| turn.budget_consents.clone()).unwrap_or_default(),

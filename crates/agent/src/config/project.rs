@@ -21,6 +21,9 @@ use crate::{Error, Result};
 
 const PROJECT_FILE: &str = "longhaul.toml";
 const AGENT_NAME: &str = "agent.name";
+/// The lowest thresholds for compactions that an untrusted project may set, as a share of the window and in tokens.
+const MIN_COMPACT_SHARE: f64 = 0.3;
+const MIN_COMPACT_TOKENS: f64 = 20_000.0;
 const INSTRUCTIONS: &str = "agent.instructions";
 const INSTRUCTIONS_FILE: &str = "agent.instructions_file";
 
@@ -31,6 +34,8 @@ enum ProjectPermission {
     NameOwnFile,
     /// Set a value that is not higher than the user's.
     LowerOnly,
+    /// Set a value that is not below this one, or 0, which turns it off.
+    NotBelow(f64),
     Forbidden,
 }
 
@@ -38,14 +43,14 @@ fn project_permission(key: &str) -> ProjectPermission {
     match key {
         AGENT_NAME | INSTRUCTIONS | "scope.deny" => ProjectPermission::SetFreely,
         INSTRUCTIONS_FILE => ProjectPermission::NameOwnFile,
-        "context.compact_at"
-        | "context.compact_at_tokens"
-        | "context.compact_now_at"
-        | "context.compact_now_at_tokens"
-        | "context.compact_idle_at"
-        | "context.compact_idle_at_tokens"
-        | "context.summary"
-        | "context.keep_tokens" => ProjectPermission::SetFreely,
+        "context.summary" | "context.keep_tokens" => ProjectPermission::SetFreely,
+        // Each compaction is a model call, so a project must not make every step pay for one.
+        "context.compact_at" | "context.compact_now_at" | "context.compact_idle_at" => {
+            ProjectPermission::NotBelow(MIN_COMPACT_SHARE)
+        }
+        "context.compact_at_tokens" | "context.compact_now_at_tokens" | "context.compact_idle_at_tokens" => {
+            ProjectPermission::NotBelow(MIN_COMPACT_TOKENS)
+        }
         "exec.timeout_s" | "exec.max_tasks" | "exec.output_cap_bytes" => ProjectPermission::LowerOnly,
         _ => ProjectPermission::Forbidden,
     }
@@ -318,6 +323,13 @@ fn reason_to_ignore(key: &str, entry: &LayerEntry, below: &Settings) -> Option<S
             let wanted = entry.value.as_integer().and_then(|wanted| u64::try_from(wanted).ok());
             let is_lower = wanted.is_some_and(|wanted| wanted <= now);
             (!is_lower).then(|| format!("a project may only lower it (it is {now})"))
+        }
+        ProjectPermission::NotBelow(floor) => {
+            let whole =
+                || entry.value.as_integer().and_then(|wanted| u32::try_from(wanted).ok()).map(f64::from);
+            let wanted = entry.value.as_float().or_else(whole);
+            let is_high_enough = wanted.is_some_and(|wanted| wanted == 0.0 || wanted >= floor);
+            (!is_high_enough).then(|| format!("a project may not set it below {floor}"))
         }
         ProjectPermission::Forbidden => Some("a project may not set it".to_owned()),
     }

@@ -54,8 +54,8 @@ fn a_project_sets_what_the_agent_is_and_makes_things_tighter() {
 
     let config = desk.with(
         "[agent]\nname = \"p\"\ninstructions_file = \"rules.md\"\n\
-         [context]\ncompact_at = 0.5\ncompact_at_tokens = 1\ncompact_now_at = 0.6\ncompact_now_at_tokens = 2\n\
-         compact_idle_at = 0.4\ncompact_idle_at_tokens = 3\nsummary = \"off\"\nkeep_tokens = 1\n\
+         [context]\ncompact_at = 0.5\ncompact_at_tokens = 40000\ncompact_now_at = 0.6\ncompact_now_at_tokens = 50000\n\
+         compact_idle_at = 0.4\ncompact_idle_at_tokens = 0\nsummary = \"off\"\nkeep_tokens = 1\n\
          [exec]\ntimeout_s = 5\nmax_tasks = 2\noutput_cap_bytes = 1000\n\
          [[scope.deny]]\ntarget = \"below/secret\"\n[[scope.deny]]\ntarget = \"~/.ssh\"\n",
     );
@@ -286,6 +286,23 @@ fn only_what_is_opened_to_projects_is_open() {
             "scope.deny",
         ]
     );
+}
+
+/// P7: each compaction is a model call that the user pays for.
+#[test]
+fn a_project_can_not_make_every_step_pay_for_a_compaction() {
+    let desk = Desk::new();
+
+    let config = desk.with(
+        "[context]\ncompact_at = 0.01\ncompact_at_tokens = 1\ncompact_now_at = 0.1\ncompact_now_at_tokens = 19999\n\
+         compact_idle_at = 0.2\ncompact_idle_at_tokens = 2\n",
+    );
+
+    assert_eq!(config.settings.context, Settings::default().context);
+    assert_eq!(config.warnings.len(), 6, "{:?}", config.warnings);
+    assert!(config.warnings[0].contains("a project may not set it below 0.3"), "{:?}", config.warnings);
+    desk.trust();
+    assert_eq!(desk.load().unwrap().settings.context.compact_now_at_tokens, Some(19_999));
 }
 
 /// P7: downward from what the home says, not from the default.

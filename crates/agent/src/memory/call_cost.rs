@@ -62,10 +62,11 @@ impl CallBudget for MemoryBudget {
         let Some(runtime) = self.runtime.upgrade() else {
             return Err(refused(Error::Suspended.to_string()));
         };
+        let bound = CallBound::new(prompt, answer, self.prices.as_ref());
         let wanted = WantedCall {
             scope: runtime.spend.scope(self.session, None),
-            bound: CallBound::new(prompt, answer, self.prices.as_ref()),
-            urgency: runtime.spend.background(self.session),
+            bound,
+            urgency: runtime.spend.background(self.session, bound),
             consents: vec![],
         };
         let (attempt, cause) = (AttemptId::generate(), Cause::Memory);

@@ -161,24 +161,42 @@ pub(crate) async fn remember(
     id: Option<SessionId>,
     text: &str,
 ) -> Result<PageEdited> {
+    add_note(runtime, key, id, text, None).await
+}
+
+/// Carries out an order to remember a text. If it came with a token that may not write memory, the text is noted as that
+/// token's, not as the user's.
+pub(crate) async fn remember_ordered(
+    runtime: &Arc<RuntimeShared>,
+    slot: &Arc<SessionSlot>,
+    text: &str,
+    token: Option<&str>,
+) -> Result<()> {
+    let id = slot.ensure_id(runtime).await?;
+    add_note(runtime, &slot.key, Some(id), text, token).await.map(drop)
+}
+
+async fn add_note(
+    runtime: &Arc<RuntimeShared>,
+    key: &str,
+    id: Option<SessionId>,
+    text: &str,
+    token: Option<&str>,
+) -> Result<PageEdited> {
     let text = runtime.redactor.redact(text).into_owned();
     let scope = scope_of_session(runtime, key, id).await?;
-    let changed = longhaul_memory::add_note(&*runtime.journal, &scope, &text, Speaker::User).await?;
+    let changed = match token {
+        Some(token) => longhaul_memory::add_token_note(&*runtime.journal, &scope, &text, token).await?,
+        None => longhaul_memory::add_note(&*runtime.journal, &scope, &text, Speaker::User).await?,
+    };
     jobs::pages_changed(runtime, &scope, &changed.pages).await;
     Ok(changed)
 }
 
-/// Carries out an order to remember: notes the text, or starts an extraction. The order does not wait for the extraction:
-/// if the process ends before it, the next idle session check extracts the same records.
-pub(crate) async fn remember_now(
-    runtime: &Arc<RuntimeShared>,
-    slot: &Arc<SessionSlot>,
-    text: Option<&str>,
-) -> Result<()> {
+/// Carries out an order to extract what is new, without waiting for it: if the process ends before it, the next idle
+/// session check extracts the same records.
+pub(crate) async fn extract_now(runtime: &Arc<RuntimeShared>, slot: &Arc<SessionSlot>) -> Result<()> {
     let id = slot.ensure_id(runtime).await?;
-    if let Some(text) = text {
-        return remember(runtime, &slot.key, Some(id), text).await.map(drop);
-    }
     let (inner, slot) = (runtime.clone(), slot.clone());
     let is_started = runtime.spawn(async move {
         if let Err(error) = extract_session(&inner, &slot, id).await {

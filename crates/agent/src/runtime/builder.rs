@@ -165,7 +165,7 @@ impl RuntimeBuilder {
             model_chain: Mutex::new(Arc::new(model_chain)),
             models,
             redactor: Arc::new(redactor),
-            hidden,
+            hidden: Mutex::new(hidden),
             tools: Mutex::new(self.tools),
             session_models: Mutex::default(),
             tasks: Arc::new(tasks),

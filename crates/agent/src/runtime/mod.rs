@@ -36,6 +36,7 @@ use crate::housekeeping::{cleanup, scheduler};
 use crate::memory::Memory;
 use crate::prompt::git_status::GitStatusProbe;
 use crate::runtime::slot::SessionSlot;
+use crate::secrets::key_variables;
 use crate::session::state::State;
 use crate::spend::SpendLedger;
 use crate::tasks::TaskRegistry;
@@ -71,8 +72,8 @@ pub(crate) struct RuntimeShared {
     /// The model that answers, and its fallbacks.
     model_chain: Mutex<Arc<ModelChain>>,
     pub(crate) redactor: Arc<Redactor>,
-    /// Environment variables that are hidden from commands.
-    pub(crate) hidden: Vec<String>,
+    /// Environment variables that are hidden from commands. A model that is chosen later adds those of its provider.
+    pub(crate) hidden: Mutex<Vec<String>>,
     /// Tools of the embedding program.
     pub(crate) tools: Mutex<Vec<Arc<dyn Tool>>>,
     /// Models that single sessions use instead of the runtime's, by session key.
@@ -455,8 +456,20 @@ impl RuntimeShared {
     /// Makes a session use this model, with the configured fallbacks, from its next request on.
     pub(crate) fn set_session_model(&self, key: &str, name: &str) -> Result<()> {
         let chain = ModelChain::named(&self.models, &self.config, name)?.to_chosen();
+        self.hide_keys_of(name);
         lock(&self.session_models).insert(key.to_owned(), Arc::new(chain));
         Ok(())
+    }
+
+    /// Hides the keys of a model's provider from commands, from the next turn of each session on.
+    fn hide_keys_of(&self, model: &str) {
+        let mut hidden = lock(&self.hidden);
+        let variables = key_variables(&self.models, model);
+        if variables.iter().any(|variable| !hidden.contains(variable)) {
+            hidden.extend_from_slice(variables);
+            drop(hidden);
+            self.folder_tools.clear();
+        }
     }
 
     /// Makes a session use the model that a client named, unless it does. A model that can't be opened is not called.

@@ -84,7 +84,7 @@ pub(crate) enum Urgency {
     /// A turn, or a person. What happens before a soft limit is passed.
     Foreground { at_soft: AtSoftLimit },
     /// No one. The call is made only if a further one of the session's model still fits.
-    Background { further: Option<CallBound> },
+    Background { further: CallBound },
 }
 
 /// What happens when a call that someone waits for would pass a soft limit.
@@ -183,7 +183,9 @@ pub(crate) fn judge(fold: &LedgerFold, limits: &SpendLimits, call: &WantedCall) 
             continue;
         }
         match (used.room(call, max), call.urgency) {
-            (Room::Answer(room), _) => max_output = max_output.min(room),
+            // Someone waits for the answer, and it is not cut short only to put off a question.
+            (Room::Answer(_), Urgency::Foreground { .. }) => {}
+            (Room::Answer(room), Urgency::Background { .. }) => max_output = max_output.min(room),
             (Room::Later, Urgency::Foreground { .. }) => waits = true,
             (Room::None, Urgency::Foreground { .. }) if fold.is_refused(&name) => {
                 return Verdict::Reached(LimitReached::refused(&[name]));
@@ -249,10 +251,10 @@ impl Used {
 
     fn room(&self, call: &WantedCall, max: u64) -> Room {
         let further = match call.urgency {
-            Urgency::Background { further: Some(further) } => {
+            Urgency::Background { further } => {
                 further.with_answer(further.min_answer()).amount().of(self.unit)
             }
-            _ => 0,
+            Urgency::Foreground { .. } => 0,
         };
         let answer_with = |reserved: u64| {
             let left = max.checked_sub(self.settled.saturating_add(reserved).saturating_add(further))?;

@@ -135,6 +135,16 @@ fn a_soft_limit_asks_once_and_lets_pass_what_was_agreed() {
     assert_eq!(agreed, Verdict::Fits { max_output: 8_192, past_soft: soft.names });
 }
 
+/// B3: there is room for 5,000 tokens below the soft limit, and for all below the hard one.
+#[test]
+fn an_answer_is_not_cut_short_before_a_soft_limit() {
+    let limits = limited(LimitKind::CostPerDay, nano(1.0), 0.5);
+
+    let verdict = judge(&spent(10, 0.449), &limits, &turn_call(1_000, 8_192));
+
+    assert_eq!(verdict, Verdict::Fits { max_output: 8_192, past_soft: vec![] });
+}
+
 /// B3
 #[test]
 fn a_soft_limit_warns_where_no_one_attends() {
@@ -185,7 +195,7 @@ fn a_soft_limit_that_was_refused_ends_the_next_turn() {
 #[test]
 fn a_background_call_leaves_room_for_a_further_call_of_the_session() {
     let limits = limited(LimitKind::TokensPerDay, 20_000, 0.0);
-    let further = Some(CallBound::new(10_000, 8_192, Some(&PRICES)));
+    let further = CallBound::new(10_000, 8_192, Some(&PRICES));
     let background = Urgency::Background { further };
 
     let fits = judge(&LedgerFold::default(), &limits, &call(1_000, 2_000, background));
@@ -222,8 +232,11 @@ proptest! {
             let used = nano(settled) + nano(open) + bound;
             prop_assert!(room <= max_output && room >= max_output.min(MIN_ANSWER_TOKENS));
             prop_assert!(used <= limits.limits[0].max, "{used} of {}", limits.limits[0].max);
+            // A call passes a soft limit unasked only by the length of its answer.
+            let least = wanted.bound.with_answer(room.min(MIN_ANSWER_TOKENS)).amount().nano;
             let share = if soft > 0.0 { soft } else { 1.0 };
-            prop_assert!(dollars(used) <= dollars(limits.limits[0].max) * share + 1e-9);
+            let least = dollars(nano(settled) + nano(open) + least);
+            prop_assert!(least <= dollars(limits.limits[0].max) * share + 1e-9);
         }
     }
 }

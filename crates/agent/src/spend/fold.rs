@@ -223,6 +223,13 @@ impl LedgerFold {
             None => today.contains(scope) || (open_scopes.contains(scope) && !scope.starts_with("session/")),
         };
         let totals = totals.into_iter().filter(|(scope, _)| is_current(scope));
+        let keep_current = |names: &BTreeSet<String>| {
+            let is_current = |name: &&String| match turn_scope(name) {
+                Some(turn) => is_current(&turn),
+                None => is_current_period(name, now),
+            };
+            names.iter().filter(is_current).cloned().collect()
+        };
         SpendOpened {
             number: self.opened.map_or(0, |(number, _)| number) + 1,
             previous: self.opened.map(|(_, seq)| seq),
@@ -230,8 +237,8 @@ impl LedgerFold {
             checked: self.checked,
             totals: totals.map(|(scope, amount)| self.total_of(scope, amount)).collect(),
             open: self.open.values().cloned().collect(),
-            past_soft: current_names(&self.past_soft, now),
-            refused: current_names(&self.refused, now),
+            past_soft: keep_current(&self.past_soft),
+            refused: keep_current(&self.refused),
             spent: spent.into_iter().map(|(key, sum)| spent_row(key, sum)).collect(),
         }
     }
@@ -258,12 +265,16 @@ fn split_turn(scope: &str) -> Option<(&str, u64)> {
     Some((session, turn.parse().ok()?))
 }
 
-fn current_names(names: &BTreeSet<String>, now: At) -> Vec<String> {
-    names.iter().filter(|name| is_current_period(name, now)).cloned().collect()
+/// The scope of the turn that a soft limit is about, if it is about one.
+fn turn_scope(name: &str) -> Option<String> {
+    match name.split_once('/')? {
+        ("cost_per_turn" | "tokens_per_turn", turn) => Some(format!("turn/{turn}")),
+        _ => None,
+    }
 }
 
-/// Whether the period of a passed soft limit may still go on. A turn, a session and the total are kept for ever: each
-/// is one short name.
+/// Whether the period of a passed soft limit may still go on. A session and the total are kept for ever: each is one
+/// short name.
 fn is_current_period(name: &str, now: At) -> bool {
     match name.split_once('/') {
         Some(("cost_per_day" | "tokens_per_day", day)) => day == day_of(now),

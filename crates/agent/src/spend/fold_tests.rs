@@ -183,3 +183,28 @@ fn a_reservation_counts_against_its_turn_session_day_month_and_the_total() {
         assert_eq!(fold.used(&scope).1, Amount { tokens: 1_000, nano: 10_000_000 }, "{scope}");
     }
 }
+
+/// B3: turns come and go, so what was said about one must not stay in the ledger for ever.
+#[test]
+fn the_passed_soft_limit_of_a_turn_goes_with_the_turn() {
+    let passing = |attempt: u128, turn: u64| {
+        let SpendRecord::Reserved(call) = reserved(attempt, 7, turn) else { unreachable!() };
+        let name = format!("tokens_per_turn/{}/{turn}", call.session);
+        SpendRecord::Reserved(SpendReserved { past_soft: vec![name, "cost_total".to_owned()], ..call })
+    };
+    let facts = [
+        passing(1, 1),
+        settled(1, 10, Some(0.0), SpendSource::Provider),
+        passing(2, 2),
+        settled(2, 10, Some(0.0), SpendSource::Provider),
+        passing(3, 3),
+    ];
+    let records: Vec<Record> = (1..).zip(&facts).map(|(seq, fact)| record(seq, START, fact)).collect();
+
+    let opened = fold_of(&records).opening(At(START), None);
+    let later = fold_of(&records).opening(At(START + 32 * DAY_MS), None);
+
+    let turn = |turn: u64| format!("tokens_per_turn/{}/{turn}", SessionId::from_bits(7));
+    assert_eq!(opened.past_soft, ["cost_total".to_owned(), turn(2), turn(3)], "the newest, and the open one");
+    assert_eq!(later.past_soft, ["cost_total".to_owned(), turn(3)]);
+}

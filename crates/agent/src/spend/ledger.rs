@@ -16,6 +16,7 @@ use super::fold::LedgerFold;
 use super::limits::{CallScope, SpendLimits};
 use super::recovery::LiveHolder;
 use super::settlement::{reserved_cost, settle_call};
+use super::statement::{LimitStatus, list_limits};
 use super::writer::LedgerWriter;
 use crate::clock::now;
 use crate::runtime::lock;
@@ -47,8 +48,8 @@ pub(super) enum LedgerCommand {
     Refuse(SpendRefused),
     /// Write what waits.
     Flush(oneshot::Sender<()>),
-    /// Read the ledger, and the total of this session if a limit needs it.
-    Load(SessionId, oneshot::Sender<Result<()>>),
+    /// Read what is new in the ledger, and the total of this session if a limit needs it.
+    Load(Option<SessionId>, oneshot::Sender<Result<()>>),
 }
 
 /// A reservation that waits for a decision.
@@ -124,13 +125,33 @@ impl SpendLedger {
         }
         let session = wanted.scope.session;
         if !self.is_loaded(session) {
-            let (done, loaded) = oneshot::channel();
-            let _ = self.commands.send(LedgerCommand::Load(session, done));
-            loaded.await.unwrap_or(Err(longhaul_journal::Error::Closed))?;
+            self.load(Some(session)).await?;
         }
         let fold = lock(&self.fold);
-        let unread = LedgerFold::default();
-        Ok(judge(fold.as_ref().unwrap_or(&unread), &self.limits, wanted))
+        let fold = fold.as_ref().ok_or(longhaul_journal::Error::Closed)?;
+        Ok(judge(fold, &self.limits, wanted))
+    }
+
+    /// Reads what is new in the ledger.
+    async fn load(&self, session: Option<SessionId>) -> Result<()> {
+        let (done, loaded) = oneshot::channel();
+        let _ = self.commands.send(LedgerCommand::Load(session, done));
+        loaded.await.unwrap_or(Err(longhaul_journal::Error::Closed))
+    }
+
+    /// The limits that are set, and what is left of each. Reads only what is new in the ledger.
+    pub(crate) async fn limit_status(
+        &self,
+        session: Option<SessionId>,
+        turn: Option<u64>,
+    ) -> Result<Vec<LimitStatus>> {
+        if self.limits.is_empty() {
+            return Ok(vec![]);
+        }
+        self.load(session).await?;
+        let fold = lock(&self.fold);
+        let fold = fold.as_ref().ok_or(longhaul_journal::Error::Closed)?;
+        Ok(list_limits(fold, &self.limits, session, turn))
     }
 
     fn is_loaded(&self, session: SessionId) -> bool {
@@ -142,15 +163,19 @@ impl SpendLedger {
     /// Remembers the bound of a turn's call. A background call is made only if another such call still fits.
     pub(crate) fn remember_call(&self, session: SessionId, bound: CallBound) {
         let mut calls = lock(&self.last_calls);
-        if calls.len() >= MAX_REMEMBERED_CALLS && !calls.contains_key(&session) {
-            calls.clear();
+        if calls.len() >= MAX_REMEMBERED_CALLS
+            && !calls.contains_key(&session)
+            && let Some(any) = calls.keys().next().copied()
+        {
+            calls.remove(&any);
         }
         calls.insert(session, bound);
     }
 
-    /// How urgent a call is that no one waits for.
-    pub(crate) fn background(&self, session: SessionId) -> Urgency {
-        Urgency::Background { further: lock(&self.last_calls).get(&session).copied() }
+    /// How urgent a call is that no one waits for. A session that made no call in this process yet counts as if its next one
+    /// needed as much as this one.
+    pub(crate) fn background(&self, session: SessionId, bound: CallBound) -> Urgency {
+        Urgency::Background { further: lock(&self.last_calls).get(&session).copied().unwrap_or(bound) }
     }
 
     /// The scope of a call that is made now.
@@ -248,3 +273,7 @@ pub(super) fn reservation_record(
         holder: holder.holder().clone(),
     }
 }
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;

@@ -93,12 +93,21 @@ impl<'a> SegmentCursor<'a> {
     }
 }
 
-/// What a session has spent so far. Reads only the segments since the session began.
+/// The amount that a session has spent so far.
 pub(crate) async fn session_total(
     journal: &dyn Journal,
     fold: &LedgerFold,
     session: SessionId,
 ) -> Result<Amount> {
+    Ok(session_sum(journal, fold, session).await?.amount())
+}
+
+/// What a session has spent so far. Reads only the segments since the session began.
+pub(crate) async fn session_sum(
+    journal: &dyn Journal,
+    fold: &LedgerFold,
+    session: SessionId,
+) -> Result<RowSum> {
     let mut total = RowSum::default();
     let own = fold.spent().iter().filter(|(key, _)| key.session == Some(session));
     own.for_each(|(_, sum)| total.add(sum));
@@ -110,5 +119,5 @@ pub(crate) async fn session_total(
         let rows = segment.spent.into_iter().map(row_of);
         rows.filter(|(key, _)| key.session == Some(session)).for_each(|(_, sum)| total.add(&sum));
     }
-    Ok(total.amount())
+    Ok(total)
 }

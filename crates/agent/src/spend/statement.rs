@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::amount::{Unit, day_of, dollars};
 use super::fold::{LedgerFold, RowKey, RowSum, row_of};
-use super::limits::{CallScope, SpendLimits, TOTAL};
-use super::reader::{SegmentCursor, catch_up, load_fold, session_total};
+use super::limits::{CallScope, LimitKind, SpendLimits, TOTAL};
+use super::reader::{SegmentCursor, catch_up, load_fold, session_sum, session_total};
 use super::recovery::settle_dead_calls;
 use super::takeover::complete_ledger;
 use super::writer::settled_record;
@@ -129,31 +129,40 @@ impl Runtime {
         statement(&*self.journal(), query).await
     }
 
+    /// What one session has spent, as the statement and the limits count it: its turns, its compactions and its memory, and
+    /// nothing that a fork copied.
+    pub async fn session_spending(&self, session: SessionId) -> Result<StatementItem> {
+        self.0.spend.flush().await;
+        let journal = self.journal();
+        let mut fold = load_fold(&*journal).await?;
+        if !fold.taken_over {
+            fold = current_fold(&*journal).await?;
+        }
+        for settled in settle_dead_calls(&*journal, &fold).await? {
+            fold.fold_settled(now(), &settled);
+        }
+        let sum = session_sum(&*journal, &fold, session).await?;
+        Ok(StatementItem::new(session.to_string(), &sum))
+    }
+
     /// The limits that are set, and what is left of each. Limits of a session or a turn are left out if none is given.
     pub async fn limit_status(
         &self,
         session: Option<SessionId>,
         turn: Option<u64>,
     ) -> Result<Vec<LimitStatus>> {
-        limit_status(&*self.journal(), &self.config().settings.limits, session, turn).await
+        self.0.spend.limit_status(session, turn).await
     }
 }
 
-/// The first day of a statement from a text: a day such as `2026-11-17`, or a time before now such as `7d`, `12h` or
-/// `90m`. `None` if it is neither.
+/// The first day of a statement from a text: a day such as `2026-11-17`, or a number of days
+/// before now such as `7d`. `None` if it is neither: the ledger keeps days, so a shorter time would not be exact.
 pub fn statement_since(text: &str) -> Option<String> {
     if let Ok(date) = text.parse::<jiff::civil::Date>() {
         return Some(date.to_string());
     }
-    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let seconds = match unit {
-        "d" => 86_400,
-        "h" => 3_600,
-        "m" => 60,
-        "s" => 1,
-        _ => return None,
-    };
-    let ms = number.parse::<i64>().ok().filter(|number| *number >= 0)?.checked_mul(seconds * 1_000)?;
+    let days = text.strip_suffix('d')?.parse::<i64>().ok().filter(|days| *days >= 0)?;
+    let ms = days.checked_mul(86_400_000)?;
     Some(day_of(At(now().0.checked_sub(ms)?)))
 }
 
@@ -271,15 +280,25 @@ pub async fn limit_status(
         return Ok(vec![]);
     }
     let mut fold = current_fold(journal).await?;
-    let known = session.unwrap_or(SessionId::from_bits(0));
     if let Some(session) = session {
         let total = session_total(journal, &fold, session).await?;
         fold.load_session(session, total);
     }
+    Ok(list_limits(&fold, &limits, session, turn))
+}
+
+/// The limits, and what is left of each by a ledger that knows the session's total.
+pub(super) fn list_limits(
+    fold: &LedgerFold,
+    limits: &SpendLimits,
+    session: Option<SessionId>,
+    turn: Option<u64>,
+) -> Vec<LimitStatus> {
+    let known = session.unwrap_or(SessionId::from_bits(0));
     let scope = CallScope { at: now(), session: known, turn: session.and(turn) };
     let mut status = Vec::new();
-    for limit in limits.limits {
-        let is_of_session = limit.kind.name() == "cost_per_session";
+    for limit in &limits.limits {
+        let is_of_session = limit.kind == LimitKind::CostPerSession;
         let Some(name) = scope.of_limit(limit.kind).filter(|_| session.is_some() || !is_of_session) else {
             continue;
         };
@@ -300,5 +319,5 @@ pub async fn limit_status(
             left: number(limit.max.saturating_sub(used).saturating_sub(reserved)),
         });
     }
-    Ok(status)
+    status
 }

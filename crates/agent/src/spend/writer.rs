@@ -52,7 +52,7 @@ pub(super) struct LedgerWriter {
     /// Reservations that wait for a decision.
     waiting: Vec<PendingReservation>,
     flushes: Vec<oneshot::Sender<()>>,
-    loads: Vec<(SessionId, oneshot::Sender<Result<()>>)>,
+    loads: Vec<(Option<SessionId>, oneshot::Sender<Result<()>>)>,
     /// When there is something to do although no command comes.
     deadline: Option<Instant>,
     /// The day of the last record, where no limits are set.
@@ -267,6 +267,9 @@ impl LedgerWriter {
 
     async fn write_limited(&mut self) -> Result<()> {
         self.load().await?;
+        if !self.loads.is_empty() {
+            self.catch_up().await?;
+        }
         for (_, done) in self.loads.drain(..) {
             let _ = done.send(Ok(()));
         }
@@ -332,7 +335,7 @@ impl LedgerWriter {
         if self.limits.has_session_limit() {
             let waiting = self.waiting.iter().map(|pending| pending.call.wanted.scope.session);
             let wanted: HashSet<SessionId> =
-                waiting.chain(self.loads.iter().map(|(session, _)| *session)).collect();
+                waiting.chain(self.loads.iter().filter_map(|(session, _)| *session)).collect();
             for session in wanted {
                 if !fold.knows_session(session) {
                     let total = session_total(&*self.journal, &fold, session).await?;
@@ -454,3 +457,7 @@ fn crosses_segment(records: &[Record]) -> bool {
     let (Some(first), Some(last)) = (records.first(), records.last()) else { return false };
     (first.seq - 1) / RECORDS_PER_SEGMENT != last.seq / RECORDS_PER_SEGMENT
 }
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

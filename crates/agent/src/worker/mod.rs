@@ -36,7 +36,7 @@ use tokio::time::Instant;
 
 use crate::compaction::plan::ContextLimits;
 use crate::compaction::{close_compaction, compact, stub_tool_output};
-use crate::memory::{memory_for_context, remember_now};
+use crate::memory::{extract_now, memory_for_context, remember_ordered};
 use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
 use crate::session::decide::{Action, BudgetCheck, Policy, TurnEnding, decide};
@@ -267,8 +267,12 @@ impl Worker {
         let mut failures = Vec::new();
         for fact in &*facts {
             let SessionRecord::OrderTaken(OrderTaken { order, .. }) = fact else { continue };
-            let OrderKind::Remember { text } = &order.kind else { continue };
-            if let Err(error) = remember_now(&self.runtime, self.log.slot(), text.as_deref()).await {
+            let OrderKind::Remember { text, token } = &order.kind else { continue };
+            let remembered = match text {
+                Some(text) => remember_ordered(&self.runtime, self.log.slot(), text, token.as_deref()).await,
+                None => extract_now(&self.runtime, self.log.slot()).await,
+            };
+            if let Err(error) = remembered {
                 let text = format!("could not remember it: {error}");
                 failures.push(SessionRecord::Warning(Warning::new("not_remembered", text)));
             }

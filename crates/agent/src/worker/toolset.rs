@@ -274,7 +274,7 @@ impl FolderTools {
 /// The tools that work in a folder, and the tracker of the git repositories that their commands create.
 fn folder_tools(runtime: &RuntimeShared, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<RepositoryTracker>) {
     let Config { home, settings, .. } = &runtime.config;
-    let environment = command_environment(&runtime.hidden);
+    let environment = command_environment(&lock(&runtime.hidden));
     let mode = settings.sandbox.mode.of_tools();
     let network = settings.sandbox.network().unwrap_or(mode.default_network());
     // With `Ask`, the worker asks the user before the tool runs.

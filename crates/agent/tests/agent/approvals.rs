@@ -81,6 +81,28 @@ async fn what_is_denied_is_not_run_and_nobody_is_asked() {
     assert!(!place.work().join("pushed").exists());
 }
 
+/// P4: an answer to a question that is not open is refused without reading the session twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_to_no_question_does_not_read_the_whole_session_again() {
+    let place = TestHome::new();
+    let model = script(&json!(["One.", "Two.", "Three."]));
+    let (runtime, journal) = crate::open_faulty(&place, std::sync::Arc::new(model)).await;
+    let session = runtime.session("a").await.unwrap();
+    for _ in 0..3 {
+        session.send("go").await.unwrap();
+    }
+    let stream = longhaul_protocol::StreamName::session(session.id().unwrap());
+    let records = session.journal().head(&stream).await.unwrap().seq;
+
+    let before = journal.records_read();
+    let refused = session.answer(longhaul_protocol::QuestionId::generate(), "yes").await;
+    let read = journal.records_read() - before;
+
+    assert!(matches!(refused, Err(Error::NoSuchQuestion { .. })), "{refused:?}");
+    assert!(read as u64 <= records + 2, "{read} of {records}");
+    runtime.shutdown().await.unwrap();
+}
+
 /// P4: the question is there after a restart, and the answer may come while nobody runs the session.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_survives_a_restart_and_can_be_answered_while_nobody_is_there() {

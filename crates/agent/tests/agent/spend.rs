@@ -298,6 +298,32 @@ async fn calls_that_the_ledger_lost_in_a_crash_are_counted_once() {
 }
 
 /// Asks for the budget question of a session.
+/// H6: whoever asks again and again what is left of the limits does not make the journal be read again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_of_the_limits_is_known_without_reading_the_journal_again() {
+    let place = TestHome::new();
+    let journal = FaultyJournal::new(place.journal().await, None);
+    let config = limited(&place, |limits| {
+        limits.cost_per_day = 1.0;
+        limits.cost_per_session = 0.5;
+    });
+    let model = Arc::new(priced(&json!([costing(10_000), costing(20_000)])));
+    let runtime = RuntimeBuilder::new(config).model(model).journal(journal.clone()).open().await.unwrap();
+    for key in ["a", "b", "b"] {
+        runtime.session(key).await.unwrap().send("hello").await.unwrap();
+    }
+    let session = runtime.session("b").await.unwrap().id();
+
+    let before = journal.records_read();
+    let left = runtime.limit_status(session, None).await.unwrap();
+    let read = journal.records_read() - before;
+
+    let used: Vec<(&str, f64)> = left.iter().map(|limit| (limit.name, limit.used)).collect();
+    assert_eq!(used, [("cost_per_session", 0.03), ("cost_per_day", 0.04)]);
+    assert_eq!(read, 0);
+    runtime.shutdown().await.unwrap();
+}
+
 async fn budget_question(session: &Session) -> longhaul_protocol::Question {
     eventually("a question", || async { !session.open_questions().await.unwrap().is_empty() }).await;
     session.open_questions().await.unwrap().remove(0)

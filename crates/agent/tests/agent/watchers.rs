@@ -1,12 +1,12 @@
 //! Watchers see what is on disk, in its order, and hold up nobody.
 
 use longhaul_agent::session::{State, event_of};
-use longhaul_agent::{Watched, Watcher};
+use longhaul_agent::{Request, Watched, Watcher};
 use longhaul_protocol::{Event, EventKind, Record, Role};
 use longhaul_testkit::{GatedModel, RecordingModel, TestHome, collect_until, ended_turn};
 use serde_json::json;
 
-use crate::{of_record, open, script, sends, sound_records};
+use crate::{eventually, of_record, open, script, sends, sound_records};
 
 /// T14: in commit order, and all of them are there before the call that caused them returns.
 #[tokio::test(flavor = "multi_thread")]
@@ -123,6 +123,31 @@ async fn a_watcher_that_pauses_during_a_long_answer_gets_all_of_it() {
         })
         .collect();
     assert_eq!(words, text + "Second.");
+}
+
+/// T14: whoever does not read the events of a request holds few of them in memory, and every word is there later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_events_are_read_late_keeps_few_of_them() {
+    let place = TestHome::new();
+    let text = "word ".repeat(6_000);
+    let runtime = open(&place, RecordingModel::new(script(&json!([text])))).await;
+    let session = runtime.session("a").await.unwrap();
+    let mut pending = session.begin(Request::Send("tell".into()));
+    let has_ended = || async { session.state().await.unwrap().turn_count == 1 };
+    eventually("the turn", || async { has_ended().await && !session.is_unfinished().await.unwrap() }).await;
+
+    let (mut words, mut events) = (String::new(), 0);
+    while let Some(watched) = pending.next().await {
+        events += 1;
+        if let Watched::Event(Event { kind: EventKind::TextDelta { text }, .. }) = watched {
+            words += &text;
+        }
+    }
+
+    assert_eq!(words, text);
+    assert!(events < 2_000, "{events}");
+    assert!(pending.outcome().await.is_ok());
+    runtime.shutdown().await.unwrap();
 }
 
 /// T14: what a full queue has no room for is read from the journal, for each session in its order and each event once.

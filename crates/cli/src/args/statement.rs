@@ -3,7 +3,7 @@ use longhaul_agent::StatementBy;
 
 #[derive(Args)]
 pub(crate) struct StatementOptions {
-    /// Only calls since this day (UTC), such as 2026-11-17, or for so long, such as 7d or 12h.
+    /// Only calls since this day (UTC), such as 2026-11-17, or this many days ago, such as 7d.
     #[arg(long, value_name = "D")]
     pub(crate) since: Option<String>,
     /// What to add up by.

@@ -12,7 +12,9 @@ use crate::{bad_usage, exit};
 pub(crate) async fn run(globals: &GlobalArgs, options: StatementOptions) -> anyhow::Result<u8> {
     let since = match &options.since {
         Some(text) => Some(statement_since(text).ok_or_else(|| {
-            bad_usage(format!("--since {text:?} is neither a day such as 2026-11-17 nor a time such as 7d"))
+            bad_usage(format!(
+                "--since {text:?} is neither a day such as 2026-11-17 nor a number of days such as 7d"
+            ))
         })?),
         None => None,
     };

@@ -182,7 +182,7 @@ fn words_of_person(record: &Record) -> Option<String> {
             OrderKind::Compact { focus } => focus,
             OrderKind::Answer { answer, .. } => Some(answer),
             OrderKind::AddContext { text } => Some(text),
-            OrderKind::Remember { text } => text,
+            OrderKind::Remember { text, .. } => text,
             _ => None,
         },
         SessionRecord::CompactStart(start) => start.focus,

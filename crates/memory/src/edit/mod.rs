@@ -11,7 +11,7 @@ use longhaul_journal::{Append, Journal};
 use longhaul_protocol::{ChangedBy, MemoryRecord, PageChange, PagesChanged, Seq};
 
 pub use history::{PageLogEntry, page_diff, page_log, pages_citing};
-pub use note::add_note;
+pub use note::{add_note, add_token_note};
 pub use undo::undo_change;
 
 use crate::page::{self, MAX_PAGES};

@@ -23,6 +23,32 @@ pub async fn add_note(
     text: &str,
     speaker: Speaker,
 ) -> Result<PageEdited> {
+    let asked_by = match speaker {
+        Speaker::User => "the user",
+        Speaker::Assistant | Speaker::Untrusted => "the agent",
+    };
+    insert_note(journal, scope, text, speaker, asked_by).await
+}
+
+/// Adds what the holder of a token asked to remember who may not write memory. It is never the user's word (P8), and the log
+/// of the page names the token.
+pub async fn add_token_note(
+    journal: &dyn Journal,
+    scope: &str,
+    text: &str,
+    token: &str,
+) -> Result<PageEdited> {
+    insert_note(journal, scope, text, Speaker::Untrusted, &format!("the token {token:?}")).await
+}
+
+async fn insert_note(
+    journal: &dyn Journal,
+    scope: &str,
+    text: &str,
+    speaker: Speaker,
+    asked_by: &str,
+) -> Result<PageEdited> {
+    let reason = format!("{asked_by} asked to remember it");
     let (mut name, heading) = match speaker {
         Speaker::User => (CORE_PAGE, Some(REQUESTED_HEADING)),
         Speaker::Assistant | Speaker::Untrusted => (NOTES_PAGE, None),
@@ -42,18 +68,14 @@ pub async fn add_note(
             continue;
         }
         check_page_fits(&page_set, name, Some(&text))?;
-        let reason = match speaker {
-            Speaker::User => "the user asked to remember it",
-            Speaker::Assistant | Speaker::Untrusted => "the agent asked to remember it",
-        };
         let page = PageChange {
             page: name.to_owned(),
             text: Some(text),
-            reason: reason.to_owned(),
+            reason: reason.clone(),
             sources: vec![],
             dropped: vec![],
         };
-        let changed = PagesChanged { pages: vec![page], ..empty_change(ChangedBy::Note, reason) };
+        let changed = PagesChanged { pages: vec![page], ..empty_change(ChangedBy::Note, &reason) };
         if let Some(changed) = append_edit(journal, &mut page_set, changed).await? {
             return Ok(changed);
         }

@@ -1,12 +1,11 @@
 //! Orders to a session: cancel, retry, continue, compact, remember, answers; and forks.
 
-use axum::Extension;
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use hyper::{HeaderMap, Method, StatusCode};
 use longhaul_agent::fork::{ForkRequestKey, fork_session, fork_session_once};
 use longhaul_agent::{AcceptedOrder, Error};
-use longhaul_protocol::{Answer, Hash, OrderKind, QuestionId};
+use longhaul_protocol::{Answer, Hash, OrderKind, QuestionId, QuestionKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -139,11 +138,13 @@ async fn compact(
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RememberOrder {
-    /// The text to note, word for word. Without one, what is new in the session is extracted.
+    /// The text to note, word for word. Without one, what is new in the session is extracted. A token below `admin` notes it
+    /// as its own and untrusted, not as the user's word.
     text: Option<String>,
 }
 
 async fn remember(
+    Extension(caller): Extension<Caller>,
     live: LiveSession,
     headers: HeaderMap,
     OptionalJsonBody(order): OptionalJsonBody<RememberOrder>,
@@ -151,7 +152,8 @@ async fn remember(
     if order.text.as_ref().is_some_and(|text| text.trim().is_empty()) {
         return Err(Problem::bad_request("invalid_body", "text: there is nothing to remember"));
     }
-    put_order(live, &headers, OrderKind::Remember { text: order.text }).await
+    let token = (caller.scope < Scope::Admin).then_some(caller.token);
+    put_order(live, &headers, OrderKind::Remember { text: order.text, token }).await
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -159,7 +161,8 @@ async fn remember(
 struct QuestionAnswer {
     /// The id of the question.
     question: String,
-    /// `yes`, `no`, one of the question's choices, or any other text: it refuses an approval and is the reason.
+    /// `yes`, `no`, one of the question's choices, or any other text: it refuses an approval and is the reason. What holds
+    /// beyond the session (`project`) or changes its mode (accepting a plan) needs an admin token.
     answer: String,
 }
 
@@ -170,14 +173,11 @@ async fn answer(
     JsonBody(QuestionAnswer { question, answer }): JsonBody<QuestionAnswer>,
 ) -> OrderAnswer {
     let key = idempotency_key(&headers)?;
-    if Answer::parse(&answer) == Answer::Project {
-        // It is kept in the home, for every later session of the folder.
-        caller.require(Scope::Admin, "allow a call for a whole project")?;
-    }
     let id: QuestionId = question.parse().map_err(|_| {
         let detail = format!("there is no question {question:?}; GET the session lists those that are open");
         Problem::not_found("no_such_question", detail)
     })?;
+    check_answer_scope(&caller, &live, id, &answer).await?;
     match live.session.put_answer(id, &answer).await {
         // The client sends its answer again, because it did not learn that the first one arrived.
         Err(error @ Error::QuestionSettled { .. }) if key.is_some() => {
@@ -186,6 +186,28 @@ async fn answer(
         }
         answered => Ok(accepted(answered?)),
     }
+}
+
+/// Refuses an answer that changes the user's rules if the caller may not change them.
+async fn check_answer_scope(
+    caller: &Caller,
+    live: &LiveSession,
+    question: QuestionId,
+    answer: &str,
+) -> ApiResult<()> {
+    let what = match Answer::parse(answer) {
+        _ if caller.scope >= Scope::Admin => return Ok(()),
+        Answer::Project => "allow a call for a whole project",
+        Answer::Yes | Answer::Always => {
+            let open = live.session.open_questions().await?;
+            if !open.iter().any(|open| open.id == question && open.kind == QuestionKind::Plan) {
+                return Ok(());
+            }
+            "accept a plan, because that changes the session's mode"
+        }
+        Answer::No | Answer::Text(_) => return Ok(()),
+    };
+    caller.require(Scope::Admin, what)
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

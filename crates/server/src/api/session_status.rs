@@ -3,9 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use hyper::{Method, StatusCode};
-use longhaul_agent::{ContextReport, LimitStatus, SessionStatus};
-use longhaul_journal::{Journal, SessionEntry};
-use longhaul_protocol::{Question, SessionRecord, StreamName};
+use longhaul_agent::{ContextReport, LimitStatus, SessionStatus, StatementItem};
+use longhaul_protocol::Question;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -110,7 +109,7 @@ struct OpenQuestion {
     diff: Option<String>,
 }
 
-/// What the session's model calls have used.
+/// What the model calls for the session have used, as the statement counts them.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct SpentSoFar {
     input: u64,
@@ -131,7 +130,9 @@ async fn show_session(
     let status = session.status().await?;
     let report = runtime.context_report(&status.key, &status.state).await;
     let summary = summarise(runtime, &entry).await?;
-    let cost = spent_so_far(&*state.journal(), &entry).await?;
+    let StatementItem { input, output, cached, cost, unpriced, .. } =
+        runtime.session_spending(entry.id).await?;
+    let cost = SpentSoFar { input, output, cached, cost, unpriced };
     let turn = status.state.turn.as_ref().map(|turn| turn.number);
     let limits = runtime.limit_status(Some(entry.id), turn).await?;
     let configured = runtime.config().settings.approval.mode;
@@ -204,19 +205,4 @@ fn context_use(report: &ContextReport) -> ContextUse {
         epoch: report.epoch,
         compactions: report.compactions,
     }
-}
-
-async fn spent_so_far(journal: &dyn Journal, entry: &SessionEntry) -> ApiResult<SpentSoFar> {
-    let mut spent = SpentSoFar::default();
-    for record in journal.records_of_kind(&StreamName::session(entry.id), "usage").await? {
-        let Ok(SessionRecord::Usage(usage)) = SessionRecord::decode(&record) else { continue };
-        spent.input = spent.input.saturating_add(usage.input.unwrap_or(0));
-        spent.output = spent.output.saturating_add(usage.output.unwrap_or(0));
-        spent.cached = spent.cached.saturating_add(usage.cached.unwrap_or(0));
-        match usage.cost {
-            Some(cost) => spent.cost = Some(spent.cost.unwrap_or(0.0) + cost),
-            None => spent.unpriced += 1,
-        }
-    }
-    Ok(spent)
 }

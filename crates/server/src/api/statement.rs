@@ -23,7 +23,7 @@ pub(crate) fn routes() -> Vec<Route> {
                 StatusCode::OK,
                 "Days in their order, everything else the most expensive first.",
             )
-            .fails(StatusCode::BAD_REQUEST, "`since` is neither a day nor a time."),
+            .fails(StatusCode::BAD_REQUEST, "`since` is neither a day nor a number of days."),
     ]
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn routes() -> Vec<Route> {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StatementParameters {
-    /// Only calls since this day (UTC), such as `2026-11-17`, or for so long, such as `7d` or `12h`.
+    /// Only calls since this day (UTC), such as `2026-11-17`, or this many days ago, such as `7d`.
     since: Option<String>,
     /// What to add up by; `cause` if absent.
     by: Option<StatementBy>,

@@ -37,9 +37,12 @@ async fn a_statement_adds_up_what_the_turns_used() {
     assert_eq!(by_session, json!({"items": [item("b", 2)], "total": item("total", 3), "next": "b"}));
     assert_eq!(rest, json!({"items": [item("a", 1)], "total": item("total", 3), "next": null}));
     assert_eq!(future["total"]["calls"], 0);
-    for (path, code) in
-        [("since=soon", "invalid_since"), ("by=mood", "invalid_query"), ("bye=day", "invalid_query")]
-    {
+    for (path, code) in [
+        ("since=soon", "invalid_since"),
+        ("since=12h", "invalid_since"),
+        ("by=mood", "invalid_query"),
+        ("bye=day", "invalid_query"),
+    ] {
         let (status, problem) = server.get(&format!("/api/statement?{path}")).await;
         assert_eq!((status, &problem["code"]), (400, &json!(code)), "{path}: {problem}");
     }
@@ -65,5 +68,23 @@ async fn the_status_shows_what_is_left_of_the_limits() {
         "left": 2.0});
     assert_eq!(process["limits_left"], json!([of_day]));
     assert_eq!(session["limits"], json!([of_session, of_day]));
+    server.shutdown().await;
+}
+
+/// B2: a session's cost is what the statement says of it. What a fork copied was not spent by it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_cost_of_a_session_is_that_of_the_statement() {
+    let server = TestServer::with_script(&script()).await;
+    server.runtime.session("a").await.unwrap().send("one").await.unwrap();
+    assert_eq!(server.post("/api/sessions/a/fork", &json!({"key": "b"})).await.0, 201);
+
+    let (_, session) = server.get("/api/sessions/a").await;
+    let (_, fork) = server.get("/api/sessions/b").await;
+    let (_, statement) = server.get("/api/statement?by=session").await;
+
+    let spent = json!({"input": 100, "output": 10, "cached": 40, "cost": null, "unpriced": 1});
+    assert_eq!(session["cost"], spent);
+    assert_eq!((&fork["cost"]["input"], &fork["cost"]["unpriced"]), (&json!(0), &json!(0)), "{fork}");
+    assert_eq!(statement["items"].as_array().unwrap().len(), 1, "{statement}");
     server.shutdown().await;
 }
