@@ -148,6 +148,9 @@ async fn find_open_question(session: &Session, request: &Incoming) -> OpenaiResu
     }
     let accepts = |plan: &&Question| read_as_answer(&request.conversation.input(), plan) == ACCEPTS_PLAN;
     let plan = open.iter().filter(|open| open.kind == QuestionKind::Plan).find(accepts);
+    if plan.is_some() {
+        request.caller.require(Scope::Admin, "accept a plan, because that changes the session's mode")?;
+    }
     let turn = session_state.turn_count;
     Ok(plan.map(|plan| AnsweredQuestion { question: plan.id, turn, accepts_plan: true }))
 }

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use crate::test_server::{TestServer, json_answer};
 
 /// Every route that needs no token.
-const OPEN: [(&str, &str); 5] = [
+const OPEN: [(&str, &str); 6] = [
     ("GET", "/healthz"),
     ("GET", "/readyz"),
     ("GET", "/openapi.json"),
+    ("GET", "/api/login"),
     ("POST", "/api/login"),
     ("POST", "/api/logout"),
 ];
