@@ -413,6 +413,12 @@ async fn requests_that_cannot_be_answered_are_refused_in_openais_form() {
         expect(400, words("no_input", "messages"))
     );
     assert_eq!(refused("/v1/responses", json!({"input": 3})).await.0, 400);
+    // The fields of a request in their order are no request.
+    assert_eq!(
+        refused(chat_path, json!(["longhaul", [said("a")], null, null, null, null, null, null, null])).await,
+        expect(400, words("invalid_body", ""))
+    );
+    assert_eq!(refused("/v1/responses", json!(["longhaul", "a"])).await.1, "invalid_body");
     let models = server.get("/v1/models").await.1;
     assert_eq!(models["data"][0]["id"], "longhaul");
     let anonymous = server.anonymous(Method::GET, "/v1/models").send().await.unwrap();
