@@ -108,7 +108,7 @@ impl SearchableText {
                 ExtractRecord::Extracted(extracted) => {
                     (lines(extracted.items.into_iter().map(|item| item.text)), None)
                 }
-                ExtractRecord::Unknown { .. } => return None,
+                ExtractRecord::ExtractionFailed(_) | ExtractRecord::Unknown { .. } => return None,
             },
             "memory" => match MemoryRecord::decode(record).ok()? {
                 MemoryRecord::PagesChanged(changed) => {

@@ -28,8 +28,10 @@ pub async fn extraction_calls(journal: &dyn Journal, session: SessionId) -> Resu
     let mut cursor = records(journal, &stream, imported + 1);
     let mut total = MemoryCalls::default();
     while let Some(record) = cursor.next_undamaged().await? {
-        if let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(&record) {
-            total.add(&extracted.usage);
+        match ExtractRecord::decode(&record) {
+            Ok(ExtractRecord::Extracted(extracted)) => total.add(&extracted.usage),
+            Ok(ExtractRecord::ExtractionFailed(failed)) => total.add(&failed.usage),
+            _ => {}
         }
     }
     Ok(total)

@@ -4,6 +4,7 @@ use longhaul_journal::{ImportMark, Journal, Page, import_mark};
 use longhaul_protocol::{Body, ExtractRecord, Extracted, Hash, Record, Seq, SessionId, StreamName};
 
 use crate::extraction::shown_tokens;
+use crate::refused_inputs::RefusedInputs;
 use crate::stream_reader::{PAGE_LIMIT, read_page_from};
 use crate::{Result, UtteranceReader};
 
@@ -46,6 +47,22 @@ async fn extracted_through_at(journal: &dyn Journal, session: SessionId, head: S
         }
     }
     Ok(known)
+}
+
+/// The last record of the span about which the model gave no usable answer, if nothing was extracted since. What came
+/// before an import says nothing about the model here.
+pub async fn failed_through(journal: &dyn Journal, session: SessionId) -> Result<Option<Seq>> {
+    let stream = StreamName::extract(session);
+    let head = journal.head(&stream).await?.seq;
+    if head == 0 {
+        return Ok(None);
+    }
+    let newest = journal.read(&stream, head, ONE_RECORD).await?.pop();
+    let Some(Ok(ExtractRecord::ExtractionFailed(failed))) = newest.as_ref().map(ExtractRecord::decode) else {
+        return Ok(None);
+    };
+    let is_foreign = head <= import_mark(journal, session).await?.foreign_extracts_through;
+    Ok(Some(failed.through).filter(|_| !is_foreign))
 }
 
 /// The last record that an extract covers, if that can be trusted.
@@ -141,7 +158,10 @@ pub struct UnextractedCounter {
     /// The last extracted record, and the number of extracts.
     through: Seq,
     extracts: Seq,
+    /// The last record of the span about which the model gave no usable answer.
+    failed_through: Option<Seq>,
     reader: UtteranceReader,
+    refused: RefusedInputs,
     /// The last record that was read, and the last record at which no turn was open.
     read_through: Seq,
     rest_through: Seq,
@@ -150,7 +170,8 @@ pub struct UnextractedCounter {
 }
 
 impl UnextractedCounter {
-    /// The new tokens up to the last record at which no turn was open.
+    /// The new tokens up to the last record at which no turn was open. Tokens about which the model gave no usable answer
+    /// are not new.
     pub async fn count_tokens(&mut self, journal: &dyn Journal, session: SessionId) -> Result<u64> {
         if self.session != Some(session) {
             *self = Self { session: Some(session), ..Self::default() };
@@ -158,15 +179,23 @@ impl UnextractedCounter {
         let extracts = journal.head(&StreamName::extract(session)).await?.seq;
         if extracts != self.extracts {
             self.through = extracted_through_at(journal, session, extracts).await?;
+            self.failed_through = failed_through(journal, session).await?;
             self.extracts = extracts;
             self.new_utterances.retain(|(seq, _)| *seq > self.through);
         }
         if self.through > self.read_through {
             (self.reader, self.read_through) = (UtteranceReader::default(), self.through);
+            self.refused = RefusedInputs::default();
         }
         self.read_new(journal, session).await?;
-        let certain = self.new_utterances.iter().filter(|(seq, _)| *seq <= self.rest_through);
+        let after = self.failed_through.unwrap_or(0);
+        let certain = self.new_utterances.iter().filter(|(seq, _)| *seq > after && *seq <= self.rest_through);
         Ok(certain.map(|(_, tokens)| tokens).sum())
+    }
+
+    /// Whether the model gave no usable answer the last time.
+    pub fn is_after_failure(&self) -> bool {
+        self.failed_through.is_some()
     }
 
     async fn read_new(&mut self, journal: &dyn Journal, session: SessionId) -> Result<()> {
@@ -185,6 +214,9 @@ impl UnextractedCounter {
                 let new = new_utterances.iter().filter(|new_utterances| new_utterances.seq > self.through);
                 self.new_utterances
                     .extend(new.map(|new_utterances| (new_utterances.seq, shown_tokens(new_utterances))));
+                if let Some(refused) = self.refused.apply(&record) {
+                    self.new_utterances.retain(|(seq, _)| *seq != refused);
+                }
             }
         }
         Ok(())

@@ -69,8 +69,8 @@ pub use inbox::{ClientRequest, InboxRecord, Input, JoinMode, Order, OrderKind};
 pub use item::{Image, Item, Role, with_picture_note};
 pub use json_path::JsonPath;
 pub use memory::{
-    ChangedBy, ExtractRecord, Extracted, ExtractedItem, ExtractedKind, ItemSource, MemoryRecord, PageChange,
-    PagesChanged, Source, Speaker,
+    ChangedBy, ExtractRecord, Extracted, ExtractedItem, ExtractedKind, ExtractionFailed, ItemSource,
+    MemoryRecord, PageChange, PagesChanged, Source, Speaker,
 };
 pub use names::{
     ForkRequested, NamesRecord, SessionDeleted, SessionNamed, SessionPinned, SessionRenamed, SessionRestored,

@@ -7,6 +7,7 @@ record_kinds! {
     /// The records of `extract/<session>`.
     ExtractRecord {
         "extracted" => Extracted(Extracted),
+        "extraction_failed" => ExtractionFailed(ExtractionFailed),
     }
 }
 
@@ -32,6 +33,19 @@ pub struct Extracted {
     /// Items of the model that were rejected, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
+    /// The cost of the model calls, with that of failed ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usage: Vec<Usage>,
+}
+
+/// The model gave no usable answer about a span. The span is kept, and the model is asked about it again only after enough
+/// has come since.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExtractionFailed {
+    /// The first record of the span.
+    pub from: Seq,
+    /// The last record of the span.
+    pub through: Seq,
     /// The cost of the model calls, with that of failed ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<Usage>,

@@ -209,7 +209,13 @@ pub(crate) fn drain(mut body: Body) {
     tokio::spawn(tokio::time::timeout(DRAIN_TIMEOUT, reading));
 }
 
+/// Reads an object. Anything else is refused: a list would be taken for the fields of an object in their order.
 fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
+    let is_object = bytes.trim_ascii_start().first() == Some(&b'{');
+    if !is_object && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() {
+        let detail = "the body must be a JSON object, such as {\"name\": \"value\"}";
+        return Err(Problem::bad_request("invalid_body", detail));
+    }
     let mut parser = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut parser).map_err(|error| {
         let path = error.path().to_string();

@@ -215,13 +215,17 @@ async fn skip_extracted(
     through: Seq,
 ) -> Result<()> {
     let stream = StreamName::extract(parent);
-    let head = journal.head(&stream).await?.seq;
-    if head == 0 || through <= 1 {
-        return Ok(());
-    }
-    let newest = journal.read(&stream, head, ONE).await?.pop();
-    let Some(Ok(ExtractRecord::Extracted(newest))) = newest.as_ref().map(ExtractRecord::decode) else {
-        return Ok(());
+    let mut newest_seq = journal.head(&stream).await?.seq;
+    let newest = loop {
+        if newest_seq == 0 || through <= 1 {
+            return Ok(());
+        }
+        let newest = journal.read(&stream, newest_seq, ONE).await?.pop();
+        match newest.as_ref().map(ExtractRecord::decode) {
+            Some(Ok(ExtractRecord::Extracted(newest))) => break newest,
+            Some(Ok(ExtractRecord::ExtractionFailed(_))) => newest_seq -= 1,
+            _ => return Ok(()),
+        }
     };
     let (scope, from) = (newest.scope, 1);
     let extracted = Extracted { scope, from, through, items: vec![], refused: vec![], usage: vec![] };

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use longhaul_memory::{BackgroundModel, Consolidation, Extraction, consolidate, mirror_pages};
+use longhaul_memory::{
+    BackgroundModel, Consolidation, Extraction, consolidate, failed_through, mirror_pages,
+};
 use longhaul_model::Model as _;
 use longhaul_protocol::{EventKind, Seq, SessionId, StreamName};
 
@@ -92,16 +94,19 @@ pub(crate) async fn check_after_turn(
     Ok(())
 }
 
-/// Whether a session has at least this many new tokens, or more if the model ignored the form last time.
+/// Whether a session has at least this many new tokens. If the model ignored the form last time, more are needed, and what it
+/// was asked about is not new.
 async fn has_enough_tokens(runtime: &RuntimeShared, id: SessionId, min_tokens: u64) -> Result<bool> {
     let memory = &runtime.memory;
-    let ignored_form = lock(&memory.ignored_form).contains(&id);
-    let min_tokens = if ignored_form { min_tokens.max(MIN_TOKENS_AFTER_IGNORED_FORM) } else { min_tokens };
-    if min_tokens == 0 {
+    if min_tokens == 0 && failed_through(&*runtime.journal, id).await?.is_none() {
         return Ok(true);
     }
     let mut unread = lock(&memory.unread).remove(&id).unwrap_or_default();
     let tokens = unread.count_tokens(&*runtime.journal, id).await;
+    let min_tokens = match unread.is_after_failure() {
+        true => min_tokens.max(MIN_TOKENS_AFTER_IGNORED_FORM),
+        false => min_tokens,
+    };
     // A home may have thousands of sessions that are looked at once and not used here.
     if runtime.activity.was_used_here(id) {
         lock(&memory.unread).insert(id, unread);
@@ -144,11 +149,6 @@ async fn extract_alone(
     let mut pending = memory.unrecorded_costs.take_pending(StreamName::extract(id).to_string());
     let extracted =
         longhaul_memory::extract(&runtime.journal, id, &scope, &calling, &mut pending.usages).await;
-    match &extracted {
-        Ok(_) => lock(&memory.ignored_form).remove(&id),
-        Err(longhaul_memory::Error::Unstructured { .. }) => lock(&memory.ignored_form).insert(id),
-        Err(_) => false,
-    };
     let extraction = extracted?;
     // The count starts over.
     lock(&memory.unread).remove(&id);

@@ -15,6 +15,7 @@
 //! | --- | --- | --- |
 //! | a part of a session was sent, before its answer was recorded | nothing | the same part is sent again |
 //! | `extracted`: one append for each part | the items, and the range that they cover | the next part begins after it |
+//! | `extraction_failed`, because no answer was usable | the span that was asked about, and the cost | it is asked about again when enough is new |
 //! | items and pages were sent, before the answer was recorded | nothing | they are sent again |
 //! | `pages_changed`: one append | the pages, and how far the extracts have been read | only newer extracts are read |
 //! | that, before the files were written | the same | the files are written with the next change, or by `longhaul memory` |
@@ -30,7 +31,7 @@ mod scopes;
 mod single_flight;
 mod tools;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
@@ -68,8 +69,6 @@ pub(crate) struct Memory {
     page_sets: Mutex<HashMap<String, PageSet>>,
     /// Tokens since the last extract, of sessions that had a turn here.
     unread: Mutex<HashMap<SessionId, UnextractedCounter>>,
-    /// Sessions whose last extraction failed because the model ignored the form of the answer.
-    ignored_form: Mutex<HashSet<SessionId>>,
     /// The model that `memory.model` names, once it was needed. `None` inside if there is none or it can't be opened.
     pub(crate) own_model: OnceLock<Option<Arc<dyn Model>>>,
     /// The head of each extract stream when consolidation was last considered.
@@ -91,7 +90,6 @@ impl Memory {
             consolidations: SingleFlight::default(),
             page_sets: Mutex::default(),
             unread: Mutex::default(),
-            ignored_form: Mutex::default(),
             own_model: OnceLock::new(),
             consolidated_through: Mutex::default(),
             unrecorded_costs: UnrecordedCosts::default(),

@@ -79,7 +79,7 @@ async fn recorded_usage(journal: &dyn Journal, reserved: &SpendReserved) -> Resu
         _ => vec![StreamName::session(reserved.session)],
     };
     for stream in streams {
-        for kind in ["usage", "extracted", "pages_changed"] {
+        for kind in ["usage", "extracted", "extraction_failed", "pages_changed"] {
             let records = journal.records_of_kind(&stream, kind).await?;
             let usages = records.iter().rev().flat_map(usages_of);
             let is_counted = |usage: &Usage| usage.input.is_some() || usage.output.is_some();
@@ -99,8 +99,9 @@ pub(crate) fn usages_of(record: &Record) -> Vec<Usage> {
             Ok(SessionRecord::Usage(usage)) => vec![usage],
             _ => vec![],
         },
-        "extracted" => match ExtractRecord::decode(record) {
+        "extracted" | "extraction_failed" => match ExtractRecord::decode(record) {
             Ok(ExtractRecord::Extracted(extracted)) => extracted.usage,
+            Ok(ExtractRecord::ExtractionFailed(failed)) => failed.usage,
             _ => vec![],
         },
         "pages_changed" => match MemoryRecord::decode(record) {

@@ -185,7 +185,9 @@ impl<'a> CallReader<'a> {
         for session in self.sessions_since(At(i64::MIN)).await? {
             let foreign = import_mark(self.journal, session).await?.foreign_extracts_through;
             let extracts = StreamName::extract(session);
-            self.read_kind(&extracts, "extracted", foreign, Some(session), |_| true).await?;
+            for kind in ["extracted", "extraction_failed"] {
+                self.read_kind(&extracts, kind, foreign, Some(session), |_| true).await?;
+            }
         }
         let streams = self.journal.streams().await?;
         for stream in streams.into_iter().filter(|stream| stream.as_str().starts_with("memory/")) {

@@ -1,6 +1,6 @@
 //! Handles an answer that was truncated at its maximum length. It continues once, with a higher maximum.
 
-use longhaul_protocol::{Item, Limit, Note, SessionRecord};
+use longhaul_protocol::{Item, Limit, Note, SessionRecord, TurnEnded};
 
 use crate::session::decide::TurnEnding;
 use crate::session::state;
@@ -11,9 +11,6 @@ use crate::worker::{Worker, WorkerResult};
 /// The note to a model whose answer was truncated.
 const CONTINUE_NOTE: &str =
     "Your answer reached the limit of its length. Go on from exactly this point, without repeating anything.";
-
-/// The code of a turn that ends because an answer reached the limit of the client.
-const MAX_OUTPUT_TOKENS: &str = "max_output_tokens";
 
 /// Records a truncated answer: its complete calls run, its text continues in the next attempt, or the turn ends with a limit.
 pub(super) async fn record_truncated_answer(
@@ -46,7 +43,7 @@ pub(super) async fn record_truncated_answer(
     let client_limit = worker.state().turn.as_ref().and_then(|turn| turn.max_output);
     if let Some(limit) = client_limit.filter(|_| first_call.is_none()) {
         let error = format!("the answer reached the limit of {limit} tokens that the client set");
-        let (text, code) = (Some(text), Some(MAX_OUTPUT_TOKENS.to_owned()));
+        let (text, code) = (Some(text), Some(TurnEnded::MAX_OUTPUT_TOKENS.to_owned()));
         let ending = TurnEnding { text, code, ..TurnEnding::limit(Limit::Tokens, error) };
         return end_turn(worker, close.into_records(), ending).await;
     }

@@ -51,10 +51,11 @@ pub(crate) fn asked(requests: &[Request]) -> Vec<&'static str> {
 pub(crate) async fn extracts(journal: &dyn Journal, id: SessionId) -> Vec<Extracted> {
     let records = journal.read(&StreamName::extract(id), 1, Page::default()).await.unwrap();
     let extracted = |record| match ExtractRecord::decode(record).unwrap() {
-        ExtractRecord::Extracted(extracted) => extracted,
+        ExtractRecord::Extracted(extracted) => Some(extracted),
+        ExtractRecord::ExtractionFailed(_) => None,
         ExtractRecord::Unknown { .. } => panic!("nobody writes anything else"),
     };
-    records.iter().map(extracted).collect()
+    records.iter().filter_map(extracted).collect()
 }
 
 /// Waits for so many more checks.

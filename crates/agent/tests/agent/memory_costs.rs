@@ -152,6 +152,32 @@ async fn a_model_that_ignores_the_form_is_not_asked_again_for_small_talk() {
     runtime.shutdown().await.unwrap();
 }
 
+/// B4, Y6: what waits already counts for nothing after unusable answers, however much it is, also after a restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_ignores_the_form_is_not_asked_again_about_the_same_records() {
+    let place = TestHome::new();
+    let rubbish = json!({"extract": true, "text": "I'd rather not.", "usage": {"input": 1_000, "output": 0}});
+    let answers = json!([text(5_000), rubbish]);
+    let mut calls = Vec::new();
+    for is_restart in [false, true, true] {
+        let model = RecordingModel::new(priced(&answers, None));
+        let runtime = Runtime::with_model(with_usual_thresholds(&place), model.clone()).await.unwrap();
+        runtime.set_check_interval(std::time::Duration::from_millis(1));
+        runtime.start_idle().await.unwrap();
+        let session = runtime.session("a").await.unwrap();
+        if !is_restart {
+            session.send("hi").await.unwrap();
+            eventually("the model ignored the form", || async { memory_calls(&model) >= 2 }).await;
+        }
+        checks(&runtime, 30).await;
+        let status = session.status().await.unwrap();
+        calls.push((memory_calls(&model), status.memory_calls.calls));
+        runtime.shutdown().await.unwrap();
+    }
+
+    assert_eq!(calls, [(2, 2), (0, 2), (0, 2)]);
+}
+
 /// B4: memory may use a model of its own; if that can't be used, the session's own stands in, and this is said once.
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_asks_its_own_model_and_falls_back_to_the_sessions() {

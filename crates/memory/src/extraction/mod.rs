@@ -11,6 +11,8 @@
 //! | during the model call | the parts before this one | this part is asked again, then the rest |
 //! | before the append of a part | the same | the same |
 //! | after it | this part too | the next part |
+//! | after two unusable answers, before `extraction_failed` | the parts before this one | this part is asked again |
+//! | after `extraction_failed` | that, and what the calls cost | nothing is asked until enough is new |
 //!
 //! Never: a record in two parts, or in none; a part without the range that it covers.
 
@@ -23,7 +25,9 @@ use std::sync::Arc;
 use longhaul_context::list_entries;
 use longhaul_journal::Journal;
 use longhaul_model::{FailureClass, Purpose, StopKind};
-use longhaul_protocol::{ExtractRecord, Extracted, Seq, SessionId, StreamName, Usage};
+use longhaul_protocol::{
+    ExtractRecord, Extracted, ExtractionFailed, NewRecord, Seq, SessionId, StreamName, Usage,
+};
 
 use crate::lease::LeaseGuard;
 use crate::text::truncate_line;
@@ -96,17 +100,30 @@ impl ExtractionJob<'_> {
             return Ok(done);
         }
         let mut prompt = ExtractionPrompt::new(self.model)?;
+        let failures =
+            self.journal.records_of_kind(&StreamName::extract(self.session), "extraction_failed").await?;
+        let failures = failures.len() as u64;
         while let Some(part) = parts.next(prompt.ask.budget).await? {
             // Checked before the model is asked. Otherwise an answer might cost money and then not be recorded.
             let key = key_for(self.journal, self.session, part.through).await?;
-            let Some(found) = self.ask_about(&part, head, &mut prompt, usages).await? else {
-                parts.put_back(part);
-                continue;
+            let found = match self.ask_about(&part, head.saturating_sub(failures), &mut prompt, usages).await
+            {
+                Ok(Some(found)) => found,
+                Ok(None) => {
+                    parts.put_back(part);
+                    continue;
+                }
+                Err(error) => {
+                    if matches!(error, Error::Unstructured { .. }) {
+                        self.record_failure((done.through + 1, end), head, usages).await?;
+                    }
+                    return Err(error);
+                }
             };
             done.items += found.items.len();
             done.refused.extend(found.refused.iter().cloned());
             let range = (done.through + 1, part.through);
-            self.append(range, &key, head, found, usages).await?;
+            self.append_items(range, &key, head, found, usages).await?;
             parts.mark_extracted(&part);
             (head, done.through, done.parts) = (head + 1, part.through, done.parts + 1);
         }
@@ -159,7 +176,7 @@ impl ExtractionJob<'_> {
         }
     }
 
-    async fn append(
+    async fn append_items(
         &self,
         (from, through): (Seq, Seq),
         key: &str,
@@ -169,10 +186,25 @@ impl ExtractionJob<'_> {
     ) -> Result<()> {
         let JudgedItems { items, refused } = found;
         let scope = self.scope.to_owned();
+        let extracted = Extracted { scope, from, through, items, refused, usage: usages.clone() };
+        let record = ExtractRecord::Extracted(extracted).encode().with_key(key);
+        self.append(record, head, usages).await
+    }
+
+    /// Records that the model gave no usable answer. Without it, each check and each restart would pay for the same span.
+    async fn record_failure(
+        &self,
+        (from, through): (Seq, Seq),
+        head: Seq,
+        usages: &mut Vec<Usage>,
+    ) -> Result<()> {
+        let failed = ExtractionFailed { from, through, usage: usages.clone() };
+        self.append(ExtractRecord::ExtractionFailed(failed).encode(), head, usages).await
+    }
+
+    async fn append(&self, record: NewRecord, head: Seq, usages: &mut Vec<Usage>) -> Result<()> {
         // Moved before the append: a run that is cancelled during the append must not report the cost twice.
         let usage = std::mem::take(usages);
-        let extracted = Extracted { scope, from, through, items, refused, usage: usage.clone() };
-        let record = ExtractRecord::Extracted(extracted).encode().with_key(key);
         match self.journal.append(self.lease.append().expecting(head).record(record)).await {
             Ok(_) => Ok(()),
             Err(error) => {

@@ -9,6 +9,7 @@ use longhaul_protocol::{At, Seq, SessionId, StreamName, UnreadInputs};
 use super::parse::vocabularies;
 use super::prompt::entry;
 use crate::provenance::Vocabulary;
+use crate::refused_inputs::RefusedInputs;
 use crate::stream_reader::read_page_from;
 use crate::utterance::untrusted_recalls;
 use crate::{Result, Utterance, UtteranceReader};
@@ -43,7 +44,8 @@ pub(super) struct Parts<'a> {
     end: Seq,
     reader: UtteranceReader,
     unread: UnreadInputs,
-    /// Utterances during an open attempt. The blocks of that attempt may have lower numbers.
+    refused: RefusedInputs,
+    /// Utterances during an open attempt, whose blocks may have lower numbers, and after an input that may be too long.
     unsettled: Vec<TimedUtterance>,
     ready: VecDeque<TimedUtterance>,
     before: VecDeque<Vocabulary>,
@@ -60,8 +62,9 @@ impl<'a> Parts<'a> {
         let (unsettled, ready, before) = (Vec::new(), VecDeque::new(), VecDeque::new());
         let foreign_through = import_mark(journal, session).await?.foreign_through;
         let reader = UtteranceReader::to_session(foreign_through);
-        let (next, unread) = (after + 1, UnreadInputs::default());
-        let mut parts = Self { journal, stream, next, end, reader, unread, unsettled, ready, before };
+        let (next, unread, refused) = (after + 1, UnreadInputs::default(), RefusedInputs::default());
+        let mut parts =
+            Self { journal, stream, next, end, reader, unread, refused, unsettled, ready, before };
         parts.read_lookback(after, foreign_through).await?;
         Ok(parts)
     }
@@ -143,14 +146,14 @@ impl<'a> Parts<'a> {
         for record in page.iter().filter(|record| record.seq <= end) {
             let at = record.at;
             self.before.extend(untrusted_recalls(record));
-            // The user took it back before the model read it.
-            if let Some(seq) = self.unread.apply(record) {
+            let said = self.reader.push(record).into_iter();
+            self.unsettled.extend(said.map(|utterance| TimedUtterance { utterance, at }));
+            // The user took it back before the model read it, or the model could not take it.
+            for seq in self.unread.apply(record).into_iter().chain(self.refused.apply(record)) {
                 self.unsettled.retain(|said| said.utterance.seq != seq);
                 self.ready.retain(|said| said.utterance.seq != seq);
             }
-            let said = self.reader.push(record).into_iter();
-            self.unsettled.extend(said.map(|utterance| TimedUtterance { utterance, at }));
-            if !self.reader.is_waiting() {
+            if !self.reader.is_waiting() && !self.refused.is_waiting() {
                 self.settle();
             }
         }

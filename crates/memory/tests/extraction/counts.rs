@@ -8,8 +8,8 @@ use longhaul_memory::UnextractedCounter;
 use longhaul_protocol::SessionId;
 use longhaul_testkit::FaultyJournal;
 
-use crate::scripted_model::Told;
-use crate::staged::{Stage, answer, calling, ended, finished, input, says, started};
+use crate::scripted_model::{Reply, Told};
+use crate::staged::{Stage, answer, calling, ended, ended_as_too_long, finished, input, says, started};
 
 #[async_trait]
 trait Looking {
@@ -57,6 +57,50 @@ async fn only_what_came_after_the_last_extract_counts() {
     stage.talk("more", &"a".repeat(4_000)).await;
     stage.extract(&calling(Told::new([]))).await.unwrap();
     assert_eq!(unread.at(&stage).await, 0);
+}
+
+/// Y6, B4: the span is kept, but it is not new any more, in no process.
+#[tokio::test]
+async fn what_the_model_gave_no_usable_answer_about_is_not_new() {
+    let stage = Stage::new().await;
+    let mut unread = UnextractedCounter::default();
+    stage.talk(&"q".repeat(40_000), "ok").await;
+    assert!(unread.at(&stage).await > 2_000 && !unread.is_after_failure());
+
+    let wrong = Told::new([Reply::Arguments("{".to_owned()), Reply::Arguments("{".to_owned())]);
+    stage.extract(&calling(wrong.clone())).await.unwrap_err();
+    assert_eq!((unread.at(&stage).await, unread.is_after_failure()), (0, true));
+    stage.talk("and", "yes").await;
+    let counted = unread.at(&stage).await;
+    assert!((1..50).contains(&counted), "{counted}");
+    assert_eq!(UnextractedCounter::default().at(&stage).await, counted);
+
+    let end = stage.talk("more", "yes").await;
+    stage.extract(&calling(Told::new([]))).await.unwrap();
+    assert_eq!((unread.at(&stage).await, unread.is_after_failure()), (0, false));
+    assert_eq!(stage.ranges().await, [(1, end)]);
+}
+
+/// B4: an input that was too long for the session's model costs memory nothing; what was said before and after it counts.
+#[tokio::test]
+async fn an_input_that_the_model_could_not_take_is_not_sent_to_memorys_model() {
+    let stage = Stage::new().await;
+    let mut unread = UnextractedCounter::default();
+    let too_long = "word ".repeat(100_000);
+    stage.append([input(&too_long), started(), ended_as_too_long()]).await;
+    let model = Told::new([]);
+
+    let done = stage.extract(&calling(model.clone())).await.unwrap();
+    assert_eq!((unread.at(&stage).await, done.parts, model.calls()), (0, 0, 0));
+
+    stage.talk("the port is 8080", "noted").await;
+    stage.append([input(&too_long), input("a short one"), started(), ended_as_too_long()]).await;
+    let counted = unread.at(&stage).await;
+    let done = stage.extract(&calling(model.clone())).await.unwrap();
+    assert!((1..50).contains(&counted), "{counted}");
+    assert_eq!((done.parts, model.calls()), (1, 1));
+    let message = model.messages().remove(0);
+    assert!(message.contains("8080") && message.contains("a short one") && !message.contains("word word"));
 }
 
 #[tokio::test]

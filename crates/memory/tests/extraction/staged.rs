@@ -143,6 +143,13 @@ pub(crate) fn ended() -> SessionRecord {
     })
 }
 
+/// The end of a turn whose input the model could not take.
+pub(crate) fn ended_as_too_long() -> SessionRecord {
+    let SessionRecord::TurnEnded(ended) = ended() else { unreachable!() };
+    let (outcome, code) = (Outcome::Failed, Some("context_too_long".to_owned()));
+    SessionRecord::TurnEnded(TurnEnded { outcome, code, ..ended })
+}
+
 pub(crate) fn says(text: &str) -> Item {
     Item::Text { role: Role::Assistant, text: text.to_owned() }
 }

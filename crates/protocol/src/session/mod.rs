@@ -449,6 +449,11 @@ pub struct TurnEnded {
     pub inbox_through: Option<Seq>,
 }
 
+impl TurnEnded {
+    /// The code of a turn whose answer reached the limit of tokens that its client had set.
+    pub const MAX_OUTPUT_TOKENS: &'static str = "max_output_tokens";
+}
+
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

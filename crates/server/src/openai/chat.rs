@@ -25,7 +25,7 @@ use super::parameters::check_parameters;
 use super::placement::{Incoming, NamedSession, Placed, place, retry_headers};
 use super::request::{SESSION_HEADER, named_session, read_request};
 use super::sse::{ClientGone, EventWriter, count_stream, event_stream};
-use super::turn::{AnswerText, TurnStep, TurnUsage, add_usage};
+use super::turn::{AnswerText, TurnStep, TurnUsage, add_usage, limit_message};
 use crate::access::Caller;
 use crate::body::JsonBody;
 use crate::state::ServerState;
@@ -209,11 +209,12 @@ impl Completion {
         }
     }
 
-    /// The text that follows the messages: the question.
+    /// The text that follows the messages: the question, or which limit was reached.
     fn closing_text(&self) -> Option<String> {
         match &self.end {
             Some(CompletionEnd::Question(question)) => Some(question.text.clone()),
-            _ => None,
+            Some(CompletionEnd::Turn(ended)) => limit_message(ended).map(str::to_owned),
+            None => None,
         }
     }
 

@@ -7,12 +7,18 @@ use std::time::SystemTime;
 use longhaul_protocol::{At, InputId, SessionId};
 use tokio::sync::OwnedMutexGuard;
 
+/// A request with the same body that does not count its retries is one for so long after the end of the turn: whoever asks
+/// the same later wants to know how it is then.
+pub(crate) const REPEAT_WINDOW_MS: i64 = 600_000;
+
 /// The newest request of each session whose answer is awaited or was lost. A new process knows of none: a turn that
 /// ended after the process began was not delivered by the process before it.
 #[derive(Clone)]
 pub(crate) struct Deliveries {
     began: At,
     newest: Arc<Mutex<HashMap<SessionId, Delivery>>>,
+    /// The turns whose responses were fetched a short time ago.
+    fetched: Arc<Mutex<HashMap<(SessionId, u64), At>>>,
     placing: NamedLocks,
 }
 
@@ -56,7 +62,7 @@ pub(crate) enum DeliveryState {
 
 impl Default for Deliveries {
     fn default() -> Self {
-        Self { began: now(), newest: Arc::default(), placing: NamedLocks::default() }
+        Self { began: now(), newest: Arc::default(), fetched: Arc::default(), placing: NamedLocks::default() }
     }
 }
 
@@ -106,6 +112,19 @@ impl Deliveries {
         }
         delivery.connections += 1;
         DeliveryGuard { deliveries: self.clone(), session, request }
+    }
+
+    /// A client has fetched the response of a turn that has ended, so nobody is owed it.
+    pub(crate) fn mark_fetched(&self, session: SessionId, turn: u64) {
+        let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = now();
+        // Without it, an older turn is not repeated either.
+        fetched.retain(|_, at| now.0 - at.0 < REPEAT_WINDOW_MS);
+        fetched.insert((session, turn), now);
+    }
+
+    pub(crate) fn is_fetched(&self, session: SessionId, turn: u64) -> bool {
+        self.fetched.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&(session, turn))
     }
 
     /// Changes what is known of a request, and forgets what needs not be known: an answer that was delivered in this process

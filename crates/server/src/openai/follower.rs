@@ -5,12 +5,13 @@ use std::collections::VecDeque;
 use longhaul_agent::{Followed, Follower, Session};
 use longhaul_journal::{Journal, Page, records};
 use longhaul_protocol::{
-    ClientRequest, JoinMode, QuestionId, QuestionKind, Record, Seq, SessionId, SessionRecord, StreamName,
+    At, ClientRequest, JoinMode, Outcome, QuestionId, QuestionKind, Record, Seq, SessionId, SessionRecord,
+    StreamName,
 };
 use tokio::sync::watch;
 
 use super::error::{OpenaiError, OpenaiResult};
-use super::turn::{AnswerText, TurnFold, TurnStep};
+use super::turn::{AnswerText, TurnFold, TurnStep, limit_message};
 
 /// Records to read at a time on the way back.
 const BACKWARD_PAGE: Seq = 256;
@@ -164,8 +165,16 @@ pub(crate) async fn find_turn(
 pub(crate) struct ToldAnswer {
     pub(crate) text: String,
     pub(crate) turn: u64,
-    /// The record that ended the turn; `None` if a question ended the answer.
-    pub(crate) ended: Option<Seq>,
+    /// How the turn ended, and the record of it; `None` if a question ended the answer.
+    pub(crate) ended: Option<AnswerEnd>,
+}
+
+/// The end of a turn that a client was told of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AnswerEnd {
+    pub(crate) seq: Seq,
+    pub(crate) at: At,
+    pub(crate) outcome: Outcome,
 }
 
 /// Reads what a client was told about a turn after this record; `None` if the answer is not complete.
@@ -179,7 +188,7 @@ pub(crate) async fn read_answer(
     let stream = StreamName::session(session);
     let mut cursor = records(journal, &stream, after + 1);
     while let Some(record) = cursor.next().await? {
-        let seq = record.seq;
+        let (seq, at) = (record.seq, record.at);
         for step in fold.apply(&Followed::Record(Box::new(record), None)) {
             let turn = fold.turn().unwrap_or_default();
             match step {
@@ -190,8 +199,12 @@ pub(crate) async fn read_answer(
                         return Ok(Some(ToldAnswer { text: answer.into_text(), turn, ended: None }));
                     }
                 }
-                TurnStep::Ended(_) => {
-                    return Ok(Some(ToldAnswer { text: answer.into_text(), turn, ended: Some(seq) }));
+                TurnStep::Ended(ended) => {
+                    if let Some(message) = limit_message(&ended) {
+                        answer.add(message, false);
+                    }
+                    let end = AnswerEnd { seq, at, outcome: ended.outcome };
+                    return Ok(Some(ToldAnswer { text: answer.into_text(), turn, ended: Some(end) }));
                 }
                 _ => {}
             }

@@ -1,7 +1,8 @@
 //! Which session a request belongs to, and whether it is a retry.
 //!
 //! A request is a repetition of the newest request with the same body and conversation if the client's `Idempotency-Key`
-//! says so, or if its first answer did not reach the client: the connection is gone, or the client counts its retries.
+//! says so, or if its first answer did not reach the client: the connection is gone a short time ago, or the client counts
+//! its retries.
 //! A repetition is answered by the turn of the first request. Every other request makes an input.
 
 use axum::http::HeaderMap;
@@ -10,15 +11,15 @@ use longhaul_agent::fork::fork_session;
 use longhaul_agent::{Session, UserMessage, accepted_after};
 use longhaul_journal::{Error as JournalError, Journal, SessionEntry, name_session};
 use longhaul_protocol::{
-    Answer, AnsweredQuestion, ClientRequest, ConversationBound, Hash, InputId, JoinMode, Question,
-    QuestionKind, Seq, SessionId, StreamName,
+    Answer, AnsweredQuestion, At, ClientRequest, ConversationBound, Hash, InputId, JoinMode, Outcome,
+    Question, QuestionKind, Seq, SessionId, StreamName,
 };
 use serde_json::{Map, Value};
 
 use super::bindings::{Bindings, KeyUses};
-use super::delivery::{DeliveryGuard, DeliveryState, now};
+use super::delivery::{DeliveryGuard, DeliveryState, REPEAT_WINDOW_MS, now};
 use super::error::{OpenaiError, OpenaiResult};
-use super::follower::{ToldAnswer, TurnFollower, find_answered, find_turn, read_answer};
+use super::follower::{AnswerEnd, ToldAnswer, TurnFollower, find_answered, find_turn, read_answer};
 use super::messages::Conversation;
 use super::models::check_model_choice;
 use super::turn::{TurnFold, TurnTarget};
@@ -34,6 +35,9 @@ const ACCEPTS_PLAN: &str = "yes";
 const DECLINES_PLAN: &str = "no";
 /// A client that counts its retries means a request of at most this age.
 const RETRY_WINDOW_MS: i64 = 3_600_000;
+
+/// As [`REPEAT_WINDOW_MS`], after a turn that failed.
+const FAILED_REPEAT_WINDOW_MS: i64 = 60_000;
 
 /// The session that a request names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -311,21 +315,28 @@ async fn is_retry(state: &ServerState, request: &Incoming, bound: &ConversationB
     if request.is_counted_retry && now().0 - made_at.0 < RETRY_WINDOW_MS {
         return Ok(true);
     }
-    match state.deliveries().state(bound.session, bound.input) {
+    let deliveries = state.deliveries();
+    let is_lost = match deliveries.state(bound.session, bound.input) {
         DeliveryState::Delivered | DeliveryState::Awaited => return Ok(false),
-        DeliveryState::Lost => return Ok(true),
-        DeliveryState::Unknown => {}
-    }
-    let began = state.deliveries().began();
-    // It was delivered, or a later request of the session took its place here.
-    if made_at >= began {
-        return Ok(false);
-    }
+        DeliveryState::Lost => true,
+        // It was delivered, or a later request of the session took its place here.
+        DeliveryState::Unknown if made_at >= deliveries.began() => return Ok(false),
+        DeliveryState::Unknown => false,
+    };
+    let Some(told) = read_bound_answer(&*journal, bound).await? else { return Ok(true) };
+    let Some(ended) = told.ended else { return Ok(true) };
     // No earlier process has delivered the answer of a turn that ended in this one.
-    let told = read_bound_answer(&*journal, bound).await?;
-    let Some(ended) = told.and_then(|told| told.ended) else { return Ok(true) };
-    let record = longhaul_journal::record_at(&*journal, &StreamName::session(bound.session), ended).await?;
-    Ok(record.is_some_and(|record| record.at >= began))
+    let is_owed = is_lost || ended.at >= deliveries.began();
+    Ok(is_owed && !deliveries.is_fetched(bound.session, told.turn) && is_recent(ended, now()))
+}
+
+/// Whether a turn ended so short a time ago that a client which missed its answer still asks for it.
+fn is_recent(ended: AnswerEnd, now: At) -> bool {
+    let window = match ended.outcome {
+        Outcome::Failed => FAILED_REPEAT_WINDOW_MS,
+        _ => REPEAT_WINDOW_MS,
+    };
+    now.0 - ended.at.0 < window
 }
 
 /// The session that takes a new request.
@@ -405,7 +416,7 @@ async fn find_conversation(
         let Some(told) = told.filter(|told| told.text.trim() == last_answer) else { continue };
         let place = find_turn(journal, bound.session, told.turn).await?;
         let is_last = place.is_some_and(|place| place.is_last);
-        match told.ended {
+        match told.ended.map(|ended| ended.seq) {
             _ if is_last => return Ok(Some(ChosenSession::Known(entry))),
             Some(at) => return Ok(Some(ChosenSession::Fork { parent: entry, at })),
             // The question was answered otherwise since.
@@ -463,3 +474,7 @@ async fn new_key(bindings: &Bindings<'_>, request: &Incoming) -> OpenaiResult<St
         count => format!("{key}-{}", count + 1),
     })
 }
+
+#[cfg(test)]
+#[path = "placement_tests.rs"]
+mod tests;

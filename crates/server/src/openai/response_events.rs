@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::chat::{limit_word, question_json};
 use super::error::OpenaiError;
-use super::turn::{TurnStep, TurnUsage, add_usage};
+use super::turn::{TurnStep, TurnUsage, add_usage, limit_message};
 
 /// What the death of the process in the middle of an answer adds to the numbers of later events. It is more than the events
 /// of any answer.
@@ -75,6 +75,11 @@ impl ResponseFold {
         &self.status
     }
 
+    /// Whether the turn has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.status, ResponseStatus::Ended(_) | ResponseStatus::Plan)
+    }
+
     /// The events that a step makes.
     pub(crate) fn apply(&mut self, step: TurnStep) -> Vec<Value> {
         match step {
@@ -119,8 +124,14 @@ impl ResponseFold {
                 match self.plan.take().filter(|_| ended.outcome == Outcome::Completed) {
                     Some(plan) => self.ask(&plan, ResponseStatus::Plan),
                     None => {
+                        let mut events = Vec::new();
+                        if let Some(message) = limit_message(&ended) {
+                            events.extend(self.push_text(message));
+                            events.extend(self.end_item(message));
+                        }
                         self.status = ResponseStatus::Ended(Box::new(ended));
-                        vec![self.event_with_response(self.end_event_name())]
+                        events.push(self.event_with_response(self.end_event_name()));
+                        events
                     }
                 }
             }

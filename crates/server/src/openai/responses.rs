@@ -278,7 +278,11 @@ pub(crate) async fn retrieve_response(
 ) -> OpenaiResult<Response> {
     let (session, turn, place) = find_response(&state, &id).await?;
     if query.stream != Some(true) {
-        return Ok(Json(read_response(&state, session, turn, &place).await?.json()).into_response());
+        let fold = read_response(&state, session, turn, &place).await?;
+        if fold.has_ended() {
+            state.deliveries().mark_fetched(session, turn);
+        }
+        return Ok(Json(fold.json()).into_response());
     }
     let permit = state.count_follower()?;
     let entry = state.journal().session_with_id(session).await?;
@@ -290,7 +294,10 @@ pub(crate) async fn retrieve_response(
     let first_number = query.starting_after.map_or(0, |after| after.saturating_add(1));
     let (mut writer, response) = event_stream(&state, permit);
     tokio::spawn(async move {
-        let _ = write_events(&mut writer, &mut follower, &mut fold, None, first_number).await;
+        let written = write_events(&mut writer, &mut follower, &mut fold, None, first_number).await;
+        if written.is_ok() && fold.has_ended() {
+            state.deliveries().mark_fetched(session, turn);
+        }
     });
     Ok(response)
 }

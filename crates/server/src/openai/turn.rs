@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use longhaul_agent::Followed;
 use longhaul_protocol::{
     Answer, Answered, AnsweredBy, At, AttemptEnded, AttemptId, ClientRequest, EventKind, InputId, Item,
-    Question, QuestionId, Role, SessionRecord, TurnEnded, Usage,
+    Outcome, Question, QuestionId, Role, SessionRecord, TurnEnded, Usage,
 };
 
 /// The most characters of a piece of text.
@@ -302,6 +302,13 @@ fn piece_length(text: &str) -> Option<usize> {
         has_word |= !character.is_whitespace();
     }
     None
+}
+
+/// The sentence that names the limit that ended a turn, as the last message of the answer: clients show nothing else. `None`
+/// if the turn ended otherwise, or the client itself set the limit.
+pub(crate) fn limit_message(ended: &TurnEnded) -> Option<&str> {
+    let is_own = ended.code.as_deref() == Some(TurnEnded::MAX_OUTPUT_TOKENS);
+    ended.error.as_deref().filter(|_| ended.outcome == Outcome::Limit && !is_own)
 }
 
 /// The tokens of a turn, as far as the provider told them.

@@ -226,6 +226,12 @@ async fn bad_input_is_refused_with_the_place_that_is_wrong() {
         (inputs, b"{text".to_vec(), 400, "invalid_json", "not JSON"),
         (inputs, b"".to_vec(), 400, "invalid_json", "EOF"),
         (inputs, b"{\"text\": \"a\"} {}".to_vec(), 400, "invalid_json", "trailing"),
+        (inputs, b" [\"a\"]".to_vec(), 400, "invalid_body", "must be a JSON object"),
+        (inputs, b"\"a\"".to_vec(), 400, "invalid_body", "must be a JSON object"),
+        (inputs, b"null".to_vec(), 400, "invalid_body", "must be a JSON object"),
+        (inputs, b"[\"a\"".to_vec(), 400, "invalid_json", "not JSON"),
+        ("/api/sessions", b"[\"arr\", null, null]".to_vec(), 400, "invalid_body", "must be a JSON object"),
+        ("/api/sessions/a/fork", b"[\"arr\"]".to_vec(), 400, "invalid_body", "must be a JSON object"),
         (inputs, b"{\"text\": 1}".to_vec(), 400, "invalid_body", "text:"),
         (
             inputs,

@@ -413,6 +413,12 @@ async fn requests_that_cannot_be_answered_are_refused_in_openais_form() {
         expect(400, words("no_input", "messages"))
     );
     assert_eq!(refused("/v1/responses", json!({"input": 3})).await.0, 400);
+    // The fields of a request in their order are no request.
+    assert_eq!(
+        refused(chat_path, json!(["longhaul", [said("a")], null, null, null, null, null, null, null])).await,
+        expect(400, words("invalid_body", ""))
+    );
+    assert_eq!(refused("/v1/responses", json!(["longhaul", "a"])).await.1, "invalid_body");
     let models = server.get("/v1/models").await.1;
     assert_eq!(models["data"][0]["id"], "longhaul");
     let anonymous = server.anonymous(Method::GET, "/v1/models").send().await.unwrap();
@@ -420,6 +426,47 @@ async fn requests_that_cannot_be_answered_are_refused_in_openais_form() {
     let error: Value = serde_json::from_slice(&anonymous.bytes().await.unwrap()).unwrap();
     assert!(error["error"]["message"].is_string(), "{error}");
     assert!(sessions(&server).await.is_empty());
+    server.shutdown().await;
+}
+
+/// H4, B1: which limit ended a turn is the last message of the answer, because clients show nothing else, and the
+/// conversation goes on in its session.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_limit_that_ended_a_turn_is_a_message() {
+    let script =
+        r#"[{"text": "Looking.", "calls": [{"name": "ls", "arguments": {}}]}, "Never said.", "Further."]"#;
+    let server = TestServer::with_settings(script, |config| config.settings.limits.steps = 1).await;
+    let reached = "the turn reached its limit of 1 steps (limits.steps); send a message to go on";
+    let mut streamed = chat(&json!([said("b")]));
+    streamed["stream"] = true.into();
+
+    let (_, whole) = server.post("/v1/chat/completions", &chat(&json!([said("a")]))).await;
+    let chunks = events(&server, "/v1/chat/completions", Some(&streamed)).await;
+    let (_, response) = server.post("/v1/responses", &json!({"input": "c"})).await;
+    let replayed =
+        events(&server, &format!("/v1/responses/{}?stream=true", response["id"].as_str().unwrap()), None)
+            .await;
+    let before = sessions(&server).await.len();
+    let more = chat(&json!([said("a"), answered(content(&whole)), said("go on")]));
+    server.post("/v1/chat/completions", &more).await;
+
+    assert_eq!(content(&whole), format!("Looking.\n\n{reached}"));
+    assert_eq!(
+        (&whole["choices"][0]["finish_reason"], &whole["longhaul"]["limit"]),
+        (&json!("length"), &json!("steps"))
+    );
+    let deltas = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str());
+    assert_eq!(deltas.collect::<String>(), content(&whole));
+    let texts: Vec<&Value> =
+        response["output"].as_array().unwrap().iter().map(|item| &item["content"][0]["text"]).collect();
+    assert_eq!(
+        (texts, &response["status"]),
+        (vec![&json!("Looking."), &json!(reached)], &json!("incomplete"))
+    );
+    let numbers: Vec<u64> = replayed.iter().map(|event| event["sequence_number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (0..replayed.len() as u64).collect::<Vec<_>>());
+    assert_eq!(replayed.last().unwrap()["response"]["output"], response["output"]);
+    assert_eq!(sessions(&server).await.len(), before, "it goes on in its session");
     server.shutdown().await;
 }
 

@@ -6,7 +6,7 @@ use longhaul_journal::delete_session;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::openai::{chat, content, said, sessions};
+use crate::openai::{chat, content, events, said, sessions};
 use crate::test_server::{TestServer, json_answer};
 
 fn post(server: &TestServer, path: &str, body: &Value) -> reqwest::RequestBuilder {
@@ -29,6 +29,35 @@ async fn a_counted_retry_after_the_answer_runs_no_second_turn() {
     let new = send("0").await.1;
 
     assert_ne!(first["id"], new["id"], "without a count it is a new request");
+    server.shutdown().await;
+}
+
+/// H1: an answer that was fetched has reached its client, so the same request is a new one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_response_that_was_fetched_is_not_given_again() {
+    let server = TestServer::with_script(r#"[{"text": "Slowly said.", "wait_ms": 400}]"#).await;
+    for is_streamed in [false, true] {
+        let body = json!({"input": format!("streamed: {is_streamed}")});
+        let cut = post(&server, "/v1/responses", &body).timeout(Duration::from_millis(150)).send().await;
+        assert!(cut.is_err());
+        let newest = server.runtime.journal().sessions(None, 10).await.unwrap();
+        let newest = newest.iter().map(|entry| entry.id).max().unwrap();
+        let id = format!("resp_{newest}_1");
+        let status = async || server.get(&format!("/v1/responses/{id}")).await.1["status"].clone();
+        if is_streamed {
+            let fetched = events(&server, &format!("/v1/responses/{id}?stream=true"), None).await;
+            assert_eq!(fetched.last().unwrap()["type"], "response.completed");
+        } else {
+            while status().await != "completed" {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+
+        let (code, again) = server.post("/v1/responses", &body).await;
+
+        assert_eq!((code, &again["status"]), (200, &json!("completed")), "{again}");
+        assert_ne!(again["id"], json!(id));
+    }
     server.shutdown().await;
 }
 
