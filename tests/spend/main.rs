@@ -158,6 +158,12 @@ fn two_processes_cannot_both_take_the_last_cent() {
     let [(first, ..), (second, _, errors)] = &ended;
     assert_eq!((*first, *second), (0, 6), "{ended:?}");
     assert!(errors.contains("limits.cost_per_day") && errors.contains("raise it"), "{errors}");
+    assert!(
+        errors.contains("to go on: raise limits.cost_per_day in ") && !errors.contains("to retry:"),
+        "{errors}"
+    );
+    let shown = ["a", "b"].map(|key| stage.desk.run(&["sessions", "show", key]).1).concat();
+    assert!(shown.contains("nothing spent") && !shown.contains("tokens unknown"), "{shown}");
     assert_eq!(stage.calls() - calls_before, 1);
     let spent = stage.total()["cost"].as_f64().unwrap();
     assert!(spent <= limit + 1e-9 && spent > limit - dollars(1_000), "{spent} of {limit}");

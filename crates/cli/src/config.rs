@@ -84,7 +84,7 @@ pub(crate) async fn with_model(globals: &GlobalArgs, retry_mode: RetryMode) -> a
 }
 
 /// The user's config file, whether it exists or not.
-fn user_file(globals: &GlobalArgs) -> anyhow::Result<PathBuf> {
+pub(crate) fn user_file(globals: &GlobalArgs) -> anyhow::Result<PathBuf> {
     let home = globals.home_dir()?;
     let files = Config::files(&home, &globals.sources()?)?;
     let own = files.into_iter().find(|file| !file.is_project).map(|file| file.path);

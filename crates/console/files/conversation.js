@@ -159,8 +159,8 @@ class Conversation {
     const block = fragment.firstElementChild;
     if (block && item.content?.type === "input") {
       if (item.state === "running") block.append(h("p", { class: "note" }, "Waits for its turn."));
-      else if (item.fork_at && can("act")) {
-        block.append(h("button", { type: "button", class: "fork plain", "data-fork": item.fork_at, "data-text": item.content.text, title: "Fork the session before this message" }, "Fork from here"));
+      else if (item.content.fork_at && can("act")) {
+        block.append(h("button", { type: "button", class: "fork plain", "data-fork": item.content.fork_at, "data-text": item.content.text, title: "Fork the session before this message" }, "Fork from here"));
       }
     }
     return fragment;

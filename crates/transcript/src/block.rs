@@ -21,7 +21,7 @@ pub struct Block {
     pub id: BlockId,
     /// The record that started the block, if it is on record.
     pub seq: Option<Seq>,
-    /// The turn that ran when the block started.
+    /// The turn that ran when the block started. For an input, the turn in which the model gets it.
     pub turn: Option<u64>,
     pub started_at: At,
     pub ended_at: Option<At>,
@@ -66,6 +66,9 @@ pub enum BlockContent {
     Input {
         text: String,
         images: usize,
+        /// Where to fork the session before this input: the end of the last turn before the turn in which the model gets it. None if
+        /// that turn is the first.
+        fork_at: Option<Seq>,
     },
     Message {
         role: Role,

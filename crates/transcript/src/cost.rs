@@ -22,9 +22,17 @@ pub struct SessionCost {
     /// Some provider reported tokens.
     #[serde(skip)]
     is_reported: bool,
+    /// The model was not called, so that nothing is unknown.
+    #[serde(skip)]
+    has_no_call: bool,
 }
 
 impl SessionCost {
+    /// Nothing, because the model was not called.
+    pub(crate) fn of_no_call() -> Self {
+        Self { has_no_call: true, ..Self::default() }
+    }
+
     pub fn add(&mut self, usage: &Usage) {
         self.input = self.input.saturating_add(usage.input.unwrap_or(0));
         self.output = self.output.saturating_add(usage.output.unwrap_or(0));
@@ -50,6 +58,9 @@ impl SessionCost {
 /// `1,234 tokens in (1,000 cached), 56 out, $0.0123`.
 impl std::fmt::Display for SessionCost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.has_no_call {
+            return f.write_str("nothing spent");
+        }
         if !self.is_reported {
             return f.write_str("tokens unknown");
         }

@@ -63,6 +63,7 @@ mod style;
 mod terminal;
 mod text;
 mod todo;
+mod waiting;
 mod wrap;
 
 pub use block::{
@@ -94,4 +95,5 @@ pub use text::{
     short_id, truncate,
 };
 pub use todo::{TodoMarks, pinned_todo_lines, todo_lines, todo_of_call};
+pub use waiting::WaitingInput;
 pub use wrap::{spans_width, text_width, truncate_line, wrap_line, wrap_spans};

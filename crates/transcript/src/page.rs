@@ -21,8 +21,8 @@ fn block_text(block: &Block) -> Option<String> {
             let turn = block.turn.unwrap_or_default();
             format!("\n── turn {turn} · {} ──", format_moment(block.started_at))
         }
-        BlockContent::Input { text, images: 0 } => prefix_lines("> ", text),
-        BlockContent::Input { text, images } => {
+        BlockContent::Input { text, images: 0, .. } => prefix_lines("> ", text),
+        BlockContent::Input { text, images, .. } => {
             format!("{}\n> [{}]", prefix_lines("> ", text), format_count(*images as u64, "image"))
         }
         BlockContent::Message { text, .. } if block.state == BlockState::Interrupted => {

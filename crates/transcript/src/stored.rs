@@ -1,23 +1,25 @@
 //! The fold from the records of a stored session to blocks.
 
 use longhaul_protocol::{
-    At, AttemptEnded, AttemptId, Body, EpochReason, Event, EventKind, Item, Record, Role, Seq, SessionRecord,
-    TurnEnded, UnreadInputs,
+    At, AttemptEnded, AttemptId, Body, EpochReason, Event, EventKind, InputTaken, Item, OrderKind,
+    OrderTaken, Record, Role, Seq, SessionRecord, TurnEnded,
 };
 
 use crate::block::{Block, BlockContent, BlockState, Update};
 use crate::cost::SessionCost;
 use crate::fold::{BlockOrigin, Transcript};
+use crate::waiting::{WaitingInput, WaitingInputs};
 
 /// Folds the records of a session into the same updates as [`Transcript`] does with events. Records tell more: the text of inputs
-/// and answers, orders, what a turn spent. A message is one update here, since its deltas are not on record.
+/// and answers, orders, what a turn spent. A message is one update here, since its deltas are not on record. An input ends with the step that
+/// shows it to the model.
 #[derive(Debug, Default)]
 pub struct StoredTranscript {
     transcript: Transcript,
-    unread: UnreadInputs,
-    /// Inputs that were taken between turns; they belong to the next one.
-    waiting_inputs: Vec<Block>,
+    waiting: WaitingInputs,
     turn: Option<TurnTotals>,
+    /// The record with which the last turn ended.
+    last_end: Option<Seq>,
     attempt: Option<OpenAttempt>,
     model: Option<String>,
 }
@@ -28,6 +30,8 @@ struct TurnTotals {
     /// The record that started it.
     seq: Option<Seq>,
     steps: u64,
+    /// Whether the model was called.
+    has_called: bool,
     spend: SessionCost,
 }
 
@@ -38,6 +42,10 @@ pub struct FoldStart {
     pub model: Option<String>,
     /// The turn that runs there.
     pub turn: Option<RunningTurn>,
+    /// The record with which the last turn ended.
+    pub last_end: Option<Seq>,
+    /// The inputs that wait there.
+    pub waiting: Vec<WaitingInput>,
 }
 
 /// A turn that runs where a fold begins.
@@ -81,15 +89,26 @@ impl StoredTranscript {
         Self::default()
     }
 
-    /// A fold that begins between two turns or between two steps of one.
-    pub fn starting_at(start: FoldStart) -> Self {
+    /// A fold that begins between two turns or between two steps of one. `inputs` has the records of the inputs that wait there.
+    pub fn starting_at(start: FoldStart, inputs: &[Record]) -> Self {
         let mut transcript = Transcript::new();
         let turn = start.turn.map(|turn| {
             transcript.set_turn_started_at(turn.started_at);
             let RunningTurn { number, seq, steps, spend, .. } = turn;
-            TurnTotals { number, seq: Some(seq), steps, spend }
+            // A second step follows a call.
+            TurnTotals { number, seq: Some(seq), steps, has_called: steps > 0, spend }
         });
-        Self { transcript, turn, model: start.model, ..Self::default() }
+        let (model, last_end) = (start.model, start.last_end);
+        let mut fold = Self { transcript, turn, model, last_end, ..Self::default() };
+        for known in &start.waiting {
+            let record = inputs.iter().find(|record| record.seq == known.seq);
+            if let Some((record, input)) = record.and_then(|record| Some((record, record.decode().ok()?))) {
+                let block = fold
+                    .input_block(&input, BlockOrigin { seq: Some(record.seq), turn: None, at: record.at });
+                fold.waiting.restore(known, &input, block);
+            }
+        }
+        fold
     }
 
     /// What another fold needs to know that begins here, between two turns or between two steps of one.
@@ -98,11 +117,12 @@ impl StoredTranscript {
             let (number, seq, steps, spend) = (turn.number, turn.seq?, turn.steps, turn.spend.clone());
             Some(RunningTurn { number, seq, started_at: self.transcript.turn_started_at()?, steps, spend })
         });
-        FoldStart { model: self.model.clone(), turn }
+        let (model, last_end, waiting) = (self.model.clone(), self.last_end, self.waiting.places());
+        FoldStart { model, turn, last_end, waiting }
     }
 
-    /// What goes on after the records so far: the turn, inputs that wait for one, the part of an answer that has arrived, calls,
-    /// questions and compactions. Background tasks are not listed, since the fold may not have seen them start.
+    /// What goes on after the records so far: the turn, the part of an answer that has arrived, calls, questions and compactions,
+    /// and inputs that wait for a step. Background tasks are not listed, since the fold may not have seen them start.
     pub fn open_blocks(&self) -> Vec<Block> {
         let running = |seq, at, content| {
             let (turn, state) = (self.turn.as_ref().map(|turn| turn.number), BlockState::Running);
@@ -113,7 +133,6 @@ impl StoredTranscript {
             let started_at = self.transcript.turn_started_at().unwrap_or(At(0));
             open.push(running(turn.seq, started_at, BlockContent::TurnStart));
         }
-        open.extend(self.waiting_inputs.iter().cloned());
         if let Some(attempt) = &self.attempt {
             let text = attempt.text();
             if !text.trim().is_empty() {
@@ -123,6 +142,7 @@ impl StoredTranscript {
         }
         let is_listed = |block: &&Block| !matches!(block.content, BlockContent::Task { .. });
         open.extend(self.transcript.open_blocks().iter().filter(is_listed).cloned());
+        open.extend(self.waiting.blocks().map(|block| self.with_fork_point(block.clone())));
         open
     }
 
@@ -132,9 +152,6 @@ impl StoredTranscript {
         if let Body::Gone(gone) = &record.body {
             let (seq, kind, reason) = (record.seq, record.kind.clone(), gone.reason.clone());
             return vec![self.block(BlockContent::ErasedRecord { seq, kind, at: gone.at, reason }, origin)];
-        }
-        if self.unread.apply(record).is_some() {
-            return vec![self.block(BlockContent::WithdrawnInput, origin)];
         }
         match SessionRecord::decode(record) {
             Ok(fact) => self.apply_fact(fact, origin),
@@ -152,41 +169,42 @@ impl StoredTranscript {
     pub fn end(&mut self) -> Vec<Update> {
         let origin = self.origin(None, At(0));
         let mut updates = self.end_attempt(None, origin);
-        updates.extend(self.waiting_inputs.drain(..).map(Update::Ended));
         if let Some(turn) = self.turn.take() {
             updates.push(self.block(BlockContent::UnfinishedTurn { turn: turn.number }, origin));
         }
+        let waiting = self.waiting.take_all();
+        updates.extend(waiting.into_iter().map(|block| Update::Ended(self.with_fork_point(block))));
         updates
     }
 
     fn apply_fact(&mut self, fact: SessionRecord, origin: BlockOrigin) -> Vec<Update> {
         match fact {
             SessionRecord::InputTaken(input) => {
-                let content = BlockContent::Input { text: input.text, images: input.images.len() };
-                let block = self.transcript.finished_block(content, origin);
-                if self.turn.is_some() {
-                    return vec![Update::Ended(block)];
-                }
-                self.waiting_inputs.push(block);
+                let block = self.input_block(&input, origin);
+                self.waiting.push(&input, block);
                 vec![]
             }
-            SessionRecord::OrderTaken(taken) => {
-                vec![self.block(BlockContent::Order(taken.order.kind), origin)]
-            }
+            SessionRecord::OrderTaken(taken) => self.order_taken(taken, origin),
             SessionRecord::TurnStarted(started) => {
                 let turn = started.turn;
                 self.turn = Some(TurnTotals { number: turn, seq: origin.seq, ..TurnTotals::default() });
                 let origin = BlockOrigin { turn: Some(turn), ..origin };
-                let mut updates = self.event(SessionRecord::TurnStarted(started), origin);
-                updates.extend(self.waiting_inputs.drain(..).map(Update::Ended));
-                updates
+                self.waiting.begin_turn();
+                self.event(SessionRecord::TurnStarted(started), origin)
             }
-            SessionRecord::StepStarted(_) => {
+            SessionRecord::StepStarted(step) => {
                 self.turn.iter_mut().for_each(|turn| turn.steps += 1);
-                vec![]
+                let taken = self.waiting.begin_step(&step.later);
+                self.end_inputs(taken, origin)
             }
             SessionRecord::AttemptStarted(started) => {
                 let mut updates = self.end_attempt(None, origin);
+                // The record of the step can't be read.
+                if self.turn.as_ref().is_some_and(|turn| turn.steps == 0) {
+                    let taken = self.waiting.begin_step(&[]);
+                    updates.extend(self.end_inputs(taken, origin));
+                }
+                self.turn.iter_mut().for_each(|turn| turn.has_called = true);
                 let (id, items, partial_text) = (started.attempt, vec![], String::new());
                 let (seq, started_at) = (origin.seq, origin.at);
                 self.attempt = Some(OpenAttempt { id, seq, started_at, items, partial_text });
@@ -216,13 +234,55 @@ impl StoredTranscript {
             SessionRecord::TurnEnded(ended) => self.turn_ended(ended, origin),
             SessionRecord::Imported(imported) => {
                 let mut updates = self.end_attempt(None, origin);
-                self.turn = None;
+                let dropped = self.waiting.take_all();
+                updates.extend(self.end_inputs(dropped, origin));
+                (self.turn, self.last_end) = (None, origin.seq);
                 self.transcript.abandon_turn(origin.at);
                 updates.extend(self.event(SessionRecord::Imported(imported), origin));
                 updates
             }
             fact => self.apply_event_like(fact, origin),
         }
+    }
+
+    fn order_taken(&mut self, taken: OrderTaken, origin: BlockOrigin) -> Vec<Update> {
+        let content = match taken.order.kind {
+            OrderKind::Withdraw { input } if self.waiting.withdraw(input) => BlockContent::WithdrawnInput,
+            order => {
+                if order == OrderKind::Cancel && self.turn.is_none() {
+                    self.waiting.cancel();
+                }
+                BlockContent::Order(order)
+            }
+        };
+        vec![self.block(content, origin)]
+    }
+
+    /// An input that waits. Which turn will have it is not known yet.
+    fn input_block(&mut self, input: &InputTaken, origin: BlockOrigin) -> Block {
+        let (text, images, fork_at) = (input.text.clone(), input.images.len(), None);
+        let content = BlockContent::Input { text, images, fork_at };
+        let block = self.transcript.finished_block(content, origin);
+        Block { turn: None, ended_at: None, state: BlockState::Running, ..block }
+    }
+
+    /// Ends inputs with the record that shows them to the model.
+    fn end_inputs(&self, inputs: Vec<Block>, origin: BlockOrigin) -> Vec<Update> {
+        let (turn, ended_at) = (origin.turn, Some(origin.at));
+        let ended = inputs.into_iter().map(|block| Block {
+            turn,
+            ended_at,
+            state: BlockState::Finished,
+            ..self.with_fork_point(block)
+        });
+        ended.map(Update::Ended).collect()
+    }
+
+    fn with_fork_point(&self, mut block: Block) -> Block {
+        if let BlockContent::Input { fork_at, .. } = &mut block.content {
+            *fork_at = self.last_end;
+        }
+        block
     }
 
     /// Of an attempt, only the kept items count.
@@ -267,11 +327,21 @@ impl StoredTranscript {
 
     fn turn_ended(&mut self, ended: TurnEnded, origin: BlockOrigin) -> Vec<Update> {
         let mut updates = self.end_attempt(None, origin);
+        // The record says that no input waits. If one seems to wait, the record of its step can't be read.
+        if ended.inbox_through.is_some() {
+            let taken = self.waiting.take_all();
+            updates.extend(self.end_inputs(taken, origin));
+        }
         let totals = self.turn.take();
+        self.last_end = origin.seq;
         updates.extend(self.event(SessionRecord::TurnEnded(ended), origin));
         if let Some(Update::Ended(Block { content: BlockContent::TurnEnd(end), .. })) = updates.last_mut() {
             match totals {
-                Some(totals) => (end.steps, end.spend) = (totals.steps, totals.spend),
+                Some(totals) => {
+                    let is_unused = !totals.has_called && totals.spend == SessionCost::default();
+                    let spend = if is_unused { SessionCost::of_no_call() } else { totals.spend };
+                    (end.steps, end.spend) = (totals.steps, spend);
+                }
                 None => end.took_ms = None,
             }
         }

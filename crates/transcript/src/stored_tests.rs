@@ -1,5 +1,6 @@
 use longhaul_protocol::{
-    AttemptStarted, Block as ItemRecord, Checkpoint, InputId, InputTaken, JoinMode, Outcome, TurnStarted,
+    AttemptStarted, Block as ItemRecord, Checkpoint, InputId, JoinMode, Limit, Order, Outcome, StepStarted,
+    TurnStarted,
 };
 
 use super::*;
@@ -12,22 +13,35 @@ fn at(at: i64) -> BlockOrigin {
 fn told(facts: Vec<SessionRecord>) -> Vec<Update> {
     let mut story = StoredTranscript::new();
     let facts = facts.into_iter().enumerate();
-    let mut updates: Vec<Update> =
-        facts.flat_map(|(place, fact)| story.apply_fact(fact, at(place as i64))).collect();
+    let mut updates: Vec<Update> = facts
+        .flat_map(|(place, fact)| story.apply_fact(fact, story.origin(None, At(place as i64))))
+        .collect();
     updates.extend(story.end());
     updates
 }
 
 fn input(text: &str) -> SessionRecord {
-    let (id, text) = (InputId::generate(), text.to_owned());
-    SessionRecord::InputTaken(InputTaken {
-        id,
-        inbox_through: 1,
-        text,
-        images: vec![],
-        mode: JoinMode::Join,
-        client: None,
-    })
+    input_as(InputId::generate(), JoinMode::Join, text)
+}
+
+fn input_as(id: InputId, mode: JoinMode, text: &str) -> SessionRecord {
+    let text = text.to_owned();
+    SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text, images: vec![], mode, client: None })
+}
+
+fn step(step: u64, later: Vec<InputId>) -> SessionRecord {
+    SessionRecord::StepStarted(StepStarted { step, later })
+}
+
+fn end_of(turn: u64, outcome: Outcome) -> SessionRecord {
+    let (limit, error, code) = ((outcome == Outcome::Limit).then_some(Limit::Cost), None, None);
+    let text = String::new();
+    SessionRecord::TurnEnded(TurnEnded { turn, outcome, limit, text, error, code, inbox_through: None })
+}
+
+fn order(kind: OrderKind) -> SessionRecord {
+    let order = Order { id: longhaul_protocol::OrderId::generate(), kind };
+    SessionRecord::OrderTaken(OrderTaken { inbox_through: 1, order })
 }
 
 fn turn(turn: u64) -> SessionRecord {
@@ -144,4 +158,150 @@ fn a_turn_between_the_first_and_the_last_time_is_told() {
     let entries = story.apply_fact(SessionRecord::TurnEnded(end), at(i64::MAX));
 
     assert_eq!(entries.last().and_then(took), Some(i64::MAX as u64));
+}
+
+/// Inputs and answers with their turns, in order.
+fn said(updates: &[Update]) -> Vec<(Option<u64>, &str)> {
+    let said = updates.iter().filter_map(|update| match update {
+        Update::Ended(Block { turn, content, .. }) => match content {
+            BlockContent::Input { text, .. } | BlockContent::Message { text, .. } => {
+                Some((*turn, text.as_str()))
+            }
+            _ => None,
+        },
+        _ => None,
+    });
+    said.collect()
+}
+
+/// H8: an input that is taken while an answer arrives comes after that answer, in the turn in which the model gets it.
+#[test]
+fn an_input_stands_where_the_model_gets_it() {
+    let (one, two, three) = (AttemptId::generate(), AttemptId::generate(), AttemptId::generate());
+    let (long, cut) = (InputId::generate(), InputId::generate());
+
+    let updates = told(vec![
+        input("first"),
+        turn(1),
+        step(1, vec![]),
+        attempt(one),
+        input_as(InputId::generate(), JoinMode::After, "after the turn"),
+        input("joins"),
+        input_as(long, JoinMode::Join, "too long for this turn"),
+        input_as(cut, JoinMode::Join, "taken back"),
+        order(OrderKind::Withdraw { input: cut }),
+        block(one, 0, "One."),
+        ended(one, 1, None),
+        step(2, vec![long]),
+        attempt(two),
+        block(two, 0, "Two."),
+        ended(two, 1, None),
+        end_of(1, Outcome::Completed),
+        input("between"),
+        turn(2),
+        step(1, vec![]),
+        attempt(three),
+        block(three, 0, "Three."),
+        ended(three, 1, None),
+    ]);
+
+    let (first, second) = (Some(1), Some(2));
+    let expected = [
+        (first, "first"),
+        (first, "One."),
+        (first, "joins"),
+        (first, "Two."),
+        (second, "after the turn"),
+        (second, "too long for this turn"),
+        (second, "between"),
+        (second, "Three."),
+    ];
+    assert_eq!(said(&updates), expected);
+}
+
+/// Inputs that were cancelled before their turn began form a turn of their own. Later ones have the next.
+#[test]
+fn an_input_that_was_cancelled_before_its_turn_has_a_turn_of_its_own() {
+    let updates = told(vec![
+        input("wrong"),
+        order(OrderKind::Cancel),
+        input("right"),
+        turn(1),
+        step(1, vec![]),
+        end_of(1, Outcome::Cancelled),
+        turn(2),
+        step(1, vec![]),
+    ]);
+
+    assert_eq!(said(&updates), [(Some(1), "wrong"), (Some(2), "right")]);
+}
+
+/// H8: what waits is open, below the answer that arrives.
+#[test]
+fn an_input_that_waits_is_the_last_of_what_goes_on() {
+    let one = AttemptId::generate();
+    let mut story = StoredTranscript::new();
+    let text = "half a sen".to_owned();
+    let partial = SessionRecord::Checkpoint(Checkpoint { attempt: one, text });
+    for fact in [input("first"), turn(1), step(1, vec![]), attempt(one), input("joins"), partial] {
+        story.apply_fact(fact, at(0));
+    }
+
+    let open = story.open_blocks();
+
+    assert!(open.iter().all(|block| block.state == BlockState::Running), "{open:?}");
+    let contents: Vec<&BlockContent> = open.iter().map(|block| &block.content).collect();
+    assert!(
+        matches!(
+            contents[..],
+            [BlockContent::TurnStart, BlockContent::Message { .. }, BlockContent::Input { text, .. }] if text == "joins"
+        ),
+        "{contents:?}"
+    );
+}
+
+/// H8: a fork before an input has everything up to the end of the turn before, also if the input was taken in that turn.
+#[test]
+fn the_fork_point_of_an_input_is_the_end_of_the_turn_before_its_own() {
+    let mut story = StoredTranscript::new();
+    let facts = [
+        input("first"),
+        turn(1),
+        step(1, vec![]),
+        input_as(InputId::generate(), JoinMode::After, "after"),
+        end_of(1, Outcome::Completed),
+        turn(2),
+        step(1, vec![]),
+        input("joins"),
+        step(2, vec![]),
+    ];
+    let updates = facts.into_iter().zip(1..).flat_map(|(fact, seq)| {
+        let origin = story.origin(Some(seq), At(0));
+        story.apply_fact(fact, origin)
+    });
+    let forks: Vec<(String, Option<Seq>)> = updates
+        .filter_map(|update| match update {
+            Update::Ended(Block { content: BlockContent::Input { text, fork_at, .. }, .. }) => {
+                Some((text, fork_at))
+            }
+            _ => None,
+        })
+        .collect();
+
+    let expected = [("first", None), ("after", Some(5)), ("joins", Some(5))];
+    assert_eq!(forks, expected.map(|(text, seq)| (text.to_owned(), seq)));
+}
+
+/// B1: a limit that ends a turn before its first call has cost nothing; a call without usage has cost something unknown.
+#[test]
+fn a_turn_without_a_call_has_spent_nothing() {
+    let limited = [turn(1), step(1, vec![]), end_of(1, Outcome::Limit)];
+    let called = [turn(1), step(1, vec![]), attempt(AttemptId::generate()), end_of(1, Outcome::Cancelled)];
+    let total = |facts: Vec<SessionRecord>| match told(facts).pop() {
+        Some(Update::Ended(Block { content: BlockContent::TurnEnd(end), .. })) => end.spend.to_string(),
+        update => panic!("{update:?}"),
+    };
+
+    assert_eq!(total(limited.to_vec()), "nothing spent");
+    assert_eq!(total(called.to_vec()), "tokens unknown");
 }

@@ -167,8 +167,8 @@ impl TerminalRenderer {
     /// Renders a block of a turn that ended before this terminal was opened: inputs are echoed, and a call is one row.
     pub fn render_past(&mut self, block: &Block) {
         match &block.content {
-            BlockContent::Input { text, images: 0 } => self.push_input(text),
-            BlockContent::Input { text, images } => {
+            BlockContent::Input { text, images: 0, .. } => self.push_input(text),
+            BlockContent::Input { text, images, .. } => {
                 self.push_input(&format!("{text} [{}]", format_count(*images as u64, "image")));
             }
             BlockContent::Message { text, .. } => {

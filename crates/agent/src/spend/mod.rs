@@ -57,7 +57,7 @@ pub(crate) use amount::nano;
 pub(crate) use decision::{AtSoftLimit, CallBound, Urgency, Verdict, WantedCall};
 pub use decision::{LimitReached, SoftLimits};
 pub(crate) use ledger::{NewCall, Reservation, ReserveOutcome, SpendLedger};
-pub(crate) use limits::SpendLimits;
+pub(crate) use limits::{LimitKind, SpendLimits};
 pub use statement::{
     LimitStatus, Statement, StatementBy, StatementItem, StatementQuery, limit_status, statement,
     statement_since,

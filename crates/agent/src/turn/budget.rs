@@ -12,7 +12,8 @@ use longhaul_protocol::{
 use crate::compaction::plan::next_prompt_tokens;
 use crate::session::decide::BudgetCheck;
 use crate::spend::{
-    AtSoftLimit, CallBound, NewCall, Reservation, ReserveOutcome, SoftLimits, Urgency, Verdict, WantedCall,
+    AtSoftLimit, CallBound, LimitKind, NewCall, Reservation, ReserveOutcome, SoftLimits, Urgency, Verdict,
+    WantedCall,
 };
 use crate::turn::request::{fixed_tokens, load_capabilities};
 use crate::worker::wait::WakeOn;
@@ -137,8 +138,8 @@ pub(crate) async fn ask_about_budget(worker: &mut Worker, soft: SoftLimits) -> W
 pub(super) fn soft_limit_warning(worker: &Worker, reservation: &Reservation) -> Option<SessionRecord> {
     let consents = worker.state().turn.as_ref().map(|turn| turn.budget_consents.as_slice());
     let is_agreed = |name: &&String| consents.is_some_and(|consents| consents.contains(name));
-    let names: Vec<&str> =
-        reservation.past_soft.iter().filter(|name| !is_agreed(name)).map(String::as_str).collect();
+    let new = reservation.past_soft.iter().filter(|name| !is_agreed(name));
+    let names: Vec<&str> = new.filter_map(|name| Some(LimitKind::of_soft_name(name)?.name())).collect();
     let soft = worker.runtime().config.settings.limits.soft;
     (!names.is_empty()).then(|| {
         let text = format!("passing {:.0}% of limits.{}", soft * 100.0, names.join(", limits."));

@@ -20,7 +20,8 @@ use longhaul_model::{
     ScriptedModel, StopKind, StopReason, TokenCounts, WindowSource,
 };
 use longhaul_protocol::{
-    AttemptId, Limit, Outcome, QuestionKind, SpendRecord, SpendSource, StreamName, TurnEnded,
+    AttemptId, Input, InputId, JoinMode, Limit, Outcome, QuestionKind, SessionRecord, SpendRecord,
+    SpendSource, StreamName, TurnEnded,
 };
 use longhaul_testkit::{Crash, CrashMoment, FaultyJournal, GatedModel, TestHome};
 use serde_json::{Value, json};
@@ -334,6 +335,29 @@ fn soft(place: &TestHome) -> Config {
         limits.cost_per_day = 0.1;
         limits.soft = 0.5;
     })
+}
+
+/// B3: a session that no client attends gets a warning with the name of the setting, and without the id of the session.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_warning_of_a_soft_limit_names_the_setting() {
+    let place = TestHome::new();
+    let config = limited(&place, |limits| (limits.cost_per_session, limits.soft) = (0.1, 0.5));
+    let runtime = open(config, priced(&json!([costing(49_000), costing(1_000)]))).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("hello").await.unwrap();
+
+    let (id, text, images) = (InputId::generate(), "more".to_owned(), vec![]);
+    session.put(Input { id, text, images, mode: JoinMode::Join, client: None }, None).await.unwrap();
+
+    eventually("the end", || async { session.state().await.unwrap().turn_count == 2 }).await;
+    eventually("the end", || async { session.state().await.unwrap().turn.is_none() }).await;
+    runtime.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    let warnings = records.iter().filter_map(|record| match SessionRecord::decode(record) {
+        Ok(SessionRecord::Warning(warning)) if warning.code == "soft_limit" => Some(warning.text),
+        _ => None,
+    });
+    assert_eq!(warnings.collect::<Vec<_>>(), ["passing 50% of limits.cost_per_session"]);
 }
 
 /// B3, P4: one question before the soft limit is passed, which survives a restart; a yes counts for the whole period.

@@ -13,7 +13,7 @@ use longhaul_agent::{
     redactor,
 };
 use longhaul_journal::Journal;
-use longhaul_protocol::{Outcome, TurnEnded};
+use longhaul_protocol::{Outcome, PrintablePath, TurnEnded};
 use longhaul_transcript::Verbosity;
 
 use crate::args::GlobalArgs;
@@ -347,8 +347,16 @@ impl OneShot<'_> {
             return Ok(());
         };
         printer.note(what);
-        if ended.outcome != Outcome::Cancelled {
-            printer.note(format!("to retry: {}", self.command("retry")));
+        match limit_to_raise(ended) {
+            Some(limit) => {
+                let file = config::user_file(self.globals)?;
+                let (file, retry) = (file.printable(), self.command("retry"));
+                printer.note(format!("to go on: raise {limit} in {file}, then {retry}"));
+            }
+            None if ended.outcome != Outcome::Cancelled => {
+                printer.note(format!("to retry: {}", self.command("retry")));
+            }
+            None => {}
         }
         if session.state().await?.interrupted_answer.is_some() {
             printer.note(format!("to continue the answer: {}", self.command("continue")));
@@ -381,6 +389,16 @@ impl OneShot<'_> {
         }
         Ok(())
     }
+}
+
+/// The limit that ended a turn, if another turn would reach it as well: all but those of one turn.
+pub(crate) fn limit_to_raise(ended: &TurnEnded) -> Option<&str> {
+    let error = ended.error.as_deref().filter(|_| ended.outcome == Outcome::Limit)?;
+    let name = &error[error.find("limits.")?..];
+    let end = name.find(|letter: char| letter != '.' && letter != '_' && !letter.is_ascii_alphanumeric());
+    let name = &name[..end.unwrap_or(name.len())];
+    let lasts = ["_per_session", "_per_day", "_per_month", "cost_total"];
+    lasts.iter().any(|period| name.ends_with(period)).then_some(name)
 }
 
 /// Says that a task goes on, and how to follow it.

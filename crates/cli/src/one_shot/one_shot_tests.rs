@@ -31,3 +31,23 @@ fn where_there_is_nothing_to_retry_the_reason_is_said() {
     );
     assert_eq!(nothing_to(&Request::Retry, None), "nothing to retry: there is no turn yet");
 }
+
+/// B3: another turn has the room of its own limits again, but not that of a day.
+#[test]
+fn only_a_limit_of_more_than_one_turn_has_to_be_raised() {
+    let ended = |outcome, error: &str| TurnEnded {
+        turn: 1,
+        outcome,
+        limit: None,
+        text: String::new(),
+        error: Some(error.to_owned()),
+        code: None,
+        inbox_through: None,
+    };
+    let day = ended(Outcome::Limit, "the next model call would pass limits.cost_per_day: $1 of $1; raise it");
+    let turn = ended(Outcome::Limit, "the next model call would pass limits.cost_per_turn: $1 of $1");
+    let failed = ended(Outcome::Failed, "the server knows no limits.cost_per_day");
+
+    assert_eq!(limit_to_raise(&day), Some("limits.cost_per_day"));
+    assert_eq!([&turn, &failed].map(limit_to_raise), [None, None]);
+}

@@ -1,16 +1,17 @@
 //! Blocks from the records of a session: those that ended with a span of records, and those that are open at its end.
 //!
-//! A fold begins at the beginning of a turn, so that calls, questions and answers that the span ends are known from their start. In a
+//! A fold begins at the beginning of a turn, so that calls, questions and answers that the span ends are known from their start, and at one
+//! before which no input waits that the span may show. In a
 //! long turn it begins at a step, and what the turn has done before is looked up once and then remembered. Either way a span costs what it has, however
 //! old the session is.
 
 use longhaul_journal::{Error as JournalError, Journal, Page};
 use longhaul_protocol::{
-    AttemptStarted, ModelChanged, Record, Seq, SessionId, StepStarted, StreamName, TaskStarted, TurnStarted,
-    Usage,
+    AttemptStarted, ModelChanged, OrderKind, OrderTaken, Record, Seq, SessionId, StepStarted, StreamName,
+    TaskStarted, TurnEnded, TurnStarted, Usage,
 };
 use longhaul_transcript::{
-    Block, BlockContent, FoldStart, RunningTurn, SessionCost, StoredTranscript, Update,
+    Block, BlockContent, FoldStart, RunningTurn, SessionCost, StoredTranscript, Update, WaitingInput,
 };
 
 use super::fold_starts::{FoldStarts, KnownStart};
@@ -62,7 +63,11 @@ impl<'a> BlockReader<'a> {
             return Ok(None);
         }
         let (start, earlier) = self.find_start(after).await?;
-        let mut transcript = StoredTranscript::starting_at(start);
+        let mut inputs = Vec::new();
+        for waiting in &start.waiting {
+            inputs.extend(self.read_span(waiting.seq, waiting.seq).await?);
+        }
+        let mut transcript = StoredTranscript::starting_at(start, &inputs);
         let mut last_step = None;
         for record in &earlier {
             last_step = step_start(record, &transcript).or(last_step);
@@ -125,9 +130,8 @@ impl<'a> BlockReader<'a> {
         loop {
             let from = (after + 1).saturating_sub(span).max(1);
             let mut records = self.read_span(from, after).await?;
-            let ended = records.iter().rposition(ends_turn).map(|index| index + 1);
             let is_last_try = span >= self.max_look_back || from == 1;
-            let begins = match ended.or((from == 1).then_some(0)) {
+            let begins = match find_fold_begin(&records, from == 1) {
                 Some(begins) => begins,
                 None if is_last_try => return self.look_up_start(after).await,
                 None => {
@@ -141,21 +145,22 @@ impl<'a> BlockReader<'a> {
                 continue;
             }
             let first = records.get(begins).map_or(after + 1, |record| record.seq);
-            records.drain(..begins);
+            let last_end = records.drain(..begins).next_back().map(|record| record.seq);
             let model = match known {
                 None if from > 1 => self.look_up_model(first).await?,
                 known => known,
             };
-            return Ok((FoldStart { model, turn: None }, records));
+            return Ok((FoldStart { model, turn: None, last_end, waiting: vec![] }, records));
         }
     }
 
     /// The same for a place in a long turn: the fold begins with the last step.
     async fn look_up_start(&self, after: Seq) -> Result<(FoldStart, Vec<Record>), JournalError> {
-        let mut begins = 1;
+        let mut last_end = None;
         for kind in ["turn_ended", "imported"] {
-            begins = begins.max(self.last_of_kind(kind, after).await?.map_or(1, |record| record.seq + 1));
+            last_end = last_end.max(self.last_of_kind(kind, after).await?.map(|record| record.seq));
         }
+        let begins = last_end.map_or(1, |end| end + 1);
         let step = self.last_of_kind("step_started", after).await?.filter(|step| step.seq > begins);
         let begins = step.as_ref().map_or(begins, |step| step.seq);
         let turn = match &step {
@@ -163,7 +168,22 @@ impl<'a> BlockReader<'a> {
             None => None,
         };
         let model = self.look_up_model(begins).await?;
-        Ok((FoldStart { model, turn }, self.read_span(begins, after).await?))
+        let waiting = self.look_up_waiting(begins).await?;
+        Ok((FoldStart { model, turn, last_end, waiting }, self.read_span(begins, after).await?))
+    }
+
+    /// The inputs that wait before this record.
+    async fn look_up_waiting(&self, before: Seq) -> Result<Vec<WaitingInput>, JournalError> {
+        let mut records = Vec::new();
+        for kind in ["input_taken", "order_taken", "turn_started", "step_started", "turn_ended", "imported"] {
+            let of_kind = self.journal.records_of_kind(&self.stream, kind).await?;
+            records.extend(of_kind.into_iter().filter(|record| record.seq < before));
+        }
+        records.sort_by_key(|record| record.seq);
+        let begins = find_fold_begin(&records, true).unwrap_or(0);
+        let mut transcript = StoredTranscript::new();
+        records[begins..].iter().for_each(|record| drop(transcript.apply(record)));
+        Ok(transcript.next_start().waiting)
     }
 
     /// The last record of this kind, up to `through`.
@@ -248,8 +268,41 @@ fn step_start(record: &Record, transcript: &StoredTranscript) -> Option<KnownSta
     (record.kind == "step_started").then(start)
 }
 
-/// Where a page may begin: nothing that began before goes on there, apart from the turn. Inputs that were taken between two
-/// turns belong to the second one.
+/// From which of these records a fold knows everything that goes on after the last of them: the last end of a turn after which no input
+/// waited, or after which a turn took every input that did. `has_beginning` says that the session begins with these records.
+fn find_fold_begin(records: &[Record], has_beginning: bool) -> Option<usize> {
+    // Seen from the end: whether everything that waited was taken, and whether the place is between two turns.
+    let (mut is_taken, mut is_between_turns) = (false, false);
+    for (index, record) in records.iter().enumerate().rev() {
+        match record.kind.as_str() {
+            "step_started" => is_taken |= takes_all_inputs(record),
+            "turn_started" => is_between_turns = true,
+            // A turn of cancelled inputs leaves the others to the turn after it.
+            "order_taken" if is_between_turns && is_cancel(record) => is_taken = false,
+            "imported" => return Some(index + 1),
+            "turn_ended" if is_taken || leaves_no_input(record) => return Some(index + 1),
+            "turn_ended" => is_between_turns = false,
+            _ => {}
+        }
+    }
+    has_beginning.then_some(0)
+}
+
+/// Whether this is the first step of a turn, and no input was too long for it.
+fn takes_all_inputs(record: &Record) -> bool {
+    record.decode().is_ok_and(|started: StepStarted| started.step == 1 && started.later.is_empty())
+}
+
+fn is_cancel(record: &Record) -> bool {
+    record.decode().map_or(true, |taken: OrderTaken| taken.order.kind == OrderKind::Cancel)
+}
+
+/// Whether the end of a turn says that no input waits.
+fn leaves_no_input(record: &Record) -> bool {
+    record.decode().is_ok_and(|ended: TurnEnded| ended.inbox_through.is_some())
+}
+
+/// Where a page may begin: nothing that began before goes on there, apart from the turn and inputs that wait.
 fn is_page_start(records: &[Record], index: usize) -> bool {
     let is_after_turn = index.checked_sub(1).is_some_and(|before| ends_turn(&records[before]));
     is_after_turn || records[index].kind == "step_started"

@@ -1,9 +1,9 @@
 use longhaul_journal::{Append, SqliteJournal};
 use longhaul_protocol::{
     Answered, AnsweredBy, AttemptEnded, AttemptId, Block as ItemRecord, CallId, Checkpoint, CompactDone,
-    CompactStart, CompactedBy, Effect, InputId, InputTaken, Item, JoinMode, Outcome, Question, QuestionId,
-    QuestionKind, Role, SessionRecord, TaskEnded, TaskId, TaskStatus, ToolFinished, ToolStarted, TurnEnded,
-    Warning,
+    CompactStart, CompactedBy, Effect, InputId, InputTaken, Item, JoinMode, Order, OrderId, Outcome,
+    Question, QuestionId, QuestionKind, Role, SessionRecord, TaskEnded, TaskId, TaskStatus, ToolFinished,
+    ToolStarted, TurnEnded, Warning,
 };
 use longhaul_testkit::TestHome;
 
@@ -14,15 +14,21 @@ use super::*;
 struct Recording(Vec<SessionRecord>);
 
 impl Recording {
-    fn input(&mut self, text: &str) {
-        self.0.push(SessionRecord::InputTaken(InputTaken {
-            id: InputId::generate(),
-            inbox_through: 1,
-            text: text.to_owned(),
-            images: vec![],
-            mode: JoinMode::Join,
-            client: None,
-        }));
+    fn input(&mut self, text: &str) -> InputId {
+        self.input_with(JoinMode::Join, text)
+    }
+
+    fn input_with(&mut self, mode: JoinMode, text: &str) -> InputId {
+        let (id, text) = (InputId::generate(), text.to_owned());
+        let (images, client) = (vec![], None);
+        let taken = InputTaken { id, inbox_through: 1, text, images, mode, client };
+        self.0.push(SessionRecord::InputTaken(taken));
+        id
+    }
+
+    fn order(&mut self, kind: OrderKind) {
+        let order = Order { id: OrderId::generate(), kind };
+        self.0.push(SessionRecord::OrderTaken(OrderTaken { inbox_through: 1, order }));
     }
 
     fn turn(&mut self, turn: u64) {
@@ -103,8 +109,8 @@ impl Recording {
     }
 }
 
-/// Three turns and the beginning of a fourth: questions, calls, a failed attempt, a task that outlives its turn, compactions
-/// within and between turns, a change of the model, inputs between turns and within one.
+/// Four turns and the beginning of a fifth: questions, calls, a failed attempt, a task that outlives its turn, compactions
+/// within and between turns, a change of the model, inputs between turns and within one, of which some wait for a later turn.
 fn recording() -> Recording {
     let mut recording = Recording::default();
     let task_id = TaskId::from(CallId::generate());
@@ -131,8 +137,13 @@ fn recording() -> Recording {
     recording.turn(2);
     let attempt = recording.begin_step(1, "a/one", "lost");
     recording.end_step(attempt, "not kept", Some("the stream broke"));
+    recording.input_with(JoinMode::After, "waits for the next turn");
     for step in 2..6 {
-        recording.step(step, "a/one");
+        let attempt = recording.begin_step(step, "a/one", "Hal");
+        let cut = recording.input("taken back");
+        recording.input("joins the next step");
+        recording.order(OrderKind::Withdraw { input: cut });
+        recording.end_step(attempt, "Half a sentence and the rest.", None);
         let call = recording.call("read_file");
         recording.end_call(call, "read_file");
     }
@@ -155,12 +166,20 @@ fn recording() -> Recording {
     let (from, to, reason) = ("b/two".to_owned(), "a/one".to_owned(), "chosen".to_owned());
     recording.0.push(SessionRecord::ModelChanged(ModelChanged { from, to, reason, chosen: true }));
     recording.step(1, "a/one");
+    let later = vec![recording.input("too long for this turn")];
+    recording.0.push(SessionRecord::StepStarted(StepStarted { step: 2, later }));
     recording.end_turn(3);
+    recording.order(OrderKind::Cancel);
+    recording.input("not cancelled");
+    recording.turn(4);
+    recording.0.push(SessionRecord::StepStarted(StepStarted::new(1)));
+    recording.end_turn(4);
     let (code, text) = ("disk".to_owned(), "The disk is nearly full.".to_owned());
     recording.0.push(SessionRecord::Warning(Warning { code, text, task: None }));
-    recording.turn(4);
+    recording.turn(5);
     recording.step(1, "a/one");
     let call = recording.call("read_file");
+    recording.input_with(JoinMode::Interrupt, "waits for the next turn");
     recording.end_call(call, "read_file");
     recording.begin_step(2, "a/one", "An answer that goes on");
     recording
@@ -268,7 +287,7 @@ async fn a_place_of_a_replaced_session_is_not_used() {
     let known = starts.last_before(session, head).unwrap();
     assert_eq!(known.seq, head - 2, "the last step");
 
-    let start = FoldStart { model: Some("another/model".into()), turn: None };
+    let start = FoldStart { model: Some("another/model".into()), ..FoldStart::default() };
     starts.remember(session, KnownStart { hash: longhaul_protocol::Hash::ZERO, start, ..known });
     let (ended, _) = shown(reader.blocks_after(head - 2, head, usize::MAX).await.unwrap().unwrap());
 

@@ -27,7 +27,7 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/api/sessions/{key}/transcript", read, "A session as people see it", show)
             .query::<TranscriptQuery>()
-            .answers::<TranscriptPage>(StatusCode::OK, "Blocks in the order in which they ended."),
+            .answers::<TranscriptPage>(StatusCode::OK, "Blocks in the order in which they ended. An input ends with the step that shows it to the model."),
     ]
 }
 
@@ -47,8 +47,8 @@ struct TranscriptQuery {
 #[derive(Debug, Serialize, JsonSchema)]
 struct TranscriptPage {
     items: Vec<ShownBlock>,
-    /// What goes on after the last record: the turn, inputs that wait for one, the part of an answer that has arrived, running
-    /// calls, open questions, a compaction. Each replaces what the client showed as open before. Absent on older pages.
+    /// What goes on after the last record: the turn, the part of an answer that has arrived, running calls, open questions, a
+    /// compaction, and inputs that wait for a step or a turn. Each replaces what the client showed as open before. Absent on older pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     open: Option<Vec<ShownBlock>>,
     /// The value of `before` for the page before this one; null if this page has the session's beginning, and with `after`.

@@ -114,6 +114,51 @@ async fn a_transcript_goes_on_after_any_record() {
     server.shutdown().await;
 }
 
+/// H8: what is sent while a turn runs waits below it, then stands where the model gets it, and a fork before it has the whole turn
+/// before its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_was_sent_during_a_turn_stands_where_the_model_gets_it() {
+    let wait = json!({"name": "exec", "arguments": {"command": "until [ -e go ]; do sleep 0.05; done"}});
+    let script = json!([{"text": "I run it.", "calls": [wait]}, "Joined.", "After."]);
+    let server = TestServer::with_script(&script.to_string()).await;
+    server.post("/api/sessions", &json!({"key": "a", "work_dir": server.home.work()})).await;
+    server.post("/api/sessions/a/inputs", &json!({"text": "first"})).await;
+    let path = "/api/sessions/a/transcript";
+    server.poll(path, |page| page["open"].to_string().contains("call running")).await;
+    server.post("/api/sessions/a/inputs", &json!({"text": "after", "mode": "after"})).await;
+    server.post("/api/sessions/a/inputs", &json!({"text": "joins"})).await;
+    let texts = |blocks: &Value| -> Vec<String> {
+        let texts = blocks.as_array().unwrap().iter().filter_map(|block| block["content"]["text"].as_str());
+        texts.map(str::to_owned).collect()
+    };
+
+    let waiting = server.poll(path, |page| texts(&page["open"]).len() == 2).await;
+    std::fs::write(server.home.work().join("go"), "").unwrap();
+    let ended = server.poll(path, |page| page["items"].to_string().contains("After.")).await;
+
+    assert_eq!(texts(&waiting["open"]), ["after", "joins"], "{waiting}");
+    let last = waiting["open"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["state"], &last["ended_by"]), (&json!("running"), &Value::Null));
+    let is_said = |block: &&Value| ["input", "message"].contains(&block["content"]["type"].as_str().unwrap());
+    let said: Vec<&Value> = ended["items"].as_array().unwrap().iter().filter(is_said).collect();
+    let order: Vec<Value> =
+        said.iter().map(|block| json!([block["turn"], block["content"]["text"]])).collect();
+    let expected =
+        json!([[1, "first"], [1, "I run it."], [1, "joins"], [1, "Joined."], [2, "after"], [2, "After."]]);
+    assert_eq!(json!(order), expected, "{ended}");
+    assert_eq!([&said[0]["content"]["fork_at"], &said[2]["content"]["fork_at"]], [&Value::Null; 2]);
+    let fork_at = &said[4]["content"]["fork_at"];
+    let (status, fork) = server.post("/api/sessions/a/fork", &json!({"at": fork_at})).await;
+    assert_eq!(status, 201, "{fork}");
+    let key = fork["key"].as_str().unwrap();
+    let (_, forked) = server.get(&format!("/api/sessions/{key}/transcript")).await;
+    let shown = texts(&forked["items"]);
+    assert!(shown.contains(&"Joined.".to_owned()) && !shown.contains(&"after".to_owned()), "{forked}");
+    let end = forked["items"].as_array().unwrap().iter().find(|block| block["content"]["type"] == "turn_end");
+    assert_eq!(end.unwrap()["content"]["outcome"], "completed", "{forked}");
+    server.shutdown().await;
+}
+
 /// H8: a page that is opened while a command runs shows the command, and gets its end once.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_goes_on_is_shown_until_it_ends() {

@@ -177,7 +177,7 @@ fn blocks_with(text: &str) -> Vec<Block> {
     let retry = Retry { class: said(), attempt: 1, max_attempts: 2, delay_ms: 5, reason: said() };
     let contents = vec![
         BlockContent::TurnStart,
-        BlockContent::Input { text: said(), images: 2 },
+        BlockContent::Input { text: said(), images: 2, fork_at: None },
         BlockContent::Message { role: Role::Assistant, text: said() },
         BlockContent::Reasoning { text: said() },
         call(text, text, result(false, None)),

@@ -105,10 +105,13 @@ impl HtmlRenderer {
 fn push_content(block: &Block, html: &mut String) {
     match &block.content {
         BlockContent::TurnStart => push_turn_start(html, block),
-        BlockContent::Input { text, images } => {
+        BlockContent::Input { text, images, .. } => {
             push_text(html, "said", text);
             if *images > 0 {
                 push_line(html, "note", &format!("with {}", format_count(*images as u64, "image")));
+            }
+            if block.state == BlockState::Running {
+                push_line(html, "note state", "waiting: the model has not got it yet");
             }
             push_time(html, block);
         }

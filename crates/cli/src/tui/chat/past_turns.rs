@@ -3,7 +3,9 @@
 
 use longhaul_journal::{Journal, Page, records};
 use longhaul_protocol::{Record, Seq, SessionId, StreamName, TurnEnded};
-use longhaul_transcript::{Block, BlockContent, StoredTranscript, Update, format_count, sanitize, truncate};
+use longhaul_transcript::{
+    Block, BlockContent, FoldStart, StoredTranscript, Update, format_count, sanitize, truncate,
+};
 
 /// Turns that are shown at most.
 const MAX_TURNS: usize = 3;
@@ -62,13 +64,14 @@ impl PastTurns {
         let is_end = |record: &Record| record.kind == "turn_ended";
         let Some(last) = read.iter().rposition(is_end) else { return Self::default() };
         // A turn begins after the end of the one before it: with its inputs.
-        let mut turns: Vec<&[Record]> = read[..=last].split_inclusive(is_end).collect();
-        let is_cut = !is_all && turns.len() == 1;
-        if !is_all && turns.len() > 1 {
-            turns.remove(0);
+        let turns = read[..=last].split_inclusive(is_end);
+        let mut start = FoldStart::default();
+        let mut shown: Vec<Vec<Block>> = turns.map(|turn| blocks_of(turn, &mut start, read)).collect();
+        let is_cut = !is_all && shown.len() == 1;
+        if !is_all && shown.len() > 1 {
+            shown.remove(0);
         }
-        turns.drain(..turns.len().saturating_sub(MAX_TURNS));
-        let mut shown: Vec<Vec<Block>> = turns.into_iter().map(blocks_of).collect();
+        shown.drain(..shown.len().saturating_sub(MAX_TURNS));
         let mut answers = 0;
         let fits = |blocks: &&Vec<Block>| {
             let fits = answers < MAX_ANSWER_BYTES;
@@ -135,15 +138,18 @@ fn ends(read: &[Record]) -> usize {
     read.iter().filter(|record| record.kind == "turn_ended").count()
 }
 
-fn blocks_of(turn: &[Record]) -> Vec<Block> {
-    let mut transcript = StoredTranscript::new();
+/// The blocks of a turn. `start` is what the fold of the turn before it knew at its end, and then what this one does: an input that a turn
+/// leaves is shown in the next one.
+fn blocks_of(turn: &[Record], start: &mut FoldStart, read: &[Record]) -> Vec<Block> {
+    let mut transcript = StoredTranscript::starting_at(std::mem::take(start), read);
     let updates = turn.iter().flat_map(|record| transcript.apply(record));
-    updates
-        .filter_map(|update| match update {
-            Update::Ended(block) => Some(block),
-            Update::Started(_) | Update::Appended { .. } => None,
-        })
-        .collect()
+    let ended = updates.filter_map(|update| match update {
+        Update::Ended(block) => Some(block),
+        Update::Started(_) | Update::Appended { .. } => None,
+    });
+    let blocks = ended.collect();
+    *start = transcript.next_start();
+    blocks
 }
 
 fn answer_bytes(block: &Block) -> usize {

@@ -109,6 +109,18 @@ async fn a_long_answer_leaves_no_room_for_earlier_ones_and_a_long_turn_has_no_be
     assert!(turns.is_cut && turns.blocks.len() < 1_200, "{}", turns.blocks.len());
 }
 
+/// An input that a turn leaves to the next one is shown there.
+#[tokio::test]
+async fn an_input_that_waited_for_its_turn_is_shown_in_it() {
+    let mut facts = [turn(1, "One."), turn(2, "Two.")].concat();
+    let waiting = facts.remove(6);
+    facts.insert(3, waiting);
+
+    let past = past_of(facts).await;
+
+    assert_eq!(words(&past), ["question 1", "One.", "question 2", "Two."]);
+}
+
 #[tokio::test]
 async fn a_session_rests_if_it_ends_with_a_turn_after_which_no_input_waited() {
     let rests = |through| {

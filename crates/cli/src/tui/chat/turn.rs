@@ -12,7 +12,7 @@ use super::user_command::UserCommand;
 use super::{Chat, ChatStep, slash};
 use crate::commands::compact::nothing_to_compact;
 use crate::event_printer::EventPrinter;
-use crate::one_shot::{code_of, nothing_to};
+use crate::one_shot::{code_of, limit_to_raise, nothing_to};
 use crate::output::{format_duration, truncate, turn_failure_text};
 use crate::session_lookup::refuse_trashed;
 use crate::signals::SIGINT;
@@ -337,13 +337,18 @@ impl Chat<'_> {
             }
             return Ok(());
         };
-        let mut ways = Vec::new();
+        let mut ways: Vec<String> = Vec::new();
         if ended.outcome != Outcome::Cancelled {
             self.exit_code = code_of(ended.outcome, ended.code.as_deref());
-            ways.push("to retry: /retry");
+            ways.push(match limit_to_raise(ended) {
+                Some(limit) => {
+                    format!("to go on: raise {limit} in the config, open the session again, and /retry")
+                }
+                None => "to retry: /retry".to_owned(),
+            });
         }
         if self.session.state().await?.interrupted_answer.is_some() {
-            ways.push("to continue the answer: /continue");
+            ways.push("to continue the answer: /continue".to_owned());
         }
         self.printer.note(what);
         if !ways.is_empty() {

@@ -41,6 +41,8 @@ pub(super) struct Figures {
     pub(super) gone: u64,
     pub(super) damaged: u64,
     pub(super) spend: SessionCost,
+    /// Attempts to get an answer.
+    attempts: u64,
     pub(super) points: Vec<ChartPoint>,
     /// Steps for which a point stands.
     pub(super) steps_per_point: u64,
@@ -99,6 +101,7 @@ impl Figures {
                 self.step = record.decode().map_or(0, |started: StepStarted| started.step);
             }
             "tool_started" => self.calls += 1,
+            "attempt_started" => self.attempts += 1,
             "attempt_ended" => {
                 self.broken +=
                     u64::from(record.decode().is_ok_and(|ended: AttemptEnded| ended.error.is_some()));
@@ -169,7 +172,9 @@ impl Figures {
             format_count(self.calls, "tool call"),
             format_count(self.compactions.len() as u64, "compaction"),
         )];
-        if self.steps > 0 {
+        if self.steps > 0 && self.attempts == 0 && self.spend == SessionCost::default() {
+            totals.push("nothing spent".to_owned());
+        } else if self.steps > 0 {
             let unknown = if self.spend.cost.is_none() { "; cost unknown" } else { "" };
             totals.push(format!("{}{unknown}", self.spend));
         }

@@ -110,22 +110,22 @@ impl SessionReport<'_> {
         page.end()
     }
 
-    /// Hands over what happened in the session, from a record on.
+    /// Hands over what happened in the session, from a record on. An input may have been taken long before the turn that has it.
     async fn render(
         &self,
         from: Seq,
         mut push: impl FnMut(&Update) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let mut transcript = StoredTranscript::new();
-        let mut cursor = records(self.journal, &self.stream, from).through(self.through);
+        let mut cursor = records(self.journal, &self.stream, 1).through(self.through);
         loop {
-            let updates = match cursor.next().await {
-                Ok(Some(record)) => transcript.apply(&record),
+            let (seq, updates) = match cursor.next().await {
+                Ok(Some(record)) => (record.seq, transcript.apply(&record)),
                 Ok(None) => break,
-                Err(Error::Damaged { seq, reason, .. }) => transcript.apply_damaged(seq, reason),
+                Err(Error::Damaged { seq, reason, .. }) => (seq, transcript.apply_damaged(seq, reason)),
                 Err(error) => return Err(error.into()),
             };
-            updates.iter().try_for_each(&mut push)?;
+            updates.iter().filter(|_| seq >= from).try_for_each(&mut push)?;
         }
         transcript.end().iter().try_for_each(push)
     }
