@@ -163,12 +163,11 @@ fn a_turn_between_the_first_and_the_last_time_is_told() {
 /// Inputs and answers with their turns, in order.
 fn said(updates: &[Update]) -> Vec<(Option<u64>, &str)> {
     let said = updates.iter().filter_map(|update| match update {
-        Update::Ended(Block { turn, content, .. }) => match content {
-            BlockContent::Input { text, .. } | BlockContent::Message { text, .. } => {
-                Some((*turn, text.as_str()))
-            }
-            _ => None,
-        },
+        Update::Ended(Block {
+            turn,
+            content: BlockContent::Input { text, .. } | BlockContent::Message { text, .. },
+            ..
+        }) => Some((*turn, text.as_str())),
         _ => None,
     });
     said.collect()
