@@ -54,7 +54,9 @@ fn remembered(desk: &Desk) -> (Ranges, Vec<(String, u64)>) {
             let records = journal.read(&StreamName::extract(id), 1, Page::default()).await.unwrap();
             let range = |record| match ExtractRecord::decode(record).unwrap() {
                 ExtractRecord::Extracted(extracted) => (extracted.from, extracted.through),
-                ExtractRecord::Unknown { .. } => panic!("nobody writes anything else"),
+                ExtractRecord::ExtractionFailed(_) | ExtractRecord::Unknown { .. } => {
+                    panic!("nobody writes anything else")
+                }
             };
             ranges.push(records.iter().map(range).collect());
         }
