@@ -16,6 +16,7 @@
 //! | --- | --- |
 //! | `block` | [`Block`], its contents and states, and [`Update`]: what an event changed |
 //! | `fold`, `stored` | from events to blocks; from the records of a stored session to blocks |
+//! | `waiting` | inputs that no step has shown to the model yet |
 //! | `notice` | one-line notices, in the same words on every surface |
 //! | `plain` | plain output of a turn: the answer for stdout, notices for stderr |
 //! | `log` | one line per update, for a process that serves many sessions |
