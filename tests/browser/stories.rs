@@ -124,11 +124,12 @@ const PAYLOADS: [&str; 30] = [
 #[test]
 #[ignore = "needs scripts/peers"]
 fn a_long_session_opens_like_a_short_one_and_stays_smooth() {
-    const TURNS: u64 = 300;
-    let mut answers: Vec<Value> = (0..TURNS).map(|turn| json!(format!("Answer **{turn}**."))).collect();
+    let turns = std::env::var("LONGHAUL_CONSOLE_TURNS").ok().and_then(|turns| turns.parse().ok());
+    let turns: u64 = turns.unwrap_or(300);
+    let mut answers: Vec<Value> = (0..turns).map(|turn| json!(format!("Answer **{turn}**."))).collect();
     answers.push(json!({"text": words(600), "piece_ms": 8}));
     let mut server = ConsoleServer::start(&json!(answers));
-    for (key, turns) in [("brief", 1), ("aged", TURNS)] {
+    for (key, turns) in [("brief", 1), ("aged", turns)] {
         server.make_session(key);
         for turn in 1..=turns {
             server.say(key, "Next.");

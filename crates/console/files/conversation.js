@@ -70,7 +70,7 @@ class Conversation {
     this.blocks = h("div", { class: "blocks" });
     this.running = h("div", { class: "running", "aria-live": "off" });
     this.live = new LiveText();
-    this.log = h("div", { class: "log", role: "log", "aria-label": "Conversation", tabindex: "0" }, this.earlier, this.blocks, this.running, this.live.element);
+    this.log = h("div", { class: "log", role: "log", "aria-label": "Conversation", tabindex: "0" }, this.earlier, this.blocks, this.live.element, this.running);
     this.toEnd = h("button", { type: "button", class: "to-end", hidden: true, onclick: () => this.scrollToEnd() }, "↓ Newest");
     this.questions = h("div", { class: "questions", role: "region", "aria-label": "Questions" });
     this.tasks = h("div", { class: "running-tasks" });
@@ -158,8 +158,7 @@ class Conversation {
     const fragment = fragmentOf(item.html);
     const block = fragment.firstElementChild;
     if (block && item.content?.type === "input") {
-      if (item.state === "running") block.append(h("p", { class: "note" }, "Waits for its turn."));
-      else if (item.content.fork_at && can("act")) {
+      if (item.state !== "running" && item.content.fork_at && can("act")) {
         block.append(h("button", { type: "button", class: "fork plain", "data-fork": item.content.fork_at, "data-text": item.content.text, title: "Fork the session before this message" }, "Fork from here"));
       }
     }
