@@ -30,7 +30,7 @@ await withBrowser(async (browser) => {
   await task.waitFor({ state: "detached" });
 
   await assertNoDoubles(page);
-  const text = await log(page).innerText();
+  const text = await log(page).textContent();
   assert.equal(text.split("Now the file.").length, 2, text);
   // Nothing hangs over the edge of a phone.
   const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);

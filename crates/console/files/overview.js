@@ -135,11 +135,14 @@ export async function overviewView(place) {
     if (!isDrawn) return;
     const shown = found ? found.map((item) => sessions.get(item.id) ?? item) : [...sessions.values()].filter((session) => session.state !== "trashed");
     shown.sort((one, other) => String(other.last_at ?? "").localeCompare(String(one.last_at ?? "")));
+    const focused = document.activeElement;
     for (const group of groups) {
       const members = shown.filter((session) => group.has(session.state));
       group.section.hidden = members.length === 0;
       arrange(group.list, members.map((session) => rowOf(session).element));
     }
+    // An element that moves loses the keyboard.
+    if (focused instanceof HTMLElement && focused !== document.activeElement && lists.contains(focused)) focused.focus({ preventScroll: true });
     for (const [id, row] of rows) if (!row.element.isConnected) rows.delete(id);
     replaceChildren(
       nothing,
