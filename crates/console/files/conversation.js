@@ -103,6 +103,8 @@ class Conversation {
           return sessionPath(this.key, `/events?after=${this.seq}`);
         },
         receive: (event) => this.receive(event),
+        // What changed between the last look at the status and the stream.
+        opened: () => this.loadStatusSoon(),
       });
     });
   }

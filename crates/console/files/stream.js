@@ -8,6 +8,7 @@ const MAX_DELAY_MS = 15000;
  * @typedef {object} Follower
  * @property {() => Promise<string>} resume loads what was missed, and returns the address of the stream
  * @property {(data: any) => void} receive takes an event
+ * @property {() => void} [opened] called when the stream is open
  */
 
 /** @type {EventSource | null} */
@@ -62,6 +63,7 @@ async function connect() {
   source.onopen = () => {
     delay = FIRST_DELAY_MS;
     showState("live");
+    current.opened?.();
   };
   source.onmessage = (message) => {
     if (mine === generation) current.receive(JSON.parse(message.data));
