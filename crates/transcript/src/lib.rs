@@ -16,7 +16,7 @@
 //! | --- | --- |
 //! | `block` | [`Block`], its contents and states, and [`Update`]: what an event changed |
 //! | `fold`, `stored` | from events to blocks; from the records of a stored session to blocks |
-//! | `waiting` | inputs that no step has shown to the model yet |
+//! | `waiting_inputs` | inputs that no step has shown to the model yet |
 //! | `notice` | one-line notices, in the same words on every surface |
 //! | `plain` | plain output of a turn: the answer for stdout, notices for stderr |
 //! | `log` | one line per update, for a process that serves many sessions |
@@ -64,7 +64,7 @@ mod style;
 mod terminal;
 mod text;
 mod todo;
-mod waiting;
+mod waiting_inputs;
 mod wrap;
 
 pub use block::{
@@ -96,5 +96,5 @@ pub use text::{
     short_id, truncate,
 };
 pub use todo::{TodoMarks, pinned_todo_lines, todo_lines, todo_of_call};
-pub use waiting::WaitingInput;
+pub use waiting_inputs::WaitingInput;
 pub use wrap::{spans_width, text_width, truncate_line, wrap_line, wrap_spans};

@@ -8,7 +8,7 @@ use longhaul_protocol::{
 use crate::block::{Block, BlockContent, BlockState, Update};
 use crate::cost::SessionCost;
 use crate::fold::{BlockOrigin, Transcript};
-use crate::waiting::{WaitingInput, WaitingInputs};
+use crate::waiting_inputs::{WaitingInput, WaitingInputs};
 
 /// Folds the records of a session into the same updates as [`Transcript`] does with events. Records tell more: the text of inputs
 /// and answers, orders, what a turn spent. A message is one update here, since its deltas are not on record. An input ends with the step that
