@@ -97,6 +97,10 @@ pub use client::request::{AttachedImage, PendingRequest, Request, RequestOutcome
 pub use client::session::Session;
 pub use client::session_title::{SessionTitle, session_title};
 pub use client::status::{SessionActivity, SessionStatus};
+pub use client::turn_steps::{
+    AnswerText, RecordedStep, RecordedTurn, TurnFollower, TurnLocator, TurnPlace, TurnStep, TurnTarget,
+    find_answered, find_turn,
+};
 pub use client::watch::{Watched, Watcher};
 pub use compaction::is_too_short_to_compact;
 pub use config::Config;

@@ -13,6 +13,7 @@
 //! | `recorded_events` | the events of a range of records |
 //! | `follow` | every record of a session, and live events from the process that runs it |
 //! | `watch` | events of the sessions that this process runs |
+//! | `turn_steps` | one turn as typed steps, for a client that asked for it |
 //! | `call_output` | the whole output of a call |
 //! | `session_title` | the first input of a session, for lists |
 //! | `status`, `context_report` | the present state of a session; how full its context is |
@@ -34,4 +35,5 @@ pub(crate) mod request;
 pub(crate) mod session;
 pub(crate) mod session_title;
 pub(crate) mod status;
+pub(crate) mod turn_steps;
 pub(crate) mod watch;

@@ -23,6 +23,7 @@ use super::recorded_events::RecordedEvents;
 use super::remote::{RemoteSession, is_running};
 use super::request::{EventSink, PendingRequest, Request, RequestMark, RequestOutcome, Settled, UserMessage};
 use super::status::{SessionActivity, SessionStatus, session_activity, session_status};
+use super::turn_steps::{TurnFollower, TurnLocator};
 use super::watch::Watcher;
 use crate::Redactor;
 use crate::memory;
@@ -430,6 +431,11 @@ impl Session {
             Link::Detached { .. } => FollowSources::journal(self.journal.clone()),
         };
         Ok(Follower::start(sources, self.key(), id, state))
+    }
+
+    /// The steps of one turn, wherever the session runs.
+    pub async fn follow_turn(&self, turn: TurnLocator) -> Result<TurnFollower> {
+        TurnFollower::start(self.clone(), turn).await
     }
 
     /// The events of the records after `after`, up to the record `through`. 0 means from the beginning.

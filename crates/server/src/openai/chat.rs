@@ -11,21 +11,22 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
+use longhaul_agent::{AnswerText, TurnStep};
 use longhaul_protocol::{ClientRequest, Hash, Limit, Outcome, Question, QuestionKind, TurnEnded};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
 
+use super::answer::{TurnUsage, add_usage, limit_message};
 use super::error::{OpenaiError, OpenaiResult};
-use super::follower::TurnFollower;
+use super::follower::TurnSteps;
 use super::messages::{Conversation, WireMessage};
 use super::models::check_model;
 use super::parameters::check_parameters;
 use super::placement::{Incoming, NamedSession, Placed, place, retry_headers};
 use super::request::{SESSION_HEADER, named_session, read_request};
 use super::sse::{ClientGone, EventWriter, count_stream, event_stream};
-use super::turn::{AnswerText, TurnStep, TurnUsage, add_usage, limit_message};
 use crate::access::Caller;
 use crate::body::JsonBody;
 use crate::state::ServerState;
@@ -173,7 +174,7 @@ impl Completion {
         }
     }
 
-    async fn apply(&mut self, follower: &TurnFollower, step: TurnStep) -> OpenaiResult<()> {
+    async fn apply(&mut self, follower: &TurnSteps, step: TurnStep) -> OpenaiResult<()> {
         if self.skips_until.is_some() {
             let ended = matches!(step, TurnStep::Ended(_));
             if matches!(&step, TurnStep::Answered(id) if Some(*id) == self.skips_until) || ended {
@@ -353,7 +354,7 @@ impl EventWriter {
 async fn stream_completion(
     (mut writer, response): (EventWriter, Response),
     placed: Placed,
-    mut follower: TurnFollower,
+    mut follower: TurnSteps,
     mut completion: Completion,
     with_usage: bool,
 ) -> OpenaiResult<Response> {
@@ -382,7 +383,7 @@ async fn stream_completion(
 async fn write_completion(
     writer: &mut EventWriter,
     placed: &Placed,
-    mut follower: TurnFollower,
+    mut follower: TurnSteps,
     mut completion: Completion,
     first: Option<TurnStep>,
     with_usage: bool,

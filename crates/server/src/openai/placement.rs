@@ -8,7 +8,9 @@
 use axum::http::HeaderMap;
 use hyper::StatusCode;
 use longhaul_agent::fork::fork_session;
-use longhaul_agent::{Session, UserMessage, accepted_after};
+use longhaul_agent::{
+    Session, TurnLocator, TurnTarget, UserMessage, accepted_after, find_answered, find_turn,
+};
 use longhaul_journal::{Error as JournalError, Journal, SessionEntry, name_session};
 use longhaul_protocol::{
     Answer, AnsweredQuestion, At, ClientRequest, ConversationBound, Hash, InputId, JoinMode, Outcome,
@@ -16,13 +18,13 @@ use longhaul_protocol::{
 };
 use serde_json::{Map, Value};
 
+use super::answer::{AnswerEnd, ReportedAnswer, read_answer};
 use super::bindings::{Bindings, KeyUses};
 use super::delivery::{DeliveryGuard, DeliveryState, REPEAT_WINDOW_MS, now};
 use super::error::{OpenaiError, OpenaiResult};
-use super::follower::{AnswerEnd, ToldAnswer, TurnFollower, find_answered, find_turn, read_answer};
+use super::follower::TurnSteps;
 use super::messages::Conversation;
 use super::models::check_model_choice;
-use super::turn::{TurnFold, TurnTarget};
 use crate::access::{Caller, Scope};
 use crate::api::inputs::idempotency_key;
 use crate::api::sessions::{is_folder_of_a_session, require_own_key};
@@ -78,9 +80,8 @@ pub(crate) struct Placed {
     pub(crate) id: SessionId,
     /// The id of the request. A retry has the same.
     pub(crate) request: InputId,
-    target: TurnTarget,
-    /// A record before everything that comes of the request.
-    pub(crate) after: Seq,
+    /// The turn that answers the request.
+    turn: TurnLocator,
     /// The turn was open before, because the request answered its question.
     pub(crate) answered: Option<AnsweredQuestion>,
     pub(crate) delivery: DeliveryGuard,
@@ -88,9 +89,8 @@ pub(crate) struct Placed {
 
 impl Placed {
     /// Follows the turn that answers the request.
-    pub(crate) async fn follow(&self, state: &ServerState) -> OpenaiResult<TurnFollower> {
-        let fold = TurnFold::new(self.target);
-        TurnFollower::start(self.session.clone(), self.after, fold, state.shutdown()).await
+    pub(crate) async fn follow(&self, state: &ServerState) -> OpenaiResult<TurnSteps> {
+        TurnSteps::follow(&self.session, self.turn.clone(), state.shutdown()).await
     }
 }
 
@@ -188,18 +188,19 @@ async fn put_request(
         if answered.accepts_plan {
             let settled = find_answered(&*journal, id, answered.question).await?;
             let after = settled.map_or(head, |settled| settled - 1);
-            let target = TurnTarget::AcceptedPlan(answered.question);
-            return Ok(Placed { session, id, request: input, target, after, answered: None, delivery });
+            let turn = TurnLocator::new(TurnTarget::AcceptedPlan(answered.question), after);
+            return Ok(Placed { session, id, request: input, turn, answered: None, delivery });
         }
         let place = find_turn(&*journal, id, answered.turn).await?;
         let after = place.map_or(0, |place| place.before);
-        let target = TurnTarget::Turn(answered.turn);
-        return Ok(Placed { session, id, request: input, target, after, answered: Some(answered), delivery });
+        let turn = TurnLocator::new(TurnTarget::Turn(answered.turn), after);
+        return Ok(Placed { session, id, request: input, turn, answered: Some(answered), delivery });
     }
     let key = inbox_key(input);
     let target = TurnTarget::Input(input);
     if let Some(after) = accepted_after(&*journal, id, &key).await? {
-        return Ok(Placed { session, id, request: input, target, after, answered: None, delivery });
+        let turn = TurnLocator::new(target, after);
+        return Ok(Placed { session, id, request: input, turn, answered: None, delivery });
     }
     begin_new_session(state, &request.caller, &session, id).await?;
     let message: UserMessage = request.conversation.input();
@@ -221,7 +222,8 @@ async fn put_request(
     let mut put = message.input(input, JoinMode::After);
     put.client = Some(Box::new(client));
     let accepted = session.put_with_images(put, message.blobs(), &key).await?;
-    Ok(Placed { session, id, request: input, target, after: accepted.after, answered: None, delivery })
+    let turn = TurnLocator::new(target, accepted.after);
+    Ok(Placed { session, id, request: input, turn, answered: None, delivery })
 }
 
 /// The key of a request's input in the inbox.
@@ -430,19 +432,20 @@ async fn find_conversation(
 async fn read_bound_answer(
     journal: &dyn Journal,
     bound: &ConversationBound,
-) -> OpenaiResult<Option<ToldAnswer>> {
+) -> OpenaiResult<Option<ReportedAnswer>> {
     let session = bound.session;
     let Some(answered) = bound.answers else {
         let after = accepted_after(journal, session, &inbox_key(bound.input)).await?;
         let Some(after) = after else { return Ok(None) };
-        return read_answer(journal, session, after, TurnFold::new(TurnTarget::Input(bound.input))).await;
+        return read_answer(journal, session, TurnLocator::new(TurnTarget::Input(bound.input), after)).await;
     };
     let Some(settled) = find_answered(journal, session, answered.question).await? else { return Ok(None) };
     if answered.accepts_plan {
-        let fold = TurnFold::new(TurnTarget::AcceptedPlan(answered.question));
-        return read_answer(journal, session, settled - 1, fold).await;
+        let target = TurnTarget::AcceptedPlan(answered.question);
+        return read_answer(journal, session, TurnLocator::new(target, settled - 1)).await;
     }
-    read_answer(journal, session, settled, TurnFold::within_turn(answered.turn)).await
+    let rest = TurnLocator::new(TurnTarget::RestOfTurn(answered.turn), settled);
+    read_answer(journal, session, rest).await
 }
 
 /// Forks a session at a record, under a key that a retry makes again.

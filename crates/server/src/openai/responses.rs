@@ -4,16 +4,15 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use longhaul_agent::Followed;
-use longhaul_journal::records;
-use longhaul_protocol::{Hash, QuestionId, SessionId, StreamName};
+use longhaul_agent::{RecordedTurn, TurnPlace, TurnStep, find_turn};
+use longhaul_protocol::{Hash, QuestionId, SessionId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::bindings::{delete_response, is_deleted};
 use super::error::{OpenaiError, OpenaiResult};
-use super::follower::{TurnFollower, TurnPlace, find_turn};
+use super::follower::TurnSteps;
 use super::messages::{Conversation, Utterance, WireMessage};
 use super::models::check_model;
 use super::parameters::check_parameters;
@@ -21,7 +20,6 @@ use super::placement::{Incoming, NamedSession, place, retry_headers};
 use super::request::{named_session, parse_item_id, parse_response_id, read_request};
 use super::response_events::{ResponseFold, ResponseStatus};
 use super::sse::{ClientGone, EventWriter, count_stream, event_stream};
-use super::turn::{TurnFold, TurnStep, TurnTarget};
 use crate::access::Caller;
 use crate::body::{JsonBody, Query};
 use crate::state::ServerState;
@@ -173,7 +171,7 @@ async fn referenced_text(state: &ServerState, id: &str) -> OpenaiResult<Option<S
         return Err(OpenaiError::in_trash(&entry.key));
     }
     let Some(place) = find_turn(&*state.journal(), session, turn).await? else { return Ok(None) };
-    let fold = read_response(state, session, turn, &place).await?;
+    let fold = read_response(state, session, &place).await?;
     Ok(fold.item_text(id).map(str::to_owned))
 }
 
@@ -190,7 +188,7 @@ fn apply_step(fold: &mut ResponseFold, step: TurnStep, skips_until: &mut Option<
 }
 
 /// Whether the response changes no more until the client acts.
-async fn is_over(follower: &TurnFollower, fold: &ResponseFold) -> OpenaiResult<bool> {
+async fn is_over(follower: &TurnSteps, fold: &ResponseFold) -> OpenaiResult<bool> {
     match fold.status() {
         ResponseStatus::InProgress => Ok(false),
         ResponseStatus::Ended(_) | ResponseStatus::Plan => Ok(true),
@@ -201,7 +199,7 @@ async fn is_over(follower: &TurnFollower, fold: &ResponseFold) -> OpenaiResult<b
 /// Writes events until the response is over.
 async fn write_events(
     writer: &mut EventWriter,
-    follower: &mut TurnFollower,
+    follower: &mut TurnSteps,
     fold: &mut ResponseFold,
     mut skips_until: Option<QuestionId>,
     first_number: u64,
@@ -252,21 +250,15 @@ async fn find_response(state: &ServerState, id: &str) -> OpenaiResult<(SessionId
 async fn read_response(
     state: &ServerState,
     session: SessionId,
-    turn: u64,
     place: &TurnPlace,
 ) -> OpenaiResult<ResponseFold> {
-    let (journal, stream) = (state.journal(), StreamName::session(session));
-    let mut steps = TurnFold::new(TurnTarget::Turn(turn)).with_request(place.request.clone());
+    let journal = state.journal();
     let mut fold = ResponseFold::new(session);
-    let mut cursor = records(&*journal, &stream, place.before + 1);
-    while let Some(record) = cursor.next().await? {
-        for step in steps.apply(&Followed::Record(Box::new(record), None)) {
-            let is_end = matches!(step, TurnStep::Ended(_));
-            fold.apply(step);
-            if is_end {
-                return Ok(fold);
-            }
-        }
+    let mut steps = RecordedTurn::new(&*journal, session, place.locator());
+    while !fold.has_ended()
+        && let Some(recorded) = steps.next().await?
+    {
+        fold.apply(recorded.step);
     }
     Ok(fold)
 }
@@ -278,7 +270,7 @@ pub(crate) async fn retrieve_response(
 ) -> OpenaiResult<Response> {
     let (session, turn, place) = find_response(&state, &id).await?;
     if query.stream != Some(true) {
-        let fold = read_response(&state, session, turn, &place).await?;
+        let fold = read_response(&state, session, &place).await?;
         if fold.has_ended() {
             state.deliveries().mark_fetched(session, turn);
         }
@@ -288,8 +280,7 @@ pub(crate) async fn retrieve_response(
     let entry = state.journal().session_with_id(session).await?;
     let missing = || OpenaiError::not_found("response_not_found", format!("there is no response {id:?}"));
     let handle = state.runtime().session(&entry.ok_or_else(missing)?.key).await?;
-    let steps = TurnFold::new(TurnTarget::Turn(turn)).with_request(place.request);
-    let mut follower = TurnFollower::start(handle, place.before, steps, state.shutdown()).await?;
+    let mut follower = TurnSteps::follow(&handle, place.locator(), state.shutdown()).await?;
     let mut fold = ResponseFold::new(session);
     let first_number = query.starting_after.map_or(0, |after| after.saturating_add(1));
     let (mut writer, response) = event_stream(&state, permit);
@@ -315,7 +306,7 @@ pub(crate) async fn cancel_response(
             handle.cancel().await?;
         }
     }
-    Ok(Json(read_response(&state, session, turn, &place).await?.json()))
+    Ok(Json(read_response(&state, session, &place).await?.json()))
 }
 
 pub(crate) async fn remove_response(

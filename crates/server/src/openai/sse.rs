@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::response::Response;
+use longhaul_agent::TurnStep;
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::{OpenaiError, OpenaiResult};
-use super::follower::TurnFollower;
-use super::turn::TurnStep;
+use super::follower::TurnSteps;
 use crate::events::body::{BodyWriter, RECONNECT_DELAY_MS, WriterStop, event_stream as stream_response};
 use crate::state::ServerState;
 
@@ -78,16 +78,16 @@ impl EventWriter {
     /// The next step of a turn. Sends comments while it waits.
     pub(crate) async fn next_step(
         &mut self,
-        follower: &mut TurnFollower,
+        steps: &mut TurnSteps,
     ) -> Result<OpenaiResult<TurnStep>, ClientGone> {
         loop {
             tokio::select! {
                 biased;
-                step = follower.next() => return Ok(step),
+                step = steps.next() => return Ok(step),
                 stop = self.body.stopped() => match stop {
                     WriterStop::Gone => return Err(ClientGone),
-                    // The follower says so too, with an error for the client.
-                    WriterStop::Shutdown => return Ok(follower.next().await),
+                    // The steps end too, with an error for the client.
+                    WriterStop::Shutdown => return Ok(steps.next().await),
                 },
                 () = tokio::time::sleep(COMMENT_INTERVAL) => self.comment().await?,
             }
