@@ -102,6 +102,7 @@ pub use client::turn_steps::{
     find_answered, find_turn,
 };
 pub use client::watch::{Watched, Watcher};
+pub use clock::now;
 pub use compaction::is_too_short_to_compact;
 pub use config::Config;
 pub use error::{Error, Result};
@@ -113,7 +114,7 @@ pub use spend::{
     LimitReached, LimitStatus, SoftLimits, Statement, StatementBy, StatementItem, StatementQuery,
     limit_status, statement, statement_since,
 };
-pub use turn::fallback::model_facts;
+pub use turn::fallback::{model_facts, model_spec};
 pub use turn::retry::RetryMode;
 
 pub use longhaul_context::user_command_message;

@@ -78,6 +78,29 @@ async fn the_configured_model_is_listed_once() {
     server.shutdown().await;
 }
 
+/// H4: what the configured server offers can be asked for, whether or not its provider is in a table.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_models_of_the_configured_server_are_listed_and_usable() {
+    let (is_up, asked) = (Arc::new(AtomicBool::new(true)), Arc::default());
+    let office = model_server(&is_up, &asked);
+    let server = TestServer::with_settings(r#"["Hello."]"#, |config| {
+        config.settings.model.name = "a".to_owned();
+        config.settings.model.base_url = Some(format!("{}/v1", office.url()));
+    })
+    .await;
+    let mut body = chat(&json!([said("Hi")]));
+    body["model"] = json!("custom/b");
+
+    let (_, models) = server.get("/v1/models").await;
+    let answer = server.post("/v1/chat/completions", &body).await;
+
+    let ids: Vec<&str> =
+        models["data"].as_array().unwrap().iter().filter_map(|model| model["id"].as_str()).collect();
+    assert!(ids.contains(&"custom/a") && ids.contains(&"custom/b"), "{ids:?}");
+    assert_eq!((answer.0, content(&answer.1)), (200, "By the office."), "{answer:?}");
+    server.shutdown().await;
+}
+
 /// H5, B1: a token that may not set the model of a session does not set it by asking for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_an_admin_token_chooses_another_model() {
