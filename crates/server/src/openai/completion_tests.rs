@@ -1,6 +1,44 @@
 //! A chat stream can't take text back.
 
-use super::SentText;
+use longhaul_agent::TurnStep;
+use longhaul_protocol::{InputId, Outcome, TurnEnded};
+use serde_json::{Value, json};
+
+use super::{Completion, CompletionChunks, SentText};
+
+fn message(text: &str) -> [TurnStep; 2] {
+    let text = text.to_owned();
+    [TurnStep::Text(text.clone()), TurnStep::MessageEnded { text, goes_on: false }]
+}
+
+fn ended() -> TurnStep {
+    TurnStep::Ended(TurnEnded {
+        turn: 1,
+        outcome: Outcome::Completed,
+        limit: None,
+        text: String::new(),
+        error: None,
+        code: None,
+        inbox_through: None,
+    })
+}
+
+/// H4: the chunks are the same text as the answer that is not streamed.
+#[test]
+fn the_messages_of_a_turn_are_paragraphs_of_one_answer() {
+    let completion = Completion::new(InputId::from_bits(1), "longhaul".to_owned(), None);
+    let mut chunks = CompletionChunks::new(completion);
+    let steps = message("One").into_iter().chain(message("Two")).chain([ended()]);
+
+    let parts: Vec<Value> = steps.filter_map(|step| chunks.apply(step).unwrap()).collect();
+
+    let contents: Vec<&Value> = parts.iter().map(|chunk| &chunk["choices"][0]["delta"]["content"]).collect();
+    assert_eq!(contents, [&json!("One"), &json!("\n\nTwo")]);
+    assert_eq!(chunks.completion.json()["choices"][0]["message"]["content"], "One\n\nTwo");
+    let last = chunks.finish(true).unwrap();
+    assert_eq!(last.len(), 1, "no provider told a usage: {last:?}");
+    assert_eq!(last[0]["choices"][0]["finish_reason"], "stop");
+}
 
 /// H4.
 #[test]
@@ -37,7 +75,7 @@ fn a_new_answer_that_is_shorter_than_what_was_sent_is_an_error() {
     assert_eq!(sent.push("One "), Ok(String::new()));
     assert_eq!(sent.end(), Err(()));
 
-    // The next message owes nothing.
+    // The next message has nothing to repeat.
     assert_eq!(sent.push("Three"), Ok("Three".to_owned()));
     assert_eq!(sent.end(), Ok(()));
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::SystemTime;
 
+use longhaul_agent::now;
 use longhaul_protocol::{At, InputId, SessionId};
 use tokio::sync::OwnedMutexGuard;
 
@@ -64,12 +64,6 @@ impl Default for Deliveries {
     fn default() -> Self {
         Self { began: now(), newest: Arc::default(), fetched: Arc::default(), placing: NamedLocks::default() }
     }
-}
-
-/// The time on the clock of this machine.
-pub(crate) fn now() -> At {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 impl Deliveries {

@@ -9,12 +9,13 @@
 //! | `request`, `parameters`, `messages` | what requests have in common; refused parameters; the messages of a client |
 //! | `placement`, `bindings`, `delivery` | which session a request belongs to, and whether it is a retry |
 //! | `follower`, `answer` | the steps of a turn; what a client is told about it |
-//! | `response_events` | a turn as a response with numbered events |
+//! | `completion`, `response_events` | a turn as a chat completion with its chunks; as a response with numbered events |
 //! | `sse`, `error` | streams; errors in OpenAI's form |
 
 mod answer;
 mod bindings;
 mod chat;
+mod completion;
 mod delivery;
 mod error;
 mod follower;

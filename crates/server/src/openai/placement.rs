@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use hyper::StatusCode;
 use longhaul_agent::fork::fork_session;
 use longhaul_agent::{
-    Session, TurnLocator, TurnTarget, UserMessage, accepted_after, find_answered, find_turn,
+    Session, TurnLocator, TurnTarget, UserMessage, accepted_after, find_answered, find_turn, now,
 };
 use longhaul_journal::{Error as JournalError, Journal, SessionEntry, name_session};
 use longhaul_protocol::{
@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 use super::answer::{AnswerEnd, ReportedAnswer, read_answer};
 use super::bindings::{Bindings, KeyUses};
-use super::delivery::{DeliveryGuard, DeliveryState, REPEAT_WINDOW_MS, now};
+use super::delivery::{DeliveryGuard, DeliveryState, REPEAT_WINDOW_MS};
 use super::error::{OpenaiError, OpenaiResult};
 use super::follower::TurnSteps;
 use super::messages::Conversation;

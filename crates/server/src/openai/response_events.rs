@@ -11,7 +11,7 @@ use longhaul_protocol::{ClientRequest, Outcome, Question, QuestionId, QuestionKi
 use serde_json::{Value, json};
 
 use super::answer::{TurnUsage, add_usage, limit_message};
-use super::chat::{limit_word, question_json};
+use super::completion::{limit_word, question_json};
 use super::error::OpenaiError;
 
 /// What the death of the process in the middle of an answer adds to the numbers of later events. It is more than the events
