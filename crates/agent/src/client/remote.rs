@@ -79,7 +79,7 @@ impl RemoteSession {
             Request::Retry => self.order(OrderKind::Retry, mark.order).await?,
             Request::Continue => self.order(OrderKind::Continue, mark.order).await?,
             Request::Compact(focus) => {
-                self.order(OrderKind::Compact { focus: focus.clone() }, mark.order).await?
+                self.order(OrderKind::Compact { focus: focus.clone() }, mark.order).await?;
             }
             Request::Settle => {}
         }
