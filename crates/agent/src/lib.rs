@@ -84,10 +84,10 @@ mod turn;
 mod worker;
 
 pub use client::accepted::{Accepted, AcceptedOrder, accepted_after};
-pub use client::begin::SessionStart;
 pub use client::call_output::call_output;
 pub use client::cancel::CancelOutcome;
 pub use client::context_report::{ContextReport, context_report, last_compaction};
+pub use client::creation::SessionStart;
 pub use client::detached::Client;
 pub use client::events::{EventSources, SessionEvents};
 pub use client::follow::{Followed, Follower};

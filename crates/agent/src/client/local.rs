@@ -229,10 +229,10 @@ impl LocalSession {
             }
             let work = Work::of_taken(&state, self.runtime.wake());
             if work.question {
-                return Ok(Settled::Asks);
+                return Ok(Settled::WaitingForAnswer);
             }
             if work.is_settled() {
-                return Ok(Settled::Rests);
+                return Ok(Settled::Idle);
             }
             let news = async {
                 loop {

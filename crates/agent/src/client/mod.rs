@@ -3,7 +3,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `session`, `detached` | [`Session`](session::Session), the handle; [`Client`](detached::Client), which makes handles without a runtime |
-//! | `begin`, `accepted` | beginning a session before its first input; what a client gets for an input or order |
+//! | `creation`, `accepted` | creating a session before its first input; what a client gets for an input or order |
 //! | `request` | what a client can ask for, and the pending request with its events and outcome |
 //! | `local` | a request that the worker of this process carries out |
 //! | `remote` | a request that another process carries out: inbox in, records out |
@@ -19,10 +19,10 @@
 //! | `status`, `context_report` | the present state of a session; how full its context is |
 
 pub(crate) mod accepted;
-pub(crate) mod begin;
 pub(crate) mod call_output;
 pub(crate) mod cancel;
 pub(crate) mod context_report;
+pub(crate) mod creation;
 pub(crate) mod detached;
 pub(crate) mod events;
 pub(crate) mod follow;

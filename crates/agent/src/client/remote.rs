@@ -237,10 +237,10 @@ impl RequestProgress {
         }
         let work = Work::of_taken(state, Wake::Never);
         if work.question {
-            return Some(Settled::Asks);
+            return Some(Settled::WaitingForAnswer);
         }
         let may_begin = work.unannounced && last_record_at.elapsed() < TASK_END_GRACE;
-        (work.is_settled() && !may_begin).then_some(Settled::Rests)
+        (work.is_settled() && !may_begin).then_some(Settled::Idle)
     }
 }
 

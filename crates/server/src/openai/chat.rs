@@ -13,15 +13,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
 
+use super::acceptance::{AcceptedRequest, IncomingRequest, SessionReference, accept_request, retry_headers};
 use super::completion::{Completion, CompletionChunks};
 use super::error::{OpenaiError, OpenaiResult};
 use super::follower::TurnSteps;
 use super::messages::{Conversation, WireMessage};
 use super::models::check_model;
 use super::parameters::check_parameters;
-use super::placement::{Incoming, NamedSession, Placed, place, retry_headers};
-use super::request::{SESSION_HEADER, named_session, read_request, session_header};
-use super::sse::{ClientGone, EventWriter, count_stream, event_stream};
+use super::request::{SESSION_HEADER, read_request, session_header, session_reference};
+use super::sse::{EventWriter, StreamClosed, count_stream, turn_stream};
 use crate::access::Caller;
 use crate::body::JsonBody;
 use crate::state::ServerState;
@@ -64,17 +64,17 @@ pub(crate) async fn create_chat_completion(
 ) -> OpenaiResult<Response> {
     let request: ChatRequest = read_request(&body)?;
     let permit = count_stream(&state, request.stream)?;
-    let incoming = incoming_of(&state, caller, &headers, &body, &request).await?;
-    let placed = place(&state, &incoming).await?;
-    let mut steps = placed.follow(&state).await?;
+    let incoming = incoming_request(&state, caller, &headers, &body, &request).await?;
+    let accepted = accept_request(&state, &incoming).await?;
+    let mut steps = accepted.follow(&state).await?;
     let model = request.model.clone().unwrap_or_else(|| ClientRequest::CONFIGURED_MODEL.to_owned());
     let mut completion =
-        Completion::new(placed.request, model, placed.answered.map(|answered| answered.question));
-    let key = session_header(placed.session.key());
+        Completion::new(accepted.request, model, accepted.answered.map(|answered| answered.question));
+    let key = session_header(accepted.session.key());
     let mut response = if let Some(permit) = permit {
         let with_usage = request.stream_options.and_then(|options| options.include_usage) == Some(true);
-        let stream = event_stream(&state, permit);
-        stream_completion(stream, placed, steps, completion, with_usage).await?
+        let stream = turn_stream(&state, permit);
+        stream_completion(stream, accepted, steps, completion, with_usage).await?
     } else {
         while !completion.has_ended() {
             let step = steps.next().await?;
@@ -83,11 +83,11 @@ pub(crate) async fn create_chat_completion(
             }
         }
         if let Some(error) = completion.error() {
-            placed.delivery.mark_delivered();
+            accepted.delivery.mark_delivered();
             return Err(error);
         }
         let answer = Json(completion.json()).into_response();
-        placed.delivery.mark_delivered();
+        accepted.delivery.mark_delivered();
         answer
     };
     if let Some(key) = key {
@@ -96,13 +96,13 @@ pub(crate) async fn create_chat_completion(
     Ok(response)
 }
 
-async fn incoming_of(
+async fn incoming_request(
     state: &ServerState,
     caller: Caller,
     headers: &HeaderMap,
     body: &Value,
     request: &ChatRequest,
-) -> OpenaiResult<Incoming> {
+) -> OpenaiResult<IncomingRequest> {
     if let Some(body) = body.as_object() {
         check_parameters(body)?;
     }
@@ -113,9 +113,9 @@ async fn incoming_of(
     }
     conversation.check_input("messages")?;
     let (client_key, is_counted_retry) = retry_headers(headers)?;
-    let named: Option<NamedSession> =
-        named_session(headers, request.metadata.as_ref(), request.conversation.as_ref())?;
-    Ok(Incoming {
+    let named: Option<SessionReference> =
+        session_reference(headers, request.metadata.as_ref(), request.conversation.as_ref())?;
+    Ok(IncomingRequest {
         caller,
         named,
         conversation,
@@ -134,7 +134,7 @@ async fn incoming_of(
 
 impl EventWriter {
     /// Ends a chat stream with an error.
-    async fn fail(&mut self, error: &OpenaiError) -> Result<(), ClientGone> {
+    async fn fail(&mut self, error: &OpenaiError) -> Result<(), StreamClosed> {
         self.error(error, None, &json!(error.body())).await
     }
 }
@@ -153,7 +153,7 @@ async fn unless_settled(steps: &TurnSteps, step: TurnStep) -> OpenaiResult<Optio
 /// Begins a stream when there is text, an end or a question, so that an early failure is an HTTP error.
 async fn stream_completion(
     (mut writer, response): (EventWriter, Response),
-    placed: Placed,
+    accepted: AcceptedRequest,
     mut steps: TurnSteps,
     completion: Completion,
     with_usage: bool,
@@ -170,24 +170,24 @@ async fn stream_completion(
         }
     }
     if let Some(error) = chunks.completion.error() {
-        placed.delivery.mark_delivered();
+        accepted.delivery.mark_delivered();
         return Err(error);
     }
     tokio::spawn(async move {
         // A client that is gone ends the stream, and nothing else.
-        let _ = write_completion(&mut writer, &placed, steps, chunks, first, with_usage).await;
+        let _ = write_completion(&mut writer, &accepted, steps, chunks, first, with_usage).await;
     });
     Ok(response)
 }
 
 async fn write_completion(
     writer: &mut EventWriter,
-    placed: &Placed,
+    accepted: &AcceptedRequest,
     mut steps: TurnSteps,
     mut chunks: CompletionChunks,
     first: Option<Value>,
     with_usage: bool,
-) -> Result<(), ClientGone> {
+) -> Result<(), StreamClosed> {
     for chunk in [Some(chunks.role()), first].into_iter().flatten() {
         writer.data(&chunk.to_string()).await?;
     }
@@ -204,7 +204,7 @@ async fn write_completion(
         }
     }
     if let Some(error) = chunks.completion.error() {
-        placed.delivery.mark_delivered();
+        accepted.delivery.mark_delivered();
         return writer.fail(&error).await;
     }
     match chunks.finish(with_usage) {
@@ -216,6 +216,6 @@ async fn write_completion(
         Err(error) => return writer.fail(&error).await,
     }
     writer.data("[DONE]").await?;
-    placed.delivery.mark_delivered();
+    accepted.delivery.mark_delivered();
     Ok(())
 }

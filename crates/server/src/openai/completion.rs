@@ -16,7 +16,7 @@ pub(crate) struct Completion {
     id: String,
     model: String,
     created: i64,
-    /// The question that the request answered. What came before its answer was told by the request before.
+    /// The question that the request answered. The request before has told the client what came before that answer.
     skips_until: Option<QuestionId>,
     answer: AnswerText,
     usage: Option<TurnUsage>,

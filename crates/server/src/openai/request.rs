@@ -7,8 +7,8 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_enco
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::acceptance::SessionReference;
 use super::error::{OpenaiError, OpenaiResult};
-use super::placement::NamedSession;
 
 /// The session of a request, and of its answer.
 pub(crate) const SESSION_HEADER: HeaderName = HeaderName::from_static("x-longhaul-session");
@@ -25,11 +25,11 @@ pub(crate) fn read_request<T: DeserializeOwned>(body: &Value) -> OpenaiResult<T>
 }
 
 /// The session that a request names: by the header, else in its metadata, else as its conversation.
-pub(crate) fn named_session(
+pub(crate) fn session_reference(
     headers: &HeaderMap,
     metadata: Option<&Map<String, Value>>,
     conversation: Option<&Value>,
-) -> OpenaiResult<Option<NamedSession>> {
+) -> OpenaiResult<Option<SessionReference>> {
     if let Some(value) = headers.get(SESSION_HEADER) {
         let bad =
             || OpenaiError::invalid("invalid_value", "X-Longhaul-Session", "the header is not a session key");
@@ -38,10 +38,10 @@ pub(crate) fn named_session(
         if key.trim().is_empty() {
             return Err(bad());
         }
-        return Ok(Some(NamedSession::Key(key.into_owned())));
+        return Ok(Some(SessionReference::Key(key.into_owned())));
     }
     if let Some(key) = metadata.and_then(|metadata| metadata.get("session")).and_then(Value::as_str) {
-        return Ok(Some(NamedSession::Key(key.to_owned())));
+        return Ok(Some(SessionReference::Key(key.to_owned())));
     }
     let conversation = match conversation {
         None | Some(Value::Null) => return Ok(None),
@@ -56,7 +56,7 @@ pub(crate) fn named_session(
         )
     })?;
     let id = key.strip_prefix("conv_").and_then(|id| id.parse::<SessionId>().ok());
-    Ok(Some(id.map_or_else(|| NamedSession::Key(key.to_owned()), NamedSession::Id)))
+    Ok(Some(id.map_or_else(|| SessionReference::Key(key.to_owned()), SessionReference::Id)))
 }
 
 /// A session key as the value of a header.

@@ -257,8 +257,8 @@ impl ResponseFold {
                 }
             },
         };
-        let told = self.usage.filter(|_| self.status != ResponseStatus::InProgress);
-        let usage = told.map(|TurnUsage { input, output, cached }| {
+        let reported = self.usage.filter(|_| self.status != ResponseStatus::InProgress);
+        let usage = reported.map(|TurnUsage { input, output, cached }| {
             json!({
                 "input_tokens": input, "input_tokens_details": {"cached_tokens": cached.unwrap_or(0)},
                 "output_tokens": output, "output_tokens_details": {"reasoning_tokens": 0},

@@ -10,16 +10,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::acceptance::{IncomingRequest, SessionReference, accept_request, retry_headers};
 use super::bindings::{delete_response, is_deleted};
 use super::error::{OpenaiError, OpenaiResult};
 use super::follower::TurnSteps;
-use super::messages::{Conversation, Utterance, WireMessage};
+use super::messages::{Conversation, ConversationMessage, WireMessage};
 use super::models::check_model;
 use super::parameters::check_parameters;
-use super::placement::{Incoming, NamedSession, place, retry_headers};
-use super::request::{named_session, parse_item_id, parse_response_id, read_request};
+use super::request::{parse_item_id, parse_response_id, read_request, session_reference};
 use super::response_events::{ResponseFold, ResponseStatus};
-use super::sse::{ClientGone, EventWriter, count_stream, event_stream};
+use super::sse::{EventWriter, StreamClosed, count_stream, turn_stream};
 use crate::access::Caller;
 use crate::body::{JsonBody, Query};
 use crate::state::ServerState;
@@ -74,18 +74,18 @@ pub(crate) async fn create_response(
 ) -> OpenaiResult<Response> {
     let request: ResponsesRequest = read_request(&body)?;
     let permit = count_stream(&state, request.stream)?;
-    let incoming = incoming_of(&state, caller, &headers, &body, &request).await?;
-    let placed = place(&state, &incoming).await?;
-    let mut follower = placed.follow(&state).await?;
-    let mut fold = ResponseFold::new(placed.id);
-    let mut skips_until = placed.answered.map(|answered| answered.question);
+    let incoming = incoming_request(&state, caller, &headers, &body, &request).await?;
+    let accepted = accept_request(&state, &incoming).await?;
+    let mut follower = accepted.follow(&state).await?;
+    let mut fold = ResponseFold::new(accepted.id);
+    let mut skips_until = accepted.answered.map(|answered| answered.question);
     if let Some(permit) = permit {
         // The turn may wait behind another one for longer than a client or a proxy waits for headers.
-        let (mut writer, response) = event_stream(&state, permit);
+        let (mut writer, response) = turn_stream(&state, permit);
         tokio::spawn(async move {
             let written = write_events(&mut writer, &mut follower, &mut fold, skips_until, 0).await;
             if written.is_ok() {
-                placed.delivery.mark_delivered();
+                accepted.delivery.mark_delivered();
             }
         });
         return Ok(response);
@@ -96,17 +96,17 @@ pub(crate) async fn create_response(
         fold.apply(follower.next().await?);
     }
     let response = Json(fold.json()).into_response();
-    placed.delivery.mark_delivered();
+    accepted.delivery.mark_delivered();
     Ok(response)
 }
 
-async fn incoming_of(
+async fn incoming_request(
     state: &ServerState,
     caller: Caller,
     headers: &HeaderMap,
     body: &Value,
     request: &ResponsesRequest,
-) -> OpenaiResult<Incoming> {
+) -> OpenaiResult<IncomingRequest> {
     if let Some(body) = body.as_object() {
         check_parameters(body)?;
     }
@@ -116,17 +116,17 @@ async fn incoming_of(
         conversation.add_instructions(instructions);
     }
     conversation.check_input("input")?;
-    let mut named = named_session(headers, request.metadata.as_ref(), request.conversation.as_ref())?;
+    let mut named = session_reference(headers, request.metadata.as_ref(), request.conversation.as_ref())?;
     if let (None, Some(previous)) = (&named, &request.previous_response_id) {
         let (session, turn) = parse_response_id(previous).ok_or_else(|| {
             let message = format!("there is no response {previous:?}");
             let error = OpenaiError::not_found("previous_response_not_found", message);
             error.about("previous_response_id")
         })?;
-        named = Some(NamedSession::Response { session, turn });
+        named = Some(SessionReference::Response { session, turn });
     }
     let (client_key, is_counted_retry) = retry_headers(headers)?;
-    Ok(Incoming {
+    Ok(IncomingRequest {
         caller,
         named,
         conversation,
@@ -156,7 +156,7 @@ async fn read_input(state: &ServerState, input: &ResponsesInput) -> OpenaiResult
                 let text = referenced_text(state, id).await?;
                 let missing =
                     || OpenaiError::invalid("item_not_found", &param, format!("there is no item {id:?}"));
-                conversation.push_utterance(Utterance::assistant(text.ok_or_else(missing)?));
+                conversation.push_message(ConversationMessage::assistant(text.ok_or_else(missing)?));
             }
             _ => conversation.push(item, &param)?,
         }
@@ -203,7 +203,7 @@ async fn write_events(
     fold: &mut ResponseFold,
     mut skips_until: Option<QuestionId>,
     first_number: u64,
-) -> Result<(), ClientGone> {
+) -> Result<(), StreamClosed> {
     writer.comment().await?;
     loop {
         let step = match is_over(follower, fold).await {
@@ -224,7 +224,7 @@ async fn write_events(
                 let event =
                     json!({"type": "error", "code": error.code, "message": error.message, "param": null});
                 writer.error(&error, Some("error"), &event).await?;
-                return Err(ClientGone);
+                return Err(StreamClosed);
             }
         }
     }
@@ -283,7 +283,7 @@ pub(crate) async fn retrieve_response(
     let mut follower = TurnSteps::follow(&handle, place.locator(), state.shutdown()).await?;
     let mut fold = ResponseFold::new(session);
     let first_number = query.starting_after.map_or(0, |after| after.saturating_add(1));
-    let (mut writer, response) = event_stream(&state, permit);
+    let (mut writer, response) = turn_stream(&state, permit);
     tokio::spawn(async move {
         let written = write_events(&mut writer, &mut follower, &mut fold, None, first_number).await;
         if written.is_ok() && fold.has_ended() {

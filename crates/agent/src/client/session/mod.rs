@@ -19,7 +19,7 @@ use longhaul_memory::{Extraction, PageEdited};
 use longhaul_protocol::{Seq, SessionId, StreamName, TaskId};
 use tokio::task::spawn_blocking;
 
-use super::begin::{SessionStart, begin_session};
+use super::creation::{SessionStart, create_session};
 use super::local::LocalSession;
 use super::remote::{RemoteSession, is_running};
 use crate::Redactor;
@@ -128,15 +128,15 @@ impl Session {
         }
     }
 
-    /// Begins the session in this work folder, unless it has already begun: a session's work folder never changes. The
+    /// Creates the session in this work folder, unless it has already begun: a session's work folder never changes. The
     /// path is canonical: the turns of a session whose folder lies behind a link are refused.
-    pub async fn begin_in(&self, work_dir: &Path) -> Result<SessionStart> {
-        begin_session(&*self.journal, self.key(), self.named().await?, Some(work_dir)).await
+    pub async fn create_in(&self, work_dir: &Path) -> Result<SessionStart> {
+        create_session(&*self.journal, self.key(), self.named().await?, Some(work_dir)).await
     }
 
-    /// Begins the session without a work folder, unless it has already begun. It has no file tools and no commands.
-    pub async fn begin_without_folder(&self) -> Result<SessionStart> {
-        begin_session(&*self.journal, self.key(), self.named().await?, None).await
+    /// Creates the session without a work folder, unless it has already begun. It has no file tools and no commands.
+    pub async fn create_without_folder(&self) -> Result<SessionStart> {
+        create_session(&*self.journal, self.key(), self.named().await?, None).await
     }
 
     /// The other process that holds the session, if one does.

@@ -39,7 +39,7 @@ impl Session {
         match self.complete(Request::Settle, None).await? {
             RequestOutcome::Settled(settled) => Ok(settled),
             RequestOutcome::Abandoned => Err(Error::NotRunning { key: self.key().to_owned() }),
-            _ => Ok(Settled::Rests),
+            _ => Ok(Settled::Idle),
         }
     }
 
