@@ -68,7 +68,7 @@ impl RuntimeBuilder {
         }
     }
 
-    /// The work folder of new sessions. By default the current folder. [`crate::Session::begin_in`] sets it for one
+    /// The work folder of new sessions. By default the current folder. [`crate::Session::create_in`] sets it for one
     /// session.
     #[must_use]
     pub fn work_dir(mut self, work_dir: impl Into<PathBuf>) -> Self {

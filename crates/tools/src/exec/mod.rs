@@ -25,7 +25,7 @@ pub(crate) use command_run::KEEPER_RETRY_DELAY;
 use command_run::{CommandRun, RunMode};
 use task_limit::TaskSlots;
 
-use crate::blocking::run_to_completion;
+use crate::blocking_run::run_to_completion;
 use crate::sandbox::SandboxedCommand;
 use crate::shell::long_sleep;
 use crate::{
