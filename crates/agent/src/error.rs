@@ -96,6 +96,12 @@ pub enum Error {
         /// The position of that entry.
         seq: Seq,
     },
+    /// The order would change nothing.
+    #[error("{reason}")]
+    NothingToDo {
+        /// Why.
+        reason: String,
+    },
     /// The session has no such task.
     #[error("{key} has no task {task}: {known}")]
     NoSuchTask {

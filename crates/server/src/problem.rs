@@ -105,6 +105,7 @@ impl From<longhaul_agent::Error> for Problem {
             Error::Journal(error) => error.into(),
             Error::NoSuchQuestion { .. } => Self::not_found("no_such_question", error.to_string()),
             Error::QuestionSettled { .. } => Self::conflict("question_settled", error.to_string()),
+            Error::NothingToDo { .. } => Self::conflict("nothing_to_do", error.to_string()),
             Error::KeyReused { .. } => {
                 let detail =
                     "this Idempotency-Key was used before with another body; use a new key for a new request";

@@ -18,11 +18,12 @@ use super::cancel::{CANCEL_GRACE, CancelOutcome, cancel_turn};
 use super::events::{EventSources, SessionEvents};
 use super::follow::{FollowSources, Follower};
 use super::local::{LocalSession, run_here};
+use super::overview::{SessionActivity, session_overview};
 use super::questions::{answer_question, open_questions, recorded_answer};
 use super::recorded_events::RecordedEvents;
 use super::remote::{RemoteSession, is_running};
 use super::request::{EventSink, PendingRequest, Request, RequestMark, RequestOutcome, Settled, UserMessage};
-use super::status::{SessionActivity, SessionStatus, session_activity, session_status};
+use super::status::{SessionStatus, session_status};
 use super::watch::Watcher;
 use crate::Redactor;
 use crate::memory;
@@ -467,7 +468,10 @@ impl Session {
 
     /// What the session is doing, in short.
     pub async fn activity(&self) -> Result<SessionActivity> {
-        session_activity(self).await
+        match self.entry().await? {
+            Some(entry) => Ok(session_overview(&*self.journal, &entry).await?.activity),
+            None => Ok(SessionActivity::Idle),
+        }
     }
 
     /// Whether a turn is open, or an accepted input waits for its turn.

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use hyper::{HeaderMap, Method, StatusCode};
 use longhaul_agent::fork::{ForkRequestKey, fork_session, fork_session_once};
-use longhaul_agent::{AcceptedOrder, Error};
+use longhaul_agent::{AcceptedOrder, Error, put_useful_order};
 use longhaul_protocol::{Answer, Hash, OrderKind, QuestionId, QuestionKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,10 @@ fn documented(route: Route) -> Route {
             StatusCode::ACCEPTED,
             "The order is on disk, and the session carries it out.",
         )
-        .fails(StatusCode::CONFLICT, "The session is in the trash, or the question is settled.")
+        .fails(
+            StatusCode::CONFLICT,
+            "The session is in the trash, the question is settled, or there is nothing to do.",
+        )
         .fails(StatusCode::UNPROCESSABLE_ENTITY, "The Idempotency-Key was used for something else.")
 }
 
@@ -104,7 +107,7 @@ fn accepted(order: AcceptedOrder) -> (StatusCode, Json<OrderAccepted>) {
 
 async fn put_order(live: LiveSession, headers: &HeaderMap, kind: OrderKind) -> OrderAnswer {
     let key = idempotency_key(headers)?;
-    Ok(accepted(live.session.put_order(kind, key.as_deref()).await?))
+    Ok(accepted(put_useful_order(&live.session, kind, key.as_deref()).await?))
 }
 
 async fn cancel(live: LiveSession, headers: HeaderMap) -> OrderAnswer {

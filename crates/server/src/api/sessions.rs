@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::list::{DEFAULT_ITEMS, List, MAX_ITEMS, check_limit};
 use super::named_session::{LiveSession, NamedSession};
-use super::session_summary::{SessionState, SessionSummary, session_state, summarise};
+use super::session_summary::{SessionState, SessionSummary, read_doing, summarise, summarise_doing};
 use crate::access::{Access, Caller, Scope};
 use crate::body::{JsonBody, OptionalJsonBody, Query};
 use crate::problem::{ApiResult, Problem};
@@ -103,13 +103,11 @@ async fn list_sessions(
         let is_last = page.len() < limit;
         for entry in page {
             after = Some(entry.key.clone());
-            let in_state = match query.state {
-                _ if !is_wanted(&entry) => false,
-                Some(wanted) => session_state(runtime, &entry).await?.0 == wanted,
-                None => true,
-            };
-            if in_state {
-                items.push(summarise(runtime, &entry).await?);
+            if is_wanted(&entry) {
+                let doing = read_doing(&*journal, &entry).await?;
+                if query.state.is_none_or(|wanted| wanted == doing.state) {
+                    items.push(summarise_doing(runtime, &entry, doing).await);
+                }
             }
             if items.len() == limit {
                 return Ok(Json(List { items, next: after }));

@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use longhaul_agent::{Runtime, SessionActivity, Watcher};
+use longhaul_agent::{Runtime, Watcher};
 use longhaul_journal::{Journal, SessionEntry, all_sessions, records};
-use longhaul_protocol::{At, Seq, SessionId, SessionRecord, StreamName};
+use longhaul_protocol::{At, Outcome, Seq, SessionId, SessionRecord, StreamName};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
 
 use super::feed::EventFeed;
 use super::log::{EventFrame, EventLog, JoinPoint};
-use crate::api::session_summary::SessionState;
+use crate::api::session_summary::{Doing, SessionState, read_doing};
 use crate::problem::ApiResult;
 
 /// How often the sessions are looked at, for what other processes do.
@@ -43,8 +43,20 @@ pub(crate) struct SessionMessage {
     doing: Option<String>,
     /// The question that waits for an answer.
     question: Option<QuestionInBrief>,
+    /// How the last turn ended: `completed`, `cancelled`, `failed` or `limit`.
+    #[schemars(with = "Option<String>")]
+    last_outcome: Option<Outcome>,
+    /// The first line of why the last turn failed, or of which limit ended it.
+    failure: Option<String>,
     /// US dollars since midnight UTC, as far as prices are known.
     cost_today: f64,
+}
+
+impl SessionMessage {
+    /// Whether nothing goes on in the session.
+    fn is_quiet(&self) -> bool {
+        matches!(self.state, Some(SessionState::Idle | SessionState::Failed | SessionState::Trashed))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -133,7 +145,7 @@ struct KnownSession {
 impl KnownSession {
     /// Whether the session was at rest, and nothing has happened in it since.
     fn is_at_rest(&self, entry: &SessionEntry) -> bool {
-        self.entry == *entry && matches!(self.message.state, Some(SessionState::Idle | SessionState::Trashed))
+        self.entry == *entry && self.message.is_quiet()
     }
 }
 
@@ -188,23 +200,23 @@ impl Sessions {
         entry: &SessionEntry,
         today: At,
     ) -> ApiResult<SessionMessage> {
-        let activity = match entry.trashed {
-            true => SessionActivity::Idle,
-            false => runtime.session(&entry.key).await?.activity().await.unwrap_or_default(),
-        };
-        let (state, doing, question) = match activity {
-            SessionActivity::Idle if entry.trashed => (SessionState::Trashed, None, None),
-            SessionActivity::Idle => (SessionState::Idle, None, None),
-            SessionActivity::Working(doing) => (SessionState::Working, Some(doing), None),
-            SessionActivity::Interrupted(doing) => (SessionState::Interrupted, Some(doing), None),
-            SessionActivity::Asking(question) => {
-                let brief = QuestionInBrief { id: question.id.to_string(), text: question.text };
-                (SessionState::Question, Some("waiting for an answer".to_owned()), Some(brief))
-            }
-        };
+        let Doing { state, doing, question, last_outcome, failure } =
+            read_doing(&*runtime.journal(), entry).await?;
+        let question = question.map(|open| QuestionInBrief { id: open.id.to_string(), text: open.text });
         let cost_today = self.cost_today(&*runtime.journal(), entry, today).await?;
         let (key, id) = (entry.key.clone(), entry.id.to_string());
-        Ok(SessionMessage { kind: "session", key, id, state: Some(state), doing, question, cost_today })
+        let state = Some(state);
+        Ok(SessionMessage {
+            kind: "session",
+            key,
+            id,
+            state,
+            doing,
+            question,
+            last_outcome,
+            failure,
+            cost_today,
+        })
     }
 
     /// Reads the records of today that were not read before.
@@ -235,7 +247,7 @@ impl Sessions {
     fn snapshot(&self) -> Bytes {
         let is_shown = |known: &&KnownSession| known.message.state != Some(SessionState::Trashed);
         let mut shown: Vec<&KnownSession> = self.known.values().filter(is_shown).collect();
-        let is_idle = |known: &KnownSession| known.message.state == Some(SessionState::Idle);
+        let is_idle = |known: &KnownSession| known.message.is_quiet();
         shown.sort_by_key(|known| (is_idle(known), std::cmp::Reverse(known.entry.last_at)));
         let active = shown.iter().take_while(|known| !is_idle(known)).count();
         let mut bytes = Vec::new();
