@@ -257,6 +257,7 @@ impl ExecTool {
         run_to_completion(move || {
             let refused =
                 |why| ToolOutcome::error(format!("exec was not run: it can't be held to the scope. {why}"));
+            settings.scope.find_protected_files();
             let sandbox = &settings.sandbox;
             if confinement == Confinement::Sandbox
                 && sandbox.mode() != SandboxMode::Off
