@@ -90,10 +90,10 @@ impl PageSet {
     /// Folds in the next record.
     pub(crate) fn apply(&mut self, record: &Record, changed: &PagesChanged) {
         self.head = record.seq;
-        self.consolidations += usize::from(changed.by == ChangedBy::Consolidation);
         if changed.by == ChangedBy::Consolidation {
             let has_failed = changed.pages.is_empty() && changed.extracts.is_empty();
             self.failed_at = has_failed.then_some(record.at);
+            self.consolidations += usize::from(!has_failed);
         }
         for source in &changed.extracts {
             let through = self.read.entry(source.session).or_default();

@@ -83,9 +83,9 @@ impl PendingExtracts {
         Ok(())
     }
 
-    /// How many items have come since a try that failed, or in all.
+    /// How many items have come since a try that failed, or in all. What came in the same millisecond came after it: the calls take longer.
     pub(super) fn items_since(&self, failed_at: Option<At>) -> usize {
-        let is_new = |extract: &&PendingExtract| failed_at.is_none_or(|failed| extract.at > failed);
+        let is_new = |extract: &&PendingExtract| failed_at.is_none_or(|failed| extract.at >= failed);
         self.extracts.iter().filter(is_new).map(|extract| extract.items.len()).sum()
     }
 

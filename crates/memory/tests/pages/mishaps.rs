@@ -172,6 +172,7 @@ async fn an_answer_that_was_cut_is_asked_for_about_less_and_not_without_end() {
 
     let failed = consolidated(&journal, &calling).await.unwrap_err();
     let calls = model.calls.load(Ordering::SeqCst);
+    extract(&*journal, session, SCOPE, &[(Speaker::User, "likes tea")]).await;
     let done = consolidated(&journal, &calling).await.unwrap();
 
     assert!(failed.to_string().ends_with("(it was cut at its limit)"), "{failed}");
