@@ -110,6 +110,60 @@ fn the_first_start_makes_a_private_token_and_says_where_it_is() {
     assert_eq!(second.get("/api/sessions", token.trim()).0, 200);
 }
 
+/// H5: who made tokens for programs first still gets a token of their own, and one that was revoked does not come back.
+#[test]
+fn the_first_start_makes_a_token_also_beside_others_and_not_again_after_its_revocation() {
+    let desk = Desk::new(&json!(["Hello."]));
+    let file = desk.home().join("run/http-token");
+    assert!(desk.run(&["token", "new", "--scope", "act", "--name", "program"]).status.success());
+
+    let mut first = HttpServing::start(serve(&desk, "127.0.0.1:0"));
+    let token = std::fs::read_to_string(&file).unwrap();
+    let served = first.get("/api/tokens", token.trim());
+    first.end(Signal::TERM);
+    let revoked = desk.run(&["token", "revoke", "http-token"]);
+    let again = desk.run(&["token", "revoke", "http-token"]);
+    let second = HttpServing::start(serve(&desk, "127.0.0.1:0"));
+
+    assert!(first.notes.join("\n").contains("http-token"), "{:?}", first.notes);
+    assert_eq!(served.0, 200, "with all rights");
+    assert!(revoked.status.success(), "{}", said(&revoked));
+    assert!(said(&again).contains("there is no"), "{}", said(&again));
+    assert!(!second.notes.join("\n").contains("http-token"), "{:?}", second.notes);
+    assert_eq!(second.get("/api/sessions", token.trim()).0, 401);
+}
+
+/// H5: a backup does not bring tokens back that were revoked since, also if the restore was killed before it could end them.
+#[test]
+fn the_tokens_of_a_restored_backup_do_not_count() {
+    let desk = Desk::new(&json!(["Hello."]));
+    let backup = desk.home().join("../backup.db").to_str().unwrap().to_owned();
+    let made = desk.run(&["token", "new", "--scope", "admin", "--name", "contractor"]);
+    let token = String::from_utf8(made.stdout).unwrap();
+    assert!(desk.run(&["backup", &backup]).status.success());
+    assert!(desk.run(&["token", "revoke", "contractor"]).status.success());
+    let names = || {
+        let listed = desk.run(&["token", "list", "--json"]);
+        let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+        listed.as_array().unwrap().iter().map(|token| token["name"].to_string()).collect::<Vec<_>>()
+    };
+
+    let restored = desk.run(&["restore", &backup]);
+    let after = names();
+    let kept = desk.run(&["restore", &backup, "--keep-tokens"]);
+    let moved = names();
+    // A restore that was killed here has left its marker.
+    std::fs::create_dir_all(desk.home().join("run")).unwrap();
+    std::fs::write(desk.home().join("run/restored-tokens"), "").unwrap();
+    let serving = HttpServing::start(serve(&desk, "127.0.0.1:0"));
+
+    assert!(restored.status.success() && said(&restored).contains("no longer count"), "{}", said(&restored));
+    assert!(said(&restored).contains("contractor"), "{}", said(&restored));
+    assert_eq!((after, moved), (vec![], vec!["\"contractor\"".to_owned()]), "{}", said(&kept));
+    assert!(serving.notes.join("\n").contains("contractor"), "{:?}", serving.notes);
+    assert_eq!(serving.get("/api/sessions", token.trim()).0, 401);
+}
+
 /// H5: a token is a record with a hash; the server notices new and revoked ones while it runs.
 #[test]
 fn tokens_that_are_made_and_revoked_count_at_once_and_their_text_is_stored_nowhere() {

@@ -90,18 +90,20 @@ pub use client::context_report::{ContextReport, context_report, last_compaction}
 pub use client::creation::SessionStart;
 pub use client::detached::Client;
 pub use client::events::{EventSources, SessionEvents};
-pub use client::follow::{Followed, Follower};
+pub use client::follow::{Followed, Follower, attend, follow_unattended};
+pub use client::overview::{SessionActivity, SessionOverview, session_overview};
 pub use client::question_index::SessionQuestion;
 pub use client::recorded_events::RecordedEvents;
 pub use client::request::{AttachedImage, PendingRequest, Request, RequestOutcome, Settled, UserMessage};
 pub use client::session::Session;
 pub use client::session_title::{SessionTitle, session_title};
-pub use client::status::{SessionActivity, SessionStatus};
+pub use client::status::SessionStatus;
 pub use client::turn_steps::{
     AnswerText, RecordedStep, RecordedTurn, TurnFollower, TurnLocator, TurnPlace, TurnStep, TurnTarget,
     find_answered, find_turn,
 };
-pub use client::watch::{Watched, Watcher};
+pub use client::useless_order::{nothing_to_continue, nothing_to_do, nothing_to_retry};
+pub use client::watch::{Attendance, Watched, Watcher};
 pub use clock::now;
 pub use compaction::is_too_short_to_compact;
 pub use config::Config;

@@ -119,7 +119,7 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
         match command {
             Command::Verify(options) => commands::verify::run(&globals, &options),
             Command::Backup(options) => commands::backup::run(&globals, options).await,
-            Command::Restore(options) => commands::restore::run(&globals, &options),
+            Command::Restore(options) => commands::restore::run(&globals, &options).await,
             Command::Erase(options) => commands::erase::run(&globals, options).await,
             Command::Sessions { command, json } => commands::sessions::run(&globals, command, json).await,
             Command::Demo(options) => commands::demo::run(&options).await,

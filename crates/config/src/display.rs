@@ -87,18 +87,27 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for OrderedMap<V> {
     }
 }
 
-/// Replaces the password in a URL.
+/// Replaces the password in a URL, and the values of its query, which may be keys.
 pub fn hide_url_password(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (host, path) = rest.split_at(end);
+    let path = hide_query_values(path);
     match host.rsplit_once('@') {
         Some((user, host)) => {
             let name = user.split(':').next().unwrap_or_default();
             format!("{scheme}://{name}:…@{host}{path}")
         }
-        None => address.to_owned(),
+        None => format!("{scheme}://{host}{path}"),
     }
+}
+
+fn hide_query_values(path: &str) -> String {
+    let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
+    let hide =
+        |pair: &str| pair.split_once('=').map_or_else(|| "…".to_owned(), |(name, _)| format!("{name}=…"));
+    let query: Vec<String> = query.split('&').filter(|pair| !pair.is_empty()).map(hide).collect();
+    format!("{path}?{}", query.join("&"))
 }
 
 /// A value as one line of TOML. The `toml` crate's writer would break long texts into several lines, and would pass

@@ -14,7 +14,7 @@ use crate::{Journal, Result, stems};
 const MAX_NEIGHBOUR_CHARS: usize = 300;
 /// Characters of a record that count for its own topic.
 const MAX_GIST_CHARS: usize = 16_000;
-/// Records that a search for sessions looks at, the best hits first.
+/// Records that a search for sessions looks at at a time, the best hits first.
 const MAX_SESSION_HITS: usize = 1_000;
 
 /// A search.
@@ -58,10 +58,26 @@ pub struct SearchHit {
 
 /// The sessions in which all of these words were said in one record.
 pub async fn sessions_with_words(journal: &dyn Journal, words: &str) -> Result<HashSet<SessionId>> {
-    let (words, matching) = (words.to_owned(), MatchMode::All);
-    let query = SearchQuery { words, matching, streams: vec![], limit: MAX_SESSION_HITS };
-    let hits = journal.search(&query).await?;
-    Ok(hits.iter().filter_map(|hit| hit.stream.session_id()).collect())
+    find_sessions(journal, words, MAX_SESSION_HITS).await
+}
+
+/// Looks at `limit` hits at a time. A session that has more of them than that must not hide the others, so the next look leaves out
+/// the sessions that are found.
+async fn find_sessions(journal: &dyn Journal, words: &str, limit: usize) -> Result<HashSet<SessionId>> {
+    let (mut found, mut streams) = (HashSet::new(), vec![]);
+    loop {
+        let (words, matching) = (words.to_owned(), MatchMode::All);
+        let hits = journal.search(&SearchQuery { words, matching, streams, limit }).await?;
+        found.extend(hits.iter().filter_map(|hit| hit.stream.session_id()));
+        if hits.len() < limit {
+            return Ok(found);
+        }
+        let is_left = |stream: &StreamName| stream.session_id().is_some_and(|id| !found.contains(&id));
+        streams = journal.streams().await?.into_iter().filter(is_left).collect();
+        if streams.is_empty() {
+            return Ok(found);
+        }
+    }
 }
 
 /// How many records contain each of some words.

@@ -60,3 +60,23 @@ proptest! {
         prop_assert_eq!(kept, expected);
     }
 }
+
+/// S2: a session in which a word was said very often does not hide another one.
+#[tokio::test]
+async fn a_session_with_many_hits_hides_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = crate::SqliteJournal::open(&crate::Home::create(folder.path()).unwrap()).await.unwrap();
+    let (loud, quiet) = (SessionId::generate(), SessionId::generate());
+    // The best hits come first, and a long text is a worse one.
+    for (session, notes, more) in [(loud, 20, ""), (quiet, 1, &*" and pears".repeat(100))] {
+        for number in 0..notes {
+            let note = SessionRecord::Note(Note::new(format!("apples {number}{more}"))).encode();
+            journal.append(crate::Append::to(&StreamName::session(session)).record(note)).await.unwrap();
+        }
+    }
+
+    let found = find_sessions(&journal, "apples", 5).await.unwrap();
+
+    assert_eq!(found, HashSet::from([loud, quiet]));
+    journal.close().await;
+}

@@ -24,6 +24,8 @@ pub struct PageSet {
     pub read: BTreeMap<SessionId, Seq>,
     /// How often the pages were consolidated.
     pub consolidations: usize,
+    /// When the model last did not keep to the form, if no consolidation came of it since.
+    pub(crate) failed_at: Option<At>,
     /// How many versions of pages cite an item.
     pub cited: BTreeMap<ItemSource, usize>,
     /// The history of every page that ever existed.
@@ -88,7 +90,11 @@ impl PageSet {
     /// Folds in the next record.
     pub(crate) fn apply(&mut self, record: &Record, changed: &PagesChanged) {
         self.head = record.seq;
-        self.consolidations += usize::from(changed.by == ChangedBy::Consolidation);
+        if changed.by == ChangedBy::Consolidation {
+            let has_failed = changed.pages.is_empty() && changed.extracts.is_empty();
+            self.failed_at = has_failed.then_some(record.at);
+            self.consolidations += usize::from(!has_failed);
+        }
         for source in &changed.extracts {
             let through = self.read.entry(source.session).or_default();
             *through = source.through.max(*through);

@@ -9,24 +9,25 @@ use longhaul_protocol::Hash;
 const MAX_NAME_BYTES: usize = 80;
 const HASH_DIGITS: usize = 8;
 
-/// Computes the scope of a session from its key and its folder.
-pub type ScopeFn = dyn Fn(&str, &Path) -> String + Send + Sync;
+/// Computes the scope of a session from the key that it began with and its folder, if it has one.
+pub type ScopeFn = dyn Fn(&str, Option<&Path>) -> String + Send + Sync;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScopeKind {
     /// All sessions of an agent.
     Agent,
-    /// All sessions that work in one folder.
+    /// All sessions that work in one folder. A session without a folder has a memory of its own.
     Project,
     /// All sessions with one key.
     Person,
 }
 
-/// The scope of a session with this key and this canonical work folder.
-pub fn scope_of(kind: ScopeKind, agent: &str, key: &str, work_dir: &Path) -> String {
+/// The scope of a session with this key and this canonical work folder, if it has one.
+pub fn scope_of(kind: ScopeKind, agent: &str, key: &str, work_dir: Option<&Path>) -> String {
     match kind {
         ScopeKind::Agent => format!("agent-{}", escaped_name(agent)),
         ScopeKind::Project => {
+            let Some(work_dir) = work_dir else { return format!("session-{}", escaped_name(key)) };
             let folder = work_dir.file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy());
             let hash = hash_digits(work_dir.as_os_str().as_encoded_bytes());
             format!("project-{}-{hash}", escaped_name(&folder))

@@ -46,7 +46,7 @@ pub async fn complete(
     }
     let counted = blocks.tokens.unwrap_or_default().usage(permit, facts);
     let (purpose, limits) = (Some(purpose.to_owned()), blocks.limits.unwrap_or_default());
-    let usage = Usage { purpose, limits, ..counted };
+    let usage = Usage { purpose, limits, model: Some(model.name().to_owned()), ..counted };
     Completion { answer, usage }
 }
 

@@ -125,7 +125,9 @@ pub(crate) async fn list_models(transport: &dyn Transport, server: &ServerQuery<
     let timeout = if is_loopback(server.base_url) { LOCAL_PROBE_TIMEOUT } else { DESCRIBE_TIMEOUT };
     let answer = fetch(transport, get(server.models_url("/models"), server.headers()), timeout).await??;
     let models = listed_models(&answer)?.iter().filter_map(|entry| names_of(entry).next());
-    Some(models.map(str::to_owned).collect())
+    // A name is shown in lines and sent in lists, so one with a line break or the like names no model.
+    let is_name = |name: &&str| !name.is_empty() && !name.chars().any(char::is_control);
+    Some(models.filter(is_name).map(str::to_owned).collect())
 }
 
 #[derive(Clone, Copy)]

@@ -174,6 +174,9 @@ pub enum EventKind {
         cost: Option<f64>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<Cause>,
+        /// The model that was called.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         limits: BTreeMap<String, String>,
     },
@@ -208,6 +211,7 @@ impl EventKind {
                 cache_written: usage.cache_written,
                 cost: usage.cost,
                 cause: usage.cause,
+                model: usage.model,
                 limits: usage.limits,
             },
             SessionRecord::ToolStarted(ToolStarted { call, name, arguments, effect, .. }) => {

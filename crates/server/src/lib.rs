@@ -72,8 +72,9 @@ pub use access::Scope;
 pub use observation::AccessLog;
 pub use tls::{Tls, TlsError};
 pub use tokens::{
-    FIRST_START_NAME, HttpTokenFile, HttpTokenFileError, RateLimit, RecordedToken, TokenEntry, TokenError,
-    TokenListing, TokenStore, VARIABLE_NAME, create_token, find_recorded_token, list_tokens, revoke_token,
+    FIRST_START_NAME, HttpTokenFile, HttpTokenFileError, RateLimit, RecordedToken, RestoredTokens,
+    TokenEntry, TokenError, TokenListing, TokenStore, VARIABLE_NAME, create_token, find_recorded_token,
+    list_tokens, revoke_token,
 };
 
 use access::Access;

@@ -12,24 +12,20 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The last result, and when it was found.
 #[derive(Default)]
-pub(crate) struct Readiness(tokio::sync::Mutex<Option<(Instant, Result<(), String>)>>);
+pub(crate) struct Readiness(tokio::sync::Mutex<Option<(Instant, bool)>>);
 
 impl Readiness {
-    /// Whether the journal could be written within the last second, else why not. Probes that come together wait for one
-    /// check.
-    pub(crate) async fn check(&self, journal: &dyn Journal) -> Result<(), String> {
+    /// Whether the journal could be written within the last second. Probes that come together wait for one check.
+    pub(crate) async fn is_writable(&self, journal: &dyn Journal) -> bool {
         let mut last = self.0.lock().await;
         if let Some((at, result)) = &*last
             && at.elapsed() < CHECK_INTERVAL
         {
-            return result.clone();
+            return *result;
         }
         let written = tokio::time::timeout(WRITE_TIMEOUT, write(journal)).await;
-        let result = match written {
-            Ok(written) => written.map_err(|error| error.to_string()),
-            Err(_) => Err(format!("a write takes longer than {} seconds", WRITE_TIMEOUT.as_secs())),
-        };
-        *last = Some((Instant::now(), result.clone()));
+        let result = matches!(written, Ok(Ok(())));
+        *last = Some((Instant::now(), result));
         result
     }
 }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use hyper::header::SET_COOKIE;
+use hyper::header::{HeaderValue, ORIGIN, SET_COOKIE};
 use hyper::{Method, StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,6 +57,8 @@ struct Login {
 
 async fn login(State(state): State<ServerState>, request: Request) -> ApiResult<Response> {
     let is_tls = request.extensions().get::<Connection>().is_some_and(|connection| connection.is_tls);
+    // A proxy may speak TLS for this server. The browser knows.
+    let is_tls = is_tls || request.headers().get(ORIGIN).is_some_and(is_https);
     // Its extensions tell the address of the client.
     let (parts, body) = request.into_parts();
     let known = Request::from_parts(parts.clone(), axum::body::Body::empty());
@@ -64,6 +66,10 @@ async fn login(State(state): State<ServerState>, request: Request) -> ApiResult<
     let token = check_token(&state, &known, login.token.trim())?;
     let cookie = setting_cookie(&state.cookie_key().sign(&token, SystemTime::now()), is_tls);
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response())
+}
+
+fn is_https(origin: &HeaderValue) -> bool {
+    origin.as_bytes().starts_with(b"https://")
 }
 
 /// What the cookie of a page stands for. Both are null if it counts for nothing.

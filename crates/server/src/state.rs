@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use hyper::StatusCode;
 use longhaul_agent::Runtime;
 use longhaul_journal::{Journal, SessionEntry};
 use longhaul_protocol::SessionId;
@@ -12,9 +11,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::ServerOptions;
 use crate::api::fold_starts::FoldStarts;
+use crate::api::models::ProviderLists;
 use crate::body::BodyBudget;
 use crate::events::body::{BodyWriter, written_body};
 use crate::events::feed::EventFeeds;
+use crate::events::followers::Followers;
 use crate::events::overview::OverviewFeed;
 use crate::metrics::Metrics;
 use crate::openai::{Deliveries, ServedModels};
@@ -43,6 +44,7 @@ struct SharedState {
     metrics: Arc<Metrics>,
     readiness: Readiness,
     fold_starts: FoldStarts,
+    provider_lists: ProviderLists,
 }
 
 /// What a request may cost.
@@ -61,8 +63,8 @@ pub(crate) struct EventStreams {
     pub(crate) overview: OverviewFeed,
     /// Streams that may read old records at once.
     pub(crate) catch_ups: Arc<Semaphore>,
-    /// Streams that may be open at once.
-    pub(crate) followers: Arc<Semaphore>,
+    /// Streams that are open.
+    pub(crate) followers: Followers,
 }
 
 /// Streams that may read old records at once. Each holds the state of its session meanwhile.
@@ -74,7 +76,7 @@ impl EventStreams {
             feeds: EventFeeds::default(),
             overview: OverviewFeed::default(),
             catch_ups: Arc::new(Semaphore::new(MAX_CATCH_UPS)),
-            followers: Arc::new(Semaphore::new(max_followers)),
+            followers: Followers::new(max_followers),
         }
     }
 }
@@ -104,6 +106,7 @@ impl ServerState {
             metrics: Arc::default(),
             readiness: Readiness::default(),
             fold_starts: FoldStarts::default(),
+            provider_lists: ProviderLists::default(),
             deliveries: Deliveries::default(),
             served_models: ServedModels::default(),
         }))
@@ -160,6 +163,11 @@ impl ServerState {
         &self.0.readiness
     }
 
+    /// What providers offered when they were last asked.
+    pub(crate) fn provider_lists(&self) -> &ProviderLists {
+        &self.0.provider_lists
+    }
+
     /// Where folds of transcripts may begin.
     pub(crate) fn fold_starts(&self) -> &FoldStarts {
         &self.0.fold_starts
@@ -182,10 +190,7 @@ impl ServerState {
 
     /// Counts a stream as open until the permit is dropped.
     pub(crate) fn count_follower(&self) -> ApiResult<OwnedSemaphorePermit> {
-        Arc::clone(&self.streams().followers).try_acquire_owned().map_err(|_| {
-            let detail = "too many event streams are open; close some, or try again later";
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_followers", detail)
-        })
+        self.streams().followers.count_any()
     }
 
     /// The session with this key or id.

@@ -231,7 +231,7 @@ fn import_text(work_dir: Option<&str>, mine: bool) -> String {
 /// What a user asked of the session. Answers, changes of mode, compactions and withdrawals have notices of their own.
 fn order_text(order: &OrderKind) -> Option<String> {
     Some(match order {
-        OrderKind::Cancel => "· the user cancelled the turn".to_owned(),
+        OrderKind::Cancel => "· the user asked to cancel".to_owned(),
         OrderKind::Retry => "· the user asked to retry".to_owned(),
         OrderKind::Continue => "· the user asked to continue the answer".to_owned(),
         OrderKind::Kill { task } => format!("· the user killed task {}", short_id(*task)),

@@ -45,6 +45,7 @@ fn the_parts_with_the_answer_and_what_is_free_make_up_the_window() {
 fn what_the_provider_counted_is_the_total_and_is_named() {
     let usage = SessionRecord::Usage(Usage {
         cause: None,
+        model: None,
         attempt: longhaul_protocol::AttemptId::from_bits(1),
         purpose: None,
         input: Some(5_000),

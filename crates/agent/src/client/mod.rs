@@ -8,6 +8,7 @@
 //! | `local` | a request that the worker of this process carries out |
 //! | `remote` | a request that another process carries out: inbox in, records out |
 //! | `cancel`, `questions` | ending a turn, answering a question, from any process |
+//! | `useless_order` | orders that have nothing to do |
 //! | `question_index` | the open questions of all sessions |
 //! | `events` | everything that happens in a session, for a program that shows it |
 //! | `recorded_events` | the events of a range of records |
@@ -16,6 +17,7 @@
 //! | `turn_steps` | one turn as typed steps, for a client that asked for it |
 //! | `call_output` | the whole output of a call |
 //! | `session_title` | the first input of a session, for lists |
+//! | `overview` | what a session is doing, for lists of many sessions |
 //! | `status`, `context_report` | the present state of a session; how full its context is |
 
 pub(crate) mod accepted;
@@ -27,6 +29,7 @@ pub(crate) mod detached;
 pub(crate) mod events;
 pub(crate) mod follow;
 pub(crate) mod local;
+pub(crate) mod overview;
 pub(crate) mod question_index;
 mod questions;
 pub(crate) mod recorded_events;
@@ -36,4 +39,5 @@ pub(crate) mod session;
 pub(crate) mod session_title;
 pub(crate) mod status;
 pub(crate) mod turn_steps;
+pub(crate) mod useless_order;
 pub(crate) mod watch;

@@ -6,6 +6,7 @@ use longhaul_journal::{Journal, SessionEntry, all_sessions, record_at};
 use longhaul_protocol::{Question, Seq, SessionId, StreamName};
 use tokio::sync::Mutex;
 
+use super::overview::ends_with_plan;
 use super::questions::open_questions;
 use crate::replay::load;
 use crate::{Error, Result};
@@ -23,7 +24,7 @@ pub struct SessionQuestion {
 
 /// The open questions of each session, as of its last record and the last input in its inbox. Only sessions in which
 /// something happened since are looked at again, and of these only those whose last record is not the end of a turn are
-/// loaded: a turn that ends withdraws its questions. Only the question about its plan stays, and stands right before the end.
+/// loaded.
 #[derive(Default)]
 pub(crate) struct QuestionIndex(Mutex<HashMap<SessionId, KnownQuestions>>);
 
@@ -75,12 +76,9 @@ impl QuestionIndex {
 }
 
 async fn questions_of(journal: &dyn Journal, entry: &SessionEntry) -> Result<Vec<Question>> {
-    let stream = StreamName::session(entry.id);
-    let kind_at =
-        async |seq| Ok::<_, Error>(record_at(journal, &stream, seq).await?.map(|record| record.kind));
-    let Some(last) = kind_at(entry.head.seq).await? else { return Ok(vec![]) };
-    if last == "turn_ended" && kind_at(entry.head.seq.saturating_sub(1)).await?.as_deref() != Some("question")
-    {
+    let last = record_at(journal, &StreamName::session(entry.id), entry.head.seq).await?;
+    let Some(last) = last else { return Ok(vec![]) };
+    if last.kind == "turn_ended" && !ends_with_plan(journal, entry).await {
         return Ok(vec![]);
     }
     let state = load(journal, &entry.key, entry.id).await?;

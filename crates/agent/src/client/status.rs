@@ -38,41 +38,6 @@ pub struct SessionStatus {
     pub import: ImportMark,
 }
 
-/// What a session is doing, in short.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum SessionActivity {
-    /// No turn is open, and no input waits.
-    #[default]
-    Idle,
-    /// A process works on a turn, or is about to. The text says what it is doing.
-    Working(String),
-    /// A question waits for an answer.
-    Asking(Box<Question>),
-    /// A turn is open or an input waits, and no process runs the session. The text says what was going on.
-    Interrupted(String),
-}
-
-/// What a session is doing, in short. Reads less than [`session_status`].
-pub(super) async fn session_activity(session: &Session) -> Result<SessionActivity> {
-    let Some(entry) = session.entry().await? else { return Ok(SessionActivity::Idle) };
-    let state = session.state().await?;
-    if let Some(question) = session.open_questions_of(&state).await?.into_iter().next() {
-        return Ok(SessionActivity::Asking(Box::new(question)));
-    }
-    let has_input = entry.inbox_head > state.inbox_through || !state.pending_inputs.is_empty();
-    if state.turn.is_none() && !has_input {
-        return Ok(SessionActivity::Idle);
-    }
-    let doing = match state.turn {
-        Some(_) => state.describe_open_work(),
-        None => "about to begin a turn".to_owned(),
-    };
-    Ok(match session.is_running().await? {
-        true => SessionActivity::Working(doing),
-        false => SessionActivity::Interrupted(doing),
-    })
-}
-
 /// Reads the status of a session from the journal.
 pub(super) async fn session_status(session: &Session) -> Result<SessionStatus> {
     let key = session.key().to_owned();

@@ -72,3 +72,12 @@ fn the_password_of_an_address_is_not_shown() {
     );
     assert_eq!(hide_password("model.base_url", json!("http://host/v1")), "http://host/v1");
 }
+
+/// H5: a key in the query of an address is not shown either.
+#[test]
+fn the_query_of_an_address_is_hidden() {
+    let shown = |address: &str| hide_password("model.base_url", json!(address));
+
+    assert_eq!(shown("https://host/v1?key=s3cret&debug"), "https://host/v1?key=…&…");
+    assert_eq!(shown("https://me:s3cret@host?key=s3cret"), "https://me:…@host?key=…");
+}

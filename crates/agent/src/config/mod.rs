@@ -253,8 +253,8 @@ impl Config {
         Some(format!("the instructions in {} are added to yours", added.file.printable()))
     }
 
-    /// Whose memory a session with this key has that works in this folder, which is canonical.
-    pub fn memory_scope(&self, key: &str, work_dir: &Path) -> String {
+    /// Whose memory a session with this key has that works in this folder, which is canonical, or in none.
+    pub fn memory_scope(&self, key: &str, work_dir: Option<&Path>) -> String {
         let kind = match self.settings.memory.scope {
             MemoryScope::Agent => ScopeKind::Agent,
             MemoryScope::Project => ScopeKind::Project,

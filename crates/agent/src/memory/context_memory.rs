@@ -1,7 +1,5 @@
 //! Y11: the pages of memory that a context begins with.
 
-use std::path::Path;
-
 use std::time::Duration;
 
 use longhaul_context::ContextBudget;
@@ -20,9 +18,11 @@ const CAPABILITIES_TIMEOUT: Duration = Duration::from_secs(2);
 /// for it and never fails because of it.
 pub(crate) async fn memory_for_context(worker: &Worker) -> Option<String> {
     let runtime = worker.runtime();
-    // Sessions without a work folder share the memory of the root folder.
-    let work_dir = worker.toolset().work_dir().unwrap_or(Path::new("/"));
-    let scope = runtime.config.memory_scope(worker.key(), work_dir);
+    // The session may have got another key since it began, and keeps its memory.
+    let scope = match runtime.memory.scopes.of(worker.id()).await.ok()? {
+        Some(scope) => scope,
+        None => runtime.config.memory_scope(worker.key(), worker.toolset().work_dir()),
+    };
     let page_set = runtime.memory.page_set(runtime, &scope).await.ok()?;
     if page_set.pages.is_empty() {
         return None;

@@ -124,7 +124,7 @@ async fn is_relevant(runtime: &RuntimeShared, id: SessionId) -> Result<bool> {
     let work_dir = &runtime.config.work_dir;
     let work_dir = work_dir.canonicalize().unwrap_or_else(|_| work_dir.clone());
     // The key matters only for per-person memory, and then nothing is shared.
-    Ok(scope == runtime.config.memory_scope("", &work_dir))
+    Ok(scope == runtime.config.memory_scope("", Some(&work_dir)))
 }
 
 /// Extracts what is new in a session, or joins the running extraction.

@@ -82,7 +82,7 @@ impl Memory {
     pub(crate) fn new(config: &Config, journal: &Arc<dyn Journal>, runtime: &Weak<RuntimeShared>) -> Self {
         let scope = {
             let config = config.clone();
-            move |key: &str, work_dir: &Path| config.memory_scope(key, work_dir)
+            move |key: &str, work_dir: Option<&Path>| config.memory_scope(key, work_dir)
         };
         Self {
             scopes: Arc::new(Scopes::new(journal.clone(), scope)),
@@ -213,7 +213,7 @@ async fn scope_of_session(runtime: &RuntimeShared, key: &str, id: Option<Session
     }
     let work_dir = &runtime.config.work_dir;
     let work_dir = work_dir.canonicalize().unwrap_or_else(|_| work_dir.clone());
-    Ok(runtime.config.memory_scope(key, &work_dir))
+    Ok(runtime.config.memory_scope(key, Some(&work_dir)))
 }
 
 /// Extracts a session when no other process does.

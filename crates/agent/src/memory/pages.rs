@@ -229,12 +229,10 @@ pub async fn memory_scope_of(
         None => None,
     };
     Ok(match started {
-        Some(SessionPlace { key, work_dir }) => {
-            config.memory_scope(&key, Path::new(work_dir.as_deref().unwrap_or("/")))
-        }
+        Some(SessionPlace { key, work_dir }) => config.memory_scope(&key, work_dir.as_deref().map(Path::new)),
         None => {
             let folder = &config.work_dir;
-            config.memory_scope(key, &folder.canonicalize().unwrap_or_else(|_| folder.clone()))
+            config.memory_scope(key, Some(&folder.canonicalize().unwrap_or_else(|_| folder.clone())))
         }
     })
 }

@@ -21,7 +21,7 @@ pub(crate) struct Scopes {
 impl Scopes {
     pub(crate) fn new(
         journal: Arc<dyn Journal>,
-        scope_of: impl Fn(&str, &Path) -> String + Send + Sync + 'static,
+        scope_of: impl Fn(&str, Option<&Path>) -> String + Send + Sync + 'static,
     ) -> Self {
         Self { journal, scope_of: Box::new(scope_of), known: Mutex::default() }
     }
@@ -43,7 +43,7 @@ impl Scopes {
             Err(longhaul_journal::Error::Damaged { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let scope = (self.scope_of)(&place.key, Path::new(place.work_dir.as_deref().unwrap_or("/")));
+        let scope = (self.scope_of)(&place.key, place.work_dir.as_deref().map(Path::new));
         lock(&self.known).insert(session, scope.clone());
         Ok(Some(scope))
     }

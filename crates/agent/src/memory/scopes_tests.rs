@@ -22,7 +22,7 @@ async fn a_scope_has_the_sessions_whose_scope_it_is() {
     let elsewhere = session(&journal, "cli:third", "/home/a/app").await;
     name_session(&journal, "cli:never-used").await.unwrap();
     let journal: Arc<dyn Journal> = Arc::new(journal);
-    let scopes = Scopes::new(journal, |_, folder| folder.display().to_string());
+    let scopes = Scopes::new(journal, |_, folder: Option<&Path>| folder.unwrap().display().to_string());
 
     let sessions = scopes.sessions("/home/a/web").await.unwrap();
 

@@ -26,8 +26,9 @@ impl Desk {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::create(&folder.path().join("home")).unwrap();
         let journal: Arc<dyn Journal> = Arc::new(SqliteJournal::open(&home).await.unwrap());
-        let scope_of =
-            |_: &str, folder: &std::path::Path| format!("project-{}", folder.display()).replace('/', "");
+        let scope_of = |_: &str, folder: Option<&std::path::Path>| {
+            format!("project-{}", folder.unwrap().display()).replace('/', "")
+        };
         let scopes = Arc::new(Scopes::new(journal.clone(), scope_of));
         let told: Arc<Mutex<Vec<_>>> = Arc::default();
         let heard = told.clone();

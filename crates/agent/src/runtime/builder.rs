@@ -134,11 +134,7 @@ impl RuntimeBuilder {
             None => ModelChain::from_config(&models, &config)?,
         };
         if self.asks_model_early {
-            let model = model_chain.primary();
-            // The model keeps the answer, and the first turn waits for it if need be.
-            tokio::spawn(async move {
-                model.capabilities().await;
-            });
+            ask_early(model_chain.primary());
         }
         let redactor = redactor_for(&models, &config)?;
         let hidden = hidden_variables(&models, &config);
@@ -195,6 +191,13 @@ impl RuntimeBuilder {
         inner.listen().await?;
         Ok(Runtime(inner))
     }
+}
+
+/// Asks the model's server in the background. The model keeps the answer, and the first turn waits for it if need be.
+fn ask_early(model: Arc<dyn Model>) {
+    tokio::spawn(async move {
+        model.capabilities().await;
+    });
 }
 
 /// Opens the journal in the background while the models and prompts are read. A journal that does not exist yet is

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Lease, Page, Result as JournalResult, SessionEntry};
-use longhaul_protocol::{Seq, SessionId, SessionRecord, StreamName, TaskId};
+use longhaul_journal::{Lease, Result as JournalResult, SessionEntry};
+use longhaul_protocol::{Seq, SessionId, StreamName, TaskId};
 use tokio::time::Instant;
 
 use crate::Result;
+use crate::client::overview::read_at_rest;
 use crate::housekeeping::backoff::Backoff;
 use crate::replay::load;
 use crate::runtime::RuntimeShared;
@@ -163,25 +164,15 @@ async fn find_work(runtime: &RuntimeShared, entry: &SessionEntry) -> Result<Sess
     if entry.inbox_head > 0 && entry.head.seq == 0 {
         return Ok(SessionWork { is_due: true, ..SessionWork::default() });
     }
-    if let Some(inbox_through) = read_at_rest(runtime, entry).await? {
-        return Ok(SessionWork { is_due: inbox_through < entry.inbox_head, ..SessionWork::default() });
+    if let Some(resting) = read_at_rest(&*runtime.journal, entry).await? {
+        return Ok(SessionWork {
+            is_due: resting.inbox_through < entry.inbox_head,
+            ..SessionWork::default()
+        });
     }
     let state = load(&*runtime.journal, &entry.key, entry.id).await?;
     let is_due = crate::session::Work::of(&state, entry.inbox_head, runtime.wake()).is_due();
     Ok(SessionWork { is_due, running_tasks: state.tasks.running().map(TaskState::id).collect() })
-}
-
-/// The last inbox record that a session at rest has handled. Most sessions are at rest, and then their last record is
-/// the only one to read.
-async fn read_at_rest(runtime: &RuntimeShared, entry: &SessionEntry) -> Result<Option<Seq>> {
-    let page = Page { records: 1, bytes: 0 };
-    let stream = StreamName::session(entry.id);
-    let last = runtime.journal.read(&stream, entry.head.seq, page).await?.pop();
-    Ok(match last.map(|last| SessionRecord::decode(&last)) {
-        Some(Ok(SessionRecord::TurnEnded(ended))) => ended.inbox_through,
-        Some(Ok(SessionRecord::Imported(imported))) => Some(imported.inbox_through),
-        _ => None,
-    })
 }
 
 /// Wakes a session that is not in memory, after a wake signal for it.

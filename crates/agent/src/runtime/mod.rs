@@ -253,6 +253,11 @@ impl Runtime {
         (model.name().to_owned(), model.capabilities().await)
     }
 
+    /// Checks that there is a model with this name, as [`Session::use_model`] needs it.
+    pub fn check_model(&self, name: &str) -> Result<()> {
+        ModelChain::named(&self.0.models, &self.0.config, name).map(drop)
+    }
+
     /// Goes on with the model that a session's records say was chosen for it, as its worker does when it starts.
     pub fn restore_model(&self, key: &str, state: &State) {
         self.0.restore_session_model(key, state);

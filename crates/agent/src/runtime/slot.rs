@@ -93,9 +93,9 @@ impl SessionSlot {
         }
     }
 
-    /// Whether a client watches this session or waits for its outcome, so that a question is seen.
+    /// Whether a client that could answer watches this session or waits for its outcome, so that a question is seen.
     pub(crate) fn is_attended(&self) -> bool {
-        self.hub.has_watchers() || !self.state().outcome_waiters.is_empty()
+        self.hub.is_attended() || !self.state().outcome_waiters.is_empty()
     }
 
     /// Shows an event to the watchers of this session and of all sessions.

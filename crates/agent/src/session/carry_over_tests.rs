@@ -185,6 +185,7 @@ impl Scribe {
         self.write(&SessionRecord::AttemptEnded(ended));
         self.write(&SessionRecord::Usage(Usage {
             cause: None,
+            model: None,
             attempt,
             purpose: None,
             input: Some(500 + 7 * u64::try_from(number).unwrap()),

@@ -277,6 +277,11 @@ pub struct ApprovalAnswer {
 }
 
 impl State {
+    /// Whether the last turn failed or reached a limit, so that it can run again.
+    pub(crate) fn stopped_short(&self) -> bool {
+        matches!(self.last_outcome, Some(Outcome::Failed | Outcome::Limit))
+    }
+
     /// Why the next turn calls models: its first request is a person's, or the end of a task.
     pub fn next_turn_cause(&self) -> Cause {
         match self.pending_inputs.is_empty() && self.turn_request.is_none() {

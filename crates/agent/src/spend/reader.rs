@@ -4,7 +4,7 @@ use longhaul_journal::{Error, Journal, Result, record_at, records};
 use longhaul_protocol::{At, Record, Seq, SessionId, SpendOpened, SpendRecord, StreamName};
 
 use super::amount::Amount;
-use super::fold::{LedgerFold, RowSum, row_of};
+use super::fold::{LedgerFold, RowKey, RowSum, row_of};
 
 /// Reads the ledger from its newest opening on.
 pub(crate) async fn load_fold(journal: &dyn Journal) -> Result<LedgerFold> {
@@ -102,22 +102,32 @@ pub(crate) async fn session_total(
     Ok(session_sum(journal, fold, session).await?.amount())
 }
 
-/// What a session has spent so far. Reads only the segments since the session began.
+/// What a session has spent so far.
 pub(crate) async fn session_sum(
     journal: &dyn Journal,
     fold: &LedgerFold,
     session: SessionId,
 ) -> Result<RowSum> {
     let mut total = RowSum::default();
-    let own = fold.spent().iter().filter(|(key, _)| key.session == Some(session));
-    own.for_each(|(_, sum)| total.add(sum));
+    session_rows(journal, fold, session).await?.iter().for_each(|(_, sum)| total.add(sum));
+    Ok(total)
+}
+
+/// The rows of what a session has spent so far. Reads only the segments since the session began.
+pub(crate) async fn session_rows(
+    journal: &dyn Journal,
+    fold: &LedgerFold,
+    session: SessionId,
+) -> Result<Vec<(RowKey, RowSum)>> {
+    let own = |(key, _): &(RowKey, RowSum)| key.session == Some(session);
+    let mut found: Vec<(RowKey, RowSum)> =
+        fold.spent().iter().map(|(key, sum)| (key.clone(), *sum)).filter(own).collect();
     let mut segments = SegmentCursor::new(journal, fold);
     while let Some((at, segment)) = segments.next().await? {
         if at < session.made_at() {
             break;
         }
-        let rows = segment.spent.into_iter().map(row_of);
-        rows.filter(|(key, _)| key.session == Some(session)).for_each(|(_, sum)| total.add(&sum));
+        found.extend(segment.spent.into_iter().map(row_of).filter(own));
     }
-    Ok(total)
+    Ok(found)
 }

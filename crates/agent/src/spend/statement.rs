@@ -1,9 +1,10 @@
 //! The statement: what was spent, and on what. And what is left of each limit.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use longhaul_journal::{Append, Error, Journal, Result};
-use longhaul_protocol::{At, NewRecord, SessionId, StreamName};
+use longhaul_protocol::{At, Cause, NewRecord, SessionId, StreamName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,7 @@ use super::amount::{Unit, day_of, dollars};
 use super::backfill::complete_ledger;
 use super::fold::{LedgerFold, RowKey, RowSum, row_of};
 use super::limits::{CallScope, LimitKind, SpendLimits, TOTAL};
-use super::reader::{SegmentCursor, catch_up, load_fold, session_sum, session_total};
+use super::reader::{SegmentCursor, catch_up, load_fold, session_rows, session_sum, session_total};
 use super::recovery::settle_dead_calls;
 use super::writer::settled_record;
 use crate::clock::now;
@@ -132,6 +133,48 @@ impl Runtime {
     /// What one session has spent, as the statement and the limits count it: its turns, its compactions and its memory, and
     /// nothing that a fork copied.
     pub async fn session_spending(&self, session: SessionId) -> Result<StatementItem> {
+        let fold = self.flushed_fold().await?;
+        let sum = session_sum(&*self.journal(), &fold, session).await?;
+        Ok(StatementItem::new(session.to_string(), &sum))
+    }
+
+    /// What one session has spent on what, the most tokens first.
+    pub async fn session_causes(&self, session: SessionId) -> Result<Vec<(Cause, StatementItem)>> {
+        let fold = self.flushed_fold().await?;
+        let mut sums: BTreeMap<Cause, RowSum> = BTreeMap::new();
+        for (key, sum) in session_rows(&*self.journal(), &fold, session).await? {
+            sums.entry(key.cause).or_default().add(&sum);
+        }
+        let item = |(cause, sum): (Cause, RowSum)| (cause, StatementItem::new(cause.word().to_owned(), &sum));
+        let mut items: Vec<(Cause, StatementItem)> = sums.into_iter().map(item).collect();
+        items.sort_by_key(|(_, item)| Reverse(item.input.saturating_add(item.output)));
+        Ok(items)
+    }
+
+    /// What each session has cost on the day of this moment, in US dollars, as far as prices are known.
+    pub async fn day_costs(&self, at: At) -> Result<HashMap<SessionId, f64>> {
+        let (fold, day) = (self.flushed_fold().await?, day_of(at));
+        let mut nanos: HashMap<SessionId, u64> = HashMap::new();
+        let mut add = |key: &RowKey, sum: &RowSum| {
+            if let Some(session) = key.session.filter(|_| key.day == day) {
+                let cost = nanos.entry(session).or_default();
+                *cost = cost.saturating_add(sum.nano);
+            }
+        };
+        fold.spent().iter().for_each(|(key, sum)| add(key, sum));
+        let journal = self.journal();
+        let mut segments = SegmentCursor::new(&*journal, &fold);
+        while let Some((closed, segment)) = segments.next().await? {
+            if day_of(closed) < day {
+                break;
+            }
+            segment.spent.into_iter().map(row_of).for_each(|(key, sum)| add(&key, &sum));
+        }
+        Ok(nanos.into_iter().map(|(session, nano)| (session, dollars(nano))).collect())
+    }
+
+    /// The ledger with the calls that this runtime has just made, and without open calls of processes that died.
+    async fn flushed_fold(&self) -> Result<LedgerFold> {
         self.0.spend.flush().await;
         let journal = self.journal();
         let mut fold = load_fold(&*journal).await?;
@@ -141,8 +184,7 @@ impl Runtime {
         for settled in settle_dead_calls(&*journal, &fold).await? {
             fold.fold_settled(now(), &settled);
         }
-        let sum = session_sum(&*journal, &fold, session).await?;
-        Ok(StatementItem::new(session.to_string(), &sum))
+        Ok(fold)
     }
 
     /// The limits that are set, and what is left of each. Limits of a session or a turn are left out if none is given.

@@ -61,7 +61,8 @@ pub(super) async fn record_outcome(
     if tokens.is_some() || rate_limits.is_some() {
         let counted = tokens.unwrap_or_default().usage(reservation.permit(), &call.capabilities);
         let (estimated, limits) = (Some(call.estimated), rate_limits.unwrap_or_default());
-        let usage = Usage { estimated, window: worker.models().window(), limits, ..counted };
+        let (model, window) = (Some(call.model.name().to_owned()), worker.models().window());
+        let usage = Usage { estimated, window, limits, model, ..counted };
         after.push(SessionRecord::Usage(usage));
     }
     drop(reservation);

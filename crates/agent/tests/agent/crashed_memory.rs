@@ -182,7 +182,7 @@ async fn a_runtime_that_dies_in_the_middle_loses_and_doubles_nothing() {
         let mut has_crashed = false;
         for when in [CrashMoment::Before, CrashMoment::After] {
             let place = TestHome::in_memory();
-            let scope = config(&place).memory_scope("", &place.work().canonicalize().unwrap());
+            let scope = config(&place).memory_scope("", Some(&place.work().canonicalize().unwrap()));
             let (first, sound) = open(&place, None).await;
             let mut keys = Vec::new();
             for key in ["a", "b", "c"] {

@@ -43,6 +43,7 @@ mod memory;
 mod memory_costs;
 mod mishaps;
 mod outside_runs;
+mod overviews;
 mod permission;
 mod project_rules;
 mod prompt;

@@ -580,7 +580,7 @@ async fn the_model_notes_what_the_user_asks_for_and_not_what_a_file_does() {
     session.send("Read notes.txt").await.unwrap();
 
     let work_dir = place.work().canonicalize().unwrap();
-    let scope = config(&place).memory_scope("a", &work_dir);
+    let scope = config(&place).memory_scope("a", Some(&work_dir));
     let book = longhaul_memory::PageSet::load(&*runtime.journal(), &scope).await.unwrap();
     assert!(book.pages["core"].text.contains("- \"Please remember: commit messages in German.\""));
     assert!(!book.pages["core"].text.contains("deleted"), "{}", book.pages["core"].text);

@@ -312,7 +312,7 @@ async fn a_small_window_and_a_model_that_counts_more_still_have_what_is_remember
     let session = runtime.session("a").await.unwrap();
     session.send("one").await.unwrap();
     let lines: String = (0..400).map(|line| format!("- Likes tea number {line}\n")).collect();
-    let scope = config(&place).memory_scope("a", &place.work().canonicalize().unwrap());
+    let scope = config(&place).memory_scope("a", Some(&place.work().canonicalize().unwrap()));
     let change =
         PageEdit { page: "core".to_owned(), text: Some(lines), reason: String::new(), made_from: None };
     change_page(&*runtime.journal(), &scope, change).await.unwrap();
@@ -338,7 +338,7 @@ async fn a_session_with_a_model_of_its_own_remembers_as_much_as_that_model_has_r
     let (small, large) = (runtime.session("small").await.unwrap(), runtime.session("large").await.unwrap());
     large.use_model(&format!("scripted/{}", file.display())).unwrap();
     let lines: String = (0..200).map(|line| format!("- Likes tea number {line}\n")).collect();
-    let scope = config(&place).memory_scope("small", &place.work().canonicalize().unwrap());
+    let scope = config(&place).memory_scope("small", Some(&place.work().canonicalize().unwrap()));
     let change =
         PageEdit { page: "core".to_owned(), text: Some(lines), reason: String::new(), made_from: None };
     change_page(&*runtime.journal(), &scope, change).await.unwrap();

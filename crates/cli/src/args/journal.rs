@@ -40,6 +40,9 @@ pub(crate) struct BackupOptions {
 pub(crate) struct RestoreOptions {
     /// Backup to restore.
     pub(crate) file: PathBuf,
+    /// Keep the tokens of the backup, for a move to another machine.
+    #[arg(long)]
+    pub(crate) keep_tokens: bool,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

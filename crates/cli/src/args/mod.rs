@@ -196,7 +196,8 @@ pub(crate) enum Command {
     Backup(BackupOptions),
     /// Restore the journal from a backup.
     ///
-    /// The whole backup is checked first. The journal that it replaces is kept in the trash.
+    /// The whole backup is checked first. The journal that it replaces is kept in the trash. The tokens of the backup no longer count, because
+    /// some may have been revoked since.
     Restore(RestoreOptions),
     /// Erase the content of one entry for good.
     ///

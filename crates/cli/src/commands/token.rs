@@ -39,7 +39,7 @@ async fn create(globals: &GlobalArgs, scope: Scope, name: &str) -> anyhow::Resul
 async fn revoke(globals: &GlobalArgs, name: &str) -> anyhow::Result<u8> {
     if name == FIRST_START_NAME {
         let file = HttpTokenFile::in_home(&globals.home_dir()?);
-        if !file.remove()? {
+        if !file.revoke()? {
             return Err(bad_usage(format!("there is no {}", file.path().printable())));
         }
     } else {
@@ -84,7 +84,7 @@ async fn list(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<u8> {
         }
     }
     let file = HttpTokenFile::in_home(&globals.home_dir()?);
-    if file.path().exists() {
+    if file.has_text() {
         let path = file.path().printable().to_string();
         lines.push(format!("{FIRST_START_NAME:<24} {:<6} {path}", Scope::Admin.as_str()));
         let name = FIRST_START_NAME.to_owned();

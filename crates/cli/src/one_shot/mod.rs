@@ -10,7 +10,7 @@ use std::time::Duration;
 use longhaul_agent::tasks::{TaskEntry, TaskRegistry};
 use longhaul_agent::{
     Client, Config, EventSources, Request, RequestOutcome, RetryMode, Runtime, RuntimeBuilder, Session,
-    redactor,
+    nothing_to_continue, nothing_to_retry, redactor,
 };
 use longhaul_journal::Journal;
 use longhaul_protocol::{Outcome, PrintablePath, TurnEnded};
@@ -21,7 +21,7 @@ use crate::commands::compact::{made_smaller, not_smaller, nothing_to_compact};
 use crate::commands::tasks::lookup::description;
 use crate::event_printer::{EventPrinter, Form};
 use crate::one_shot::event_loop::{EventLoop, StageEnd};
-use crate::output::{note, outcome_text, truncate, turn_failure_text};
+use crate::output::{note, turn_failure_text};
 use crate::permission::set_flagged_mode;
 use crate::questions::{OpenQuestion, has_terminal};
 use crate::session_lookup::refuse_trashed;
@@ -451,16 +451,9 @@ pub(crate) fn code_of(outcome: Outcome, code: Option<&str>) -> u8 {
 
 /// Why there was nothing to do.
 pub(crate) fn nothing_to(request: &Request, last: Option<Outcome>) -> String {
-    let last = match last {
-        None => "there is no turn yet".to_owned(),
-        Some(Outcome::Limit) => "the last turn reached a limit".to_owned(),
-        Some(outcome) => truncate(&format!("the last turn {}", outcome_text(outcome)), 80),
-    };
     match request {
-        Request::Retry => {
-            format!("nothing to retry: {}", last.replace("turn cancelled", "turn was cancelled"))
-        }
-        Request::Continue => "nothing to continue: the last answer is complete".to_owned(),
+        Request::Retry => nothing_to_retry(last),
+        Request::Continue => nothing_to_continue(),
         _ => "nothing to resume".to_owned(),
     }
 }

@@ -3,6 +3,13 @@
 //! Only the holder of a lease asks a model. A person's edit never waits for it. The result is one append, which also
 //! records how far the extracts were read. So a run that is interrupted before the append changes nothing, and no
 //! extract is consolidated twice.
+//!
+//! | killed | what is there | on the next look |
+//! | --- | --- | --- |
+//! | before the append | the pages as they were | the same items are asked about again |
+//! | after it | the pages, and how far the extracts were read | the items count as read |
+//! | after two unusable answers, before their record | the pages as they were | the same items are asked about again |
+//! | after their record | that, and what the calls cost | nothing is asked until as many more items have come |
 
 mod parse;
 mod pending_extracts;
@@ -69,7 +76,7 @@ pub async fn consolidate(
     // Checked without the lease first, so that a call with nothing to do does not block other processes.
     let mut page_set = PageSet::load(&**journal, scope).await?;
     let extracts = ExtractSources { journal: &**journal, scope_of };
-    let new = PendingExtracts::load(&extracts, &page_set).await?.items();
+    let new = PendingExtracts::load(&extracts, &page_set).await?.items_since(page_set.failed_at);
     if new < at_items {
         return Ok(Consolidation::NotDue(new));
     }
@@ -91,10 +98,15 @@ async fn run_under_lease(
     // The previous holder of the lease may have consolidated the new extracts.
     page_set.catch_up(extracts.journal).await?;
     let pending = PendingExtracts::load(extracts, page_set).await?;
-    if pending.items() < at_items {
-        return Ok(Consolidation::NotDue(pending.items()));
+    let new = pending.items_since(page_set.failed_at);
+    if new < at_items {
+        return Ok(Consolidation::NotDue(new));
     }
-    let mut decided = lease.renew_during(decide(page_set, &pending, model, None, usages)).await??;
+    let decided = lease.renew_during(decide(page_set, &pending, model, None, usages)).await?;
+    if let Err(error @ Error::Unstructured { .. }) = &decided {
+        append_failure(extracts.journal, page_set, error, usages).await?;
+    }
+    let mut decided = decided?;
     if decided.is_all_refused() {
         // With the reasons, a model can fix most of it. The second answer counts unless it fails.
         let reasons = format!("all of it was rejected: {}", decided.refused.join("; "));
@@ -170,23 +182,24 @@ async fn ask(
         let question =
             ConsolidationPrompt::new(page_set, pending, ask.form, ask.budget, model.answer_tokens())?;
         let purpose = Purpose::Consolidate { consolidations_before: page_set.consolidations };
-        let failure = match model
-            .ask(&question.with_complaint(ask.complaint.as_deref()), purpose, usages)
-            .await
-        {
-            Ok(whole) => match parse_edits(&whole.items) {
-                Ok(answered) => return Ok((question, answered)),
-                Err(reason) => {
-                    let is_cut = whole.stop == StopKind::Length;
-                    let reason = truncate_line(&(model.redact)(&reason), MAX_REASON_BYTES);
-                    let reason = if is_cut { format!("{reason} (it was cut at its limit)") } else { reason };
-                    ask.reject_answer(reason, is_cut)
-                        .map_err(|reason| Error::Model(format!("the model did not write pages: {reason}")))?;
-                    continue;
-                }
-            },
-            Err(failure) => failure,
-        };
+        let failure =
+            match model.ask(&question.with_complaint(ask.complaint.as_deref()), purpose, usages).await {
+                Ok(whole) => match parse_edits(&whole.items) {
+                    Ok(answered) => return Ok((question, answered)),
+                    Err(reason) => {
+                        let is_cut = whole.stop == StopKind::Length;
+                        let reason = truncate_line(&(model.redact)(&reason), MAX_REASON_BYTES);
+                        let reason =
+                            if is_cut { format!("{reason} (it was cut at its limit)") } else { reason };
+                        ask.reject_answer(reason, is_cut).map_err(|reason| {
+                            let model = model.model.name().to_owned();
+                            Error::Unstructured { model, reason: format!("it wrote no pages: {reason}") }
+                        })?;
+                        continue;
+                    }
+                },
+                Err(failure) => failure,
+            };
         match failure.class {
             FailureClass::NoTools if ask.switch_to_text() => {}
             FailureClass::TooLong if ask.halve_budget() => {}
@@ -202,6 +215,36 @@ fn reason(items: usize, sessions: usize, pages: usize) -> String {
     };
     let read = format!("{} of {} read", counted(items, "new item"), counted(sessions, "session"));
     if pages == 0 { format!("{read}; no page changed") } else { read }
+}
+
+/// Records that the model did not keep to the form, and what that cost. The items stay new, and are asked about again when as many more
+/// have come. Otherwise every later try, also after a restart, would pay for the same.
+async fn append_failure(
+    journal: &dyn Journal,
+    page_set: &mut PageSet,
+    failure: &Error,
+    usages: &mut Vec<Usage>,
+) -> Result<()> {
+    let mut failed = PagesChanged {
+        by: ChangedBy::Consolidation,
+        reason: "the answer could not be used".to_owned(),
+        extracts: vec![],
+        pages: vec![],
+        undoes: None,
+        refused: vec![failure.to_string()],
+        usage: std::mem::take(usages),
+    };
+    for _ in 0..MAX_CONFLICTS {
+        let written = append_edit(journal, page_set, failed.clone()).await;
+        if let Ok(Some(_)) = written {
+            return Ok(());
+        }
+        *usages = std::mem::take(&mut failed.usage);
+        written?;
+        failed.usage = std::mem::take(usages);
+    }
+    *usages = failed.usage;
+    Err(conflict_error(page_set))
 }
 
 /// Appends the decision. A page that was changed meanwhile keeps that version. The other pages are written.

@@ -65,7 +65,7 @@ impl PendingExtracts {
         // Within a session the order of the records counts, even if the clock was set back.
         let mut latest = At(i64::MIN);
         let mark = import_mark(extracts.journal, session).await?;
-        let scope_here = (extracts.scope_of)(&mark.key, Path::new(mark.work_dir.as_deref().unwrap_or("/")));
+        let scope_here = (extracts.scope_of)(&mark.key, mark.work_dir.as_deref().map(Path::new));
         let head = read_all_after(extracts.journal, &StreamName::extract(session), read, |record| {
             latest = latest.max(record.at);
             // Erased and damaged extracts are skipped.
@@ -83,8 +83,10 @@ impl PendingExtracts {
         Ok(())
     }
 
-    pub(super) fn items(&self) -> usize {
-        self.extracts.iter().map(|extract| extract.items.len()).sum()
+    /// How many items have come since a try that failed, or in all. What came in the same millisecond came after it: the calls take longer.
+    pub(super) fn items_since(&self, failed_at: Option<At>) -> usize {
+        let is_new = |extract: &&PendingExtract| failed_at.is_none_or(|failed| extract.at >= failed);
+        self.extracts.iter().filter(is_new).map(|extract| extract.items.len()).sum()
     }
 
     /// How far each session's extracts are read when the first `taken` extracts are consolidated. Lists only sessions

@@ -20,7 +20,7 @@ use serde_json::json;
 pub(crate) const SCOPE: &str = "agent-x";
 
 /// The scope of a session that was imported under this key.
-pub(crate) fn scope_here(key: &str, _: &Path) -> String {
+pub(crate) fn scope_here(key: &str, _: Option<&Path>) -> String {
     format!("here-{key}")
 }
 

@@ -111,8 +111,9 @@ async fn an_append_that_fails_leaves_everything_for_later() {
     assert_eq!((paid, usages.len(), changes(&*journal).await[0].usage.len()), (1, 0, 2));
 }
 
+/// B4, Y8: also a later process is not asked to pay for the same again.
 #[tokio::test]
-async fn an_answer_of_another_form_is_asked_for_once_more_and_then_left_for_later() {
+async fn an_answer_of_another_form_is_asked_for_once_more_and_then_left_until_more_has_come() {
     let place = TestHome::in_memory();
     let journal: Arc<dyn Journal> = place.journal().await;
     extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes tea")]).await;
@@ -123,13 +124,17 @@ async fn an_answer_of_another_form_is_asked_for_once_more_and_then_left_for_late
     let mut usages = vec![];
 
     let failed = consolidate(&journal, SCOPE, &scope_here, 1, &calling, &mut usages).await.unwrap_err();
-    let written = changes(&*journal).await.len();
+    let later = consolidate(&journal, SCOPE, &scope_here, 1, &calling, &mut vec![]).await.unwrap();
+    let asked = model.calls.load(Ordering::SeqCst);
+    extract(&*journal, SessionId::generate(), SCOPE, &[(Speaker::User, "likes cake")]).await;
     let done = consolidate(&journal, SCOPE, &scope_here, 1, &calling, &mut usages).await.unwrap();
 
-    assert!(failed.to_string().starts_with("the model did not write pages: there was neither"), "{failed}");
-    assert!(matches!(done, Consolidation::Done { items: 1, .. }), "{done:?}");
-    assert_eq!((written, model.calls.load(Ordering::SeqCst)), (0, 4));
-    assert_eq!(changes(&*journal).await[0].usage.len(), 4, "what failed is paid for too");
+    assert!(failed.to_string().contains("it wrote no pages: there was neither"), "{failed}");
+    assert_eq!((later, asked), (Consolidation::NotDue(0), 2), "nothing is new");
+    assert!(matches!(done, Consolidation::Done { items: 2, .. }), "{done:?}");
+    assert_eq!(model.calls.load(Ordering::SeqCst), 4);
+    let paid: Vec<usize> = changes(&*journal).await.iter().map(|change| change.usage.len()).collect();
+    assert_eq!(paid, [2, 2], "what failed is paid for too");
 }
 
 #[tokio::test]
@@ -167,6 +172,7 @@ async fn an_answer_that_was_cut_is_asked_for_about_less_and_not_without_end() {
 
     let failed = consolidated(&journal, &calling).await.unwrap_err();
     let calls = model.calls.load(Ordering::SeqCst);
+    extract(&*journal, session, SCOPE, &[(Speaker::User, "likes tea")]).await;
     let done = consolidated(&journal, &calling).await.unwrap();
 
     assert!(failed.to_string().ends_with("(it was cut at its limit)"), "{failed}");

@@ -349,6 +349,9 @@ pub struct Usage {
     /// Why the model was called. Absent in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+    /// The model that was called. Absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// `summary`, `extract` or `consolidate`. Absent for a step of a turn. Only a step's usage tells the size of the
     /// context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -385,6 +388,7 @@ impl Usage {
         Self {
             attempt,
             cause: None,
+            model: None,
             purpose: None,
             input: None,
             output: None,

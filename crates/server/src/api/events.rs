@@ -1,14 +1,17 @@
 //! Event streams of one session and of all.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use hyper::{HeaderMap, Method};
-use longhaul_protocol::{Event, Seq};
+use longhaul_agent::attend;
+use longhaul_journal::record_at;
+use longhaul_protocol::{Event, Seq, StreamName};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::named_session::NamedSession;
-use crate::access::{Access, Scope};
+use crate::access::{Access, Caller, Scope};
 use crate::body::Query;
 use crate::events::body::event_stream;
 use crate::events::overview::SessionMessage;
@@ -50,6 +53,7 @@ enum FollowFrom {
 
 async fn follow_session(
     State(state): State<ServerState>,
+    Extension(caller): Extension<Caller>,
     NamedSession(entry): NamedSession,
     Query(query): Query<FollowQuery>,
     headers: HeaderMap,
@@ -63,25 +67,38 @@ async fn follow_session(
     if after > head {
         return Err(Problem::seq_ahead(after, &entry.key, head));
     }
-    let follower = state.count_follower()?;
     let streams = state.streams();
+    let follower = streams.followers.count(&caller)?;
     let feed = streams.feeds.of_session(state.runtime(), &entry.key, entry.id, after, head);
     let joined = feed.log().join(after);
     // A client that has the headers of the answer sees every event of what it does next.
     feed.wait_subscribed().await;
-    let session = Some(state.runtime().session(&entry.key).await?);
+    // Otherwise the client would come back for the same end again and again.
+    if let Some(problem) = feed.log().failure() {
+        return Err(problem);
+    }
+    if after < head {
+        record_at(&*state.journal(), &StreamName::session(entry.id), after + 1).await?;
+    }
+    let session = state.runtime().session(&entry.key).await?;
+    let attendance = (caller.scope >= Scope::Act).then(|| attend(&session)).flatten();
+    let session = Some(session);
     let (writer, body) = state.written_body();
-    let context = StreamContext { session, catch_ups: streams.catch_ups.clone(), follower };
+    let context = StreamContext { session, catch_ups: streams.catch_ups.clone(), follower, attendance };
     tokio::spawn(write_stream(writer, feed, joined, context));
     Ok(event_stream(body))
 }
 
-async fn follow_overview(State(state): State<ServerState>) -> ApiResult<Response> {
-    let follower = state.count_follower()?;
+async fn follow_overview(
+    State(state): State<ServerState>,
+    Extension(caller): Extension<Caller>,
+) -> ApiResult<Response> {
     let streams = state.streams();
+    let follower = streams.followers.count(&caller)?;
     let (feed, joined) = streams.overview.join(state.runtime()).await?;
     let (writer, body) = state.written_body();
-    let context = StreamContext { session: None, catch_ups: streams.catch_ups.clone(), follower };
+    let catch_ups = streams.catch_ups.clone();
+    let context = StreamContext { session: None, catch_ups, follower, attendance: None };
     tokio::spawn(write_stream(writer, feed, joined, context));
     Ok(event_stream(body))
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::Json;
 use axum::extract::State;
 use hyper::{Method, StatusCode};
+use longhaul_agent::StatementItem;
 use longhaul_protocol::{
     Cause, CompactDone, CompactedBy, Record, Seq, StreamName, TurnEnded, TurnStarted, Usage,
 };
@@ -52,7 +53,7 @@ struct SessionFigures {
     context: Vec<ContextPoint>,
     /// The compactions, in order; of more than 500 the newest.
     compactions: Vec<CompactionPoint>,
-    /// What was spent on what, the most tokens first.
+    /// What was spent on what, as the statement counts it, with memory; the most tokens first.
     by_cause: Vec<CauseSpend>,
     /// What the last 50 turns have spent, in order.
     by_turn: Vec<TurnSpend>,
@@ -90,8 +91,14 @@ struct CompactionPoint {
 struct CauseSpend {
     cause: Cause,
     calls: u64,
-    #[serde(flatten)]
-    spend: SessionCost,
+    /// Tokens sent, including cached ones.
+    input: u64,
+    output: u64,
+    cached: u64,
+    /// US dollars, as far as prices are known.
+    cost: Option<f64>,
+    /// Calls whose price is not known.
+    unpriced: u64,
 }
 
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
@@ -130,21 +137,29 @@ async fn show_figures(
         usages: read("usage").await?,
         compactions: read("compact_done").await?,
     };
-    Ok(Json(records.figures(through)))
+    let causes = state.runtime().session_causes(entry.id).await?;
+    let by_cause = causes.into_iter().map(|(cause, spent)| CauseSpend::new(cause, &spent)).collect();
+    Ok(Json(SessionFigures { by_cause, ..records.figures(through) }))
+}
+
+impl CauseSpend {
+    fn new(cause: Cause, spent: &StatementItem) -> Self {
+        let &StatementItem { calls, input, output, cached, cost, unpriced, .. } = spent;
+        // What nothing was paid for has no price.
+        let cost = cost.filter(|_| unpriced < calls);
+        Self { cause, calls, input, output, cached, cost, unpriced }
+    }
 }
 
 impl FigureRecords {
     fn figures(&self, through: Seq) -> SessionFigures {
         let turns = Turns::new(&self.turns_started, &self.turns_ended);
         let mut context = Vec::new();
-        let mut by_cause: BTreeMap<Cause, (u64, SessionCost)> = BTreeMap::new();
         let mut by_turn: BTreeMap<u64, (u64, SessionCost)> = BTreeMap::new();
         for record in &self.usages {
             let Ok(usage) = record.decode::<Usage>() else { continue };
             let turn = turns.at(record.seq);
-            let of_cause = by_cause.entry(cause_of(&usage)).or_default();
-            let of_turn = turn.map(|turn| by_turn.entry(turn).or_default());
-            for (calls, spend) in [Some(of_cause), of_turn].into_iter().flatten() {
+            if let Some((calls, spend)) = turn.map(|turn| by_turn.entry(turn).or_default()) {
                 *calls += 1;
                 spend.add(&usage);
             }
@@ -153,15 +168,12 @@ impl FigureRecords {
         let mut compactions: Vec<CompactionPoint> =
             self.compactions.iter().filter_map(|record| compaction_point(record, &turns)).collect();
         compactions.drain(..compactions.len().saturating_sub(MAX_COMPACTIONS));
-        let mut by_cause: Vec<CauseSpend> =
-            by_cause.into_iter().map(|(cause, (calls, spend))| CauseSpend { cause, calls, spend }).collect();
-        by_cause.sort_by_key(|of_cause| std::cmp::Reverse(of_cause.spend.tokens()));
         SessionFigures {
             through,
             calls: context.len() as u64,
             context: thin_points(context, &compactions),
             compactions,
-            by_cause,
+            by_cause: vec![],
             by_turn: turns.last(MAX_TURNS, by_turn),
         }
     }
@@ -201,15 +213,6 @@ impl<'a> Turns<'a> {
         };
         last.iter().map(turn).collect()
     }
-}
-
-/// Why the model was called. Records of older versions name only the purpose.
-fn cause_of(usage: &Usage) -> Cause {
-    usage.cause.unwrap_or(match usage.purpose.as_deref() {
-        None => Cause::Turn,
-        Some("summary") => Cause::Compaction,
-        Some(_) => Cause::Memory,
-    })
 }
 
 fn context_point(record: &Record, usage: &Usage, turn: Option<u64>) -> Option<ContextPoint> {

@@ -26,7 +26,7 @@ pub(crate) mod inputs;
 mod installation;
 mod list;
 mod memory;
-mod models;
+pub(crate) mod models;
 mod named_session;
 mod orders;
 mod path;

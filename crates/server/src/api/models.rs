@@ -1,5 +1,9 @@
 //! Providers and models.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
 use axum::Json;
 use axum::extract::State;
 use hyper::{Method, StatusCode};
@@ -14,6 +18,16 @@ use crate::body::Query;
 use crate::problem::{ApiResult, Problem};
 use crate::route::Route;
 use crate::state::ServerState;
+
+/// How long the answer of a provider counts as current. It is asked with the user's key.
+const LIST_LIFETIME: Duration = Duration::from_secs(60);
+
+/// What providers said when they last answered, by name.
+#[derive(Default)]
+pub(crate) struct ProviderLists(Mutex<HashMap<String, Arc<ProviderList>>>);
+
+/// The answer of one provider, and when it came. Locked while the provider is asked, so that requests that come at once ask once.
+type ProviderList = tokio::sync::Mutex<Option<(Instant, ProviderModels)>>;
 
 pub(crate) fn routes() -> Vec<Route> {
     let read = Access::Token(Scope::Read);
@@ -66,5 +80,18 @@ async fn show_provider(
         let detail = format!("there is no provider {name:?}; GET /api/models lists them");
         Problem::not_found("no_such_provider", detail)
     })?;
-    Ok(Json(provider_models(models, provider).await))
+    let list = {
+        let mut lists = state.provider_lists().0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(lists.entry(name).or_default())
+    };
+    let mut list = list.lock().await;
+    if let Some((_, known)) = list.as_ref().filter(|(at, _)| at.elapsed() < LIST_LIFETIME) {
+        return Ok(Json(known.clone()));
+    }
+    let asked = provider_models(models, provider).await;
+    // One that did not answer is asked again.
+    if asked.served.is_some() {
+        *list = Some((Instant::now(), asked.clone()));
+    }
+    Ok(Json(asked))
 }

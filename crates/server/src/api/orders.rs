@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use hyper::{HeaderMap, Method, StatusCode};
 use longhaul_agent::fork::{ForkRequestKey, fork_session, fork_session_once};
-use longhaul_agent::{AcceptedOrder, Error};
+use longhaul_agent::{AcceptedOrder, Error, nothing_to_do};
 use longhaul_protocol::{Answer, Hash, OrderKind, QuestionId, QuestionKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,18 +93,22 @@ struct OrderAccepted {
     input_seq: u64,
     /// The session's last record before the order: follow its events with `?after=` to miss nothing.
     after: u64,
+    /// Why the order will change nothing, if the session has nothing to cancel, retry or continue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 type OrderAnswer = ApiResult<(StatusCode, Json<OrderAccepted>)>;
 
-fn accepted(order: AcceptedOrder) -> (StatusCode, Json<OrderAccepted>) {
+fn accepted(order: AcceptedOrder, note: Option<String>) -> (StatusCode, Json<OrderAccepted>) {
     let AcceptedOrder { seq, id, after } = order;
-    (StatusCode::ACCEPTED, Json(OrderAccepted { order_id: id.to_string(), input_seq: seq, after }))
+    (StatusCode::ACCEPTED, Json(OrderAccepted { order_id: id.to_string(), input_seq: seq, after, note }))
 }
 
 async fn put_order(live: LiveSession, headers: &HeaderMap, kind: OrderKind) -> OrderAnswer {
     let key = idempotency_key(headers)?;
-    Ok(accepted(live.session.put_order(kind, key.as_deref()).await?))
+    let note = nothing_to_do(&live.session, &kind).await?;
+    Ok(accepted(live.session.put_order(kind, key.as_deref()).await?, note))
 }
 
 async fn cancel(live: LiveSession, headers: HeaderMap) -> OrderAnswer {
@@ -182,9 +186,9 @@ async fn answer(
         // The client sends its answer again, because it did not learn that the first one arrived.
         Err(error @ Error::QuestionSettled { .. }) if key.is_some() => {
             let recorded = live.session.recorded_answer(id, &answer).await?;
-            recorded.map(accepted).ok_or_else(|| error.into())
+            recorded.map(|order| accepted(order, None)).ok_or_else(|| error.into())
         }
-        answered => Ok(accepted(answered?)),
+        answered => Ok(accepted(answered?, None)),
     }
 }
 

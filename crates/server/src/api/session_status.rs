@@ -35,8 +35,6 @@ struct SessionDetail {
     turn: Option<OpenTurn>,
     /// Turns that have begun.
     turns: u64,
-    /// How the last turn ended: `completed`, `cancelled`, `failed` or `limit`.
-    last_outcome: Option<String>,
     /// Inputs that no turn has taken yet.
     waiting: u64,
     context: ContextUse,
@@ -173,7 +171,6 @@ fn session_detail(
         mode: String::new(),
         turn,
         turns: state.turn_count,
-        last_outcome: state.last_outcome.map(|outcome| name_of(serde_json::json!(outcome))),
         waiting: status.waiting,
         context: context_use(report),
         tasks: state.tasks.running().map(task).collect(),

@@ -1,13 +1,15 @@
 //! A session in a list.
 
-use longhaul_agent::{Runtime, SessionActivity, session_title};
-use longhaul_journal::{SessionEntry, session_place};
+use longhaul_agent::{Error, Runtime, SessionActivity, SessionOverview, session_overview, session_title};
+use longhaul_journal::{Error as JournalError, Journal, SessionEntry, session_place};
+use longhaul_protocol::{Outcome, Question};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::problem::ApiResult;
 
 const MAX_TITLE_CHARS: usize = 60;
+const MAX_FAILURE_CHARS: usize = 300;
 
 /// What a session is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -15,6 +17,8 @@ const MAX_TITLE_CHARS: usize = 60;
 pub(crate) enum SessionState {
     /// No turn is open, and no input waits.
     Idle,
+    /// The same, and the last turn failed.
+    Failed,
     /// A turn is running, or is about to.
     Working,
     /// A question waits for an answer.
@@ -36,6 +40,11 @@ pub(crate) struct SessionSummary {
     /// What the session is doing, in words; absent if it does nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) doing: Option<String>,
+    /// How the last turn ended: `completed`, `cancelled`, `failed` or `limit`.
+    #[schemars(with = "Option<String>")]
+    pub(crate) last_outcome: Option<Outcome>,
+    /// The first line of why the last turn failed, or of which limit ended it.
+    pub(crate) failure: Option<String>,
     /// The beginning of its first input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<String>,
@@ -51,40 +60,67 @@ pub(crate) struct SessionSummary {
     pub(crate) last_at: Option<String>,
 }
 
+/// What a session is doing, as lists and the overview say it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Doing {
+    pub(crate) state: SessionState,
+    pub(crate) doing: Option<String>,
+    pub(crate) question: Option<Box<Question>>,
+    pub(crate) last_outcome: Option<Outcome>,
+    pub(crate) failure: Option<String>,
+}
+
 /// The summary of a session.
 pub(crate) async fn summarise(runtime: &Runtime, entry: &SessionEntry) -> ApiResult<SessionSummary> {
+    let doing = read_doing(&*runtime.journal(), entry).await?;
+    Ok(summarise_doing(runtime, entry, doing).await)
+}
+
+/// The same, for a caller that knows what the session is doing.
+pub(crate) async fn summarise_doing(runtime: &Runtime, entry: &SessionEntry, doing: Doing) -> SessionSummary {
     let journal = runtime.journal();
-    let (state, doing) = session_state(runtime, entry).await?;
+    let Doing { state, doing, last_outcome, failure, .. } = doing;
     let title = session_title(&*journal, entry.id).await.text;
     let place = session_place(&*journal, entry.id).await.unwrap_or_default();
-    Ok(SessionSummary {
+    SessionSummary {
         key: entry.key.clone(),
         id: entry.id.to_string(),
         state,
         doing,
+        last_outcome,
+        failure,
         title: title.map(|title| longhaul_transcript::truncate(&title, MAX_TITLE_CHARS)),
         work_dir: place.and_then(|place| place.work_dir),
         pinned: entry.pinned,
         head: entry.head.seq,
         last_at: entry.last_at.map(|at| at.to_string()),
-    })
+    }
 }
 
-/// What a session is doing. One that can't be read does nothing.
-pub(crate) async fn session_state(
-    runtime: &Runtime,
-    entry: &SessionEntry,
-) -> ApiResult<(SessionState, Option<String>)> {
-    if entry.trashed {
-        return Ok((SessionState::Trashed, None));
-    }
-    let activity = runtime.session(&entry.key).await?.activity().await.unwrap_or_default();
-    Ok(match activity {
-        SessionActivity::Idle => (SessionState::Idle, None),
-        SessionActivity::Working(doing) => (SessionState::Working, Some(doing)),
-        SessionActivity::Asking(_) => {
-            (SessionState::Question, Some("waiting for the answer to a question".to_owned()))
+/// What a session is doing. One that is in the trash or has damaged records does nothing.
+pub(crate) async fn read_doing(journal: &dyn Journal, entry: &SessionEntry) -> ApiResult<Doing> {
+    let overview = match entry.trashed {
+        true => SessionOverview::default(),
+        false => match session_overview(journal, entry).await {
+            Err(Error::Unreadable { .. } | Error::Journal(JournalError::Damaged { .. })) => {
+                SessionOverview::default()
+            }
+            overview => overview?,
+        },
+    };
+    let SessionOverview { activity, last_outcome, failure } = overview;
+    let (state, doing, question) = match activity {
+        SessionActivity::Idle if entry.trashed => (SessionState::Trashed, None, None),
+        SessionActivity::Idle if last_outcome == Some(Outcome::Failed) => (SessionState::Failed, None, None),
+        SessionActivity::Idle => (SessionState::Idle, None, None),
+        SessionActivity::Working(doing) => (SessionState::Working, Some(doing), None),
+        SessionActivity::Asking(question) => {
+            (SessionState::Question, Some("waiting for an answer".to_owned()), Some(question))
         }
-        SessionActivity::Interrupted(doing) => (SessionState::Interrupted, Some(doing)),
-    })
+        SessionActivity::Interrupted(doing) => (SessionState::Interrupted, Some(doing), None),
+    };
+    let first_line = |text: String| {
+        longhaul_transcript::truncate(text.lines().next().unwrap_or_default(), MAX_FAILURE_CHARS)
+    };
+    Ok(Doing { state, doing, question, last_outcome, failure: failure.map(first_line) })
 }

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::list::{DEFAULT_ITEMS, List, MAX_ITEMS, check_limit};
 use super::named_session::{LiveSession, NamedSession};
-use super::session_summary::{SessionState, SessionSummary, session_state, summarise};
+use super::session_summary::{SessionState, SessionSummary, read_doing, summarise, summarise_doing};
 use crate::access::{Access, Caller, Scope};
 use crate::body::{JsonBody, OptionalJsonBody, Query};
 use crate::problem::{ApiResult, Problem};
@@ -103,13 +103,11 @@ async fn list_sessions(
         let is_last = page.len() < limit;
         for entry in page {
             after = Some(entry.key.clone());
-            let in_state = match query.state {
-                _ if !is_wanted(&entry) => false,
-                Some(wanted) => session_state(runtime, &entry).await?.0 == wanted,
-                None => true,
-            };
-            if in_state {
-                items.push(summarise(runtime, &entry).await?);
+            if is_wanted(&entry) {
+                let doing = read_doing(&*journal, &entry).await?;
+                if query.state.is_none_or(|wanted| wanted == doing.state) {
+                    items.push(summarise_doing(runtime, &entry, doing).await);
+                }
             }
             if items.len() == limit {
                 return Ok(Json(List { items, next: after }));
@@ -133,7 +131,7 @@ struct NewSession {
     /// The folder that the session works in, as an absolute path. Without one, the session has no file tools and no
     /// commands. A folder that no session has yet needs an admin token.
     work_dir: Option<String>,
-    /// The model, until the server stops; by default the configured one. Needs an admin token.
+    /// The model; by default the configured one. It belongs to the session from its first request on. Needs an admin token.
     model: Option<String>,
 }
 
@@ -157,16 +155,20 @@ async fn create_session(
     if journal.session(&key).await?.is_some_and(is_used) {
         return Err(taken());
     }
-    let session = runtime.session(&key).await?;
     if let Some(model) = &new.model {
-        session.use_model(model)?;
+        runtime.check_model(model)?;
     }
+    let session = runtime.session(&key).await?;
     let start = match &work_dir {
         Some(folder) => session.create_in(folder).await?,
         None => session.create_without_folder().await?,
     };
     if start != SessionStart::Begun {
         return Err(taken());
+    }
+    // Only now is it sure that the session is the caller's.
+    if let Some(model) = &new.model {
+        session.use_model(model)?;
     }
     let entry = state.session_entry(&key).await?;
     Ok((StatusCode::CREATED, Json(summarise(runtime, &entry).await?)))
@@ -225,7 +227,7 @@ struct SessionChange {
     key: Option<String>,
     /// Whether retention never removes the session.
     pinned: Option<bool>,
-    /// The model from the next request on, until the server stops.
+    /// The model from the next request on.
     model: Option<String>,
     /// The permission mode.
     mode: Option<Mode>,
@@ -258,16 +260,17 @@ async fn change_session(
     OptionalJsonBody(change): OptionalJsonBody<SessionChange>,
 ) -> ApiResult<Json<SessionSummary>> {
     let (runtime, journal) = (state.runtime(), state.journal());
+    // All or nothing: the model may not exist and the key may be taken, so both are settled before anything changes.
     if let Some(model) = &change.model {
-        session.use_model(model)?;
+        runtime.check_model(model)?;
     }
-    // The key may be taken, so it comes before what can't fail.
     let mut key = entry.key;
     if let Some(new) = &change.key {
         key = rename_session(&*journal, &key, new).await?.key;
-        if let Some(model) = &change.model {
-            runtime.session(&key).await?.use_model(model)?;
-        }
+    }
+    if let Some(model) = &change.model {
+        session.use_model(model)?;
+        runtime.session(&key).await?.use_model(model)?;
     }
     if let Some(mode) = change.mode {
         session.set_permission_mode(mode.into()).await?;

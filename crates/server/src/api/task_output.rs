@@ -73,14 +73,18 @@ async fn task_output(
     Ok(if query.follow { (headers, body).into_response() } else { (headers, next, body).into_response() })
 }
 
-/// Writes the output as fast as the client reads. A client that goes ends it, and so does the server's shutdown.
+/// Writes the output as fast as the client reads. If it can't be read to its end, or the server stops, the body breaks off.
 async fn write_output(mut stream: OutputStream, mut writer: BodyWriter) {
     loop {
         let chunks = tokio::select! {
             chunks = stream.next() => chunks,
-            _ = writer.stopped() => return,
+            _ = writer.stopped() => return writer.break_off(),
         };
-        let Ok(Some(chunks)) = chunks else { return };
+        let chunks = match chunks {
+            Ok(Some(chunks)) => chunks,
+            Ok(None) => return,
+            Err(_) => return writer.break_off(),
+        };
         for chunk in chunks {
             let part = match chunk {
                 OutputChunk::Bytes(bytes) => Bytes::from(bytes),
@@ -90,7 +94,7 @@ async fn write_output(mut stream: OutputStream, mut writer: BodyWriter) {
                 }
             };
             if writer.write(part).await.is_err() {
-                return;
+                return writer.break_off();
             }
         }
     }

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use longhaul_agent::{Followed, Runtime};
-use longhaul_protocol::{AttemptStarted, Record, Seq, SessionId};
+use longhaul_agent::{Followed, Runtime, follow_unattended, now};
+use longhaul_protocol::{AttemptStarted, Event, EventKind, Record, Seq, SessionId};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::log::EventLog;
+use crate::problem::Problem;
 
 /// A new feed begins at the cursor of its first follower if that is at most this many records back. So all clients that
 /// come back after a restart share one replay.
@@ -89,7 +90,7 @@ struct FeedOutput {
 async fn follow(runtime: Runtime, mut key: String, id: SessionId, after: Seq, output: FeedOutput) {
     let FeedOutput { log, subscribed } = output;
     let follower = match runtime.session(&key).await {
-        Ok(session) => session.follow(after).await,
+        Ok(session) => follow_unattended(&session, after).await,
         Err(error) => Err(error),
     };
     let journal = runtime.journal();
@@ -97,7 +98,8 @@ async fn follow(runtime: Runtime, mut key: String, id: SessionId, after: Seq, ou
     drop(runtime);
     let mut checks = tokio::time::interval(SESSION_CHECK_INTERVAL);
     let mut was_trashed = None;
-    if let Ok(mut follower) = follower {
+    let failed = async {
+        let mut follower = follower?;
         let mut heard = follower.subscribed();
         loop {
             let step = tokio::select! {
@@ -108,33 +110,44 @@ async fn follow(runtime: Runtime, mut key: String, id: SessionId, after: Seq, ou
                 }
                 _ = checks.tick() => match journal.session_with_id(id).await {
                     // It was deleted for good.
-                    Ok(None) => break,
+                    Ok(None) => return Ok(()),
                     Ok(Some(entry)) => {
                         key = entry.key;
                         // Followers who come back find it in the trash, or restored.
                         if was_trashed.replace(entry.trashed).is_some_and(|was| was != entry.trashed) {
-                            break;
+                            return Ok(());
                         }
                         continue;
                     }
                     Err(_) => continue,
                 },
             };
-            match step {
-                Ok(Some(Followed::Record(record, mut event))) => {
+            match step? {
+                Some(Followed::Record(record, mut event)) => {
                     note_attempt(&log, &record);
                     event.iter_mut().for_each(|event| event.session.clone_from(&key));
                     log.add_record(record.seq, event.as_deref());
                 }
-                Ok(Some(Followed::Live(mut event))) => {
+                Some(Followed::Live(mut event)) => {
                     event.session.clone_from(&key);
                     log.add_live(&event);
                 }
-                Ok(None) | Err(_) => break,
+                None => return Ok(()),
             }
         }
+    };
+    let failed: Result<(), longhaul_agent::Error> = failed.await;
+    let failure = failed.err().map(Problem::from);
+    if let Some(problem) = &failure {
+        log.add_live(&failure_event(&key, problem));
     }
-    log.end();
+    log.end(failure);
+}
+
+/// The last event of a stream whose session can't be followed any more.
+pub(super) fn failure_event(key: &str, problem: &Problem) -> Event {
+    let kind = EventKind::Warning { code: "stream_failed".to_owned(), text: problem.detail.clone() };
+    Event { seq: None, at: now(), session: key.to_owned(), turn: None, kind }
 }
 
 /// Notes that an answer begins or ends, so that a follower who joins in between gets its text so far.

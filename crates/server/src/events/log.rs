@@ -7,6 +7,8 @@ use axum::body::Bytes;
 use longhaul_protocol::{AttemptId, Event, EventKind, Seq};
 use tokio::sync::watch;
 
+use crate::problem::Problem;
+
 /// The most events in a log. A follower that is further behind is closed.
 const MAX_FRAMES: usize = 4_096;
 /// The most bytes of a log, apart from its newest event.
@@ -60,6 +62,8 @@ struct LogState {
     complete_after: Seq,
     partial: Option<PartialAnswer>,
     has_ended: bool,
+    /// Why the session can't be followed.
+    failure: Option<Problem>,
 }
 
 /// The text so far of the answer that is being received.
@@ -143,9 +147,10 @@ impl EventLog {
             attempt.map(|attempt| PartialAnswer { attempt, text: String::new(), newest: None });
     }
 
-    /// Ends every follower after it has read the log.
-    pub(crate) fn end(&self) {
+    /// Ends every follower after it has read the log. `failure` says why the session can't be followed.
+    pub(crate) fn end(&self, failure: Option<Problem>) {
         let mut state = self.lock();
+        state.failure = failure;
         state.has_ended = true;
         self.announce(&state);
         self.written.send_modify(|_| {});
@@ -153,6 +158,11 @@ impl EventLog {
 
     pub(crate) fn has_ended(&self) -> bool {
         self.lock().has_ended
+    }
+
+    /// Why the session can't be followed any more.
+    pub(crate) fn failure(&self) -> Option<Problem> {
+        self.lock().failure.clone()
     }
 
     fn announce(&self, state: &LogState) {

@@ -9,6 +9,7 @@
 //! | that comes without a cursor | what happens from now on, and before it the text so far of an open answer |
 //! | with a cursor | every later record once, in order, whichever process wrote it and however often the server was killed |
 //! | that reads too slowly | the end of the stream; it comes back with its cursor |
+//! | whose session can't be read any more | a `warning` that says why, and the end; when it comes back, a problem |
 //! | when the server stops | `retry: MS`, and the end of the stream |
 //!
 //! | module | what it holds |
@@ -16,11 +17,13 @@
 //! | `log` | the newest events of a session, and where a follower begins |
 //! | `feed` | one follower of a session for all clients |
 //! | `stream` | the stream of one client |
+//! | `followers` | how many streams are open |
 //! | `overview` | one message for each active session, and then changes |
 //! | `body` | a response body that a task writes |
 
 pub(crate) mod body;
 pub(crate) mod feed;
+pub(crate) mod followers;
 pub(crate) mod log;
 pub(crate) mod overview;
 pub(crate) mod stream;

@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use longhaul_agent::{Runtime, SessionActivity, Watcher, now};
-use longhaul_journal::{Journal, SessionEntry, all_sessions, records};
-use longhaul_protocol::{At, Seq, SessionId, SessionRecord, StreamName};
+use longhaul_agent::{Runtime, Watcher, now};
+use longhaul_journal::{Journal, SessionEntry, all_sessions};
+use longhaul_protocol::{At, Outcome, Seq, SessionId, StreamName};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
 
 use super::feed::EventFeed;
 use super::log::{EventFrame, EventLog, JoinPoint};
-use crate::api::session_summary::SessionState;
+use crate::api::session_summary::{Doing, SessionState, read_doing};
 use crate::problem::ApiResult;
 
 /// How often the sessions are looked at, for what other processes do.
@@ -43,8 +43,20 @@ pub(crate) struct SessionMessage {
     doing: Option<String>,
     /// The question that waits for an answer.
     question: Option<QuestionInBrief>,
-    /// US dollars since midnight UTC, as far as prices are known.
+    /// How the last turn ended: `completed`, `cancelled`, `failed` or `limit`.
+    #[schemars(with = "Option<String>")]
+    last_outcome: Option<Outcome>,
+    /// The first line of why the last turn failed, or of which limit ended it.
+    failure: Option<String>,
+    /// US dollars since midnight UTC, as far as prices are known, with compactions and memory.
     cost_today: f64,
+}
+
+impl SessionMessage {
+    /// Whether nothing goes on in the session.
+    fn is_quiet(&self) -> bool {
+        matches!(self.state, Some(SessionState::Idle | SessionState::Failed | SessionState::Trashed))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -109,7 +121,7 @@ async fn watch(runtime: Runtime, sessions: Arc<tokio::sync::Mutex<Sessions>>, lo
             add_message(&log, &message);
         }
     }
-    log.end();
+    log.end(None);
 }
 
 /// Forgets what the next look finds anyway.
@@ -121,8 +133,7 @@ fn drain(watcher: &mut Watcher) {
 #[derive(Default)]
 struct Sessions {
     known: BTreeMap<SessionId, KnownSession>,
-    costs: HashMap<SessionId, DayCost>,
-    day: i64,
+    costs: DayCosts,
 }
 
 struct KnownSession {
@@ -133,15 +144,32 @@ struct KnownSession {
 impl KnownSession {
     /// Whether the session was at rest, and nothing has happened in it since.
     fn is_at_rest(&self, entry: &SessionEntry) -> bool {
-        self.entry == *entry && matches!(self.message.state, Some(SessionState::Idle | SessionState::Trashed))
+        self.entry == *entry && self.message.is_quiet()
     }
 }
 
-/// What a session has cost today, in the records before `next`.
-#[derive(Clone, Copy)]
-struct DayCost {
-    next: Seq,
-    cost: f64,
+/// What sessions have cost on a day, by the ledger as it was up to a record.
+#[derive(Default)]
+struct DayCosts {
+    day: i64,
+    head: Seq,
+    costs: HashMap<SessionId, f64>,
+}
+
+impl DayCosts {
+    /// Reads the ledger again if it has grown, or a new day has begun.
+    async fn update(&mut self, runtime: &Runtime, today: At) -> ApiResult<()> {
+        let head = runtime.journal().head(&StreamName::spend()).await?.seq;
+        if (self.day, self.head) != (today.0, head) || head == 0 {
+            let costs = runtime.day_costs(today).await?;
+            *self = Self { day: today.0, head, costs };
+        }
+        Ok(())
+    }
+
+    fn of_session(&self, id: SessionId) -> f64 {
+        self.costs.get(&id).copied().unwrap_or(0.0)
+    }
 }
 
 impl Sessions {
@@ -150,22 +178,17 @@ impl Sessions {
     async fn look(&mut self, runtime: &Runtime, now: At) -> ApiResult<Vec<SessionMessage>> {
         let journal = runtime.journal();
         let today = At(now.0 - now.0.rem_euclid(DAY_MS));
-        let is_new_day = self.day != today.0;
-        if is_new_day {
-            self.costs.clear();
-        }
+        self.costs.update(runtime, today).await?;
         let (mut changes, mut seen) = (Vec::new(), BTreeMap::new());
         for entry in all_sessions(&*journal).collect().await? {
             let before =
                 self.known.get(&entry.id).map(|known| (known.is_at_rest(&entry), known.message.clone()));
+            // Memory works for sessions at rest, so their cost may have changed nevertheless.
             let message = match &before {
-                Some((true, message)) if is_new_day => {
-                    let cost_today = self.cost_today(&*journal, &entry, today).await?;
-                    SessionMessage { cost_today, ..message.clone() }
-                }
                 Some((true, message)) => message.clone(),
-                _ => self.message(runtime, &entry, today).await?,
+                _ => read_message(&*journal, &entry).await?,
             };
+            let message = SessionMessage { cost_today: self.costs.of_session(entry.id), ..message };
             if before.is_none_or(|(_, before)| before != message) {
                 changes.push(message.clone());
             }
@@ -178,64 +201,15 @@ impl Sessions {
             question: None,
             ..known.message.clone()
         }));
-        (self.known, self.day) = (seen, today.0);
+        self.known = seen;
         Ok(changes)
-    }
-
-    async fn message(
-        &mut self,
-        runtime: &Runtime,
-        entry: &SessionEntry,
-        today: At,
-    ) -> ApiResult<SessionMessage> {
-        let activity = match entry.trashed {
-            true => SessionActivity::Idle,
-            false => runtime.session(&entry.key).await?.activity().await.unwrap_or_default(),
-        };
-        let (state, doing, question) = match activity {
-            SessionActivity::Idle if entry.trashed => (SessionState::Trashed, None, None),
-            SessionActivity::Idle => (SessionState::Idle, None, None),
-            SessionActivity::Working(doing) => (SessionState::Working, Some(doing), None),
-            SessionActivity::Interrupted(doing) => (SessionState::Interrupted, Some(doing), None),
-            SessionActivity::Asking(question) => {
-                let brief = QuestionInBrief { id: question.id.to_string(), text: question.text };
-                (SessionState::Question, Some("waiting for an answer".to_owned()), Some(brief))
-            }
-        };
-        let cost_today = self.cost_today(&*runtime.journal(), entry, today).await?;
-        let (key, id) = (entry.key.clone(), entry.id.to_string());
-        Ok(SessionMessage { kind: "session", key, id, state: Some(state), doing, question, cost_today })
-    }
-
-    /// Reads the records of today that were not read before.
-    async fn cost_today(&mut self, journal: &dyn Journal, entry: &SessionEntry, today: At) -> ApiResult<f64> {
-        let stream = StreamName::session(entry.id);
-        let known = self.costs.get(&entry.id).copied();
-        let mut day = match known {
-            Some(known) => known,
-            None if entry.last_at.is_none_or(|last| last < today) => {
-                DayCost { next: entry.head.seq + 1, cost: 0.0 }
-            }
-            None => DayCost { next: first_since(journal, &stream, entry.head.seq, today).await?, cost: 0.0 },
-        };
-        let mut cursor = records(journal, &stream, day.next).through(entry.head.seq);
-        while let Some(record) = cursor.next_undamaged().await? {
-            if record.kind == "usage"
-                && let Ok(SessionRecord::Usage(usage)) = SessionRecord::decode(&record)
-            {
-                day.cost += usage.cost.unwrap_or(0.0);
-            }
-        }
-        day.next = entry.head.seq + 1;
-        self.costs.insert(entry.id, day);
-        Ok(day.cost)
     }
 
     /// One message for each active session, and for the idle ones that were used last.
     fn snapshot(&self) -> Bytes {
         let is_shown = |known: &&KnownSession| known.message.state != Some(SessionState::Trashed);
         let mut shown: Vec<&KnownSession> = self.known.values().filter(is_shown).collect();
-        let is_idle = |known: &KnownSession| known.message.state == Some(SessionState::Idle);
+        let is_idle = |known: &KnownSession| known.message.is_quiet();
         shown.sort_by_key(|known| (is_idle(known), std::cmp::Reverse(known.entry.last_at)));
         let active = shown.iter().take_while(|known| !is_idle(known)).count();
         let mut bytes = Vec::new();
@@ -248,17 +222,12 @@ impl Sessions {
     }
 }
 
-/// The first record that is not older than this, by bisection: the times of records rise.
-async fn first_since(journal: &dyn Journal, stream: &StreamName, head: Seq, since: At) -> ApiResult<Seq> {
-    let (mut low, mut high) = (1, head + 1);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match longhaul_journal::record_at(journal, stream, middle).await {
-            Ok(Some(record)) if record.at < since => low = middle + 1,
-            _ => high = middle,
-        }
-    }
-    Ok(low)
+/// What a session is doing, without its cost.
+async fn read_message(journal: &dyn Journal, entry: &SessionEntry) -> ApiResult<SessionMessage> {
+    let Doing { state, doing, question, last_outcome, failure } = read_doing(journal, entry).await?;
+    let question = question.map(|open| QuestionInBrief { id: open.id.to_string(), text: open.text });
+    let (key, id, state, kind) = (entry.key.clone(), entry.id.to_string(), Some(state), "session");
+    Ok(SessionMessage { kind, key, id, state, doing, question, last_outcome, failure, cost_today: 0.0 })
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use super::*;
 async fn used_runtime(home: &TestHome) -> (Runtime, Arc<FaultyJournal>) {
     let answer = r#"{"text": "Fine.", "usage": {"input": 10000, "output": 0}}"#;
     let prices = Some(Prices { input: 1.0, output: 1.0, cached: None, written: None });
-    let model = ScriptedModel::from_json(&format!("[{answer}, {answer}, {answer}]")).unwrap();
+    let extract = r#"{"calls": [{"name": "write_extracted", "arguments": {"items": []}}], "usage": {"input": 10000, "output": 0}}"#;
+    let model = ScriptedModel::from_json(&format!("[{answer}, {answer}, {answer}, {extract}]")).unwrap();
     let model = model.with_capabilities(Capabilities { prices, ..Capabilities::default() });
     let journal = FaultyJournal::new(home.journal().await, None);
     let builder = RuntimeBuilder::new(home.config()).model(Arc::new(model)).journal(journal.clone());
@@ -67,5 +68,20 @@ async fn a_look_that_fails_is_made_up_for_by_the_next() {
     assert!(failed.is_err());
     assert_eq!(costs(&changed), [("b", 0.02), ("a", 0.01)]);
     assert_eq!((changed[0].state.is_some(), changed[1].state.is_none()), (true, true), "a is deleted");
+    runtime.shutdown().await.unwrap();
+}
+
+/// H3, B2: what memory spends on a session at rest is in its cost, as the statement counts it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_memory_spends_on_a_session_is_in_its_cost() {
+    let home = TestHome::new();
+    let (runtime, _) = used_runtime(&home).await;
+    let mut sessions = Sessions::default();
+    sessions.look(&runtime, now()).await.unwrap();
+
+    runtime.session("a").await.unwrap().extract().await.unwrap().unwrap();
+    let changed = sessions.look(&runtime, now()).await.unwrap();
+
+    assert_eq!(costs(&changed), [("a", 0.02)]);
     runtime.shutdown().await.unwrap();
 }

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use longhaul_agent::Session;
+use longhaul_agent::{Attendance, RecordedEvents, Session};
 use longhaul_protocol::Seq;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::body::{BodyWriter, COMMENT_INTERVAL, WriterStop};
-use super::feed::EventFeed;
+use super::body::{BodyWriter, COMMENT_INTERVAL, FAILURE_DELAY_MS, RECONNECT_DELAY_MS, WriterStop};
+use super::feed::{EventFeed, failure_event};
+use super::followers::CountedFollower;
 use super::log::{EventFrame, JoinPoint, LogCursor, LogRead};
+use crate::problem::Problem;
 
 /// Events of the journal are sent in parts of about this many bytes.
 const CATCH_UP_PART_BYTES: usize = 64 << 10;
@@ -22,7 +24,9 @@ pub(crate) struct StreamContext {
     /// Bounds how many streams read old records at once, because each holds the state of its session meanwhile.
     pub(crate) catch_ups: Arc<Semaphore>,
     /// Counts this follower as long as its stream is open.
-    pub(crate) follower: OwnedSemaphorePermit,
+    pub(crate) follower: CountedFollower,
+    /// Lets the session know that somebody is there who may answer its questions.
+    pub(crate) attendance: Option<Attendance>,
 }
 
 /// Writes the events of a session from a join point on, until the client, the session or the server ends.
@@ -32,13 +36,14 @@ pub(crate) async fn write_stream(
     joined: JoinPoint,
     context: StreamContext,
 ) {
+    let StreamContext { session, catch_ups, follower, attendance } = context;
     let written = async {
         // The client sees at once that the stream is open.
         writer.write(Bytes::from_static(b": open\n\n")).await?;
         let mut next = Some(joined);
         while let Some(JoinPoint { catch_up, partial, mut cursor }) = next {
-            if let (Some((after, through)), Some(session)) = (catch_up, &context.session) {
-                write_recorded(&mut writer, session, after, through, &context.catch_ups).await?;
+            if let (Some((after, through)), Some(session)) = (catch_up, &session) {
+                write_recorded(&mut writer, session, after, through, &catch_ups).await?;
             }
             if let Some(partial) = partial {
                 writer.write(partial).await?;
@@ -48,37 +53,83 @@ pub(crate) async fn write_stream(
                 LiveEnd::Ended => None,
             };
         }
-        Ok::<(), WriterStop>(())
+        Ok::<(), StreamStop>(())
     };
     let stop = written.await;
-    drop(context.follower);
-    if stop != Err(WriterStop::Gone) {
-        writer.end_with_retry();
+    drop((follower, attendance));
+    let delay_ms = match stop {
+        Err(StreamStop::Writer(WriterStop::Gone)) => return,
+        Err(StreamStop::Writer(WriterStop::Shutdown)) => RECONNECT_DELAY_MS,
+        Err(StreamStop::Unreadable(problem)) => {
+            let key = session.as_ref().map_or("", Session::key);
+            let _ = writer.write(EventFrame::of_event(&failure_event(key, &problem)).bytes).await;
+            FAILURE_DELAY_MS
+        }
+        Ok(()) if feed.log().failure().is_some() => FAILURE_DELAY_MS,
+        Ok(()) => RECONNECT_DELAY_MS,
+    };
+    writer.end_with_retry(delay_ms);
+}
+
+/// Why a stream ends.
+enum StreamStop {
+    Writer(WriterStop),
+    /// The session can't be read.
+    Unreadable(Problem),
+}
+
+impl From<WriterStop> for StreamStop {
+    fn from(stop: WriterStop) -> Self {
+        Self::Writer(stop)
     }
 }
 
-/// Writes the events of a range of records.
+impl From<longhaul_agent::Error> for StreamStop {
+    fn from(error: longhaul_agent::Error) -> Self {
+        Self::Unreadable(error.into())
+    }
+}
+
+/// Writes the events of a range of records. The state of the session and the permit for it are held only while parts are made: a
+/// client that does not keep up gives both back, and the rest is read anew once it has read.
 async fn write_recorded(
     writer: &mut BodyWriter,
     session: &Session,
-    after: Seq,
+    mut after: Seq,
     through: Seq,
     catch_ups: &Semaphore,
-) -> Result<(), WriterStop> {
-    let _permit = tokio::select! {
-        permit = catch_ups.acquire() => permit.map_err(|_| WriterStop::Shutdown)?,
-        stop = writer.stopped() => return Err(stop),
-    };
-    // A session that can't be read ends the stream. The client comes back for the rest.
-    let mut events = session.recorded_events(after, through).await.map_err(|_| WriterStop::Shutdown)?;
-    let mut part = Vec::new();
-    while let Some(event) = events.next().await.map_err(|_| WriterStop::Shutdown)? {
-        part.extend_from_slice(&EventFrame::of_event(&event).bytes);
-        if part.len() >= CATCH_UP_PART_BYTES {
-            writer.write(Bytes::from(std::mem::take(&mut part))).await?;
-        }
+) -> Result<(), StreamStop> {
+    loop {
+        let permit = tokio::select! {
+            permit = catch_ups.acquire() => permit.map_err(|_| WriterStop::Shutdown)?,
+            stop = writer.stopped() => return Err(stop.into()),
+        };
+        let mut events = session.recorded_events(after, through).await?;
+        let unsent = loop {
+            let (part, last) = next_part(&mut events, after).await?;
+            if part.is_empty() {
+                return Ok(());
+            }
+            after = last;
+            if let Some(unsent) = writer.try_write(part)? {
+                break unsent;
+            }
+        };
+        drop((events, permit));
+        writer.write(unsent).await?;
+        writer.wait_for_room().await?;
     }
-    if part.is_empty() { Ok(()) } else { writer.write(Bytes::from(part)).await }
+}
+
+/// The next events of about [`CATCH_UP_PART_BYTES`], and the record of the last one. Empty at the end of the range.
+async fn next_part(events: &mut RecordedEvents, mut last: Seq) -> Result<(Bytes, Seq), StreamStop> {
+    let mut part = Vec::new();
+    while part.len() < CATCH_UP_PART_BYTES {
+        let Some(event) = events.next().await? else { break };
+        last = event.seq.unwrap_or(last);
+        part.extend_from_slice(&EventFrame::of_event(&event).bytes);
+    }
+    Ok((Bytes::from(part), last))
 }
 
 /// Why there is nothing more to write.
@@ -118,3 +169,7 @@ async fn write_live(
         }
     }
 }
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;

@@ -1,6 +1,6 @@
 //! Turns, model calls and tasks, counted from the runtime's events. A turn never waits for this.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use longhaul_agent::{Runtime, Watched};
@@ -11,26 +11,21 @@ use super::Metrics;
 /// Counts until the runtime has ended.
 pub(crate) async fn count_turns(metrics: Arc<Metrics>, runtime: Runtime) {
     let mut watcher = runtime.watch();
-    let mut counter = TurnCounter { metrics, models: HashMap::new(), tasks: HashSet::new() };
+    let mut counter = TurnCounter { metrics, tasks: HashSet::new() };
     while let Some(watched) = watcher.next().await {
-        let Watched::Event(event) = watched else { continue };
-        let default = match event.kind {
-            EventKind::Usage { .. } => runtime.model().await.0,
-            _ => String::new(),
-        };
-        counter.count(&event, default);
+        if let Watched::Event(event) = watched {
+            counter.count(&event);
+        }
     }
 }
 
 struct TurnCounter {
     metrics: Arc<Metrics>,
-    /// Sessions that changed their model while this process ran. The others have the runtime's.
-    models: HashMap<String, String>,
     tasks: HashSet<TaskId>,
 }
 
 impl TurnCounter {
-    fn count(&mut self, event: &Event, default_model: String) {
+    fn count(&mut self, event: &Event) {
         let mut tables = self.metrics.tables();
         match &event.kind {
             EventKind::TurnEnded { outcome, .. } => {
@@ -42,10 +37,10 @@ impl TurnCounter {
                 };
                 *tables.turns.entry(outcome).or_default() += 1;
             }
-            EventKind::ModelChanged { to, .. } => drop(self.models.insert(event.session.clone(), to.clone())),
-            EventKind::Usage { input, output, cached, cost, .. } => {
-                let model = self.models.get(&event.session).cloned().unwrap_or(default_model);
-                let figures = tables.models.entry(model).or_default();
+            EventKind::Usage { input, output, cached, cost, model, .. } => {
+                // Events of a process with an older version name no model.
+                let model = model.as_deref().unwrap_or("unknown");
+                let figures = tables.models.entry(model.to_owned()).or_default();
                 figures.calls += 1;
                 // A provider may have counted anything.
                 figures.input = figures.input.saturating_add(input.unwrap_or(0));

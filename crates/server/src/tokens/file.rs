@@ -85,6 +85,9 @@ impl HttpTokenFile {
             file.write_all(token.as_bytes())?;
             file.write_all(b"\n")?;
             file.sync_all()?;
+            if self.is_revoked() {
+                fs::remove_file(&self.0)?;
+            }
             match fs::hard_link(&partial, &self.0) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
                 linked => linked,
@@ -95,12 +98,23 @@ impl HttpTokenFile {
         written
     }
 
-    /// Removes the file. Returns whether there was one.
-    pub fn remove(&self) -> Result<bool, HttpTokenFileError> {
-        match fs::remove_file(&self.0) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(self.failed(error)),
+    /// Revokes the token: empties the file, so that the next start does not make another one as long as there are other tokens.
+    /// Returns whether there was one.
+    pub fn revoke(&self) -> Result<bool, HttpTokenFileError> {
+        if !self.has_text() {
+            return Ok(false);
         }
+        File::create(&self.0).and_then(|file| file.sync_all()).map_err(|error| self.failed(error))?;
+        Ok(true)
+    }
+
+    /// Whether a token was in the file and was revoked.
+    pub fn is_revoked(&self) -> bool {
+        self.0.exists() && !self.has_text()
+    }
+
+    /// Whether a token is in the file.
+    pub fn has_text(&self) -> bool {
+        fs::metadata(&self.0).is_ok_and(|metadata| metadata.len() > 0)
     }
 }

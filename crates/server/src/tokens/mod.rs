@@ -17,6 +17,7 @@ mod file;
 mod given;
 mod rate;
 mod registry;
+mod restored;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,11 +34,15 @@ pub use rate::RateLimit;
 pub(crate) use rate::{FailureLimiter, RateBucket};
 use registry::{TokenChange, TokenChanges};
 pub use registry::{TokenEntry, TokenError, TokenListing, create_token, list_tokens, revoke_token};
+pub use restored::RestoredTokens;
 
 use crate::access::{Caller, Scope};
 
 /// How often the server looks for new and revoked tokens.
 pub(crate) const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
+
+/// A given token of this length can't be guessed, whoever chose it, so its owner is never locked out.
+const MIN_UNGUESSABLE_BYTES: usize = 32;
 
 /// The name of the token in `run/http-token`.
 pub const FIRST_START_NAME: &str = "http-token";
@@ -58,6 +63,8 @@ pub(crate) struct StoredToken {
     pub(crate) origin: TokenOrigin,
     pub(crate) created: Option<At>,
     hash: blake3::Hash,
+    /// A person may have chosen the text, and it is short.
+    is_guessable: bool,
     rate: Mutex<RateBucket>,
     /// A stream that the token opened ends when this is set.
     revoked: AtomicBool,
@@ -77,7 +84,8 @@ pub(crate) enum TokenOrigin {
 impl StoredToken {
     fn new(name: &str, scope: Scope, hash: blake3::Hash, origin: TokenOrigin, created: Option<At>) -> Self {
         let rate = Mutex::new(RateBucket::new(Instant::now()));
-        Self { name: name.to_owned(), scope, origin, created, hash, rate, revoked: AtomicBool::new(false) }
+        let (name, revoked) = (name.to_owned(), AtomicBool::new(false));
+        Self { name, scope, origin, created, hash, is_guessable: false, rate, revoked }
     }
 
     pub(crate) fn caller(&self) -> Caller {
@@ -106,9 +114,9 @@ impl StoredToken {
         self.revoked.load(Ordering::Relaxed)
     }
 
-    /// Whether a person may have chosen the text. All other tokens have 256 random bits.
+    /// Whether the token could be guessed: a person may have chosen its text, and it is short.
     pub(crate) fn is_guessable(&self) -> bool {
-        self.origin == TokenOrigin::Given
+        self.is_guessable
     }
 
     /// Takes one request from the token's rate, or says how long to wait.
@@ -126,7 +134,9 @@ impl TokenStore {
     /// Accepts a token from now on.
     pub fn insert(&mut self, name: &str, scope: Scope, token: &str) {
         let hash = blake3::hash(token.as_bytes());
-        self.add(StoredToken::new(name, scope, hash, TokenOrigin::Given, None));
+        let is_guessable = token.len() < MIN_UNGUESSABLE_BYTES;
+        let given = StoredToken::new(name, scope, hash, TokenOrigin::Given, None);
+        self.add(StoredToken { is_guessable, ..given });
     }
 
     /// The accepted token with this text. blake3 compares hashes in constant time, and the hash of a guess says nothing

@@ -1,7 +1,7 @@
 //! Limits on how often something may happen.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -62,6 +62,7 @@ pub(crate) struct FailureLimiter(Mutex<HashMap<IpAddr, RateBucket>>);
 impl FailureLimiter {
     /// Counts a wrong token. An error says how long to wait.
     pub(crate) fn count_failure(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
+        let address = network_of(address);
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_ADDRESSES {
             buckets.retain(|_, bucket| {
@@ -75,8 +76,19 @@ impl FailureLimiter {
     /// Whether this address has sent too many wrong tokens; how long to wait.
     pub(crate) fn blocked(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(bucket) = buckets.get_mut(&address) else { return Ok(()) };
+        let Some(bucket) = buckets.get_mut(&network_of(address)) else { return Ok(()) };
         bucket.clone().take(FAILURE_RATE, now)
+    }
+}
+
+/// What counts as one client: an IPv4 address, or the network of an IPv6 address, of which any host has all addresses.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, ..] = v6.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        v4 => v4,
     }
 }
 

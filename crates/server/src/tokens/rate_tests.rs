@@ -1,4 +1,4 @@
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::*;
 
@@ -31,4 +31,18 @@ fn an_address_with_many_wrong_tokens_has_to_wait_and_others_do_not() {
     assert!(limiter.blocked(address, start).is_err());
     assert!(limiter.blocked(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), start).is_ok());
     assert!(limiter.blocked(address, start + Duration::from_secs(3)).is_ok());
+}
+
+/// H5: a host has all addresses of its IPv6 network, so that counts as one; the next network is another.
+#[test]
+fn addresses_of_one_ipv6_network_guess_together() {
+    let (now, limiter) = (Instant::now(), FailureLimiter::default());
+    let address =
+        |network: u16, host: u16| IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, network, 0, 0, 0, host));
+
+    let refused = (0..100).filter(|host| limiter.count_failure(address(1, *host), now).is_err()).count();
+
+    assert_eq!(refused, 80);
+    assert!(limiter.blocked(address(1, 5_000), now).is_err());
+    assert!(limiter.blocked(address(2, 0), now).is_ok());
 }

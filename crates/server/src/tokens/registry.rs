@@ -90,6 +90,9 @@ pub enum TokenError {
     /// The system has no random bytes.
     #[error("can't get random bytes from the system: {0}")]
     Random(io::Error),
+    /// The marker of a restored journal can't be removed.
+    #[error("run/restored-tokens: {0}; remove the file")]
+    Marker(io::Error),
     #[error(transparent)]
     Journal(#[from] Error),
 }

@@ -55,3 +55,14 @@ fn a_cookie_counts_while_its_token_does_and_for_thirty_days() {
     assert_eq!(verified(&cookie, now), None);
     assert!(token.is_revoked());
 }
+
+/// H5: the owner of a long token is not locked out by others who guess.
+#[test]
+fn a_given_token_is_guessable_only_if_it_is_short() {
+    let mut store = TokenStore::default();
+    let (short, long) = ("a".repeat(31), "b".repeat(32));
+    store.insert("short", Scope::Admin, &short);
+    store.insert("long", Scope::Admin, &long);
+
+    assert!(store.find(&short).unwrap().is_guessable() && !store.find(&long).unwrap().is_guessable());
+}

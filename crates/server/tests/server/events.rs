@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use longhaul_journal::Journal as _;
+use longhaul_server::{Scope, ServerOptions, create_token};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::event_client::{EventStream, Message, seqs};
-use crate::test_server::TestServer;
+use crate::test_server::{TestServer, test_options};
 
 /// H2, T14: the data of an event is what `--json` prints, and no text becomes a field of the stream.
 #[tokio::test(flavor = "multi_thread")]
@@ -302,5 +304,81 @@ async fn a_renamed_session_goes_on_in_its_open_stream() {
         assert!(Instant::now() < deadline, "the new key is known after a second: {events:?}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+    server.shutdown().await;
+}
+
+/// H2: a session that can't be read is an error before the stream begins, not a stream that ends at once, again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_cannot_be_followed_is_a_problem_and_no_stream() {
+    let (server, journal) = TestServer::with_faulty_journal(r#"["Hello."]"#).await;
+    server.post("/api/sessions", &json!({"key": "a"})).await;
+    server.runtime.session("a").await.unwrap().send("hi").await.unwrap();
+
+    let entry = journal.session("a").await.unwrap().unwrap();
+    let (stream, reason) = (longhaul_protocol::StreamName::session(entry.id), "scratched".to_owned());
+    journal.refuse_reads(Some(longhaul_journal::Error::Damaged { stream, seq: 1, reason }));
+    let refused = server.get("/api/sessions/a/events?from=start").await;
+    journal.refuse_reads(None);
+    let mut stream = EventStream::open(&server, "/api/sessions/a/events?from=start").await;
+
+    assert_eq!((refused.0, &refused.1["code"]), (503, &json!("journal_unavailable")), "{refused:?}");
+    assert!(refused.1["detail"].as_str().unwrap().contains("scratched"), "{refused:?}");
+    stream.events_until("turn_ended").await;
+    server.shutdown().await;
+}
+
+/// H5, H6: one token does not take the room of all followers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_takes_at_most_half_of_the_streams() {
+    let options = ServerOptions { max_followers: 4, ..test_options() };
+    let server = TestServer::with_options("[]", options).await;
+    server.post("/api/sessions", &json!({"key": "a"})).await;
+    let other = create_token(&*server.runtime.journal(), "other", Scope::Read).await.unwrap();
+    server.poll("/api/tokens", |tokens| tokens["items"].as_array().unwrap().len() == 2).await;
+    let open = || server.request(Method::GET, "/api/sessions/a/events").send();
+
+    let (first, second, third) = (open().await.unwrap(), open().await.unwrap(), open().await.unwrap());
+    let of_other = server.anonymous(Method::GET, "/api/events");
+    let of_other = of_other.header("authorization", format!("Bearer {other}")).send().await.unwrap();
+
+    assert_eq!(
+        [&first, &second, &third, &of_other].map(|answer| answer.status().as_u16()),
+        [200, 200, 503, 200]
+    );
+    drop((first, second, third, of_other));
+    server.shutdown().await;
+}
+
+/// B3: a soft limit asks where somebody follows who may answer. A reader can't, so the turn goes on with a warning.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_does_not_attend_a_session() {
+    let server = TestServer::with_settings(r#"["Hello."]"#, |config| {
+        config.settings.limits.tokens_per_turn = 1_000_000;
+        config.settings.limits.soft = 0.000_001;
+    })
+    .await;
+    let reader = create_token(&*server.runtime.journal(), "reader", Scope::Read).await.unwrap();
+    server.poll("/api/tokens", |tokens| tokens["items"].as_array().unwrap().len() == 2).await;
+    let send = async |key: &str, token: Option<&str>| {
+        server.post("/api/sessions", &json!({"key": key})).await;
+        let path = format!("/api/sessions/{key}/events");
+        let request = match token {
+            Some(token) => {
+                server.anonymous(Method::GET, &path).header("authorization", format!("Bearer {token}"))
+            }
+            None => server.request(Method::GET, &path),
+        };
+        let stream = EventStream::of_request(request).await;
+        server.post(&format!("/api/sessions/{key}/inputs"), &json!({"text": "go"})).await;
+        stream
+    };
+
+    let mut read = send("read", Some(&reader)).await;
+    let warned = read.events_until("turn_ended").await;
+    let mut attended = send("attended", None).await;
+    let asked = attended.events_until("question").await;
+
+    assert_eq!(warned.last().unwrap()["outcome"], "completed", "{warned:?}");
+    assert_eq!(asked.last().unwrap()["kind"], "budget");
     server.shutdown().await;
 }

@@ -58,7 +58,7 @@ async fn orders_are_accepted_without_waiting_for_the_turn() {
     assert_eq!((cancelled.0, &again), (202, &cancelled));
     assert_eq!(cancelled.1["input_seq"], 2);
     assert_eq!(stream.events_until("turn_ended").await.last().unwrap()["outcome"], "cancelled");
-    for order in ["retry", "continue", "compact"] {
+    for order in ["continue", "compact"] {
         let (status, accepted) = server.post(&format!("/api/sessions/a/{order}"), &json!({})).await;
         assert!(status == 202 && accepted["order_id"].is_string(), "{order}: {accepted}");
     }

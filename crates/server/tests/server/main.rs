@@ -20,6 +20,7 @@ mod openai_plans;
 mod openai_retries;
 mod openai_scopes;
 mod probes;
+mod session_states;
 mod sessions;
 mod sign_in;
 mod statement;

@@ -20,7 +20,7 @@ fn model_server(is_up: &Arc<AtomicBool>, asked: &Arc<AtomicUsize>) -> ModelServe
         None if !seen.path.ends_with("/models") => Reply::error(404, "{}"),
         None if is_up.load(Ordering::SeqCst) => {
             asked.fetch_add(1, Ordering::SeqCst);
-            Reply::json(&json!({"data": [{"id": "a"}, {"id": "b"}]}))
+            Reply::json(&json!({"data": [{"id": "a"}, {"id": "b"}, {"id": "broken\nname"}]}))
         }
         None => Reply::error(500, "{}"),
     }))
@@ -159,5 +159,25 @@ async fn only_an_admin_token_chooses_another_model() {
     assert_eq!((present.0, content(&present.1)), (200, "By the office."), "the session has this model");
     assert_eq!((another.0, &another.1["error"]["code"]), (403, &json!("scope")), "{another:?}");
     assert_eq!(content(&unnamed.1), "By the office.");
+    server.shutdown().await;
+}
+
+/// H5: whoever may read does not make the server ask a provider with the user's key again and again. A name with a line break
+/// is no model.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_is_not_asked_again_for_each_request() {
+    let (is_up, asked) = (Arc::new(AtomicBool::new(false)), Arc::default());
+    let office = model_server(&is_up, &asked);
+    let server = serving(&office).await;
+
+    let down = server.get("/api/models/office").await;
+    is_up.store(true, Ordering::SeqCst);
+    let first = server.get("/api/models/office").await;
+    let again = server.get("/api/models/office").await;
+
+    assert_eq!((down.0, &down.1["served"]), (200, &Value::Null));
+    assert_eq!((first.0, &first.1["served"]), (200, &json!(["a", "b"])), "{first:?}");
+    assert_eq!(again, first);
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
     server.shutdown().await;
 }

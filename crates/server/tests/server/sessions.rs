@@ -185,3 +185,26 @@ async fn a_limit_out_of_range_is_refused_with_the_range() {
     }
     server.shutdown().await;
 }
+
+/// H3: a change is made as a whole or not at all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_is_refused_changes_nothing() {
+    let server = TestServer::with_script("[]").await;
+    server.post("/api/sessions", &json!({"key": "a"})).await;
+    server.post("/api/sessions", &json!({"key": "taken"})).await;
+    let file = server.home.work().join("other.json");
+    std::fs::write(&file, "[]").unwrap();
+    let other = format!("scripted/{}", file.display());
+    let (_, before) = server.get("/api/sessions/a").await;
+
+    let taken = change(&server, "a", &json!({"key": "taken", "model": other, "mode": "plan"})).await;
+    let unknown = change(&server, "a", &json!({"key": "b", "model": "nobody/nothing", "pinned": true})).await;
+    let (_, after) = server.get("/api/sessions/a").await;
+    let (status, _) = change(&server, "a", &json!({"key": "b", "model": other})).await;
+
+    assert_eq!((taken.0, unknown.0), (409, 400), "{taken:?} {unknown:?}");
+    let facts = |session: &Value| ["key", "model", "mode", "pinned"].map(|field| session[field].clone());
+    assert_eq!(facts(&after), facts(&before));
+    assert_eq!((status, &server.get("/api/sessions/b").await.1["model"]), (200, &json!(other)));
+    server.shutdown().await;
+}

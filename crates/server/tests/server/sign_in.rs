@@ -240,3 +240,19 @@ async fn eventually(is_so: impl AsyncFn() -> bool) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
+
+/// H5: behind a proxy that speaks TLS, the cookie never goes out over plain HTTP.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cookie_for_a_page_behind_a_tls_proxy_is_secure() {
+    let options =
+        ServerOptions { allowed_hosts: vec!["agent.example.org".to_owned()], ..ServerOptions::default() };
+    let server = TestServer::configured(options).await;
+
+    let request = server.anonymous(Method::POST, "/api/login").header("content-type", "application/json");
+    let request = request.header("host", "agent.example.org").header("origin", "https://agent.example.org");
+    let signed_in = request.body(json!({"token": ADMIN_TOKEN}).to_string()).send().await.unwrap();
+
+    assert_eq!(signed_in.status(), 204);
+    assert!(signed_in.headers()["set-cookie"].to_str().unwrap().contains("; Secure"));
+    server.shutdown().await;
+}

@@ -40,6 +40,9 @@ impl HolderConnection {
         let lines = match slot_here(sources, &holder, id).await {
             Some(slot) => {
                 let (watcher, head) = slot.hub.watch_with_heads(slot.clone());
+                if sources.is_unattended {
+                    watcher.set_unattended();
+                }
                 Some(LineSource::Here {
                     watcher: Box::new(watcher),
                     hub: Arc::downgrade(&slot.hub),

@@ -21,12 +21,14 @@ mod wire;
 use std::sync::{Arc, Weak};
 
 use longhaul_journal::{Holder, Journal};
-use longhaul_protocol::{Event, Record, SessionId};
+use longhaul_protocol::{Event, Record, Seq, SessionId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::Result;
-use crate::client::watch::Watched;
+use crate::client::session::Session;
+use crate::client::watch::{Attendance, Watched};
+use crate::replay::load_through;
 use crate::runtime::RuntimeShared;
 use crate::session::state::State;
 
@@ -41,18 +43,36 @@ pub(crate) struct FollowSources {
     journal: Arc<dyn Journal>,
     /// The runtime of this process. A follower does not keep it alive.
     runtime: Option<Weak<RuntimeShared>>,
+    /// The follower is for others, who may not be able to answer a question.
+    is_unattended: bool,
 }
 
 impl FollowSources {
     /// The records, and the socket of the process that holds the session.
     pub(crate) fn journal(journal: Arc<dyn Journal>) -> Self {
-        Self { journal, runtime: None }
+        Self { journal, runtime: None, is_unattended: false }
     }
 
     /// The same, but events of sessions that this runtime holds come directly from it.
     pub(crate) fn with_runtime(journal: Arc<dyn Journal>, runtime: &Arc<RuntimeShared>) -> Self {
-        Self { journal, runtime: Some(Arc::downgrade(runtime)) }
+        Self { journal, runtime: Some(Arc::downgrade(runtime)), is_unattended: false }
     }
+}
+
+/// Follows a session like [`Session::follow`], for others who may not be able to answer its questions. Whoever can says so with
+/// [`attend`].
+pub async fn follow_unattended(session: &Session, after: Seq) -> Result<Follower> {
+    let missing = || longhaul_journal::Error::NoSuchSession { key: session.key().to_owned() };
+    let id = session.known_id().await?.ok_or_else(missing)?;
+    let state = load_through(&**session.journal(), session.key(), id, after).await?;
+    let runtime = &session.runtime_handle()?.runtime;
+    let sources = FollowSources::with_runtime(session.journal().clone(), runtime);
+    Ok(Follower::start(FollowSources { is_unattended: true, ..sources }, session.key(), id, state))
+}
+
+/// Lets a session that this process runs know that somebody is there who can answer its questions.
+pub fn attend(session: &Session) -> Option<Attendance> {
+    session.runtime_handle().ok().map(|local| local.slot.hub.attend())
 }
 
 /// Sees everything that happens in a session until it is dropped, even if no process runs the session.

@@ -6,9 +6,10 @@ use super::{Link, Session};
 use crate::Result;
 use crate::client::events::{EventSources, SessionEvents};
 use crate::client::follow::{FollowSources, Follower};
+use crate::client::overview::{SessionActivity, session_overview};
 use crate::client::questions::open_questions;
 use crate::client::recorded_events::RecordedEvents;
-use crate::client::status::{SessionActivity, SessionStatus, session_activity, session_status};
+use crate::client::status::{SessionStatus, session_status};
 use crate::client::turn_steps::{TurnFollower, TurnLocator};
 use crate::client::watch::Watcher;
 use crate::replay::{load, load_through};
@@ -87,7 +88,10 @@ impl Session {
 
     /// What the session is doing, in short.
     pub async fn activity(&self) -> Result<SessionActivity> {
-        session_activity(self).await
+        match self.entry().await? {
+            Some(entry) => Ok(session_overview(&*self.journal, &entry).await?.activity),
+            None => Ok(SessionActivity::Idle),
+        }
     }
 
     /// Whether a turn is open, or an accepted input waits for its turn.

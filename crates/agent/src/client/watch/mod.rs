@@ -7,6 +7,7 @@
 mod catch_up;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use longhaul_journal::Journal;
@@ -90,6 +91,8 @@ struct WatchQueue {
     state: Mutex<QueueState>,
     changed: Notify,
     scope: WatchScope,
+    /// Nobody who could answer a question is behind this watcher.
+    is_unattended: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +131,11 @@ pub(crate) enum NextItem {
 }
 
 impl Watcher {
+    /// Notes that this watcher is for others, who may not be able to answer a question.
+    pub(crate) fn set_unattended(&self) {
+        self.queue.is_unattended.store(true, Ordering::Relaxed);
+    }
+
     /// A watcher that never sees anything.
     pub(crate) fn closed() -> Self {
         let hub = EventHub::default();
@@ -212,7 +220,7 @@ impl QueueState {
 
 impl WatchQueue {
     fn new(scope: WatchScope) -> Self {
-        Self { state: Mutex::default(), changed: Notify::new(), scope }
+        Self { state: Mutex::default(), changed: Notify::new(), scope, is_unattended: AtomicBool::new(false) }
     }
 
     /// Queues an event. If it does not fit, counts it and every further one until the watcher has caught up, so that
@@ -282,6 +290,18 @@ impl WatchQueue {
 #[derive(Debug, Default)]
 pub(crate) struct EventHub {
     state: Mutex<HubState>,
+    /// Clients that follow without a watcher of their own, and could answer a question.
+    attendants: Arc<AtomicUsize>,
+}
+
+/// As long as this is held, somebody is there who could answer the session's questions.
+#[derive(Debug)]
+pub struct Attendance(Arc<AtomicUsize>);
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -305,6 +325,12 @@ impl EventHub {
         self.join(watched, WatchScope::EventsAndHeads, None)
     }
 
+    /// Counts somebody who could answer a question.
+    pub(crate) fn attend(&self) -> Attendance {
+        self.attendants.fetch_add(1, Ordering::Relaxed);
+        Attendance(self.attendants.clone())
+    }
+
     fn join(
         &self,
         watched: Arc<dyn Send + Sync>,
@@ -322,9 +348,11 @@ impl EventHub {
         (Watcher { queue, catch_up: CatchUp::new(journal), _watched: watched }, state.head)
     }
 
-    /// Whether anyone watches.
-    pub(crate) fn has_watchers(&self) -> bool {
-        lock(&self.state).watchers.iter().any(|watcher| watcher.strong_count() > 0)
+    /// Whether somebody is there who could answer a question: anyone who watches, unless only for others.
+    pub(crate) fn is_attended(&self) -> bool {
+        let attends = |queue: Arc<WatchQueue>| !queue.is_unattended.load(Ordering::Relaxed);
+        self.attendants.load(Ordering::Relaxed) > 0
+            || lock(&self.state).watchers.iter().filter_map(Weak::upgrade).any(attends)
     }
 
     /// Sends the head of a record without an event.

@@ -108,3 +108,20 @@ fn heads_stand_in_their_place_among_events_and_one_is_enough_for_many_records() 
     assert_eq!(rest, [NextItem::Head(5_000), NextItem::Nothing]);
     assert_eq!(plain.try_next(), Some(Watched::Event(event(None))), "others see only events");
 }
+
+/// B3: who follows only for others does not attend; whoever could answer does, as long as they are there.
+#[test]
+fn a_session_is_attended_by_those_who_could_answer() {
+    let hub = Arc::new(EventHub::default());
+    let feed = watch(&hub);
+    feed.set_unattended();
+
+    let for_others = hub.is_attended();
+    let attendance = hub.attend();
+    let by_a_client = hub.is_attended();
+    drop(attendance);
+    let after = hub.is_attended();
+    let _person = watch(&hub);
+
+    assert_eq!((for_others, by_a_client, after, hub.is_attended()), (false, true, false, true));
+}

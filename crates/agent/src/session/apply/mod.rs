@@ -254,7 +254,7 @@ fn fold_order(state: &mut State, taken: &OrderTaken) {
     let has_news = has_news_to_compact(state);
     // A pending input starts a turn anyway, and a retry order meant that turn.
     let is_quiet = state.pending_inputs.iter().all(|input| input.cancelled);
-    let stopped_short = matches!(state.last_outcome, Some(Outcome::Failed | Outcome::Limit));
+    let stopped_short = state.stopped_short();
     match (&taken.order.kind, &mut state.turn) {
         (OrderKind::Cancel, Some(turn)) => turn.cancelled = true,
         // Their turn has not begun. It will begin, and end as cancelled.

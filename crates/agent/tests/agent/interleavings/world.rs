@@ -404,6 +404,7 @@ impl World {
         let estimated = FIXED + longhaul_context::estimate_items(&self.state.items);
         SessionRecord::Usage(Usage {
             cause: None,
+            model: None,
             attempt,
             purpose: None,
             input: Some(estimated * tenths / 10),

@@ -43,7 +43,7 @@ impl MemoryScopeArgs {
 
 /// The scope of the folder session in the configured work folder.
 pub(super) fn scope_of_folder(config: &Config) -> String {
-    config.memory_scope(&key_of(&config.work_dir), &canonical(&config.work_dir))
+    config.memory_scope(&key_of(&config.work_dir), Some(&canonical(&config.work_dir)))
 }
 
 fn canonical(folder: &Path) -> PathBuf {

@@ -9,14 +9,15 @@ use longhaul_agent::{Config, Runtime};
 use longhaul_journal::Journal as _;
 use longhaul_protocol::PrintablePath;
 use longhaul_server::{
-    AccessLog, HttpTokenFile, RecordedToken, Scope, Server, ServerOptions, Tls, TokenStore, VARIABLE_NAME,
-    find_recorded_token, list_tokens,
+    AccessLog, HttpTokenFile, RecordedToken, RestoredTokens, Scope, Server, ServerOptions, Tls, TokenStore,
+    VARIABLE_NAME, find_recorded_token, list_tokens,
 };
 use tokio::net::{TcpListener, TcpSocket};
 
 use super::port::bind_error;
 use crate::args::{GlobalArgs, ServeOptions};
 use crate::bad_usage;
+use crate::commands::restore::revoked_line;
 use crate::commands::token::LOST_TOKENS;
 use crate::output::note;
 
@@ -120,13 +121,17 @@ async fn find_tokens(
     let given = variable.and_then(|name| Some((name, std::env::var(name).ok()?.trim().to_owned())));
     let given = given.filter(|(_, token)| !token.is_empty());
     let journal = globals.open_or_create_journal().await?;
+    let revoked = RestoredTokens::in_home(&config.home).revoke(&journal).await;
     let made = list_tokens(&journal).await;
     let recorded = match &given {
         Some((name, token)) => find_recorded_token(&journal, token).await.map(|found| Some((*name, found?))),
         None => Ok(None),
     };
     journal.close().await;
-    let made = made?;
+    let (made, revoked) = (made?, revoked?);
+    if !revoked.is_empty() {
+        notes.push(revoked_line(&revoked));
+    }
     if made.has_lost_record {
         notes.push(LOST_TOKENS.to_owned());
     }
@@ -143,7 +148,9 @@ async fn find_tokens(
             variable.unwrap_or("server.token_env")
         )));
     }
-    if is_loopback && file.read()?.is_none() && !has_token {
+    // The user's own, also beside tokens for programs; not if it was revoked, or the variable has it.
+    let is_wanted = if file.is_revoked() { !has_token } else { given.is_none() };
+    if is_loopback && file.read()?.is_none() && is_wanted {
         file.create()?;
         let path = file.path().printable();
         notes.push(format!("made a token for you, with all rights (scope admin): {path}"));
