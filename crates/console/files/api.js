@@ -29,6 +29,21 @@ export function can(wanted) {
   return scopes.indexOf(scope) >= scopes.indexOf(wanted);
 }
 
+/** How far the server's clock is ahead of this browser's, in milliseconds. */
+let clockOffset = 0;
+
+/** The time by the server's clock, which all times of records come from. */
+export function serverNow() {
+  return Date.now() + clockOffset;
+}
+
+/** @param {Response} response */
+function readClock(response) {
+  const offset = Date.parse(response.headers.get("date") ?? "") - Date.now();
+  // The header has whole seconds, and the answer was under way.
+  if (Number.isFinite(offset)) clockOffset = Math.abs(offset) < 5000 ? 0 : offset;
+}
+
 /** Called when the server no longer accepts our cookie. */
 let signedOut = () => {};
 
@@ -71,6 +86,7 @@ export async function request(path, options = {}) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Problem(0, "unreachable", "The server does not answer.");
   }
+  readClock(response);
   if (response.ok) return response;
   const problem = await response.json().catch(() => ({}));
   if (response.status === 401 && path !== "/api/login") signedOut();

@@ -10,6 +10,7 @@ import { overviewView } from "./overview.js";
 import { statementView } from "./statement.js";
 import { connectNow, follow, onConnection } from "./stream.js";
 import { tasksView } from "./tasks.js";
+import { trashView } from "./trash.js";
 
 const PAGES = [
   { path: "", name: "Sessions" },
@@ -33,12 +34,20 @@ const VIEWS = {
   statement: statementView,
   tokens: tokensView,
   doctor: doctorView,
+  trash: trashView,
 };
+/** Views that belong to a page with another name. @type {Record<string, string>} */
+const PAGE_OF = { session: "", trash: "" };
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const header = /** @type {HTMLElement} */ (document.getElementById("header"));
 const nav = /** @type {HTMLElement} */ (document.getElementById("nav"));
+const menu = /** @type {HTMLElement} */ (document.getElementById("menu"));
 const connection = /** @type {HTMLElement} */ (document.getElementById("connection"));
+
+const SIGNED_OUT = "The server no longer accepts the token of this page: it was revoked, or it is too old. Sign in again.";
+/** Set while this tab is signed in, so that a reload can say why it no longer is. */
+const WAS_SIGNED_IN = "signed-in";
 
 let leave = () => {};
 /** Counts views, so that a slow one does not appear over its successor. */
@@ -62,6 +71,7 @@ function decodePart(part) {
 async function show() {
   if (location.hash && !location.hash.startsWith("#/")) return;
   const [name = "", ...parts] = address();
+  showMenu(false);
   const mine = (shown += 1);
   leave();
   leave = () => {};
@@ -72,7 +82,7 @@ async function show() {
   const place = h("div", { class: `view view-${name || "overview"}` });
   replaceChildren(main, place);
   for (const link of nav.querySelectorAll("a")) {
-    const isCurrent = link.getAttribute("href") === `#/${name === "session" ? "" : name}`;
+    const isCurrent = link.getAttribute("href") === `#/${PAGE_OF[name] ?? name}`;
     if (isCurrent) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
@@ -88,6 +98,12 @@ async function show() {
   } catch (error) {
     if (mine === shown) place.append(problemNotice(error, () => void show()));
   }
+}
+
+/** On a narrow screen the navigation is folded behind a button. @param {boolean} isOpen */
+function showMenu(isOpen) {
+  menu.setAttribute("aria-expanded", String(isOpen));
+  header.classList.toggle("open", isOpen);
 }
 
 /**
@@ -110,7 +126,7 @@ function showConnection(state) {
   replaceChildren(
     connection,
     "The server does not answer. Nothing is lost; this page goes on when it is back. ",
-    h("button", { type: "button", onclick: connectNow }, "Try now"),
+    h("button", { type: "button", onclick: connectNow }, "Try again"),
   );
 }
 
@@ -161,12 +177,14 @@ function showSignIn(reason = "") {
 
 async function signOut() {
   await api("/api/logout", { method: "POST" }).catch(() => {});
+  sessionStorage.removeItem(WAS_SIGNED_IN);
   showSignIn();
 }
 
 /** @param {string} scope what the token allows */
 function start(scope) {
   isSignedIn = true;
+  sessionStorage.setItem(WAS_SIGNED_IN, "yes");
   setScope(scope);
   header.hidden = false;
   replaceChildren(
@@ -178,9 +196,15 @@ function start(scope) {
   void show();
 }
 
+menu.addEventListener("click", () => showMenu(menu.getAttribute("aria-expanded") !== "true"));
+header.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || menu.getAttribute("aria-expanded") !== "true") return;
+  showMenu(false);
+  menu.focus();
+});
 onConnection(showConnection);
 onSignedOut(() => {
-  if (isSignedIn) showSignIn("The server no longer accepts the token of this page: it was revoked, or it is too old. Sign in again.");
+  if (isSignedIn) showSignIn(SIGNED_OUT);
 });
 window.addEventListener("hashchange", () => {
   if (!isSignedIn) return;
@@ -191,6 +215,6 @@ window.addEventListener("hashchange", () => {
 
 // Whether the cookie still counts is the server's knowledge alone.
 api("/api/login").then(
-  (state) => (state.scope ? start(state.scope) : showSignIn()),
+  (state) => (state.scope ? start(state.scope) : showSignIn(sessionStorage.getItem(WAS_SIGNED_IN) ? SIGNED_OUT : "")),
   (error) => replaceChildren(main, problemNotice(error, () => location.reload())),
 );

@@ -1,11 +1,13 @@
-// The input of a session: text, attachments, and what a message does while a turn is running.
+// The input of a session: text, attachments, and what a message does while a turn is running. While a question is open, the text
+// answers it, as in the terminal.
 
-import { Problem, api, can, newKey, sessionPath } from "./api.js";
+import { Problem, act, api, can, newKey, sessionPath } from "./api.js";
 import { announce, h, replaceChildren } from "./dom.js";
 
 const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
 const MAX_TEXT_BYTES = 256 * 1024;
 const RETRY_MS = 2000;
+const KEYS = "Enter sends, Shift and Enter begins a new line.";
 
 /**
  * @param {string} key
@@ -18,6 +20,8 @@ export function composer(key, sent) {
   let attachments = [];
   let isOpen = true;
   let isSending = false;
+  /** The question that the text answers. @type {{id: string, kind: string} | null} */
+  let question = null;
 
   const text = h("textarea", { id: "message", rows: 2, dir: "auto", enterkeyhint: "send", placeholder: "Message", onkeydown: onKey, oninput: onInput, onpaste: onPaste, "aria-describedby": "message-hint" });
   text.value = sessionStorage.getItem(draftName) ?? "";
@@ -36,6 +40,7 @@ export function composer(key, sent) {
   const attached = h("ul", { class: "attached" });
   const message = h("p", { role: "alert", class: "wrong" });
   const hint = h("p", { class: "quiet" });
+  const describedKeys = h("p", { id: "message-hint", class: "unseen" }, KEYS);
   const element = h(
     "form",
     { class: "composer", onsubmit: submit },
@@ -44,7 +49,7 @@ export function composer(key, sent) {
     attached,
     h("label", { for: "message", class: "unseen" }, "Message"),
     text,
-    h("p", { id: "message-hint", class: "unseen" }, "Enter sends, Shift and Enter begins a new line."),
+    describedKeys,
     h("div", { class: "composer-row" }, attachButton, file, mode, h("span", { class: "space" }), cancel, send),
   );
   if (!mayAct) disable("The token of this page may only read.");
@@ -62,8 +67,14 @@ export function composer(key, sent) {
     update(status) {
       const isRunning = status.turn !== null;
       cancel.hidden = !isRunning || !mayAct;
-      mode.hidden = !isRunning;
-      hint.textContent = status.questions.length > 0 ? "A question waits for its answer above. A message waits until the turn goes on." : "";
+      question = status.questions[0] ?? null;
+      mode.hidden = !isRunning || question !== null;
+      attachButton.hidden = question !== null;
+      const effect = question ? answerHint(question, status.questions.length) : "";
+      if (hint.textContent === effect) return;
+      hint.textContent = effect;
+      describedKeys.textContent = `${effect} ${KEYS}`.trim();
+      if (mayAct) text.placeholder = question ? "Answer in your own words" : "Message";
     },
   };
 
@@ -112,7 +123,7 @@ export function composer(key, sent) {
     replaceChildren(
       attached,
       attachments.map((one, index) =>
-        h("li", {}, one.name, " ", h("button", { type: "button", class: "plain", "aria-label": `Remove ${one.name}`, onclick: () => { attachments.splice(index, 1); drawAttachments(); } }, "✕")),
+        h("li", {}, one.data ? "Image " : "Text ", h("bdi", {}, one.name), " ", h("button", { type: "button", class: "plain", "aria-label": `Remove ${one.name}`, onclick: () => { attachments.splice(index, 1); drawAttachments(); } }, "✕")),
       ),
     );
   }
@@ -120,6 +131,7 @@ export function composer(key, sent) {
   /** @param {Event} event */
   async function submit(event) {
     event.preventDefault();
+    if (question) return answer(question);
     const files = attachments.filter((one) => one.text !== undefined).map((one) => `\n\n${one.name}:\n\`\`\`\n${one.text}\n\`\`\``);
     const whole = text.value.trim() + files.join("");
     const images = attachments.filter((one) => one.data).map(({ media_type, data }) => ({ media_type, data }));
@@ -140,6 +152,28 @@ export function composer(key, sent) {
       sent();
     } catch (error) {
       message.textContent = String(/** @type {Error} */ (error).message);
+    } finally {
+      isSending = false;
+      send.disabled = false;
+    }
+  }
+
+  /** Answers a question with the text. Attachments wait for the next message. @param {{id: string}} asked */
+  async function answer(asked) {
+    const words = text.value.trim();
+    if (isSending || !words) return;
+    isSending = true;
+    send.disabled = true;
+    message.textContent = "";
+    try {
+      await act(sessionPath(key, "/answers"), { question: asked.id, answer: words });
+      text.value = "";
+      sessionStorage.removeItem(draftName);
+      announce("Answered");
+      sent();
+    } catch (error) {
+      const isSettled = error instanceof Problem && error.status === 409;
+      message.textContent = isSettled ? "This question was already answered. Your text is still here." : String(/** @type {Error} */ (error).message);
     } finally {
       isSending = false;
       send.disabled = false;
@@ -172,6 +206,13 @@ export function composer(key, sent) {
       cancel.disabled = false;
     }
   }
+}
+
+/** What a text does while questions are open. @param {{kind: string}} question the first of them @param {number} count */
+function answerHint(question, count) {
+  const which = count > 1 ? "the first question above" : "the question above";
+  if (question.kind === "plan") return `Your text answers ${which}: it is a no, and says what should be different.`;
+  return ["approval", "budget"].includes(question.kind) ? `Your text answers ${which}: it is a no, with your text as the reason.` : `Your text answers ${which}.`;
 }
 
 /** @param {File} file */

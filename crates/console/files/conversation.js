@@ -5,6 +5,7 @@ import { Problem, act, api, can, sessionPath } from "./api.js";
 import { composer } from "./composer.js";
 import { announce, emptyState, fragmentOf, h, replaceChildren } from "./dom.js";
 import { figuresPanel } from "./figures.js";
+import { showControls } from "./format.js";
 import { LiveText } from "./live-text.js";
 import { notify, notifyQuestion } from "./notify.js";
 import { questionCard } from "./questions.js";
@@ -27,7 +28,7 @@ const STATUS_EVENTS = new Set([
 
 /** @type {import("./app.js").View} */
 export async function conversationView(place, key, panel = "", at = "") {
-  document.title = `${key} · Longhaul`;
+  document.title = `${showControls(key)} · Longhaul`;
   if (panel === "figures" || panel === "tasks") {
     const head = sessionHead(key, panel);
     const body = h("div", { class: "panel" });
@@ -142,8 +143,8 @@ class Conversation {
       this.blocks.append(this.element(item));
       dropReplacedAnswers(this.blocks, item);
     }
-    // The head says that a turn runs, and the stream has the text of its answer.
-    const open = (page.open ?? []).filter((/** @type {any} */ item) => !["message", "turn_start"].includes(item.content?.type));
+    // The head says that a turn runs, the stream has the text of its answer, and a question has a card with its buttons.
+    const open = (page.open ?? []).filter((/** @type {any} */ item) => !["message", "turn_start", "question"].includes(item.content?.type));
     replaceChildren(this.running, open.map((/** @type {any} */ item) => this.element(item)));
     this.seq = page.through;
     // A page may have an answer before the stream has told of it. Then the text that is shown is that answer's.
@@ -266,7 +267,7 @@ class Conversation {
 
   async loadStatus() {
     const status = await api(sessionPath(this.key));
-    this.head.update(status);
+    this.head.update(status, this.live.parts.length > 0);
     this.composer.update(status);
     this.showTrash(status.state === "trashed");
     keepChildren(this.questions, status.questions, "question", (question) => questionCard(this.key, question));

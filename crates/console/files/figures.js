@@ -1,6 +1,6 @@
 // Pictures of a session: how full its context was, what was spent on what, and where the time of a turn went.
 
-import { api, sessionPath } from "./api.js";
+import { api, serverNow, sessionPath } from "./api.js";
 import { barChart, figure, lineChart, spanChart } from "./charts.js";
 import { emptyState, h, replaceChildren } from "./dom.js";
 import { formatClock, formatCost, formatCount, formatDuration, formatMoment, formatTokens } from "./format.js";
@@ -65,7 +65,7 @@ function timelineSection(key, figures) {
 /** @param {any} timeline */
 function timelineFigure(timeline) {
   const start = Date.parse(timeline.started_at);
-  const end = timeline.ended_at ? Date.parse(timeline.ended_at) : Date.now();
+  const end = timeline.ended_at ? Date.parse(timeline.ended_at) : Math.max(start, serverNow());
   const spans = timeline.spans.map((/** @type {any} */ span) => {
     const from = Math.max(0, Date.parse(span.started_at) - start);
     const to = Math.max(from, (span.ended_at ? Date.parse(span.ended_at) : end) - start);

@@ -1,13 +1,25 @@
-// Numbers and times for people.
+// Numbers, times and names for people.
 
-const money = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD", minimumFractionDigits: 2, maximumFractionDigits: 4 });
+import { serverNow } from "./api.js";
+
+const money = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD", minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const smallMoney = new Intl.NumberFormat(undefined, { style: "currency", currency: "USD", minimumFractionDigits: 4, maximumFractionDigits: 4 });
 const count = new Intl.NumberFormat();
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 /** @param {number | null | undefined} dollars */
 export function formatCost(dollars) {
-  return dollars === null || dollars === undefined ? "unknown" : money.format(dollars);
+  if (dollars === null || dollars === undefined) return "unknown";
+  return (dollars > 0 && dollars < 1 ? smallMoney : money).format(dollars);
+}
+
+/**
+ * A name without characters that nobody sees or that reverse the text around them.
+ * @param {string} name
+ */
+export function showControls(name) {
+  return name.replace(/[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, "\ufffd");
 }
 
 /** @param {number} number */
@@ -41,12 +53,12 @@ export function formatDuration(milliseconds) {
 }
 
 /**
- * How long ago something was. A clock that is off shows "now", never the future.
+ * How long ago something was, by the server's clock.
  * @param {string | null | undefined} at
  */
 export function formatAgo(at) {
   if (!at) return "";
-  const minutes = Math.floor((Date.now() - new Date(at).getTime()) / 60000);
+  const minutes = Math.floor((serverNow() - new Date(at).getTime()) / 60000);
   if (minutes < 1) return "now";
   if (minutes < 60) return `${minutes} min ago`;
   if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ago`;

@@ -18,25 +18,20 @@ function obstacle() {
   return "";
 }
 
-/** The button that turns notifications on and off. */
+/** The button that turns notifications on and off, and the reason where they can't be. */
 export function notifyButton() {
-  const button = h("button", { type: "button", class: "plain", "aria-pressed": "false", onclick: toggle }, "Notify me");
-  const reason = obstacle();
-  if (reason) {
-    button.setAttribute("aria-disabled", "true");
-    button.title = reason;
-  }
-  return button;
+  const reason = h("span", { id: "no-alerts", class: "quiet", role: "status" });
+  const button = h("button", { type: "button", class: "plain", "aria-pressed": "false", "aria-describedby": "no-alerts", title: "Tells you of questions and ended turns while this page is open", onclick: toggle }, "Alerts");
+  if (obstacle()) button.setAttribute("aria-disabled", "true");
+  return [button, reason];
 
   async function toggle() {
-    const blocked = obstacle();
-    if (blocked) {
-      button.title = blocked;
-      button.textContent = blocked;
-      return;
-    }
+    reason.textContent = obstacle();
+    if (reason.textContent) return;
     isOn = !isOn && (await Notification.requestPermission()) === "granted";
     button.setAttribute("aria-pressed", String(isOn));
+    // The person may have said no just now.
+    reason.textContent = obstacle();
   }
 }
 

@@ -10,9 +10,8 @@ const CHOICES = { yes: "Yes", no: "No", always: "Always in this session", projec
  * The buttons of a question. They turn off once an answer is sent.
  * @param {string} session
  * @param {{id: string, choices?: string[], kind?: string}} question
- * @param {{withReply?: boolean}} [options]
  */
-export function answerButtons(session, question, options = {}) {
+export function answerButtons(session, question) {
   const all = question.choices?.length ? question.choices : ["yes", "no"];
   // A rule for the whole project is for admins.
   const choices = all.filter((choice) => can(choice === "project" ? "admin" : "act"));
@@ -21,26 +20,7 @@ export function answerButtons(session, question, options = {}) {
     h("button", { type: "button", class: choice === "yes" ? "primary" : "", onclick: () => answer(choice) }, CHOICES[/** @type {keyof typeof CHOICES} */ (choice)] ?? choice),
   );
   const group = h("div", { class: "answers", role: "group", "aria-label": "Answer" }, buttons, message);
-  if (options.withReply && can("act")) group.append(replyForm());
   return group;
-
-  function replyForm() {
-    const id = `reply-${question.id}`;
-    const field = h("input", { id, autocomplete: "off", dir: "auto", placeholder: "No, because …" });
-    return h(
-      "form",
-      {
-        class: "reply",
-        onsubmit: (/** @type {Event} */ event) => {
-          event.preventDefault();
-          if (field.value.trim()) void answer(field.value.trim());
-        },
-      },
-      h("label", { for: id, class: "unseen" }, "Answer in your own words"),
-      field,
-      h("button", { type: "submit" }, "Reply"),
-    );
-  }
 
   /** @param {string} text */
   async function answer(text) {
@@ -71,13 +51,15 @@ export function questionCard(session, question) {
     { class: "card question", role: "group", "aria-label": "Question", "data-question": question.id },
     h("p", { class: "question-text", dir: "auto" }, question.text),
     diff,
-    answerButtons(session, question, { withReply: true }),
+    answerButtons(session, question),
   );
 }
 
-/** The lines of a unified diff. @param {string} text */
+/** The lines of a unified diff, without the names of the files before its first hunk. @param {string} text */
 export function diffLines(text) {
-  return text.split("\n").map((line) => {
+  const lines = text.trimEnd().split("\n");
+  const isNamed = lines[0]?.startsWith("--- ") && lines[1]?.startsWith("+++ ");
+  return lines.slice(isNamed ? 2 : 0).map((line) => {
     const kind = line.startsWith("@@") ? "hunk" : line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : "same";
     return h("span", { class: `diff-line ${kind}` }, `${line}\n`);
   });

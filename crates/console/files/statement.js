@@ -1,7 +1,7 @@
 // What was spent, and on what.
 
 import { api } from "./api.js";
-import { barChart } from "./charts.js";
+import { barPicture } from "./charts.js";
 import { h, replaceChildren } from "./dom.js";
 import { formatCost, formatCount } from "./format.js";
 
@@ -23,11 +23,12 @@ export async function statementView(place) {
     const start = days ? `&since=${new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10)}` : "";
     const statement = await api(`/api/statement?by=${by.value}&limit=200${start}`);
     const name = GROUPS.find(([value]) => value === by.value)?.[1] ?? "";
+    const title = `Tokens by ${name.toLowerCase()}`;
     const shown = statement.items.slice(0, 12);
     replaceChildren(
       body,
       h("p", { class: "total" }, h("strong", {}, formatCost(statement.total.cost)), ` for ${formatCount(statement.total.calls)} model calls`, statement.total.unpriced ? `; the price of ${formatCount(statement.total.unpriced)} is not known` : ""),
-      barChart(shown.map((/** @type {any} */ item) => ({ name: item.name, value: item.input + item.output, text: `${formatCount(item.input + item.output)} tokens, ${item.cost === null ? "price unknown" : formatCost(item.cost)}` })), `Tokens by ${name.toLowerCase()}`),
+      h("figure", {}, h("figcaption", {}, title), h("div", { class: "picture", tabindex: "0", role: "group", "aria-label": `${title}, as a picture` }, barPicture(shown.map((/** @type {any} */ item) => ({ name: item.name, value: item.input + item.output, text: `${formatCount(item.input + item.output)} tokens, ${item.cost === null ? "price unknown" : formatCost(item.cost)}` })), title))),
       h(
         "div",
         { class: "scroll", tabindex: "0", role: "region", "aria-label": "Statement as a table" },

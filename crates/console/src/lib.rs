@@ -49,7 +49,7 @@ macro_rules! files {
 }
 
 /// Every file, the page itself first.
-pub static FILES: [ConsoleFile; 22] = files! {
+pub static FILES: [ConsoleFile; 24] = files! {
     "/": HTML => "index.html",
     "/console/api.js": SCRIPT => "api.js",
     "/console/app.js": SCRIPT => "app.js",
@@ -68,8 +68,10 @@ pub static FILES: [ConsoleFile; 22] = files! {
     "/console/overview.js": SCRIPT => "overview.js",
     "/console/questions.js": SCRIPT => "questions.js",
     "/console/session-head.js": SCRIPT => "session-head.js",
+    "/console/session-state.js": SCRIPT => "session-state.js",
     "/console/statement.js": SCRIPT => "statement.js",
     "/console/stream.js": SCRIPT => "stream.js",
     "/console/style.css": STYLE => "style.css",
     "/console/tasks.js": SCRIPT => "tasks.js",
+    "/console/trash.js": SCRIPT => "trash.js",
 };
