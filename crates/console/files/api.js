@@ -15,6 +15,9 @@ export class Problem extends Error {
   }
 }
 
+/** How long an answer may take. Deleting a session waits for its turn to end. */
+const TIMEOUT_MS = 60000;
+
 /** What the token of this page allows. @type {string} */
 let scope = "read";
 
@@ -79,7 +82,7 @@ export async function request(path, options = {}) {
       method: options.method ?? (options.body === undefined ? "GET" : "POST"),
       headers,
       body: options.body === undefined ? undefined : JSON.stringify(options.body),
-      signal: options.signal ?? null,
+      signal: options.signal ?? AbortSignal.timeout(TIMEOUT_MS),
       credentials: "same-origin",
     });
   } catch (error) {

@@ -2,10 +2,10 @@
 
 import { Problem, api, can, onSignedOut, setScope } from "./api.js";
 import { conversationView } from "./conversation.js";
-import { emptyState, h, replaceChildren } from "./dom.js";
+import { emptyState, errorText, h, replaceChildren } from "./dom.js";
 import { doctorView, tokensView } from "./installation.js";
 import { memoryView } from "./memory.js";
-import { notifyButton } from "./notify.js";
+import { notifyButton, setNotifying } from "./notify.js";
 import { overviewView } from "./overview.js";
 import { statementView } from "./statement.js";
 import { connectNow, follow, onConnection } from "./stream.js";
@@ -77,7 +77,7 @@ async function show() {
   leave = () => {};
   follow(null);
   showConnection("live");
-  const view = VIEWS[name];
+  const view = Object.hasOwn(VIEWS, name) && !(name === "session" && !parts[0]) ? VIEWS[name] : null;
   document.body.classList.toggle("fixed", name === "session" && ["", "at"].includes(parts[1] ?? ""));
   const place = h("div", { class: `view view-${name || "overview"}` });
   replaceChildren(main, place);
@@ -111,13 +111,15 @@ function showMenu(isOpen) {
  * @param {unknown} error
  * @param {() => void} again
  */
-export function problemNotice(error, again) {
+function problemNotice(error, again) {
   const text = error instanceof Problem ? error.message : `This page failed: ${error}`;
   return h("div", { class: "problem", role: "alert" }, h("p", {}, text), h("button", { type: "button", onclick: again }, "Try again"));
 }
 
-/** @param {"live" | "waiting" | "offline"} state */
+/** @param {"live" | "offline"} state */
 function showConnection(state) {
+  // The banner stays as it is while its button may have the keyboard.
+  if (connection.className === state) return;
   connection.className = state;
   if (state !== "offline") {
     connection.textContent = "";
@@ -133,6 +135,8 @@ function showConnection(state) {
 /** @param {string} [reason] */
 function showSignIn(reason = "") {
   isSignedIn = false;
+  setNotifying(false);
+  document.title = "Longhaul";
   shown += 1;
   leave();
   leave = () => {};
@@ -167,7 +171,7 @@ function showSignIn(reason = "") {
       if (scope) start(scope);
       else message.textContent = "Signed in, but this browser sends no sign of where its requests come from. Open the page over https, or through localhost.";
     } catch (error) {
-      message.textContent = error instanceof Problem && error.status === 401 ? "The server does not know this token." : String(/** @type {Error} */ (error).message);
+      message.textContent = error instanceof Problem && error.status === 401 ? "The server does not know this token." : errorText(error);
       field.select();
     } finally {
       button.disabled = false;
@@ -176,14 +180,21 @@ function showSignIn(reason = "") {
 }
 
 async function signOut() {
-  await api("/api/logout", { method: "POST" }).catch(() => {});
-  sessionStorage.removeItem(WAS_SIGNED_IN);
+  try {
+    await api("/api/logout", { method: "POST" });
+  } catch (error) {
+    // The browser still has the cookie, so it would be wrong to look signed out.
+    if (!(error instanceof Problem) || error.status !== 401) return void window.alert(`You are still signed in: ${errorText(error)}`);
+  }
+  // Drafts are for the person who wrote them.
+  sessionStorage.clear();
   showSignIn();
 }
 
 /** @param {string} scope what the token allows */
 function start(scope) {
   isSignedIn = true;
+  setNotifying(true);
   sessionStorage.setItem(WAS_SIGNED_IN, "yes");
   setScope(scope);
   header.hidden = false;
@@ -196,6 +207,11 @@ function start(scope) {
   void show();
 }
 
+document.querySelector(".skip")?.addEventListener("click", (event) => {
+  // The address says which view is shown, so the link must not change it.
+  event.preventDefault();
+  main.focus();
+});
 menu.addEventListener("click", () => showMenu(menu.getAttribute("aria-expanded") !== "true"));
 header.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || menu.getAttribute("aria-expanded") !== "true") return;
@@ -209,8 +225,8 @@ onSignedOut(() => {
 window.addEventListener("hashchange", () => {
   if (!isSignedIn) return;
   void show();
-  // A conversation puts the keyboard into its message box.
-  if (!location.hash.startsWith("#/session/")) main.focus({ preventScroll: true });
+  // A conversation moves the keyboard from here into its message box.
+  main.focus({ preventScroll: true });
 });
 
 // Whether the cookie still counts is the server's knowledge alone.

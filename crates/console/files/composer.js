@@ -1,21 +1,23 @@
 // The input of a session: text, attachments, and what a message does while a turn is running. While a question is open, the text
 // answers it, as in the terminal.
 
-import { Problem, act, api, can, newKey, sessionPath } from "./api.js";
-import { announce, h, replaceChildren } from "./dom.js";
+import { Problem, act, api, can, newKey } from "./api.js";
+import { announce, errorText, h, replaceChildren } from "./dom.js";
 
 const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
 const MAX_TEXT_BYTES = 256 * 1024;
 const RETRY_MS = 2000;
 const KEYS = "Enter sends, Shift and Enter begins a new line.";
 
+/** A message that the server may not have yet. It outlives the page, with its key, so that it arrives once. @typedef {{once: string, body: any, text: string}} PendingMessage */
+
 /**
  * @param {string} key
+ * @param {(rest: string) => string} path the path of the session
  * @param {() => void} sent called after a message was accepted
  */
-export function composer(key, sent) {
+export function composer(key, path, sent) {
   const mayAct = can("act");
-  const draftName = `draft:${key}`;
   /** @type {{name: string, media_type?: string, data?: string, text?: string}[]} */
   let attachments = [];
   let isOpen = true;
@@ -23,8 +25,8 @@ export function composer(key, sent) {
   /** The question that the text answers. @type {{id: string, kind: string} | null} */
   let question = null;
 
-  const text = h("textarea", { id: "message", rows: 2, dir: "auto", enterkeyhint: "send", placeholder: "Message", onkeydown: onKey, oninput: onInput, onpaste: onPaste, "aria-describedby": "message-hint" });
-  text.value = sessionStorage.getItem(draftName) ?? "";
+  const text = h("textarea", { id: "message", rows: 2, dir: "auto", enterkeyhint: "send", placeholder: "Message", onkeydown: onKey, oninput: () => store(`draft:${key}`, text.value), onpaste: onPaste, "aria-describedby": "message-hint" });
+  text.value = sessionStorage.getItem(`draft:${key}`) ?? "";
   const mode = h(
     "select",
     { id: "input-mode", "aria-label": "While a turn is running" },
@@ -53,12 +55,19 @@ export function composer(key, sent) {
     h("div", { class: "composer-row" }, attachButton, file, mode, h("span", { class: "space" }), cancel, send),
   );
   if (!mayAct) disable("The token of this page may only read.");
+  const pending = readPending(key);
+  if (pending && mayAct) {
+    text.value = pending.text;
+    void deliver(pending);
+  }
   return {
     element,
     disable,
+    /** Puts the keyboard into the box. On a phone its keyboard would cover the conversation. @returns {boolean} whether it has it */
     focus() {
-      // On a phone the keyboard would cover the conversation.
-      if (!text.disabled && window.matchMedia("(hover: hover)").matches) text.focus({ preventScroll: true });
+      if (text.disabled || !window.matchMedia("(hover: hover)").matches) return false;
+      text.focus({ preventScroll: true });
+      return true;
     },
     close() {
       isOpen = false;
@@ -66,23 +75,26 @@ export function composer(key, sent) {
     /** @param {any} status */
     update(status) {
       const isRunning = status.turn !== null;
-      cancel.hidden = !isRunning || !mayAct;
       question = status.questions[0] ?? null;
-      mode.hidden = !isRunning || question !== null;
+      cancel.hidden = !isRunning || !mayAct;
+      mode.hidden = !isRunning || question !== null || !mayAct;
       attachButton.hidden = question !== null;
+      if (!mayAct) return;
+      for (const control of [text, attachButton]) control.disabled = false;
+      send.disabled = isSending;
+      text.placeholder = question ? "Answer in your own words" : "Message";
       const effect = question ? answerHint(question, status.questions.length) : "";
       if (hint.textContent === effect) return;
       hint.textContent = effect;
       describedKeys.textContent = `${effect} ${KEYS}`.trim();
-      if (mayAct) text.placeholder = question ? "Answer in your own words" : "Message";
     },
   };
 
-  /** @param {string} [reason] */
-  function disable(reason = "") {
+  /** @param {string} reason */
+  function disable(reason) {
     for (const control of [text, send, attachButton]) control.disabled = true;
     cancel.hidden = true;
-    text.placeholder = reason || "Message";
+    text.placeholder = reason;
   }
 
   /** @param {KeyboardEvent} event */
@@ -91,10 +103,6 @@ export function composer(key, sent) {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     element.requestSubmit();
-  }
-
-  function onInput() {
-    sessionStorage.setItem(draftName, text.value);
   }
 
   /** @param {ClipboardEvent} event */
@@ -112,7 +120,7 @@ export function composer(key, sent) {
       try {
         attachments.push(await readAttachment(one));
       } catch (error) {
-        message.textContent = String(/** @type {Error} */ (error).message);
+        message.textContent = errorText(error);
       }
     }
     file.value = "";
@@ -129,82 +137,125 @@ export function composer(key, sent) {
   }
 
   /** @param {Event} event */
-  async function submit(event) {
+  function submit(event) {
     event.preventDefault();
-    if (question) return answer(question);
-    const files = attachments.filter((one) => one.text !== undefined).map((one) => `\n\n${one.name}:\n\`\`\`\n${one.text}\n\`\`\``);
-    const whole = text.value.trim() + files.join("");
+    if (isSending) return;
+    if (question) return void answer(question);
+    const whole = text.value.trim() + attachments.filter((one) => one.text !== undefined).map(fenced).join("");
     const images = attachments.filter((one) => one.data).map(({ media_type, data }) => ({ media_type, data }));
-    if (isSending || (!whole && images.length === 0)) return;
+    if (!whole && images.length === 0) return;
     const body = { text: whole, ...(images.length ? { images } : {}), ...(mode.hidden ? {} : { mode: mode.value }) };
+    const pending = { once: newKey(), body, text: text.value };
+    store(`pending:${key}`, JSON.stringify(pending));
+    void deliver(pending);
+  }
+
+  /** Runs one request of the box. Until it is done, nothing can be typed that would be lost. @param {() => Promise<boolean>} work */
+  async function occupy(work) {
     isSending = true;
     send.disabled = true;
+    text.readOnly = true;
     message.textContent = "";
     try {
-      await sendUntilAccepted(body);
+      if (!(await work())) return;
       message.textContent = "";
       text.value = "";
+      sessionStorage.removeItem(`draft:${key}`);
+      sent();
+    } catch (error) {
+      message.textContent = errorText(error);
+    } finally {
+      isSending = false;
+      send.disabled = text.disabled;
+      text.readOnly = false;
+    }
+  }
+
+  /** Sends a message until the server has it. The key makes it one message, however often it arrives. @param {PendingMessage} pending */
+  function deliver(pending) {
+    return occupy(async () => {
+      if (!(await sendUntilAccepted(pending))) return false;
+      sessionStorage.removeItem(`pending:${key}`);
       attachments = [];
       drawAttachments();
-      sessionStorage.removeItem(draftName);
       mode.value = "join";
       announce("Sent");
-      sent();
-    } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
-    } finally {
-      isSending = false;
-      send.disabled = false;
-    }
+      return true;
+    });
   }
 
-  /** Answers a question with the text. Attachments wait for the next message. @param {{id: string}} asked */
-  async function answer(asked) {
-    const words = text.value.trim();
-    if (isSending || !words) return;
-    isSending = true;
-    send.disabled = true;
-    message.textContent = "";
-    try {
-      await act(sessionPath(key, "/answers"), { question: asked.id, answer: words });
-      text.value = "";
-      sessionStorage.removeItem(draftName);
-      announce("Answered");
-      sent();
-    } catch (error) {
-      const isSettled = error instanceof Problem && error.status === 409;
-      message.textContent = isSettled ? "This question was already answered. Your text is still here." : String(/** @type {Error} */ (error).message);
-    } finally {
-      isSending = false;
-      send.disabled = false;
-    }
-  }
-
-  /** Sends a message until the server has it. The key makes it one message, however often it arrives. @param {any} body */
-  async function sendUntilAccepted(body) {
-    const once = newKey();
+  /** Returns false if the view was left before the server had the message. @param {PendingMessage} pending */
+  async function sendUntilAccepted({ once, body }) {
     while (isOpen) {
       try {
-        await api(sessionPath(key, "/inputs"), { body, key: once });
-        return;
+        await api(path("/inputs"), { body, key: once });
+        return true;
       } catch (error) {
-        if (!(error instanceof Problem) || !error.isTemporary) throw error;
+        if (!(error instanceof Problem) || !error.isTemporary) {
+          // It stays in the box, as a draft that can be changed.
+          sessionStorage.removeItem(`pending:${key}`);
+          throw error;
+        }
         message.textContent = `${error.message} The message is sent again until the server has it.`;
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
     }
+    return false;
+  }
+
+  /** Answers a question with the text. Attachments wait for the next message. @param {{id: string}} asked */
+  function answer(asked) {
+    const words = text.value.trim();
+    if (!words) return;
+    return occupy(async () => {
+      try {
+        await act(path("/answers"), { question: asked.id, answer: words });
+      } catch (error) {
+        const isSettled = error instanceof Problem && error.status === 409;
+        throw isSettled ? new Error("This question was already answered. Your text is still here.") : error;
+      }
+      announce("Answered");
+      return true;
+    });
   }
 
   async function cancelTurn() {
     cancel.disabled = true;
     try {
-      await api(sessionPath(key, "/cancel"), { method: "POST" });
+      await api(path("/cancel"), { method: "POST" });
       announce("Cancelling");
     } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
+      message.textContent = errorText(error);
     } finally {
       cancel.disabled = false;
     }
+  }
+}
+
+/** Gives the draft of a session to another key, because the session was renamed. @param {string} from @param {string} to */
+export function moveDraft(from, to) {
+  for (const kind of ["draft", "pending"]) {
+    const kept = sessionStorage.getItem(`${kind}:${from}`);
+    if (kept !== null) store(`${kind}:${to}`, kept);
+    sessionStorage.removeItem(`${kind}:${from}`);
+  }
+}
+
+/** Keeps a text in this tab. One that has no room lives as long as the page. @param {string} name @param {string} value */
+function store(name, value) {
+  try {
+    sessionStorage.setItem(name, value);
+  } catch {
+    sessionStorage.removeItem(name);
+  }
+}
+
+/** @param {string} key @returns {PendingMessage | null} */
+function readPending(key) {
+  try {
+    return JSON.parse(sessionStorage.getItem(`pending:${key}`) ?? "null");
+  } catch {
+    return null;
   }
 }
 
@@ -213,6 +264,13 @@ function answerHint(question, count) {
   const which = count > 1 ? "the first question above" : "the question above";
   if (question.kind === "plan") return `Your text answers ${which}: it is a no, and says what should be different.`;
   return ["approval", "budget"].includes(question.kind) ? `Your text answers ${which}: it is a no, with your text as the reason.` : `Your text answers ${which}.`;
+}
+
+/** A file as Markdown, in a fence that the file does not have. @param {{name: string, text?: string}} file */
+function fenced({ name, text = "" }) {
+  const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), (run) => run[0].length));
+  const fence = "`".repeat(longest + 1);
+  return `\n\n${name}:\n${fence}\n${text}\n${fence}`;
 }
 
 /** @param {File} file */

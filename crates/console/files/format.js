@@ -15,11 +15,24 @@ export function formatCost(dollars) {
 }
 
 /**
- * A name without characters that nobody sees or that reverse the text around them.
+ * A text in which directional characters are seen instead of obeyed. They could make a command look like another one.
+ * @param {string} text
+ */
+export function showDirections(text) {
+  return text.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+}
+
+/**
+ * A name without characters that nobody sees.
  * @param {string} name
  */
 export function showControls(name) {
-  return name.replace(/[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, "\ufffd");
+  return showDirections(name).replace(/\p{Cc}/gu, "\ufffd");
+}
+
+/** The address of a session. @param {string} key */
+export function sessionHref(key) {
+  return `#/session/${encodeURIComponent(key)}`;
 }
 
 /** @param {number} number */
@@ -29,7 +42,7 @@ export function formatCount(number) {
 
 /** @param {number} tokens */
 export function formatTokens(tokens) {
-  if (tokens < 1000) return `${tokens}`;
+  if (tokens < 1000) return `${Math.round(tokens)}`;
   return tokens < 1e6 ? `${(tokens / 1000).toFixed(tokens < 1e4 ? 1 : 0)}k` : `${(tokens / 1e6).toFixed(1)}M`;
 }
 
@@ -45,11 +58,13 @@ export function formatClock(at) {
 
 /** @param {number} milliseconds */
 export function formatDuration(milliseconds) {
-  const seconds = Math.max(0, milliseconds) / 1000;
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 60) return `${seconds.toFixed(1)} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
-  return `${Math.floor(seconds / 3600)} h ${Math.round((seconds % 3600) / 60)} min`;
+  const ms = Math.max(0, Math.round(milliseconds));
+  if (ms < 1000) return `${ms} ms`;
+  if (ms < 59950) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  const minutes = Math.round(seconds / 60);
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 /**

@@ -1,10 +1,10 @@
 // All sessions: what each is doing, questions first.
 
-import { Problem, api, can, sessionPath } from "./api.js";
-import { emptyState, h, replaceChildren } from "./dom.js";
-import { formatAgo, formatCost, formatTokens, showControls } from "./format.js";
+import { api, can, sessionPath } from "./api.js";
+import { emptyState, errorText, h, replaceChildren } from "./dom.js";
+import { formatAgo, formatCost, formatTokens, sessionHref, showControls, showDirections } from "./format.js";
 import { notify, notifyQuestion } from "./notify.js";
-import { answerButtons } from "./questions.js";
+import { answerButtons, questionDiff, settleButtons } from "./questions.js";
 import { stateOf } from "./session-state.js";
 import { follow } from "./stream.js";
 
@@ -17,6 +17,8 @@ const GROUPS = [
 const TICK_MS = 30000;
 /** Sessions that one request loads. */
 const LOAD_LEN = 500;
+/** Sessions whose context is shown before they change. */
+const CONTEXT_LEN = 20;
 /** Sessions that are shown at first, and that each "Show more" adds. */
 const SHOWN_LEN = 100;
 
@@ -88,8 +90,18 @@ export async function overviewView(place) {
       while (next && isOpen && mine === loads) next = (await loadPage(next, listed).catch(() => ({ next: null }))).next;
       if (!isOpen || mine !== loads) return;
       isLoaded = true;
+      void loadContexts(mine);
       for (const id of sessions.keys()) if (!listed.has(id) && !told.has(id)) sessions.delete(id);
       draw();
+    }
+  }
+
+  /** How full a context is isn't part of the list. Those of the first sessions are loaded one by one. @param {number} mine */
+  async function loadContexts(mine) {
+    for (const id of [...rows.keys()].slice(0, CONTEXT_LEN)) {
+      if (!isOpen || mine !== loads) return;
+      const session = sessions.get(id);
+      if (session && !session.context) await loadSummary(session);
     }
   }
 
@@ -99,7 +111,8 @@ export async function overviewView(place) {
     for (const item of page.items) {
       listed.add(item.id);
       // The stream knows the state better than a list that was asked for before.
-      sessions.set(item.id, told.has(item.id) ? { ...item, ...sessions.get(item.id) } : item);
+      const known = sessions.get(item.id);
+      sessions.set(item.id, told.has(item.id) ? { ...item, ...known } : { ...item, context: known?.context });
     }
     return page;
   }
@@ -116,7 +129,7 @@ export async function overviewView(place) {
     sessions.set(message.id, { ...before, ...message, question: isSameQuestion ? before.question : message.question });
     if (message.question) notifyQuestion({ ...message.question, session: message.key });
     if (before?.state === "working" && ["idle", "failed"].includes(message.state)) {
-      notify(`${message.key} ${message.state === "failed" ? "failed" : "is done"}`, message.failure ?? before.title ?? "", `#/session/${encodeURIComponent(message.key)}`);
+      notify(`${message.key} ${message.state === "failed" ? "failed" : "is done"}`, message.failure ?? before.title ?? "", sessionHref(message.key));
     }
     // A session that the stream tells of before the list does will be in the list.
     const isNew = !before && isLoaded;
@@ -153,7 +166,7 @@ export async function overviewView(place) {
       status.textContent = list.items.length === 1 ? "1 session found" : `${list.items.length}${list.next ? " and more" : ""} sessions found`;
       draw();
     } catch (error) {
-      status.textContent = error instanceof Problem ? error.message : String(error);
+      status.textContent = errorText(error);
     }
   }
 
@@ -166,14 +179,18 @@ export async function overviewView(place) {
     if (loads === 0) return;
     const all = found ? found.map((item) => sessions.get(item.id) ?? item) : [...sessions.values()].filter((session) => session.state !== "trashed");
     const rank = (/** @type {any} */ session) => groups.findIndex((group) => !group.states || group.states.includes(session.state));
-    all.sort((one, other) => rank(one) - rank(other) || Number(other.pinned) - Number(one.pinned) || String(other.last_at ?? "").localeCompare(String(one.last_at ?? "")));
+    // The oldest question is first, so that a new one moves no other.
+    const asked = (/** @type {any} */ session) => session.question?.id ?? "";
+    all.sort((one, other) => rank(one) - rank(other) || asked(one).localeCompare(asked(other)) || Number(other.pinned) - Number(one.pinned) || String(other.last_at ?? "").localeCompare(String(one.last_at ?? "")));
     const shown = all.slice(0, shownLen);
     more.hidden = shown.length === all.length;
     const focused = document.activeElement;
     groups.forEach((group, index) => {
       const members = shown.filter((session) => rank(session) === index);
       group.section.hidden = members.length === 0;
-      arrange(group.list, members.map((session) => rowOf(session).element));
+      const isMoved = arrange(group.list, members.map((session) => rowOf(session).element));
+      // A click that was meant for another question must not count.
+      if (isMoved) settleButtons(lists);
     });
     // An element that moves loses the keyboard.
     if (focused instanceof HTMLElement && focused !== document.activeElement && lists.contains(focused)) focused.focus({ preventScroll: true });
@@ -209,13 +226,16 @@ export async function overviewView(place) {
  * Puts elements into this order. What is in its place already is not touched, so that a click or the keyboard never loses its target.
  * @param {HTMLElement} parent
  * @param {HTMLElement[]} wanted
+ * @returns {boolean} whether an element that stays has another place now
  */
 function arrange(parent, wanted) {
+  const before = [...parent.children];
   const kept = new Set(wanted);
-  for (const child of [...parent.children]) if (!kept.has(/** @type {HTMLElement} */ (child))) child.remove();
+  for (const child of before) if (!kept.has(/** @type {HTMLElement} */ (child))) child.remove();
   wanted.forEach((element, index) => {
     if (parent.children[index] !== element) parent.insertBefore(element, parent.children[index] ?? null);
   });
+  return before.some((child, index) => child.isConnected && parent.children[index] !== child);
 }
 
 /** A session in a list. Its elements stay, and their text changes. */
@@ -235,7 +255,7 @@ function sessionRow() {
   function update(session) {
     const now = stateOf(session);
     element.className = `session ${now.name}`;
-    link.href = `#/session/${encodeURIComponent(session.key)}`;
+    link.href = sessionHref(session.key);
     setText(title, session.title ?? "(nothing said yet)");
     setText(key, showControls(session.key));
     state.className = `state state-${now.name}`;
@@ -249,13 +269,14 @@ function sessionRow() {
     const id = session.question ? `${session.question.id} ${session.question.choices ?? ""}` : "";
     if (id === asked) return;
     asked = id;
-    replaceChildren(question, id ? [h("p", { dir: "auto", class: "question-text" }, session.question.text), session.question.choices ? answerButtons(session.key, session.question) : null] : null);
+    replaceChildren(question, id ? [h("p", { dir: "auto", class: "question-text" }, session.question.text), session.question.choices ? [questionDiff(session.question), answerButtons(session.id, session.question)] : null] : null);
   }
 }
 
 /** @param {HTMLElement} element @param {string} text */
 function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const shown = showDirections(text);
+  if (element.textContent !== shown) element.textContent = shown;
 }
 
 /** The form that makes a session. */
@@ -280,9 +301,9 @@ function newSessionForm() {
     event.preventDefault();
     try {
       const session = await api("/api/sessions", { body: { key: key.value.trim(), ...(folder.value.trim() ? { work_dir: folder.value.trim() } : {}) } });
-      location.hash = `#/session/${encodeURIComponent(session.key)}`;
+      location.hash = sessionHref(session.key);
     } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
+      message.textContent = errorText(error);
     }
   }
 }

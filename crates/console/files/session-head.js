@@ -1,8 +1,8 @@
 // The head of a session: its name, what it is doing, how full its context is, what it has cost, and its settings.
 
 import { act, api, can, sessionPath } from "./api.js";
-import { announce, h, replaceChildren } from "./dom.js";
-import { formatCost, formatCount, formatTokens, showControls } from "./format.js";
+import { announce, errorText, h, replaceChildren } from "./dom.js";
+import { formatCost, formatCount, formatTokens, sessionHref, showControls, showDirections } from "./format.js";
 import { stateOf } from "./session-state.js";
 
 const MODES = [
@@ -17,13 +17,14 @@ const MODES = [
  * @param {string} panel the panel that is shown
  */
 export function sessionHead(key, panel) {
-  const base = `#/session/${encodeURIComponent(key)}`;
+  const base = sessionHref(key);
   /** @type {any} the last status */
   let known = {};
   const state = h("span", { class: "state" });
   const doing = h("span", { class: "doing", dir: "auto" });
   const facts = h("p", { class: "facts" });
   const message = h("p", { role: "alert", class: "wrong" });
+  const feedback = h("p", { class: "quiet" });
   const mode = h("select", { id: "mode", onchange: () => change({ mode: mode.value }) }, MODES.map(([value, text]) => h("option", { value }, text)));
   const model = h("input", { id: "model", list: "models", autocomplete: "off", spellcheck: "false", onchange: () => change({ model: model.value.trim() }), onfocus: loadModels });
   const models = h("datalist", { id: "models" });
@@ -57,6 +58,7 @@ export function sessionHead(key, panel) {
       can("admin") ? null : h("p", { class: "quiet" }, "Changing these needs a token of scope admin."),
       can("act") ? orders : null,
       message,
+      feedback,
     ),
   );
   const link = (/** @type {string} */ name, /** @type {string} */ text) => h("a", { href: name ? `${base}/${name}` : base, "aria-current": name === panel ? "page" : null }, text);
@@ -73,14 +75,19 @@ export function sessionHead(key, panel) {
       settings,
     ),
   );
-  return { element, update };
+  return {
+    element,
+    update,
+    /** The last record that the session had at the last look. */
+    lastRecord: () => known.head ?? 0,
+  };
 
   /** @param {any} status @param {boolean} [isReceiving] whether the text of an answer is arriving */
   function update(status, isReceiving = false) {
     const now = stateOf(status);
     state.className = `state state-${now.name}`;
     state.textContent = now.text;
-    doing.textContent = isReceiving && status.state === "working" ? "receiving an answer" : now.reason;
+    doing.textContent = showDirections(isReceiving && status.state === "working" ? "receiving an answer" : now.reason);
     const { tokens, window } = status.context;
     const share = window ? ` of ${formatTokens(window)}` : "";
     const cost = status.cost.cost === null ? "" : formatCost(status.cost.cost) + (status.cost.unpriced ? " and more" : "");
@@ -120,18 +127,24 @@ export function sessionHead(key, panel) {
 
   function close() {
     settings.open = false;
-    message.textContent = "";
+    message.textContent = feedback.textContent = "";
     if (!settings.isConnected) watchOutside();
+  }
+
+  /** @param {string} text */
+  function tell(text) {
+    feedback.textContent = text;
+    announce(text);
   }
 
   /** @param {any} body */
   async function change(body) {
-    message.textContent = "";
+    message.textContent = feedback.textContent = "";
     try {
       await api(sessionPath(key), { method: "PATCH", body });
-      announce("Changed");
+      tell("Changed.");
     } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
+      message.textContent = errorText(error);
       // What was refused must not look as if it held.
       mode.value = known.mode;
       model.value = known.model;
@@ -142,23 +155,23 @@ export function sessionHead(key, panel) {
   /** @param {string} wanted */
   async function rename(wanted) {
     if (!wanted || wanted === key) return;
-    message.textContent = "";
+    message.textContent = feedback.textContent = "";
     try {
       const renamed = await api(sessionPath(key), { method: "PATCH", body: { key: wanted } });
-      location.hash = `#/session/${encodeURIComponent(renamed.key)}`;
+      location.hash = sessionHref(renamed.key);
     } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
+      message.textContent = errorText(error);
       name.value = key;
     }
   }
 
   async function fork() {
-    message.textContent = "";
+    message.textContent = feedback.textContent = "";
     try {
       const made = await act(sessionPath(key, "/fork"));
-      location.hash = `#/session/${encodeURIComponent(made.key)}`;
+      location.hash = sessionHref(made.key);
     } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
+      message.textContent = errorText(error);
     }
   }
 
@@ -176,12 +189,12 @@ export function sessionHead(key, panel) {
 
   /** @param {string} path @param {string} text */
   async function order(path, text) {
-    message.textContent = "";
+    message.textContent = feedback.textContent = "";
     try {
       await api(sessionPath(key, path), { method: "POST" });
-      announce(`${text}: asked`);
+      tell(`${text}: asked.`);
     } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
+      message.textContent = errorText(error);
     }
   }
 
@@ -191,7 +204,7 @@ export function sessionHead(key, panel) {
       await api(sessionPath(key), { method: "DELETE" });
       location.hash = "#/";
     } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
+      message.textContent = errorText(error);
     }
   }
 }

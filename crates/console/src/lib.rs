@@ -49,10 +49,11 @@ macro_rules! files {
 }
 
 /// Every file, the page itself first.
-pub static FILES: [ConsoleFile; 24] = files! {
+pub static FILES: [ConsoleFile; 26] = files! {
     "/": HTML => "index.html",
     "/console/api.js": SCRIPT => "api.js",
     "/console/app.js": SCRIPT => "app.js",
+    "/console/block-list.js": SCRIPT => "block-list.js",
     "/console/charts.js": SCRIPT => "charts.js",
     "/console/composer.js": SCRIPT => "composer.js",
     "/console/conversation.js": SCRIPT => "conversation.js",
@@ -69,6 +70,7 @@ pub static FILES: [ConsoleFile; 24] = files! {
     "/console/questions.js": SCRIPT => "questions.js",
     "/console/session-head.js": SCRIPT => "session-head.js",
     "/console/session-state.js": SCRIPT => "session-state.js",
+    "/console/single-flight.js": SCRIPT => "single-flight.js",
     "/console/statement.js": SCRIPT => "statement.js",
     "/console/stream.js": SCRIPT => "stream.js",
     "/console/style.css": STYLE => "style.css",
