@@ -1,7 +1,7 @@
 //! `longhaul serve` with a scripted model, and the browser that visits it.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -24,18 +24,22 @@ pub(crate) struct ConsoleServer {
 impl ConsoleServer {
     /// Serves sessions whose model plays this script. Every edit and command asks.
     pub(crate) fn start(script: &Value) -> Self {
+        Self::start_in_mode(script, "ask")
+    }
+
+    /// The same in another permission mode.
+    pub(crate) fn start_in_mode(script: &Value, mode: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["home", "work"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         std::fs::write(folder.path().join("script.json"), script.to_string()).unwrap();
         let config = format!(
-            "[model]\nname = \"scripted/{}\"\n[approval]\nmode = \"ask\"\n[memory]\nextract_at_tokens = 0\n",
+            "[model]\nname = \"scripted/{}\"\n[approval]\nmode = \"{mode}\"\n[memory]\nextract_at_tokens = 0\n",
             folder.path().join("script.json").display()
         );
         std::fs::write(folder.path().join("home/config.toml"), config).unwrap();
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-        let process = serve(folder.path(), port);
+        let (process, port) = serve(folder.path(), 0);
         Self { folder, port, process, page_token: TOKEN.to_owned() }
     }
 
@@ -45,7 +49,7 @@ impl ConsoleServer {
     }
 
     pub(crate) fn start_again(&mut self) {
-        self.process = serve(self.folder.path(), self.port);
+        (self.process, _) = serve(self.folder.path(), self.port);
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
@@ -54,9 +58,25 @@ impl ConsoleServer {
 
     /// Has the page sign in with a token that can be revoked.
     pub(crate) fn make_page_token(&mut self, name: &str) {
-        let made = self.command(&["token", "new", "--scope", "admin", "--name", name]).output().unwrap();
+        self.page_token = self.make_token(name, "admin");
+    }
+
+    pub(crate) fn make_token(&self, name: &str, scope: &str) -> String {
+        let made = self.command(&["token", "new", "--scope", scope, "--name", name]).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        self.page_token = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+        String::from_utf8(made.stdout).unwrap().trim().to_owned()
+    }
+
+    /// The name of the only memory, with a page of this text.
+    pub(crate) fn write_memory(&self, page: &str, text: &str) -> String {
+        let listed = self.request("GET", "/api/memory", "");
+        let body = listed.split("\r\n\r\n").nth(1).unwrap_or_default();
+        let memories: Value = serde_json::from_str(body).unwrap();
+        let scope = memories["items"][0]["scope"].as_str().unwrap().to_owned();
+        let body = serde_json::json!({"text": text, "reason": text.lines().next()}).to_string();
+        let answer = self.request("PUT", &format!("/api/memory/{scope}/pages/{page}"), &body);
+        assert!(answer.contains(" 200 "), "{answer}");
+        scope
     }
 
     /// Makes a session that works in the work folder.
@@ -153,18 +173,22 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Starts `longhaul serve`, and returns once it listens.
-fn serve(folder: &Path, port: u16) -> Child {
+/// Starts `longhaul serve`, and returns once it listens: on this port, or on a free one if it is 0.
+fn serve(folder: &Path, port: u16) -> (Child, u16) {
     let mut process = command(folder, &["serve", "--listen", &format!("127.0.0.1:{port}")])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.contains("listening on")), "it does not listen");
+    let port = lines.find_map(|line| {
+        let address = line.split_once("listening on http://127.0.0.1:")?.1.trim_end_matches('/');
+        address.parse().ok()
+    });
+    let port = port.expect("the server listens and says where");
     // The rest is read, so that the server never waits for a reader.
     std::thread::spawn(move || lines.count());
-    process
+    (process, port)
 }
 
 /// What `scripts/peers` installed.

@@ -31,6 +31,11 @@ export class BlockList {
     this.element.prepend(...older.childNodes);
   }
 
+  /** Drops the answers of the last turn that broke off, because the model is asked again. */
+  dropInterrupted() {
+    dropInterrupted(this.element.lastElementChild);
+  }
+
   clear() {
     this.element.replaceChildren();
   }
@@ -88,10 +93,15 @@ function dropReplacedAnswers(blocks, item) {
   const isAnswer = item.content?.type === "message" && ["finished", "truncated"].includes(item.state);
   const isFailure = item.content?.type === "turn_end" && item.content.outcome === "failed";
   if (!isAnswer && !isFailure) return;
-  let block = blocks.lastElementChild?.previousElementSibling;
+  dropInterrupted(blocks.lastElementChild?.previousElementSibling);
+}
+
+/** Drops answers that broke off, from this block back to the beginning of its turn. @param {Element | null | undefined} last */
+function dropInterrupted(last) {
+  let block = last;
   while (block && !block.classList.contains("turn_start")) {
     const before = block.previousElementSibling;
-    if (block.matches(".message.interrupted, .message.discarded")) block.remove();
+    if (block.matches(".message.interrupted")) block.remove();
     block = before;
   }
 }

@@ -137,7 +137,9 @@ export function spanChart({ title, spans, total, formatX }) {
     return [
       svg("text", { x: left - 8, y: y + 18, "text-anchor": "end" }, shorten(span.name, 20)),
       svg("rect", { x: from, y: y + 5, width: length, height: ROW - 10, rx: 3, class: `bar bar-${span.kind}` }, svg("title", {}, `${span.name}: ${span.text}`)),
-      svg("text", { x: isAfter ? from + length + 6 : from - 6, y: y + 18, "text-anchor": isAfter ? "start" : "end" }, span.text),
+      isAfter || from - left > 90
+        ? svg("text", { x: isAfter ? from + length + 6 : from - 6, y: y + 18, "text-anchor": isAfter ? "start" : "end" }, span.text)
+        : svg("text", { x: from + length - 8, y: y + 18, "text-anchor": "end", class: "on-bar" }, span.text),
     ];
   });
   return svg(

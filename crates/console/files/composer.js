@@ -7,7 +7,6 @@ import { announce, errorText, h, replaceChildren } from "./dom.js";
 const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
 const MAX_TEXT_BYTES = 256 * 1024;
 const RETRY_MS = 2000;
-const KEYS = "Enter sends, Shift and Enter begins a new line.";
 
 /** A message that the server may not have yet. It outlives the page, with its key, so that it arrives once. @typedef {{once: string, body: any, text: string}} PendingMessage */
 
@@ -25,7 +24,7 @@ export function composer(key, path, sent) {
   /** The question that the text answers. @type {{id: string, kind: string} | null} */
   let question = null;
 
-  const text = h("textarea", { id: "message", rows: 2, dir: "auto", enterkeyhint: "send", placeholder: "Message", onkeydown: onKey, oninput: () => store(`draft:${key}`, text.value), onpaste: onPaste, "aria-describedby": "message-hint" });
+  const text = h("textarea", { id: "message", rows: 2, dir: "auto", enterkeyhint: "send", placeholder: "Message", onkeydown: onKey, oninput: () => store(`draft:${key}`, text.value), onpaste: onPaste, "aria-describedby": "message-effect message-keys" });
   text.value = sessionStorage.getItem(`draft:${key}`) ?? "";
   const mode = h(
     "select",
@@ -41,8 +40,7 @@ export function composer(key, path, sent) {
   const attachButton = h("button", { type: "button", onclick: () => file.click() }, "Attach");
   const attached = h("ul", { class: "attached" });
   const message = h("p", { role: "alert", class: "wrong" });
-  const hint = h("p", { class: "quiet" });
-  const describedKeys = h("p", { id: "message-hint", class: "unseen" }, KEYS);
+  const hint = h("p", { id: "message-effect", class: "quiet" });
   const element = h(
     "form",
     { class: "composer", onsubmit: submit },
@@ -51,7 +49,7 @@ export function composer(key, path, sent) {
     attached,
     h("label", { for: "message", class: "unseen" }, "Message"),
     text,
-    describedKeys,
+    h("p", { id: "message-keys", class: "unseen" }, "Enter sends, Shift and Enter begins a new line."),
     h("div", { class: "composer-row" }, attachButton, file, mode, h("span", { class: "space" }), cancel, send),
   );
   if (!mayAct) disable("The token of this page may only read.");
@@ -83,10 +81,7 @@ export function composer(key, path, sent) {
       for (const control of [text, attachButton]) control.disabled = false;
       send.disabled = isSending;
       text.placeholder = question ? "Answer in your own words" : "Message";
-      const effect = question ? answerHint(question, status.questions.length) : "";
-      if (hint.textContent === effect) return;
-      hint.textContent = effect;
-      describedKeys.textContent = `${effect} ${KEYS}`.trim();
+      hint.textContent = question ? answerHint(question, status.questions.length) : "";
     },
   };
 
@@ -209,7 +204,8 @@ export function composer(key, path, sent) {
     if (!words) return;
     return occupy(async () => {
       try {
-        await act(path("/answers"), { question: asked.id, answer: words });
+        // A single letter would be a choice of the terminal, such as "a" for always.
+        await act(path("/answers"), { question: asked.id, answer: /^[yap]$/i.test(words) ? `${words}.` : words });
       } catch (error) {
         const isSettled = error instanceof Problem && error.status === 409;
         throw isSettled ? new Error("This question was already answered. Your text is still here.") : error;

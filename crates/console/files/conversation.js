@@ -157,10 +157,16 @@ class Conversation {
 
   /** @param {any} page */
   appendPage(page) {
+    const opened = new Set([...this.running.querySelectorAll("[data-seq]:has(details[open])")].map((block) => block.getAttribute("data-seq")));
     this.blocks.append(page.items);
     // The head says that a turn runs, the stream has the text of its answer, and a question has a card with its buttons.
     const open = (page.open ?? []).filter((/** @type {any} */ item) => !["message", "turn_start", "question"].includes(item.content?.type));
     replaceChildren(this.running, open.map(blockElement));
+    // A call that a person has opened stays open when it goes on and when it ends.
+    for (const seq of opened) {
+      const fold = this.log.querySelector(`.running [data-seq="${seq}"] details, .blocks > [data-seq="${seq}"] details`);
+      if (fold) fold.open = true;
+    }
     this.seq = page.through;
     // A page may have an answer before the stream has told of it. Then the text that is shown is that answer's.
     const answers = page.items.filter((/** @type {any} */ item) => item.content?.type === "message");
@@ -231,7 +237,9 @@ class Conversation {
       case "partial":
         this.retry.textContent = "";
         // Text may come later than the page that has it.
-        if (!this.target && Date.parse(event.at) > this.answeredAt) this.live.receive(event);
+        if (this.target || Date.parse(event.at) <= this.answeredAt) return;
+        if (this.live.parts.length === 0) this.blocks.dropInterrupted();
+        this.live.receive(event);
         return;
       case "retry_wait":
         this.retry.textContent = `${event.reason}; next try in ${formatDuration(event.delay_ms)} (${event.attempt} of ${event.of})`;
@@ -248,7 +256,7 @@ class Conversation {
         notify(`${this.key} ${event.outcome === "completed" ? "is done" : event.outcome}`, event.text || event.error || event.outcome, sessionHref(this.key));
         break;
       case "question":
-        announce(`Question: ${event.text}`);
+        announce("A question waits for your answer.");
         notifyQuestion({ id: event.id, session: this.key, text: event.text });
         break;
     }
@@ -374,7 +382,7 @@ class Conversation {
     if (isAtEnd) this.isFollowing = true;
     else if (scrollTop < this.lastTop) this.isFollowing = false;
     this.lastTop = scrollTop;
-    if (isAtEnd && !this.target) this.toEnd.hidden = true;
+    if (!this.target) this.toEnd.hidden = isAtEnd || this.isFollowing;
   }
 }
 

@@ -48,12 +48,18 @@ export function formatTokens(tokens) {
 
 /** @param {string | number} at */
 export function formatMoment(at) {
-  return moment.format(new Date(at));
+  return formatDate(moment, at);
 }
 
 /** @param {string | number} at */
 export function formatClock(at) {
-  return clock.format(new Date(at));
+  return formatDate(clock, at);
+}
+
+/** A time that is in no calendar is shown as it is. @param {Intl.DateTimeFormat} format @param {string | number} at */
+function formatDate(format, at) {
+  const date = new Date(at);
+  return Number.isNaN(date.getTime()) ? String(at) : format.format(date);
 }
 
 /** @param {number} milliseconds */

@@ -79,6 +79,7 @@ async function pageView(place, scope, name) {
   place.append(
     h("p", { class: "trail" }, h("a", { href: "#/memory" }, "Memory"), " / ", h("a", { href: `#/memory/${encodeURIComponent(scope)}` }, scope)),
     h("div", { class: "title-row" }, h("h1", {}, name), edit),
+    h("h2", { class: "unseen" }, "Text"),
     text,
     form,
     h("h2", {}, "Versions"),

@@ -2,7 +2,7 @@
 
 import { api } from "./api.js";
 import { h } from "./dom.js";
-import { sessionHref } from "./format.js";
+import { sessionHref, showControls } from "./format.js";
 
 /** A hidden tab has no event stream. It looks for questions this often. */
 const HIDDEN_CHECK_MS = 60000;
@@ -56,7 +56,8 @@ export function notifyButton() {
 export function notify(title, text, hash) {
   if (!isOn || obstacle() || (document.visibilityState === "visible" && document.hasFocus())) return;
   try {
-    const notification = new Notification(title, { body: text.slice(0, 200), tag: hash, icon: "/console/icon.svg" });
+    const body = showControls(text.length > 200 ? `${text.slice(0, 199)}…` : text);
+    const notification = new Notification(showControls(title), { body, tag: hash, icon: "/console/icon.svg" });
     notification.onclick = () => {
       window.focus();
       location.hash = hash;

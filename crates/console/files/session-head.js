@@ -1,7 +1,7 @@
 // The head of a session: its name, what it is doing, how full its context is, what it has cost, and its settings.
 
 import { act, api, can, sessionPath } from "./api.js";
-import { announce, errorText, h, replaceChildren } from "./dom.js";
+import { errorText, h, replaceChildren } from "./dom.js";
 import { formatCost, formatCount, formatTokens, sessionHref, showControls, showDirections } from "./format.js";
 import { stateOf } from "./session-state.js";
 
@@ -24,7 +24,7 @@ export function sessionHead(key, panel) {
   const doing = h("span", { class: "doing", dir: "auto" });
   const facts = h("p", { class: "facts" });
   const message = h("p", { role: "alert", class: "wrong" });
-  const feedback = h("p", { class: "quiet" });
+  const feedback = h("p", { class: "quiet", role: "status" });
   const mode = h("select", { id: "mode", onchange: () => change({ mode: mode.value }) }, MODES.map(([value, text]) => h("option", { value }, text)));
   const model = h("input", { id: "model", list: "models", autocomplete: "off", spellcheck: "false", onchange: () => change({ model: model.value.trim() }), onfocus: loadModels });
   const models = h("datalist", { id: "models" });
@@ -42,7 +42,7 @@ export function sessionHead(key, panel) {
   for (const field of [mode, model, name, pinned]) field.disabled = !can("admin");
   const settings = h(
     "details",
-    { class: "settings", ontoggle: watchOutside },
+    { class: "settings", ontoggle: watchOutside, onkeydown: closeOnEscape },
     h("summary", {}, "Settings"),
     h(
       "div",
@@ -131,18 +131,12 @@ export function sessionHead(key, panel) {
     if (!settings.isConnected) watchOutside();
   }
 
-  /** @param {string} text */
-  function tell(text) {
-    feedback.textContent = text;
-    announce(text);
-  }
-
   /** @param {any} body */
   async function change(body) {
     message.textContent = feedback.textContent = "";
     try {
       await api(sessionPath(key), { method: "PATCH", body });
-      tell("Changed.");
+      feedback.textContent = "Changed.";
     } catch (error) {
       message.textContent = errorText(error);
       // What was refused must not look as if it held.
@@ -192,7 +186,7 @@ export function sessionHead(key, panel) {
     message.textContent = feedback.textContent = "";
     try {
       await api(sessionPath(key, path), { method: "POST" });
-      tell(`${text}: asked.`);
+      feedback.textContent = `${text}: asked.`;
     } catch (error) {
       message.textContent = errorText(error);
     }
