@@ -9,6 +9,8 @@ const FOREIGN = "main :is(script, iframe, object, embed, base, meta, style, link
 
 await withBrowser(async (browser) => {
   const page = await openConsole(browser);
+  // A page that opens this one must not be able to steer it.
+  assert.equal((await page.reload()).headers()["cross-origin-opener-policy"], "same-origin");
   await page.evaluate(() => {
     window.attacks = 0;
   });

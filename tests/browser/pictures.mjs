@@ -11,16 +11,19 @@ await withBrowser(async (browser) => {
   await page.getByRole("button", { name: "Yes" }).click();
   await page.getByText("a task keeps checking").waitFor();
   await page.getByRole("button", { name: "Cancel" }).waitFor({ state: "hidden" });
-  await page.locator("[role=log] details.call > summary", { hasText: "write_file" }).first().click();
-  await page.getByRole("log").evaluate((element) => element.scrollTo(0, element.scrollHeight));
+  // The diff, the command and its output, as the text beside the picture says.
+  for (const call of await page.locator("[role=log] details.call").all()) await call.evaluate((fold) => (fold.open = true));
+  await page.getByRole("log").getByText("I write the function").evaluate((element) => element.scrollIntoView({ block: "start" }));
   await page.waitForTimeout(500);
   await page.screenshot({ path: `${folder}/console-session.png` });
 
   await page.goto(`${url}/#/session/adder/figures`);
   await page.getByText("Where the time of a turn went").waitFor();
   await page.waitForTimeout(500);
-  await page.screenshot({ path: `${folder}/console-figures.png` });
+  await page.screenshot({ path: `${folder}/console-figures.png`, fullPage: true });
 
+  await page.goto(`${url}/#/session/adder`);
+  await say(page, "Has it ever been wrong?");
   const phone = await openConsole(browser, { viewport: PHONE, colorScheme: "dark", deviceScaleFactor: 2 });
   await openSession(phone, "release");
   await say(phone, "Tag the release.");
@@ -29,6 +32,7 @@ await withBrowser(async (browser) => {
   await phone.screenshot({ path: `${folder}/console-question.png` });
   await page.goto(`${url}/#/`);
   await page.getByRole("heading", { name: "Waiting for you" }).waitFor();
+  await page.getByRole("heading", { name: "At work" }).waitFor();
   await page.waitForTimeout(500);
   await page.screenshot({ path: `${folder}/console-sessions.png` });
 });
