@@ -67,18 +67,24 @@ async function keyboardOnly(browser) {
   await page.keyboard.type("Write an adder.");
   await page.keyboard.press("Enter");
   await question.getByText(/seq 1 3/).waitFor();
+  // A question can be answered once it has stood still for a moment.
+  const buttons = question.locator("button:enabled").first();
+  await buttons.waitFor();
   await tabTo(page, /^Yes$/, "Shift+Tab");
   await page.keyboard.press("Enter");
 
   // The next question takes the keyboard over, or the message box has it.
   await question.getByText(/add\.py/).first().waitFor();
   await page.waitForFunction(() => document.activeElement !== document.body);
+  await buttons.waitFor();
   await tabTo(page, /^No$/);
   await page.keyboard.press("Space");
   await question.getByText(/sleep/).waitFor();
+  await buttons.waitFor();
   await tabTo(page, /^Yes$/);
   await page.keyboard.press("Enter");
   await log(page).getByRole("heading", { name: "Done" }).waitFor();
+  await page.getByRole("button", { name: "Kill" }).waitFor();
   await tabTo(page, /^Kill$/);
   await page.keyboard.press("Enter");
   await page.getByRole("group", { name: /Task/ }).waitFor({ state: "detached" });
