@@ -52,7 +52,11 @@ await withBrowser(async (browser) => {
   // Right-to-left text keeps its direction, and the page its own.
   await say(page, "שלום עולם");
   await log(page).getByText("שלום עולם").waitFor();
-  assert.equal(await log(page).getByText("שלום עולם").first().evaluate((element) => getComputedStyle(element).direction), "rtl");
+  // The message is drawn again when the model gets it.
+  await page.waitForFunction(() => {
+    const said = [...document.querySelectorAll("[role=log] .said")].find((element) => element.textContent.includes("שלום עולם"));
+    return said && getComputedStyle(said).direction === "rtl";
+  });
   assert.equal(await page.evaluate(() => getComputedStyle(document.body).direction), "ltr");
   await page.getByRole("button", { name: "Cancel" }).waitFor({ state: "hidden" });
 

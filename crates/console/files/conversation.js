@@ -51,6 +51,8 @@ class Conversation {
     this.key = key;
     /** Known after the first status. A key may come to mean another session, an id may not. @type {string | null} */
     this.id = null;
+    /** The new key, from the moment at which the session turns out to be renamed. @type {string | null} */
+    this.renamedTo = null;
     this.target = target;
     /** The last record that is shown. */
     this.seq = 0;
@@ -126,6 +128,8 @@ class Conversation {
     this.resizeObserver.disconnect();
     clearTimeout(this.statusTimer);
     this.composer.close();
+    // What was typed up to now goes with the session.
+    if (this.renamedTo !== null) moveDraft(this.key, this.renamedTo);
   }
 
   /** @param {string} [rest] */
@@ -284,7 +288,7 @@ class Conversation {
     const status = await api(this.path());
     this.id = status.id;
     if (status.key !== this.key) {
-      moveDraft(this.key, status.key);
+      this.renamedTo = status.key;
       location.replace(sessionHref(status.key) + (this.target ? `/at/${this.target}` : ""));
       return;
     }

@@ -128,7 +128,7 @@ fn push_content(block: &Block, html: &mut String) {
             push_time(html, block);
         }
         BlockContent::Summary { text } => {
-            push_details(html, "Summary: what the model knows of the conversation above", text)
+            push_details(html, "Summary: what the model knows of the conversation above", text);
         }
         BlockContent::Call(call) => push_call(html, block, call),
         BlockContent::Question { text, diff, answer, .. } => {
