@@ -1,7 +1,6 @@
 //! What the tests against installed programs share: where these programs are, and `longhaul serve` for them.
 
 use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -22,10 +21,6 @@ pub(crate) fn peer(path: &str) -> PathBuf {
     file
 }
 
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
-}
-
 /// The lines that a process writes. All of them are read, so that it never waits for a reader.
 pub(crate) fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
     let (send, lines) = channel();
@@ -34,16 +29,19 @@ pub(crate) fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
     lines
 }
 
-/// Starts `longhaul` with the arguments of `serve` on this port, and returns once it listens.
-pub(crate) fn start_serve(longhaul: &mut Command, port: u16) -> Child {
+/// Starts `longhaul` with the arguments of `serve`, and returns once it listens: on this port, or on a free one if it is 0.
+pub(crate) fn start_serve(longhaul: &mut Command, port: u16) -> (Child, u16) {
     longhaul.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
     let mut process = longhaul.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let lines = lines_of(process.stderr.take().unwrap());
     let deadline = Instant::now() + START_TIMEOUT;
     let mut printed = Vec::new();
-    while !printed.iter().any(|line: &String| line.contains("listening on")) {
+    loop {
         let wait = deadline.saturating_duration_since(Instant::now());
-        printed.push(lines.recv_timeout(wait).unwrap_or_else(|_| panic!("it does not listen: {printed:?}")));
+        let line = lines.recv_timeout(wait).unwrap_or_else(|_| panic!("it does not listen: {printed:?}"));
+        if let Some((_, port)) = line.split_once("listening on http://127.0.0.1:") {
+            return (process, port.trim_end_matches('/').parse().unwrap());
+        }
+        printed.push(line);
     }
-    process
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::installed::{free_port, peer, start_serve};
+use crate::installed::{peer, start_serve};
 
 const TOKEN: &str = "a-token-of-the-test-0123456789abcdef";
 /// How long a story may take. Each step in it has a shorter limit of its own.
@@ -26,18 +26,22 @@ pub(crate) struct ConsoleServer {
 impl ConsoleServer {
     /// Serves sessions whose model plays this script. Every edit and command asks.
     pub(crate) fn start(script: &Value) -> Self {
+        Self::start_in_mode(script, "ask")
+    }
+
+    /// The same in another permission mode.
+    pub(crate) fn start_in_mode(script: &Value, mode: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["home", "work"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         std::fs::write(folder.path().join("script.json"), script.to_string()).unwrap();
         let config = format!(
-            "[model]\nname = \"scripted/{}\"\n[approval]\nmode = \"ask\"\n[memory]\nextract_at_tokens = 0\n",
+            "[model]\nname = \"scripted/{}\"\n[approval]\nmode = \"{mode}\"\n[memory]\nextract_at_tokens = 0\n",
             folder.path().join("script.json").display()
         );
         std::fs::write(folder.path().join("home/config.toml"), config).unwrap();
-        let port = free_port();
-        let process = start_serve(&mut command(folder.path(), &[]), port);
+        let (process, port) = start_serve(&mut command(folder.path(), &[]), 0);
         Self { folder, port, process, page_token: TOKEN.to_owned() }
     }
 
@@ -47,7 +51,7 @@ impl ConsoleServer {
     }
 
     pub(crate) fn start_again(&mut self) {
-        self.process = start_serve(&mut self.command(&[]), self.port);
+        (self.process, _) = start_serve(&mut self.command(&[]), self.port);
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
@@ -56,9 +60,25 @@ impl ConsoleServer {
 
     /// Has the page sign in with a token that can be revoked.
     pub(crate) fn make_page_token(&mut self, name: &str) {
-        let made = self.command(&["token", "new", "--scope", "admin", "--name", name]).output().unwrap();
+        self.page_token = self.make_token(name, "admin");
+    }
+
+    pub(crate) fn make_token(&self, name: &str, scope: &str) -> String {
+        let made = self.command(&["token", "new", "--scope", scope, "--name", name]).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        self.page_token = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+        String::from_utf8(made.stdout).unwrap().trim().to_owned()
+    }
+
+    /// The name of the only memory, with a page of this text.
+    pub(crate) fn write_memory(&self, page: &str, text: &str) -> String {
+        let listed = self.request("GET", "/api/memory", "");
+        let body = listed.split("\r\n\r\n").nth(1).unwrap_or_default();
+        let memories: Value = serde_json::from_str(body).unwrap();
+        let scope = memories["items"][0]["scope"].as_str().unwrap().to_owned();
+        let body = serde_json::json!({"text": text, "reason": text.lines().next()}).to_string();
+        let answer = self.request("PUT", &format!("/api/memory/{scope}/pages/{page}"), &body);
+        assert!(answer.contains(" 200 "), "{answer}");
+        scope
     }
 
     /// Makes a session that works in the work folder.

@@ -9,7 +9,7 @@ const { chromium } = await import(pathToFileURL(process.env.PLAYWRIGHT).href).th
 
 export const url = process.env.CONSOLE_URL;
 export const token = process.env.CONSOLE_TOKEN;
-export const PATIENCE = 60_000;
+const STEP_TIMEOUT_MS = 60_000;
 
 export const DESK = { width: 1280, height: 860 };
 export const PHONE = { width: 390, height: 780 };
@@ -28,10 +28,55 @@ export async function withBrowser(story) {
 
 /** A page that is signed in. `expected` are errors of the browser's console that the story causes itself. */
 export async function openConsole(browser, options = {}) {
-  const { viewport = DESK, expected = [], ...context } = options;
+  const { viewport = DESK, expected = [], token: _, keyboard = false, ...context } = options;
   const opened = await browser.newContext({ viewport, ...context });
-  const page = await opened.newPage();
-  page.setDefaultTimeout(PATIENCE);
+  const page = await watchPage(await opened.newPage(), expected);
+  await signIn(page, options.token, keyboard);
+  return page;
+}
+
+/** Another tab of the same person. */
+export async function openTab(page, expected = []) {
+  const tab = await watchPage(await page.context().newPage(), expected);
+  await tab.goto(page.url());
+  return tab;
+}
+
+/** Signs in, with a keyboard alone if asked to: the field has it already. */
+async function signIn(page, withToken = token, keyboard = false) {
+  await page.goto(`${url}/`);
+  await page.getByLabel("Token").waitFor();
+  if (keyboard) {
+    await page.keyboard.type(withToken);
+    await page.keyboard.press("Enter");
+  } else {
+    await page.getByLabel("Token").fill(withToken);
+    await page.getByRole("button", { name: "Sign in" }).click();
+  }
+  await page.getByRole("heading", { name: "Sessions" }).waitFor();
+}
+
+/** Notes the errors of a page, its requests to other origins, and how many event streams it has open. */
+async function watchPage(page, expected) {
+  await page.addInitScript(() => {
+    window.streams = { open: 0, most: 0 };
+    window.EventSource = class extends EventSource {
+      isCounted = true;
+
+      constructor(address) {
+        super(address);
+        window.streams.open += 1;
+        window.streams.most = Math.max(window.streams.most, window.streams.open);
+      }
+
+      close() {
+        if (this.isCounted) window.streams.open -= 1;
+        this.isCounted = false;
+        super.close();
+      }
+    };
+  });
+  page.setDefaultTimeout(STEP_TIMEOUT_MS);
   page.errors = [];
   page.foreign = [];
   page.on("pageerror", (error) => page.errors.push(String(error)));
@@ -41,17 +86,18 @@ export async function openConsole(browser, options = {}) {
   page.on("request", (request) => {
     if (new URL(request.url()).origin !== url) page.foreign.push(request.url());
   });
-  await page.goto(`${url}/`);
-  await page.getByLabel("Token").fill(token);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByRole("heading", { name: "Sessions" }).waitFor();
   return page;
 }
 
-/** Nothing went wrong that nobody saw. */
+/** The page logged no error, and sent no request to another origin. */
 export function assertClean(page) {
   assert.deepEqual(page.errors, [], "errors of the page");
   assert.deepEqual(page.foreign, [], "requests to other origins");
+}
+
+/** A tab has at most one event stream at a time. */
+export async function assertOneStream(page) {
+  assert.equal(await page.evaluate(() => window.streams.most), 1);
 }
 
 export async function openSession(page, key) {
@@ -65,6 +111,12 @@ export async function say(page, text) {
   await box.press("Enter");
 }
 
+export async function openFolds(page) {
+  await page.$$eval("main details", (folds) => folds.forEach((fold) => (fold.open = true)));
+  // What a fold loads is there a moment later.
+  await page.waitForTimeout(300);
+}
+
 export function log(page) {
   return page.getByRole("log");
 }
@@ -72,6 +124,15 @@ export function log(page) {
 /** The records of the blocks that are shown, in their order. */
 export function shownSeqs(page) {
   return page.$$eval("[role=log] .blocks [data-seq]", (blocks) => blocks.map((block) => [Number(block.dataset.seq), block.className, block.textContent]));
+}
+
+/** The page shows exactly the blocks that the server has, in their order. */
+export async function assertComplete(page, key) {
+  const { items, next } = await page.evaluate(async (path) => (await fetch(path)).json(), `/api/sessions/${encodeURIComponent(key)}/transcript?limit=500`);
+  assert.equal(next, null);
+  // An answer that broke off and does not count is not shown.
+  const wanted = items.filter((item) => item.html && !(item.content.type === "message" && item.state === "interrupted")).map((item) => item.seq);
+  assert.deepEqual((await shownSeqs(page)).map(([seq]) => seq), wanted);
 }
 
 /** No block is shown twice. */

@@ -45,7 +45,7 @@ fn a_turn_is_followed_and_approved_from_a_phone() {
 #[test]
 #[ignore = "needs scripts/peers"]
 fn a_killed_server_leaves_no_gap_and_no_double_on_the_page() {
-    let mut server = ConsoleServer::start(&json!([{"text": words(60), "piece_ms": 60}]));
+    let mut server = ConsoleServer::start(&json!([{"text": words(60), "piece_ms": 60}, "Got it."]));
     server.make_session("restart");
     server.play("restart.mjs", &[], |server, asked| match asked {
         "kill" => server.kill(),
@@ -62,7 +62,8 @@ fn no_page_has_a_violation_and_a_keyboard_is_enough() {
     server.make_session("story");
     server.make_session("keyboard");
     server.say("story", "Write an adder.");
-    server.play("accessible.mjs", &[], |_, _| {});
+    let memory = server.write_memory("habits", "# Habits\n\n- tabs, not spaces\n");
+    server.play("accessible.mjs", &[&memory], |_, _| {});
 }
 
 /// H8: text of models and tools never becomes markup or script.
@@ -74,18 +75,39 @@ fn no_payload_runs_or_changes_the_page() {
     let text = format!("{}\n\nthe last payload", payloads.join("\n"));
     let names: Vec<Value> =
         PAYLOADS.iter().map(|payload| json!({"name": "read_file", "arguments": {"path": payload}})).collect();
-    let mut server = ConsoleServer::start(&json!([
-        {"text": "I read.", "reasoning": payloads.join("\n"), "calls": names},
-        text,
-    ]));
+    let print = format!("cat > /dev/null; printf '%s\\n' {}", quote(&payloads.join("\n")));
+    let calls: Vec<Value> = names
+        .into_iter()
+        .chain([
+            json!({"name": "exec", "arguments": {"command": print}}),
+            json!({"name": "exec", "arguments": {
+                "command": format!("{print}; sleep 300"), "run_in_background": true, "description": PAYLOADS[1],
+            }}),
+        ])
+        .collect();
+    let script = json!([
+        {"text": "I read.", "reasoning": payloads.join("\n"), "calls": calls},
+        text.clone(),
+        {"text": format!("{text}\n\n{}", words(400)), "piece_ms": 8},
+    ]);
+    let mut server = ConsoleServer::start_in_mode(&script, "auto");
     server.make_session("payloads");
-    for (index, payload) in PAYLOADS.iter().take(5).enumerate() {
+    // Where a key may not be like this, the payload harms nobody.
+    let keys = PAYLOADS.iter().enumerate().filter(|(index, payload)| {
         let key = format!("{index} {payload}");
-        let _ = server.post("/api/sessions", &json!({"key": key}));
-    }
+        server.post("/api/sessions", &json!({"key": key})).contains(" 201 ")
+    });
+    let keys = keys.filter(|(_, payload)| payload.contains("attacks++")).count();
+    assert!(keys > 20, "{keys} keys");
     server.say("payloads", &payloads.join("\n"));
     server.wait_for_turns("payloads", 1);
-    server.play("payloads.mjs", &[], |_, _| {});
+    let memory = server.write_memory("payloads", &payloads.join("\n"));
+    server.play("payloads.mjs", &[&memory, &keys.to_string()], |_, _| {});
+}
+
+/// A word of a shell that stands for this text.
+fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 const PAYLOADS: [&str; 30] = [
@@ -130,14 +152,14 @@ fn a_long_session_opens_like_a_short_one_and_stays_smooth() {
     let mut answers: Vec<Value> = (0..turns).map(|turn| json!(format!("Answer **{turn}**."))).collect();
     answers.push(json!({"text": words(600), "piece_ms": 8}));
     let mut server = ConsoleServer::start(&json!(answers));
-    for (key, turns) in [("brief", 1), ("aged", turns)] {
+    for (key, turns) in [("brief", 10), ("aged", turns)] {
         server.make_session(key);
         for turn in 1..=turns {
             server.say(key, "Next.");
             server.wait_for_turns(key, turn);
         }
     }
-    server.play("long.mjs", &[], |_, _| {});
+    server.play("long.mjs", &["brief", "aged"], |_, _| {});
 }
 
 /// H8: the modules agree with each other, and the whole page is small.
@@ -163,11 +185,51 @@ fn the_files_pass_the_type_checker_and_are_small() {
     assert!(bytes < 60_000, "{bytes} bytes");
 }
 
+/// H8: what the browser asks for is asked once, and nobody answers a question that they have not seen.
+#[test]
+#[ignore = "needs scripts/peers"]
+fn a_question_is_shown_once_and_the_message_box_answers_it() {
+    let mut script = adder();
+    script[1]["calls"][0]["arguments"]["content"] =
+        json!("def add(a, b):\n    return a + b  # \u{202e}tuo nruter\n");
+    let mut server = ConsoleServer::start(&script);
+    for key in ["asked", "elsewhere"] {
+        server.make_session(key);
+    }
+    server.play("questions.mjs", &[], |server, asked| match asked {
+        "ask elsewhere" => server.say("elsewhere", "Write an adder."),
+        other => panic!("{other}"),
+    });
+}
+
+/// H8.
+#[test]
+#[ignore = "needs scripts/peers"]
+fn sessions_are_forked_renamed_retried_deleted_and_restored() {
+    let failure = json!({"error": "the server failed: boom"});
+    let mut server = ConsoleServer::start(
+        &json!([{"text": words(30), "piece_ms": 60}, "Second answer.", failure, "Never reached."]),
+    );
+    let reader = server.make_token("reader", "read");
+    server.make_session("life");
+    server.play("sessions.mjs", &[&reader], |server, asked| match asked {
+        "rename life-fork renamed" => {
+            let answer = server.request("PATCH", "/api/sessions/life-fork", r#"{"key": "renamed"}"#);
+            assert!(answer.contains(" 200 "), "{answer}");
+        }
+        other => panic!("{other}"),
+    });
+}
+
 /// H8.
 #[test]
 #[ignore = "needs scripts/peers"]
 fn what_goes_wrong_shows_as_a_clear_state() {
-    let mut server = ConsoleServer::start(&json!(["Said while hidden.", "שלום", "Good."]));
+    let items: String = (0..5_000).map(|number| format!("- item {number}\n")).collect();
+    let print = json!({"name": "exec", "arguments": {"command": "seq 1 1300000"}});
+    let script =
+        json!(["Said while hidden.", "שלום", {"calls": [print]}, items, "Still quick.", "Back.", "Good."]);
+    let mut server = ConsoleServer::start_in_mode(&script, "auto");
     server.make_page_token("page");
     for key in ["deleted", "hidden", "trashed"] {
         server.make_session(key);
@@ -181,10 +243,16 @@ fn what_goes_wrong_shows_as_a_clear_state() {
             let answer = server.request("DELETE", "/api/sessions/trashed", "");
             assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
         }
+        "restore" => {
+            let answer = server.request("POST", "/api/sessions/trashed/restore", "");
+            assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
+        }
         "send" => {
             server.say("hidden", "Say it.");
             server.wait_for_turns("hidden", 1);
         }
+        "kill" => server.kill(),
+        "start" => server.start_again(),
         "revoke" => {
             assert!(server.command(&["token", "revoke", "page"]).status().unwrap().success());
         }

@@ -8,7 +8,7 @@ use longhaul_testkit::wire::{ModelServer, Script, ScriptedAnswer};
 use serde_json::Value;
 
 use crate::desk::Desk;
-use crate::installed::{free_port, lines_of, peer, start_serve};
+use crate::installed::{lines_of, peer, start_serve};
 use crate::servers::PATIENCE;
 
 /// Seconds that the fuzzer may take in a run of all tests.
@@ -36,8 +36,7 @@ impl HttpServer {
             model.url()
         );
         let desk = Desk::new(&config);
-        let port = free_port();
-        let process = start_serve(desk.command(&[]).env("LONGHAUL_TOKEN", TOKEN), port);
+        let (process, port) = start_serve(desk.command(&[]).env("LONGHAUL_TOKEN", TOKEN), 0);
         Self { desk, port, process, _model: model }
     }
 
@@ -49,7 +48,7 @@ impl HttpServer {
     fn kill_and_restart(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
-        self.process = start_serve(self.desk.command(&[]).env("LONGHAUL_TOKEN", TOKEN), self.port);
+        (self.process, _) = start_serve(self.desk.command(&[]).env("LONGHAUL_TOKEN", TOKEN), self.port);
     }
 
     /// The body of the answer to a GET.

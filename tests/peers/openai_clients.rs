@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::desk::Desk;
-use crate::installed::{free_port, peer, start_serve};
+use crate::installed::{peer, start_serve};
 use crate::servers::PATIENCE;
 
 const TOKEN: &str = "a-token-of-these-tests-0123456789";
@@ -23,13 +23,12 @@ impl Served {
     fn start(script: &Value) -> Self {
         let desk =
             Desk::new("[[approval.rule]]\ntool = \"exec\"\ncommand = \"echo ask*\"\naction = \"ask\"\n");
-        let port = free_port();
         std::fs::write(desk.home().join("script.json"), script.to_string()).unwrap();
-        let process = Self::process(&desk, port);
+        let (process, port) = Self::process(&desk, 0);
         Self { desk, port, process }
     }
 
-    fn process(desk: &Desk, port: u16) -> Child {
+    fn process(desk: &Desk, port: u16) -> (Child, u16) {
         let script = desk.home().join("script.json");
         let mut longhaul = desk.command(&[]);
         longhaul.env("LONGHAUL_MODEL", format!("scripted/{}", script.display())).env("LONGHAUL_TOKEN", TOKEN);
@@ -40,7 +39,7 @@ impl Served {
     fn kill_and_restart(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
-        self.process = Self::process(&self.desk, self.port);
+        (self.process, _) = Self::process(&self.desk, self.port);
     }
 
     /// A client that gets the address and the token.

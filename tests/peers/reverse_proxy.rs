@@ -6,8 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use crate::http_server::{HttpServer, PUBLIC_NAME, TOKEN};
-use crate::installed::{free_port, peer};
+use crate::installed::peer;
 use crate::servers::PATIENCE;
+use crate::servers::free_port;
 
 /// nginx on loopback, in front of a server.
 struct Proxy {

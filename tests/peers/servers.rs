@@ -1,14 +1,18 @@
 //! The servers of other people, each started by the test that needs it.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::installed::{free_port, peer};
+use crate::installed::peer;
+
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
 
 /// How long a test waits before it gives up; nothing depends on it but how soon a failure is told.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);

@@ -15,6 +15,9 @@ export class Problem extends Error {
   }
 }
 
+/** How long an answer may take. Deleting a session waits for its turn to end. */
+const TIMEOUT_MS = 60000;
+
 /** What the token of this page allows. @type {string} */
 let scope = "read";
 
@@ -27,6 +30,21 @@ export function setScope(allowed) {
 export function can(wanted) {
   const scopes = ["read", "act", "admin"];
   return scopes.indexOf(scope) >= scopes.indexOf(wanted);
+}
+
+/** How far the server's clock is ahead of this browser's, in milliseconds. */
+let clockOffset = 0;
+
+/** The time by the server's clock, which all times of records come from. */
+export function serverNow() {
+  return Date.now() + clockOffset;
+}
+
+/** @param {Response} response */
+function readClock(response) {
+  const offset = Date.parse(response.headers.get("date") ?? "") - Date.now();
+  // The header has whole seconds, and the answer was under way.
+  if (Number.isFinite(offset)) clockOffset = Math.abs(offset) < 5000 ? 0 : offset;
 }
 
 /** Called when the server no longer accepts our cookie. */
@@ -64,13 +82,14 @@ export async function request(path, options = {}) {
       method: options.method ?? (options.body === undefined ? "GET" : "POST"),
       headers,
       body: options.body === undefined ? undefined : JSON.stringify(options.body),
-      signal: options.signal ?? null,
+      signal: options.signal ?? AbortSignal.timeout(TIMEOUT_MS),
       credentials: "same-origin",
     });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Problem(0, "unreachable", "The server does not answer.");
   }
+  readClock(response);
   if (response.ok) return response;
   const problem = await response.json().catch(() => ({}));
   if (response.status === 401 && path !== "/api/login") signedOut();

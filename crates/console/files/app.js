@@ -2,14 +2,15 @@
 
 import { Problem, api, can, onSignedOut, setScope } from "./api.js";
 import { conversationView } from "./conversation.js";
-import { emptyState, h, replaceChildren } from "./dom.js";
+import { emptyState, errorText, h, replaceChildren } from "./dom.js";
 import { doctorView, tokensView } from "./installation.js";
 import { memoryView } from "./memory.js";
-import { notifyButton } from "./notify.js";
+import { notifyButton, setNotifying } from "./notify.js";
 import { overviewView } from "./overview.js";
 import { statementView } from "./statement.js";
 import { connectNow, follow, onConnection } from "./stream.js";
 import { tasksView } from "./tasks.js";
+import { trashView } from "./trash.js";
 
 const PAGES = [
   { path: "", name: "Sessions" },
@@ -33,12 +34,20 @@ const VIEWS = {
   statement: statementView,
   tokens: tokensView,
   doctor: doctorView,
+  trash: trashView,
 };
+/** Views that belong to a page with another name. @type {Record<string, string>} */
+const PAGE_OF = { session: "", trash: "" };
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const header = /** @type {HTMLElement} */ (document.getElementById("header"));
 const nav = /** @type {HTMLElement} */ (document.getElementById("nav"));
+const menu = /** @type {HTMLElement} */ (document.getElementById("menu"));
 const connection = /** @type {HTMLElement} */ (document.getElementById("connection"));
+
+const SIGNED_OUT = "The server no longer accepts the token of this page: it was revoked, or it is too old. Sign in again.";
+/** Set while this tab is signed in, so that a reload can say why it no longer is. */
+const WAS_SIGNED_IN = "signed-in";
 
 let leave = () => {};
 /** Counts views, so that a slow one does not appear over its successor. */
@@ -62,17 +71,18 @@ function decodePart(part) {
 async function show() {
   if (location.hash && !location.hash.startsWith("#/")) return;
   const [name = "", ...parts] = address();
+  showMenu(false);
   const mine = (shown += 1);
   leave();
   leave = () => {};
   follow(null);
   showConnection("live");
-  const view = VIEWS[name];
+  const view = Object.hasOwn(VIEWS, name) && !(name === "session" && !parts[0]) ? VIEWS[name] : null;
   document.body.classList.toggle("fixed", name === "session" && ["", "at"].includes(parts[1] ?? ""));
   const place = h("div", { class: `view view-${name || "overview"}` });
   replaceChildren(main, place);
   for (const link of nav.querySelectorAll("a")) {
-    const isCurrent = link.getAttribute("href") === `#/${name === "session" ? "" : name}`;
+    const isCurrent = link.getAttribute("href") === `#/${PAGE_OF[name] ?? name}`;
     if (isCurrent) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
@@ -90,18 +100,26 @@ async function show() {
   }
 }
 
+/** On a narrow screen the navigation is folded behind a button. @param {boolean} isOpen */
+function showMenu(isOpen) {
+  menu.setAttribute("aria-expanded", String(isOpen));
+  header.classList.toggle("open", isOpen);
+}
+
 /**
  * What went wrong, with a way to try again.
  * @param {unknown} error
  * @param {() => void} again
  */
-export function problemNotice(error, again) {
+function problemNotice(error, again) {
   const text = error instanceof Problem ? error.message : `This page failed: ${error}`;
   return h("div", { class: "problem", role: "alert" }, h("p", {}, text), h("button", { type: "button", onclick: again }, "Try again"));
 }
 
-/** @param {"live" | "waiting" | "offline"} state */
+/** @param {"live" | "offline"} state */
 function showConnection(state) {
+  // The banner stays as it is while its button may have the keyboard.
+  if (connection.className === state) return;
   connection.className = state;
   if (state !== "offline") {
     connection.textContent = "";
@@ -110,13 +128,15 @@ function showConnection(state) {
   replaceChildren(
     connection,
     "The server does not answer. Nothing is lost; this page goes on when it is back. ",
-    h("button", { type: "button", onclick: connectNow }, "Try now"),
+    h("button", { type: "button", onclick: connectNow }, "Try again"),
   );
 }
 
 /** @param {string} [reason] */
 function showSignIn(reason = "") {
   isSignedIn = false;
+  setNotifying(false);
+  document.title = "Longhaul";
   shown += 1;
   leave();
   leave = () => {};
@@ -151,7 +171,7 @@ function showSignIn(reason = "") {
       if (scope) start(scope);
       else message.textContent = "Signed in, but this browser sends no sign of where its requests come from. Open the page over https, or through localhost.";
     } catch (error) {
-      message.textContent = error instanceof Problem && error.status === 401 ? "The server does not know this token." : String(/** @type {Error} */ (error).message);
+      message.textContent = error instanceof Problem && error.status === 401 ? "The server does not know this token." : errorText(error);
       field.select();
     } finally {
       button.disabled = false;
@@ -160,13 +180,22 @@ function showSignIn(reason = "") {
 }
 
 async function signOut() {
-  await api("/api/logout", { method: "POST" }).catch(() => {});
+  try {
+    await api("/api/logout", { method: "POST" });
+  } catch (error) {
+    // The browser still has the cookie, so it would be wrong to look signed out.
+    if (!(error instanceof Problem) || error.status !== 401) return void window.alert(`You are still signed in: ${errorText(error)}`);
+  }
+  // Drafts are for the person who wrote them.
+  sessionStorage.clear();
   showSignIn();
 }
 
 /** @param {string} scope what the token allows */
 function start(scope) {
   isSignedIn = true;
+  setNotifying(true);
+  sessionStorage.setItem(WAS_SIGNED_IN, "yes");
   setScope(scope);
   header.hidden = false;
   replaceChildren(
@@ -178,19 +207,30 @@ function start(scope) {
   void show();
 }
 
+document.querySelector(".skip")?.addEventListener("click", (event) => {
+  // The address says which view is shown, so the link must not change it.
+  event.preventDefault();
+  main.focus();
+});
+menu.addEventListener("click", () => showMenu(menu.getAttribute("aria-expanded") !== "true"));
+header.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || menu.getAttribute("aria-expanded") !== "true") return;
+  showMenu(false);
+  menu.focus();
+});
 onConnection(showConnection);
 onSignedOut(() => {
-  if (isSignedIn) showSignIn("The server no longer accepts the token of this page: it was revoked, or it is too old. Sign in again.");
+  if (isSignedIn) showSignIn(SIGNED_OUT);
 });
 window.addEventListener("hashchange", () => {
   if (!isSignedIn) return;
   void show();
-  // A conversation puts the keyboard into its message box.
-  if (!location.hash.startsWith("#/session/")) main.focus({ preventScroll: true });
+  // A conversation moves the keyboard from here into its message box.
+  main.focus({ preventScroll: true });
 });
 
 // Whether the cookie still counts is the server's knowledge alone.
 api("/api/login").then(
-  (state) => (state.scope ? start(state.scope) : showSignIn()),
+  (state) => (state.scope ? start(state.scope) : showSignIn(sessionStorage.getItem(WAS_SIGNED_IN) ? SIGNED_OUT : "")),
   (error) => replaceChildren(main, problemNotice(error, () => location.reload())),
 );

@@ -2,12 +2,34 @@
 
 import { h, svg } from "./dom.js";
 
-const WIDTH = 720;
+const MAX_WIDTH = 720;
+const MIN_WIDTH = 280;
+/** Below this width the texts of a row stand above its bar. */
+const STACKED_WIDTH = 480;
+const STACKED_ROW = 40;
 const HEIGHT = 220;
 const LEFT = 56;
 const BOTTOM = 24;
 const ROW = 28;
 const NAME_WIDTH = 150;
+
+/** The width of a chart: that of the page, so that its text has the size of other text on a phone, too. */
+function chartWidth() {
+  const room = document.querySelector(".view")?.clientWidth ?? MAX_WIDTH;
+  return Math.max(MIN_WIDTH, Math.min(MAX_WIDTH, room - 24));
+}
+
+/**
+ * A row of a narrow chart: a name, a text, and below them a bar.
+ * @param {{width: number, y: number, name: string, text: string, from: number, length: number, kind: string}} row
+ */
+function stackedRow({ width, y, name, text, from, length, kind }) {
+  return [
+    svg("text", { x: 0, y: y + 13 }, shorten(name, 26)),
+    svg("text", { x: width, y: y + 13, "text-anchor": "end" }, text),
+    svg("rect", { x: from, y: y + 19, width: length, height: 10, rx: 3, class: `bar bar-${kind}` }, svg("title", {}, `${name}: ${text}`)),
+  ];
+}
 
 /**
  * A chart with its title, and its numbers as a table.
@@ -32,12 +54,25 @@ export function figure(title, picture, columns, rows) {
  * @param {string} title
  */
 export function barChart(bars, title) {
+  return figure(title, barPicture(bars, title), ["Name", "Amount"], bars.map((bar) => [bar.name, bar.text]));
+}
+
+/**
+ * The same without a table, for a page that has one.
+ * @param {{name: string, value: number, text: string, kind?: string}[]} bars
+ * @param {string} title
+ */
+export function barPicture(bars, title) {
   const most = Math.max(1, ...bars.map((bar) => bar.value));
-  const height = Math.max(ROW, bars.length * ROW);
-  const room = WIDTH - NAME_WIDTH - 10;
+  const width = chartWidth();
+  const isStacked = width < STACKED_WIDTH;
+  const row = isStacked ? STACKED_ROW : ROW;
+  const height = Math.max(row, bars.length * row);
+  const room = isStacked ? width : width - NAME_WIDTH - 10;
   const rows = bars.flatMap((bar, index) => {
-    const y = index * ROW;
+    const y = index * row;
     const length = Math.max(2, (bar.value / most) * room);
+    if (isStacked) return stackedRow({ width, y, name: bar.name, text: bar.text, from: 0, length, kind: bar.kind ?? "plain" });
     const isLong = length > room * 0.6;
     return [
       svg("text", { x: NAME_WIDTH - 8, y: y + 18, "text-anchor": "end" }, shorten(bar.name, 20)),
@@ -45,8 +80,7 @@ export function barChart(bars, title) {
       svg("text", { x: isLong ? NAME_WIDTH + length - 8 : NAME_WIDTH + length + 8, y: y + 18, "text-anchor": isLong ? "end" : "start", class: isLong ? "on-bar" : "" }, bar.text),
     ];
   });
-  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": title }, ...rows);
-  return figure(title, picture, ["Name", "Amount"], bars.map((bar) => [bar.name, bar.text]));
+  return svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": title }, ...rows);
 }
 
 /**
@@ -54,30 +88,31 @@ export function barChart(bars, title) {
  * @param {{title: string, points: {x: number, y: number}[], limit?: number | null, marks?: {x: number, text: string}[], formatY: (y: number) => string, formatX: (x: number) => string}} chart
  */
 export function lineChart({ title, points, limit = null, marks = [], formatY, formatX }) {
+  const width = chartWidth();
   const xs = points.map((point) => point.x);
   const [first, last] = [Math.min(...xs), Math.max(...xs)];
   const top = Math.max(1, limit ?? 0, ...points.map((point) => point.y)) * 1.05;
-  const x = (/** @type {number} */ value) => LEFT + ((value - first) / Math.max(1, last - first)) * (WIDTH - LEFT - 12);
+  const x = (/** @type {number} */ value) => LEFT + ((value - first) / Math.max(1, last - first)) * (width - LEFT - 12);
   const y = (/** @type {number} */ value) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - BOTTOM - 12);
   const path = points.map((point, index) => `${index ? "L" : "M"}${x(point.x).toFixed(1)} ${y(point.y).toFixed(1)}`).join("");
   const grid = [0, 0.5, 1].flatMap((share) => {
     const value = (top / 1.05) * share;
     return [
-      svg("line", { x1: LEFT, x2: WIDTH - 12, y1: y(value), y2: y(value), class: "grid" }),
+      svg("line", { x1: LEFT, x2: width - 12, y1: y(value), y2: y(value), class: "grid" }),
       svg("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, formatY(value)),
     ];
   });
   const base = HEIGHT - BOTTOM;
   return svg(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": title },
+    { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": title },
     ...grid,
     svg("path", { d: `${path}L${x(last).toFixed(1)} ${base}L${x(first).toFixed(1)} ${base}Z`, class: "area" }),
     svg("path", { d: path, class: "line" }),
-    limit ? svg("line", { x1: LEFT, x2: WIDTH - 12, y1: y(limit), y2: y(limit), class: "limit" }) : null,
+    limit ? svg("line", { x1: LEFT, x2: width - 12, y1: y(limit), y2: y(limit), class: "limit" }) : null,
     ...marks.map((mark) => svg("line", { x1: x(mark.x), x2: x(mark.x), y1: 12, y2: base, class: "mark" }, svg("title", {}, mark.text))),
     svg("text", { x: LEFT, y: HEIGHT - 6 }, formatX(first)),
-    svg("text", { x: WIDTH - 12, y: HEIGHT - 6, "text-anchor": "end" }, formatX(last)),
+    svg("text", { x: width - 12, y: HEIGHT - 6, "text-anchor": "end" }, formatX(last)),
   );
 }
 
@@ -86,27 +121,34 @@ export function lineChart({ title, points, limit = null, marks = [], formatY, fo
  * @param {{title: string, spans: {name: string, kind: string, from: number, to: number, text: string}[], total: number, formatX: (x: number) => string}} chart
  */
 export function spanChart({ title, spans, total, formatX }) {
-  const height = spans.length * ROW + BOTTOM;
-  const room = WIDTH - NAME_WIDTH - 10;
-  const x = (/** @type {number} */ value) => NAME_WIDTH + (value / Math.max(1, total)) * room;
+  const width = chartWidth();
+  const isStacked = width < STACKED_WIDTH;
+  const row = isStacked ? STACKED_ROW : ROW;
+  const left = isStacked ? 0 : NAME_WIDTH;
+  const height = spans.length * row + BOTTOM;
+  const room = width - left - 10;
+  const x = (/** @type {number} */ value) => left + (value / Math.max(1, total)) * room;
   const rows = spans.flatMap((span, index) => {
-    const y = index * ROW;
+    const y = index * row;
     const from = x(span.from);
     const length = Math.max(2, x(span.to) - from);
-    const isAfter = from + length + 90 < WIDTH;
+    if (isStacked) return stackedRow({ width, y, name: span.name, text: span.text, from, length, kind: span.kind });
+    const isAfter = from + length + 90 < width;
     return [
-      svg("text", { x: NAME_WIDTH - 8, y: y + 18, "text-anchor": "end" }, shorten(span.name, 20)),
+      svg("text", { x: left - 8, y: y + 18, "text-anchor": "end" }, shorten(span.name, 20)),
       svg("rect", { x: from, y: y + 5, width: length, height: ROW - 10, rx: 3, class: `bar bar-${span.kind}` }, svg("title", {}, `${span.name}: ${span.text}`)),
-      svg("text", { x: isAfter ? from + length + 6 : from - 6, y: y + 18, "text-anchor": isAfter ? "start" : "end" }, span.text),
+      isAfter || from - left > 90
+        ? svg("text", { x: isAfter ? from + length + 6 : from - 6, y: y + 18, "text-anchor": isAfter ? "start" : "end" }, span.text)
+        : svg("text", { x: from + length - 8, y: y + 18, "text-anchor": "end", class: "on-bar" }, span.text),
     ];
   });
   return svg(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": title },
-    svg("line", { x1: NAME_WIDTH, x2: WIDTH - 10, y1: height - BOTTOM + 4, y2: height - BOTTOM + 4, class: "grid" }),
+    { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": title },
+    svg("line", { x1: left, x2: width - 10, y1: height - BOTTOM + 4, y2: height - BOTTOM + 4, class: "grid" }),
     ...rows,
-    svg("text", { x: NAME_WIDTH, y: height - 4 }, formatX(0)),
-    svg("text", { x: WIDTH - 10, y: height - 4, "text-anchor": "end" }, formatX(total)),
+    svg("text", { x: left, y: height - 4 }, formatX(0)),
+    svg("text", { x: width - 10, y: height - 4, "text-anchor": "end" }, formatX(total)),
   );
 }
 

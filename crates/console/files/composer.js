@@ -1,26 +1,31 @@
-// The input of a session: text, attachments, and what a message does while a turn is running.
+// The input of a session: text, attachments, and what a message does while a turn is running. While a question is open, the text
+// answers it, as in the terminal.
 
-import { Problem, api, can, newKey, sessionPath } from "./api.js";
-import { announce, h, replaceChildren } from "./dom.js";
+import { Problem, act, api, can, newKey } from "./api.js";
+import { announce, errorText, h, replaceChildren } from "./dom.js";
 
 const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
 const MAX_TEXT_BYTES = 256 * 1024;
 const RETRY_MS = 2000;
 
+/** A message that the server may not have yet. It outlives the page, with its key, so that it arrives once. @typedef {{once: string, body: any, text: string}} PendingMessage */
+
 /**
  * @param {string} key
+ * @param {(rest: string) => string} path the path of the session
  * @param {() => void} sent called after a message was accepted
  */
-export function composer(key, sent) {
+export function composer(key, path, sent) {
   const mayAct = can("act");
-  const draftName = `draft:${key}`;
   /** @type {{name: string, media_type?: string, data?: string, text?: string}[]} */
   let attachments = [];
   let isOpen = true;
   let isSending = false;
+  /** The question that the text answers. @type {{id: string, kind: string} | null} */
+  let question = null;
 
-  const text = h("textarea", { id: "message", rows: 2, dir: "auto", enterkeyhint: "send", placeholder: "Message", onkeydown: onKey, oninput: onInput, onpaste: onPaste, "aria-describedby": "message-hint" });
-  text.value = sessionStorage.getItem(draftName) ?? "";
+  const text = h("textarea", { id: "message", rows: 2, dir: "auto", enterkeyhint: "send", placeholder: "Message", onkeydown: onKey, oninput: () => store(`draft:${key}`, text.value), onpaste: onPaste, "aria-describedby": "message-effect message-keys" });
+  text.value = sessionStorage.getItem(`draft:${key}`) ?? "";
   const mode = h(
     "select",
     { id: "input-mode", "aria-label": "While a turn is running" },
@@ -35,7 +40,7 @@ export function composer(key, sent) {
   const attachButton = h("button", { type: "button", onclick: () => file.click() }, "Attach");
   const attached = h("ul", { class: "attached" });
   const message = h("p", { role: "alert", class: "wrong" });
-  const hint = h("p", { class: "quiet" });
+  const hint = h("p", { id: "message-effect", class: "quiet" });
   const element = h(
     "form",
     { class: "composer", onsubmit: submit },
@@ -44,16 +49,23 @@ export function composer(key, sent) {
     attached,
     h("label", { for: "message", class: "unseen" }, "Message"),
     text,
-    h("p", { id: "message-hint", class: "unseen" }, "Enter sends, Shift and Enter begins a new line."),
+    h("p", { id: "message-keys", class: "unseen" }, "Enter sends, Shift and Enter begins a new line."),
     h("div", { class: "composer-row" }, attachButton, file, mode, h("span", { class: "space" }), cancel, send),
   );
   if (!mayAct) disable("The token of this page may only read.");
+  const pending = readPending(key);
+  if (pending && mayAct) {
+    text.value = pending.text;
+    void deliver(pending);
+  }
   return {
     element,
     disable,
+    /** Puts the keyboard into the box. On a phone its keyboard would cover the conversation. @returns {boolean} whether it has it */
     focus() {
-      // On a phone the keyboard would cover the conversation.
-      if (!text.disabled && window.matchMedia("(hover: hover)").matches) text.focus({ preventScroll: true });
+      if (text.disabled || !window.matchMedia("(hover: hover)").matches) return false;
+      text.focus({ preventScroll: true });
+      return true;
     },
     close() {
       isOpen = false;
@@ -61,17 +73,23 @@ export function composer(key, sent) {
     /** @param {any} status */
     update(status) {
       const isRunning = status.turn !== null;
+      question = status.questions[0] ?? null;
       cancel.hidden = !isRunning || !mayAct;
-      mode.hidden = !isRunning;
-      hint.textContent = status.questions.length > 0 ? "A question waits for its answer above. A message waits until the turn goes on." : "";
+      mode.hidden = !isRunning || question !== null || !mayAct;
+      attachButton.hidden = question !== null;
+      if (!mayAct) return;
+      for (const control of [text, attachButton]) control.disabled = false;
+      send.disabled = isSending;
+      text.placeholder = question ? "Answer in your own words" : "Message";
+      hint.textContent = question ? answerHint(question, status.questions.length) : "";
     },
   };
 
-  /** @param {string} [reason] */
-  function disable(reason = "") {
+  /** @param {string} reason */
+  function disable(reason) {
     for (const control of [text, send, attachButton]) control.disabled = true;
     cancel.hidden = true;
-    text.placeholder = reason || "Message";
+    text.placeholder = reason;
   }
 
   /** @param {KeyboardEvent} event */
@@ -80,10 +98,6 @@ export function composer(key, sent) {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
     element.requestSubmit();
-  }
-
-  function onInput() {
-    sessionStorage.setItem(draftName, text.value);
   }
 
   /** @param {ClipboardEvent} event */
@@ -101,7 +115,7 @@ export function composer(key, sent) {
       try {
         attachments.push(await readAttachment(one));
       } catch (error) {
-        message.textContent = String(/** @type {Error} */ (error).message);
+        message.textContent = errorText(error);
       }
     }
     file.value = "";
@@ -112,66 +126,147 @@ export function composer(key, sent) {
     replaceChildren(
       attached,
       attachments.map((one, index) =>
-        h("li", {}, one.name, " ", h("button", { type: "button", class: "plain", "aria-label": `Remove ${one.name}`, onclick: () => { attachments.splice(index, 1); drawAttachments(); } }, "✕")),
+        h("li", {}, one.data ? "Image " : "Text ", h("bdi", {}, one.name), " ", h("button", { type: "button", class: "plain", "aria-label": `Remove ${one.name}`, onclick: () => { attachments.splice(index, 1); drawAttachments(); } }, "✕")),
       ),
     );
   }
 
   /** @param {Event} event */
-  async function submit(event) {
+  function submit(event) {
     event.preventDefault();
-    const files = attachments.filter((one) => one.text !== undefined).map((one) => `\n\n${one.name}:\n\`\`\`\n${one.text}\n\`\`\``);
-    const whole = text.value.trim() + files.join("");
+    if (isSending) return;
+    if (question) return void answer(question);
+    const whole = text.value.trim() + attachments.filter((one) => one.text !== undefined).map(fenced).join("");
     const images = attachments.filter((one) => one.data).map(({ media_type, data }) => ({ media_type, data }));
-    if (isSending || (!whole && images.length === 0)) return;
+    if (!whole && images.length === 0) return;
     const body = { text: whole, ...(images.length ? { images } : {}), ...(mode.hidden ? {} : { mode: mode.value }) };
+    const pending = { once: newKey(), body, text: text.value };
+    store(`pending:${key}`, JSON.stringify(pending));
+    void deliver(pending);
+  }
+
+  /** Runs one request of the box. Until it is done, nothing can be typed that would be lost. @param {() => Promise<boolean>} work */
+  async function occupy(work) {
     isSending = true;
     send.disabled = true;
+    text.readOnly = true;
     message.textContent = "";
     try {
-      await sendUntilAccepted(body);
+      if (!(await work())) return;
       message.textContent = "";
       text.value = "";
-      attachments = [];
-      drawAttachments();
-      sessionStorage.removeItem(draftName);
-      mode.value = "join";
-      announce("Sent");
+      sessionStorage.removeItem(`draft:${key}`);
       sent();
     } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
+      message.textContent = errorText(error);
     } finally {
       isSending = false;
-      send.disabled = false;
+      send.disabled = text.disabled;
+      text.readOnly = false;
     }
   }
 
-  /** Sends a message until the server has it. The key makes it one message, however often it arrives. @param {any} body */
-  async function sendUntilAccepted(body) {
-    const once = newKey();
+  /** Sends a message until the server has it. The key makes it one message, however often it arrives. @param {PendingMessage} pending */
+  function deliver(pending) {
+    return occupy(async () => {
+      if (!(await sendUntilAccepted(pending))) return false;
+      sessionStorage.removeItem(`pending:${key}`);
+      attachments = [];
+      drawAttachments();
+      mode.value = "join";
+      announce("Sent");
+      return true;
+    });
+  }
+
+  /** Returns false if the view was left before the server had the message. @param {PendingMessage} pending */
+  async function sendUntilAccepted({ once, body }) {
     while (isOpen) {
       try {
-        await api(sessionPath(key, "/inputs"), { body, key: once });
-        return;
+        await api(path("/inputs"), { body, key: once });
+        return true;
       } catch (error) {
-        if (!(error instanceof Problem) || !error.isTemporary) throw error;
+        if (!(error instanceof Problem) || !error.isTemporary) {
+          // It stays in the box, as a draft that can be changed.
+          sessionStorage.removeItem(`pending:${key}`);
+          throw error;
+        }
         message.textContent = `${error.message} The message is sent again until the server has it.`;
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
     }
+    return false;
+  }
+
+  /** Answers a question with the text. Attachments wait for the next message. @param {{id: string}} asked */
+  function answer(asked) {
+    const words = text.value.trim();
+    if (!words) return;
+    return occupy(async () => {
+      try {
+        // A single letter would be a choice of the terminal, such as "a" for always.
+        await act(path("/answers"), { question: asked.id, answer: /^[yap]$/i.test(words) ? `${words}.` : words });
+      } catch (error) {
+        const isSettled = error instanceof Problem && error.status === 409;
+        throw isSettled ? new Error("This question was already answered. Your text is still here.") : error;
+      }
+      announce("Answered");
+      return true;
+    });
   }
 
   async function cancelTurn() {
     cancel.disabled = true;
     try {
-      await api(sessionPath(key, "/cancel"), { method: "POST" });
+      await api(path("/cancel"), { method: "POST" });
       announce("Cancelling");
     } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
+      message.textContent = errorText(error);
     } finally {
       cancel.disabled = false;
     }
   }
+}
+
+/** Gives the draft of a session to another key, because the session was renamed. @param {string} from @param {string} to */
+export function moveDraft(from, to) {
+  for (const kind of ["draft", "pending"]) {
+    const kept = sessionStorage.getItem(`${kind}:${from}`);
+    if (kept !== null) store(`${kind}:${to}`, kept);
+    sessionStorage.removeItem(`${kind}:${from}`);
+  }
+}
+
+/** Keeps a text in this tab. One that has no room lives as long as the page. @param {string} name @param {string} value */
+function store(name, value) {
+  try {
+    sessionStorage.setItem(name, value);
+  } catch {
+    sessionStorage.removeItem(name);
+  }
+}
+
+/** @param {string} key @returns {PendingMessage | null} */
+function readPending(key) {
+  try {
+    return JSON.parse(sessionStorage.getItem(`pending:${key}`) ?? "null");
+  } catch {
+    return null;
+  }
+}
+
+/** What a text does while questions are open. @param {{kind: string}} question the first of them @param {number} count */
+function answerHint(question, count) {
+  const which = count > 1 ? "the first question above" : "the question above";
+  if (question.kind === "plan") return `Your text answers ${which}: it is a no, and says what should be different.`;
+  return ["approval", "budget"].includes(question.kind) ? `Your text answers ${which}: it is a no, with your text as the reason.` : `Your text answers ${which}.`;
+}
+
+/** A file as Markdown, in a fence that the file does not have. @param {{name: string, text?: string}} file */
+function fenced({ name, text = "" }) {
+  const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), (run) => run[0].length));
+  const fence = "`".repeat(longest + 1);
+  return `\n\n${name}:\n${fence}\n${text}\n${fence}`;
 }
 
 /** @param {File} file */

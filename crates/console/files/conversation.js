@@ -1,15 +1,18 @@
-// One session, live. The only state that this view keeps is the last record that it has shown: a reload, a sleep, a restarted
-// server all go the same way, by asking for what came after it.
+// One session, live. Blocks are found by one number, the last record that is shown: a reload, a sleep, a restarted server all go
+// the same way, by asking for what came after it. The text of an answer that is still arriving comes from the stream alone.
 
 import { Problem, act, api, can, sessionPath } from "./api.js";
-import { composer } from "./composer.js";
-import { announce, emptyState, fragmentOf, h, replaceChildren } from "./dom.js";
+import { BlockList, blockElement } from "./block-list.js";
+import { composer, moveDraft } from "./composer.js";
+import { announce, errorText, h, replaceChildren } from "./dom.js";
 import { figuresPanel } from "./figures.js";
+import { formatDuration, sessionHref, showControls } from "./format.js";
 import { LiveText } from "./live-text.js";
 import { notify, notifyQuestion } from "./notify.js";
 import { questionCard } from "./questions.js";
 import { sessionHead } from "./session-head.js";
-import { follow } from "./stream.js";
+import { singleFlight } from "./single-flight.js";
+import { follow, reconnect } from "./stream.js";
 import { taskCard, tasksPanel } from "./tasks.js";
 
 const PAGE_LEN = 60;
@@ -18,16 +21,18 @@ const CATCH_UP_LEN = 300;
 /** How near to its end the conversation has to be for new text to keep it there. */
 const END_DISTANCE = 120;
 const STATUS_DELAY_MS = 250;
+/** How long a screen reader does not hear of blocks that were said before. */
+const SILENCE_MS = 1000;
 
 /** Events after which the status of the session is loaded again. */
 const STATUS_EVENTS = new Set([
-  "input_accepted", "input_taken", "turn_started", "turn_ended", "question", "answered", "task_started", "task_ended", "usage",
-  "mode_changed", "model_changed", "compact_done",
+  "input_accepted", "input_taken", "turn_started", "step_started", "turn_ended", "question", "answered", "tool_started", "tool_finished",
+  "task_started", "task_ended", "usage", "mode_changed", "model_changed", "attempt_discarded", "compact_start", "compact_done", "compact_failed",
 ]);
 
 /** @type {import("./app.js").View} */
-export async function conversationView(place, key, panel = "", at = "") {
-  document.title = `${key} · Longhaul`;
+export async function conversationView(place, key = "", panel = "", at = "") {
+  document.title = `${showControls(key)} · Longhaul`;
   if (panel === "figures" || panel === "tasks") {
     const head = sessionHead(key, panel);
     const body = h("div", { class: "panel" });
@@ -36,7 +41,7 @@ export async function conversationView(place, key, panel = "", at = "") {
     return panel === "figures" ? figuresPanel(body, key) : tasksPanel(body, key);
   }
   const conversation = new Conversation(place, key, panel === "at" ? Number(at) : null);
-  await conversation.open();
+  conversation.open();
   return () => conversation.close();
 }
 
@@ -44,15 +49,16 @@ class Conversation {
   /** @param {HTMLElement} place @param {string} key @param {number | null} target the record to show first */
   constructor(place, key, target) {
     this.key = key;
+    /** Known after the first status. A key may come to mean another session, an id may not. @type {string | null} */
+    this.id = null;
+    /** The new key, from the moment at which the session turns out to be renamed. @type {string | null} */
+    this.renamedTo = null;
     this.target = target;
     /** The last record that is shown. */
     this.seq = 0;
     /** The place of the next older page; null if the beginning is shown. @type {number | null} */
     this.older = null;
     this.isLoaded = false;
-    /** @type {Promise<void> | null} */
-    this.catchingUp = null;
-    this.isBehind = false;
     /** The record of the last answer that the event stream has told of. */
     this.lastAnswer = 0;
     /** When the last answer that is shown was complete. */
@@ -64,87 +70,107 @@ class Conversation {
     this.lastTop = 0;
     this.isLoadingOlder = false;
     this.statusTimer = 0;
+    this.catchUp = singleFlight(() => this.fetchNew());
+    this.loadStatus = singleFlight(() => this.fetchStatus());
 
     this.head = sessionHead(key, "");
     this.earlier = h("button", { type: "button", class: "earlier", hidden: true, onclick: () => this.loadOlder() }, "Show earlier");
-    this.blocks = h("div", { class: "blocks" });
+    this.blocks = new BlockList();
     this.running = h("div", { class: "running", "aria-live": "off" });
+    this.retry = h("p", { class: "quiet" });
+    this.problem = h("div", {});
     this.live = new LiveText();
-    this.log = h("div", { class: "log", role: "log", "aria-label": "Conversation", tabindex: "0" }, this.earlier, this.blocks, this.live.element, this.running);
+    this.log = h("div", { class: "log", role: "log", "aria-label": "Conversation", tabindex: "0" }, this.earlier, this.blocks.element, this.live.element, this.retry, this.running, this.problem);
     this.toEnd = h("button", { type: "button", class: "to-end", hidden: true, onclick: () => this.scrollToEnd() }, "↓ Newest");
     this.questions = h("div", { class: "questions", role: "region", "aria-label": "Questions" });
     this.tasks = h("div", { class: "running-tasks" });
-    this.composer = composer(key, () => this.scrollToEnd());
-    this.trash = h("div", {});
-    place.append(this.head.element, this.trash, h("div", { class: "log-frame" }, this.log, this.toEnd), this.questions, this.tasks, this.composer.element);
+    this.composer = composer(key, (rest) => this.path(rest), () => this.scrollToEnd());
+    place.append(this.head.element, h("div", { class: "log-frame" }, this.log, this.toEnd), this.questions, this.tasks, this.composer.element);
     this.log.addEventListener("scroll", () => this.onScroll(), { passive: true });
-    this.log.addEventListener("click", (/** @type {Event} */ event) => void this.onFork(event));
+    this.log.addEventListener("click", (/** @type {Event} */ event) => void this.onClick(event));
     // Blocks get their real height when they come into view, and a question makes the log shorter.
-    this.sizes = new ResizeObserver(() => this.keepAtEnd());
-    for (const element of [this.log, this.blocks, this.running, this.live.element]) this.sizes.observe(element);
-    this.watcher = new IntersectionObserver((entries) => {
+    this.resizeObserver = new ResizeObserver(() => this.keepAtEnd());
+    for (const element of [this.log, this.blocks.element, this.running, this.live.element]) this.resizeObserver.observe(element);
+    this.olderObserver = new IntersectionObserver((entries) => {
       if (entries.some((entry) => entry.isIntersecting)) void this.loadOlder();
     }, { root: this.log, rootMargin: "400px" });
   }
 
-  async open() {
-    await new Promise((resolve) => {
-      follow({
-        resume: async () => {
-          try {
-            await (this.isLoaded ? this.catchUp() : this.load());
-            await this.loadStatus();
-          } catch (error) {
-            this.showProblem(error);
-            throw error;
-          } finally {
-            resolve(undefined);
-          }
-          return sessionPath(this.key, `/events?after=${this.seq}`);
-        },
-        receive: (event) => this.receive(event),
-        // What changed between the last look at the status and the stream.
-        opened: () => this.loadStatusSoon(),
-      });
+  open() {
+    follow({
+      resume: async () => {
+        try {
+          await (this.isLoaded ? this.catchUp() : this.load());
+          await this.loadStatus();
+        } catch (error) {
+          this.showProblem(error);
+          throw error;
+        }
+        this.problem.replaceChildren();
+        // A page of an earlier place stays as it is, so only what happens from now on matters to it.
+        return this.path(this.target ? "/events" : `/events?after=${this.seq}`);
+      },
+      receive: (event) => this.receive(event),
+      opened: () => {
+        // The stream begins with the text so far of the answer that is arriving. What is shown may be of one that no longer counts.
+        this.live.discard();
+        this.loadStatusSoon();
+      },
+      isBehind: async () => {
+        await this.loadStatus();
+        return !this.target && this.head.lastRecord() > this.seq;
+      },
     });
   }
 
   close() {
-    this.watcher.disconnect();
-    this.sizes.disconnect();
+    this.olderObserver.disconnect();
+    this.resizeObserver.disconnect();
     clearTimeout(this.statusTimer);
     this.composer.close();
+    // What was typed up to now goes with the session.
+    if (this.renamedTo !== null) moveDraft(this.key, this.renamedTo);
+  }
+
+  /** @param {string} [rest] */
+  path(rest = "") {
+    return sessionPath(this.id ?? this.key, rest);
   }
 
   /** Shows the newest page, or the page of the record that was asked for. */
   async load() {
     const before = this.target ? `&before=${this.target + 40}` : "";
-    const page = await api(sessionPath(this.key, `/transcript?limit=${PAGE_LEN}${before}`));
+    const page = await api(this.path(`/transcript?limit=${PAGE_LEN}${before}`));
     this.live.clear();
-    replaceChildren(this.blocks);
-    this.appendBlocks(page);
+    this.blocks.clear();
+    this.silenceReaders();
+    this.appendPage(page);
     this.older = page.next;
     this.earlier.hidden = page.next === null;
-    if (page.items.length === 0) this.blocks.append(emptyState("Nothing said yet", "Write the first message below."));
+    this.blocks.showEmpty();
     this.isLoaded = true;
-    if (this.target) this.showTarget(this.target);
-    else {
+    if (this.target) {
+      this.toEnd.hidden = false;
+      this.blocks.showTarget(this.target);
+    } else {
       this.scrollToEnd();
       this.composer.focus();
     }
-    this.watcher.observe(this.earlier);
+    this.olderObserver.observe(this.earlier);
   }
 
   /** @param {any} page */
-  appendBlocks(page) {
-    this.blocks.querySelector(".empty")?.remove();
-    for (const item of page.items) {
-      this.blocks.append(this.element(item));
-      dropReplacedAnswers(this.blocks, item);
+  appendPage(page) {
+    const opened = new Set([...this.running.querySelectorAll("[data-seq]:has(details[open])")].map((block) => block.getAttribute("data-seq")));
+    this.blocks.append(page.items);
+    // The head says that a turn runs, the stream has the text of its answer, and a question has a card with its buttons.
+    const open = (page.open ?? []).filter((/** @type {any} */ item) => !["message", "turn_start", "question"].includes(item.content?.type));
+    replaceChildren(this.running, open.map(blockElement));
+    // A call that a person has opened stays open when it goes on and when it ends.
+    for (const seq of opened) {
+      const fold = this.log.querySelector(`.running [data-seq="${seq}"] details, .blocks > [data-seq="${seq}"] details`);
+      if (fold) fold.open = true;
     }
-    // The head says that a turn runs, and the stream has the text of its answer.
-    const open = (page.open ?? []).filter((/** @type {any} */ item) => !["message", "turn_start"].includes(item.content?.type));
-    replaceChildren(this.running, open.map((/** @type {any} */ item) => this.element(item)));
     this.seq = page.through;
     // A page may have an answer before the stream has told of it. Then the text that is shown is that answer's.
     const answers = page.items.filter((/** @type {any} */ item) => item.content?.type === "message");
@@ -155,63 +181,41 @@ class Conversation {
     this.live.forgetThrough(this.answeredThrough);
   }
 
-  /** @param {any} item */
-  element(item) {
-    const fragment = fragmentOf(item.html);
-    const block = fragment.firstElementChild;
-    if (block && item.content?.type === "input") {
-      if (item.state !== "running" && item.content.fork_at && can("act")) {
-        block.append(h("button", { type: "button", class: "fork plain", "data-fork": item.content.fork_at, "data-text": item.content.text, title: "Fork the session before this message" }, "Fork from here"));
-      }
-    }
-    return fragment;
-  }
-
-  /** Asks for what came after the last record that is shown, once at a time. */
-  catchUp() {
-    if (this.catchingUp) {
-      this.isBehind = true;
-      return this.catchingUp;
-    }
-    this.catchingUp = this.fetchNew().finally(() => {
-      this.catchingUp = null;
-      if (this.isBehind) {
-        this.isBehind = false;
-        void this.catchUp().catch(() => {});
-      }
-    });
-    return this.catchingUp;
-  }
-
+  /** Asks for what came after the last record that is shown. */
   async fetchNew() {
     // A page of an earlier place stays where it is until the person goes to the end.
     if (this.target) return;
-    const page = await api(sessionPath(this.key, `/transcript?after=${this.seq}&limit=${CATCH_UP_LEN}`));
-    if (!page.complete) {
-      replaceChildren(this.blocks);
-      this.older = page.next;
-      this.earlier.hidden = page.next === null;
+    let page;
+    try {
+      page = await api(this.path(`/transcript?after=${this.seq}&limit=${CATCH_UP_LEN}`));
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== "seq_ahead") throw error;
+      // The session has fewer records than this page knows: it was restored from a backup.
+      return this.load();
     }
-    this.appendBlocks(page);
+    if (!page.complete) {
+      this.blocks.clear();
+      this.older = page.next;
+    }
+    this.appendPage(page);
+    if (this.isFollowing) this.older = this.blocks.trim() ?? this.older;
+    this.earlier.hidden = this.older === null;
     this.keepAtEnd();
     if (page.items.length > 0 && !this.isFollowing) this.toEnd.hidden = false;
   }
 
   async loadOlder() {
-    if (this.older === null || this.isLoadingOlder) return;
+    const before = this.older;
+    if (before === null || this.isLoadingOlder) return;
     this.isLoadingOlder = true;
     try {
-      const page = await api(sessionPath(this.key, `/transcript?limit=${PAGE_LEN}&before=${this.older}`));
+      const page = await api(this.path(`/transcript?limit=${PAGE_LEN}&before=${before}`));
+      // Meanwhile the newest page may have replaced everything.
+      if (before !== this.older) return;
       const height = this.log.scrollHeight;
       const top = this.log.scrollTop;
-      const nodes = document.createDocumentFragment();
-      const older = h("div");
-      for (const item of page.items) {
-        older.append(this.element(item));
-        dropReplacedAnswers(older, item);
-      }
-      nodes.append(...older.childNodes);
-      this.blocks.prepend(nodes);
+      this.silenceReaders();
+      this.blocks.prepend(page.items);
       // What the person reads stays where it is.
       this.log.scrollTop = top + this.log.scrollHeight - height;
       this.older = page.next;
@@ -223,14 +227,26 @@ class Conversation {
     }
   }
 
+  /** A log speaks of what is added to it. Blocks of the past are no news. */
+  silenceReaders() {
+    this.log.setAttribute("aria-live", "off");
+    setTimeout(() => this.log.removeAttribute("aria-live"), SILENCE_MS);
+  }
+
   /** @param {any} event */
   receive(event) {
     switch (event.type) {
       case "text_delta":
       case "reasoning_delta":
       case "partial":
+        this.retry.textContent = "";
         // Text may come later than the page that has it.
-        if (Date.parse(event.at) > this.answeredAt) this.live.receive(event);
+        if (this.target || Date.parse(event.at) <= this.answeredAt) return;
+        if (this.live.parts.length === 0) this.blocks.dropInterrupted();
+        this.live.receive(event);
+        return;
+      case "retry_wait":
+        this.retry.textContent = `${event.reason}; next try in ${formatDuration(event.delay_ms)} (${event.attempt} of ${event.of})`;
         return;
       case "attempt_discarded":
         this.live.discard();
@@ -241,14 +257,18 @@ class Conversation {
       case "turn_ended":
         this.endAnswer(event.seq);
         announce(`Turn ${event.turn} ${event.outcome}`);
-        notify(`${this.key} is done`, event.text || event.error || event.outcome, `#/session/${encodeURIComponent(this.key)}`);
+        notify(`${this.key} ${event.outcome === "completed" ? "is done" : event.outcome}`, event.text || event.error || event.outcome, sessionHref(this.key));
         break;
       case "question":
-        announce(`Question: ${event.text}`);
+        announce("A question waits for your answer.");
         notifyQuestion({ id: event.id, session: this.key, text: event.text });
         break;
     }
-    if (event.seq) void this.catchUp().catch(() => {});
+    if (event.seq) {
+      this.retry.textContent = "";
+      // What fails now is fetched when the stream is opened again.
+      if (event.seq > this.seq) void this.catchUp().catch(reconnect);
+    }
     if (STATUS_EVENTS.has(event.type)) this.loadStatusSoon();
   }
 
@@ -261,30 +281,50 @@ class Conversation {
 
   loadStatusSoon() {
     clearTimeout(this.statusTimer);
-    this.statusTimer = window.setTimeout(() => void this.loadStatus().catch(() => {}), STATUS_DELAY_MS);
+    this.statusTimer = window.setTimeout(() => void this.loadStatus().catch(reconnect), STATUS_DELAY_MS);
   }
 
-  async loadStatus() {
-    const status = await api(sessionPath(this.key));
-    this.head.update(status);
+  async fetchStatus() {
+    const status = await api(this.path());
+    this.id = status.id;
+    if (status.key !== this.key) {
+      this.renamedTo = status.key;
+      location.replace(sessionHref(status.key) + (this.target ? `/at/${this.target}` : ""));
+      return;
+    }
+    this.head.update(status, this.live.parts.length > 0);
     this.composer.update(status);
     this.showTrash(status.state === "trashed");
-    keepChildren(this.questions, status.questions, "question", (question) => questionCard(this.key, question));
-    keepChildren(this.tasks, status.tasks, "task", (task) => taskCard(task));
+    const isAnswering = this.questions.contains(document.activeElement);
+    syncChildren(this.questions, status.questions, "question", (question) => questionCard(status.id, question));
+    // The card with the keyboard is gone: the next question has it, else the message box.
+    if (isAnswering && !this.questions.contains(document.activeElement)) {
+      const next = this.questions.querySelector("[tabindex]");
+      if (next instanceof HTMLElement) next.focus();
+      else if (!this.composer.focus()) this.log.focus();
+    }
+    syncChildren(this.tasks, status.tasks, "task", (task) => taskCard(task, status.key));
   }
 
   /** @param {boolean} isTrashed */
   showTrash(isTrashed) {
     if (!isTrashed) {
-      this.trash.replaceChildren();
+      this.problem.querySelector(".in-trash")?.remove();
       return;
     }
+    this.composer.disable("The session is in the trash.");
+    if (this.problem.querySelector(".in-trash")) return;
+    const message = h("p", { class: "wrong" });
     const restore = async () => {
-      await api(sessionPath(this.key, "/restore"), { method: "POST" }).catch((error) => announce(error.message));
-      location.reload();
+      try {
+        await api(this.path("/restore"), { method: "POST" });
+        await this.loadStatus();
+      } catch (error) {
+        message.textContent = errorText(error);
+      }
     };
-    replaceChildren(this.trash, h("div", { class: "problem", role: "alert" }, h("p", {}, "This session is in the trash."), h("button", { type: "button", onclick: restore }, "Restore")));
-    this.composer.disable();
+    replaceChildren(this.problem, h("div", { class: "problem in-trash", role: "alert" }, h("p", {}, "This session is in the trash."), can("admin") ? h("button", { type: "button", onclick: restore }, "Restore") : null, message));
+    this.keepAtEnd();
   }
 
   /** @param {unknown} error */
@@ -292,23 +332,37 @@ class Conversation {
     if (!(error instanceof Problem) || error.isTemporary || error.status === 401) return;
     const isGone = error.status === 404;
     const text = isGone ? "This session does not exist, or it was deleted." : error.message;
-    replaceChildren(this.running, h("div", { class: "problem", role: "alert" }, h("p", {}, text), h("a", { href: "#/" }, "Back to the sessions")));
-    this.composer.disable();
+    replaceChildren(this.problem, h("div", { class: "problem", role: "alert" }, h("p", {}, text), h("a", { href: "#/" }, "Back to the sessions")));
+    this.composer.disable(text);
     replaceChildren(this.questions);
     replaceChildren(this.tasks);
+    if (!isGone) return;
+    // Another session may get the key.
+    this.id = null;
+    this.isLoaded = false;
   }
 
-  /** Forks before a message, and opens the fork with its text in the input. @param {Event} event */
-  async onFork(event) {
-    const button = /** @type {HTMLElement} */ (event.target).closest?.("button[data-fork]");
-    if (!button) return;
+  /** @param {Event} event */
+  async onClick(event) {
+    const button = /** @type {HTMLElement} */ (event.target).closest?.("button[data-fork], button[data-retry]");
+    if (!(button instanceof HTMLButtonElement)) return;
+    button.disabled = true;
     try {
-      const fork = await act(sessionPath(this.key, "/fork"), { at: Number(button.getAttribute("data-fork")) });
-      sessionStorage.setItem(`draft:${fork.key}`, button.getAttribute("data-text") ?? "");
-      location.hash = `#/session/${encodeURIComponent(fork.key)}`;
+      if (button.dataset.fork) await this.fork(button);
+      else await act(this.path("/retry"));
     } catch (error) {
-      button.after(h("span", { role: "alert", class: "wrong" }, String(/** @type {Error} */ (error).message)));
+      button.parentElement?.querySelector(".wrong[role=alert]")?.remove();
+      button.after(h("span", { role: "alert", class: "wrong" }, errorText(error)));
+    } finally {
+      button.disabled = false;
     }
+  }
+
+  /** Forks before a message, and opens the fork with its text in the input. @param {HTMLButtonElement} button */
+  async fork(button) {
+    const fork = await act(this.path("/fork"), { at: Number(button.dataset.fork) });
+    sessionStorage.setItem(`draft:${fork.key}`, button.dataset.text ?? "");
+    location.hash = sessionHref(fork.key);
   }
 
   keepAtEnd() {
@@ -317,7 +371,7 @@ class Conversation {
 
   scrollToEnd() {
     if (this.target) {
-      location.hash = `#/session/${encodeURIComponent(this.key)}`;
+      location.hash = sessionHref(this.key);
       return;
     }
     this.isFollowing = true;
@@ -332,52 +386,23 @@ class Conversation {
     if (isAtEnd) this.isFollowing = true;
     else if (scrollTop < this.lastTop) this.isFollowing = false;
     this.lastTop = scrollTop;
-    if (isAtEnd && !this.target) this.toEnd.hidden = true;
-  }
-
-  /** @param {number} seq */
-  showTarget(seq) {
-    this.toEnd.hidden = false;
-    const blocks = [.../** @type {NodeListOf<HTMLElement>} */ (this.blocks.querySelectorAll("[data-seq]"))];
-    const block = blocks.findLast((one) => Number(one.dataset.seq) <= seq) ?? blocks[0];
-    if (!block) return;
-    block.classList.add("target");
-    block.tabIndex = -1;
-    block.scrollIntoView({ block: "center" });
-    block.focus({ preventScroll: true });
+    if (!this.target) this.toEnd.hidden = isAtEnd || this.isFollowing;
   }
 }
 
 /**
- * An answer replaces those of the same turn that broke off and do not count.
- * @param {HTMLElement} blocks
- * @param {any} item the block that was added last
- */
-function dropReplacedAnswers(blocks, item) {
-  if (item.content?.type !== "message" || !["finished", "truncated"].includes(item.state)) return;
-  let block = blocks.lastElementChild?.previousElementSibling;
-  while (block && !block.classList.contains("turn_start")) {
-    const before = block.previousElementSibling;
-    if (block.matches(".message.interrupted, .message.discarded")) block.remove();
-    block = before;
-  }
-}
-
-/**
- * Makes the children of an element stand for these items. Those that stay are not touched, so that a half-written reply or
- * an open fold survives.
+ * Makes the children of an element stand for these items. Those that stay are not touched, so that an open fold survives.
  * @param {HTMLElement} parent
  * @param {{id: string}[]} items
  * @param {string} name the data attribute with the id
  * @param {(item: any) => HTMLElement} make
  */
-function keepChildren(parent, items, name, make) {
+function syncChildren(parent, items, name, make) {
   const wanted = new Set(items.map((item) => item.id));
-  /** @type {Map<string, Element>} */
-  const there = new Map();
+  const there = new Set();
   for (const child of [...parent.children]) {
     const id = /** @type {HTMLElement} */ (child).dataset[name] ?? "";
-    if (wanted.has(id)) there.set(id, child);
+    if (wanted.has(id)) there.add(id);
     else child.remove();
   }
   for (const item of items) if (!there.has(item.id)) parent.append(make(item));

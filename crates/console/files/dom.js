@@ -1,6 +1,7 @@
-// Making elements. Text always stays text: nothing here parses a string as markup except `fragmentOf`.
+// Making elements. Text always stays text: nothing here parses a string as markup except `fragmentOf`, and no character of a
+// text reverses the order in which others are read.
 
-import { formatMoment } from "./format.js";
+import { formatMoment, showDirections } from "./format.js";
 
 /**
  * @typedef {string | number | Node | null | undefined | false | Child[]} Child
@@ -46,7 +47,7 @@ function append(parent, children) {
     if (Array.isArray(child)) append(parent, child);
     else if (child instanceof Node) parent.appendChild(child);
     else if (child !== null && child !== undefined && child !== false) {
-      parent.appendChild(document.createTextNode(String(child)));
+      parent.appendChild(document.createTextNode(showDirections(String(child))));
     }
   }
 }
@@ -90,4 +91,9 @@ export function announce(text) {
  */
 export function emptyState(title, ...text) {
   return h("div", { class: "empty" }, h("h2", {}, title), h("p", {}, ...text));
+}
+
+/** The text of an error. @param {unknown} error */
+export function errorText(error) {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -2,19 +2,26 @@
 
 import { api, sessionPath } from "./api.js";
 import { barChart, figure, lineChart, spanChart } from "./charts.js";
-import { emptyState, h, replaceChildren } from "./dom.js";
+import { emptyState, errorText, h, replaceChildren } from "./dom.js";
 import { formatClock, formatCost, formatCount, formatDuration, formatMoment, formatTokens } from "./format.js";
 
 /** @param {HTMLElement} place @param {string} key */
 export async function figuresPanel(place, key) {
-  const [figures, status] = await Promise.all([api(sessionPath(key, "/figures")), api(sessionPath(key))]);
-  if (figures.context.length === 0) {
+  const loading = h("p", { class: "quiet", role: "status" }, "Loading…");
+  place.append(loading);
+  const [figures, status] = await Promise.all([api(sessionPath(key, "/figures")), api(sessionPath(key))]).finally(() => loading.remove());
+  if (figures.by_turn.length === 0 && status.turns === 0) {
     place.append(emptyState("No figures yet", "They appear after the first turn."));
     return;
   }
-  place.append(contextFigure(figures), partsFigure(status.context), causeFigure(figures), timelineSection(key, figures));
+  if (figures.context.length > 0) place.append(contextFigure(figures));
+  place.append(partsFigure(status.context));
+  if (figures.by_cause.length > 0) place.append(causeFigure(figures));
+  place.append(timelineSection(key, status.turns));
 }
 
+/** Turns to choose from. */
+const MAX_TURNS = 500;
 const PARTS = { system: "System prompt", tools: "Tools", memory: "Memory", summary: "Summary", pins: "Directives", turns: "Conversation", tool_output: "Tool output" };
 
 /** @param {any} context */
@@ -45,19 +52,22 @@ function causeFigure(figures) {
   return barChart(bars, "Tokens and cost by cause");
 }
 
-/** @param {string} key @param {any} figures */
-function timelineSection(key, figures) {
-  const turns = figures.by_turn.map((/** @type {any} */ item) => item.turn);
+/** @param {string} key @param {number} count turns that have begun */
+function timelineSection(key, count) {
+  // A person looks at the newest ones.
+  const turns = Array.from({ length: Math.min(count, MAX_TURNS) }, (_, index) => count - index);
   const place = h("div", { "aria-live": "polite" });
-  const choice = h("select", { id: "turn", onchange: load }, turns.toReversed().map((/** @type {number} */ turn) => h("option", { value: turn }, `Turn ${turn}`)));
+  const choice = h("select", { id: "turn", onchange: load }, turns.map((/** @type {number} */ turn) => h("option", { value: turn }, `Turn ${turn}`)));
   void load();
   return h("section", {}, h("h2", {}, "Where the time of a turn went"), h("div", { class: "search-row" }, h("label", { for: "turn" }, "Turn"), choice), place);
 
   async function load() {
+    const turn = choice.value;
     try {
-      replaceChildren(place, timelineFigure(await api(sessionPath(key, `/turns/${choice.value}/timeline`))));
+      const timeline = await api(sessionPath(key, `/turns/${turn}/timeline`));
+      if (turn === choice.value) replaceChildren(place, timelineFigure(timeline));
     } catch (error) {
-      replaceChildren(place, h("p", { role: "alert", class: "wrong" }, String(/** @type {Error} */ (error).message)));
+      replaceChildren(place, h("p", { role: "alert", class: "wrong" }, errorText(error)));
     }
   }
 }
@@ -65,7 +75,7 @@ function timelineSection(key, figures) {
 /** @param {any} timeline */
 function timelineFigure(timeline) {
   const start = Date.parse(timeline.started_at);
-  const end = timeline.ended_at ? Date.parse(timeline.ended_at) : Date.now();
+  const end = start + timeline.took_ms;
   const spans = timeline.spans.map((/** @type {any} */ span) => {
     const from = Math.max(0, Date.parse(span.started_at) - start);
     const to = Math.max(from, (span.ended_at ? Date.parse(span.ended_at) : end) - start);
@@ -74,5 +84,6 @@ function timelineFigure(timeline) {
   const title = `Turn ${timeline.turn}: ${formatDuration(end - start)}`;
   const picture = spanChart({ title, spans, total: Math.max(1, end - start), formatX: (x) => formatClock(start + x) });
   const totals = timeline.totals.filter((/** @type {any} */ total) => total.ms > 0).map((/** @type {any} */ total) => `${total.kind} ${formatDuration(total.ms)}`).join(", ");
-  return h("div", {}, h("p", {}, totals), figure(title, picture, ["What", "Kind", "Began after", "Took"], spans.map((/** @type {any} */ span) => [span.name, span.kind, formatDuration(span.from), span.text])));
+  const leftOut = timeline.left_out ? `; ${formatCount(timeline.left_out)} more are not shown` : "";
+  return h("div", {}, h("p", {}, totals + leftOut), figure(title, picture, ["What", "Kind", "Began after", "Took"], spans.map((/** @type {any} */ span) => [span.name, span.kind, formatDuration(span.from), span.text])));
 }

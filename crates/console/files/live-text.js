@@ -2,6 +2,7 @@
 // server's rendering takes its place.
 
 import { h } from "./dom.js";
+import { showDirections } from "./format.js";
 
 /** The most characters that are shown of an answer while it comes. */
 const MAX_CHARS = 100000;
@@ -18,12 +19,12 @@ export class LiveText {
 
   /** @param {any} event */
   receive(event) {
+    const text = showDirections(event.text);
     if (event.type === "partial") {
       this.flush();
-      const part = this.open();
-      part.text.data = event.text.slice(-MAX_CHARS);
-    } else if (event.type === "text_delta") this.waiting.text += event.text;
-    else this.waiting.reasoning += event.text;
+      this.open().text.data = text.slice(-MAX_CHARS);
+    } else if (event.type === "text_delta") this.waiting.text += text;
+    else this.waiting.reasoning += text;
     if (this.isScheduled) return;
     this.isScheduled = true;
     requestAnimationFrame(() => {

@@ -1,8 +1,8 @@
 // What the agents remember: pages, their versions and differences, where each was said, and undoing.
 
 import { Problem, api, can } from "./api.js";
-import { announce, emptyState, h, replaceChildren } from "./dom.js";
-import { formatCost, formatMoment } from "./format.js";
+import { announce, emptyState, errorText, fragmentOf, h, replaceChildren } from "./dom.js";
+import { formatCost, formatMoment, sessionHref } from "./format.js";
 import { diffLines } from "./questions.js";
 
 const AUTHORS = { consolidation: "consolidation", person: "a person", note: "a note", undo: "an undo" };
@@ -60,7 +60,8 @@ async function scopeView(place, scope) {
 
   /** @param {any} hit */
   function hitItem(hit) {
-    const target = hit.page ? `#/memory/${encodeURIComponent(scope)}/${encodeURIComponent(hit.page)}` : hit.session && hit.seq ? `#/session/${encodeURIComponent(hit.session)}/at/${hit.seq}` : null;
+    const seq = hit.seq ?? hit.sources[0];
+    const target = hit.page ? `#/memory/${encodeURIComponent(scope)}/${encodeURIComponent(hit.page)}` : hit.session && seq ? `${sessionHref(hit.session)}/at/${seq}` : null;
     const name = hit.page ?? hit.session ?? "";
     return h("li", {}, target ? h("a", { href: target }, name) : name, " ", h("span", { dir: "auto" }, hit.excerpt));
   }
@@ -70,7 +71,7 @@ async function scopeView(place, scope) {
 async function pageView(place, scope, name) {
   const path = memoryPath(scope, `/pages/${encodeURIComponent(name)}`);
   const [page, log] = await Promise.all([api(path), api(memoryPath(scope, `/log?limit=100&page=${encodeURIComponent(name)}`))]);
-  const text = h("div", { class: "words card", dir: "auto", tabindex: "0" }, page.text);
+  const text = h("div", { class: "markdown card", dir: "auto", tabindex: "0" }, fragmentOf(page.html));
   const field = h("textarea", { id: "page-text", rows: 12, dir: "auto" });
   const message = h("p", { role: "alert", class: "wrong" });
   const form = h("form", { hidden: true, onsubmit: save }, h("label", { for: "page-text" }, "Text of the page"), field, message, h("button", { type: "submit", class: "primary" }, "Save"), " ", h("button", { type: "button", onclick: () => showEditor(false) }, "Discard"));
@@ -78,11 +79,24 @@ async function pageView(place, scope, name) {
   place.append(
     h("p", { class: "trail" }, h("a", { href: "#/memory" }, "Memory"), " / ", h("a", { href: `#/memory/${encodeURIComponent(scope)}` }, scope)),
     h("div", { class: "title-row" }, h("h1", {}, name), edit),
+    h("h2", { class: "unseen" }, "Text"),
     text,
     form,
     h("h2", {}, "Versions"),
-    changeList(scope, log.items),
+    changeList(scope, log.items, () => void reload()),
   );
+
+  /** Shows the page as it is now. What is shown stays until that is known. */
+  async function reload() {
+    const fresh = h("div", {});
+    try {
+      await pageView(fresh, scope, name);
+      place.replaceChildren(...fresh.childNodes);
+    } catch (error) {
+      message.textContent = errorText(error);
+      form.hidden = false;
+    }
+  }
 
   /** @param {boolean} isOpen */
   function showEditor(isOpen) {
@@ -99,41 +113,41 @@ async function pageView(place, scope, name) {
     event.preventDefault();
     try {
       await api(path, { method: "PUT", body: { text: field.value, made_from: page.version } });
-      place.replaceChildren();
-      await pageView(place, scope, name);
+      await reload();
     } catch (error) {
-      message.textContent = error instanceof Problem && error.code === "page_changed" ? "The page was changed meanwhile. Copy your text, and load the page again." : String(/** @type {Error} */ (error).message);
+      message.textContent = error instanceof Problem && error.code === "page_changed" ? "The page was changed meanwhile. Copy your text, and load the page again." : errorText(error);
     }
   }
 }
 
-/** @param {string} scope @param {any[]} changes */
-function changeList(scope, changes) {
+/** @param {string} scope @param {any[]} changes @param {() => void} [undone] */
+function changeList(scope, changes, undone = () => {}) {
   if (changes.length === 0) return h("p", { class: "quiet" }, "There are no changes yet.");
-  return h("ol", { class: "changes", reversed: true }, changes.map((change) => changeItem(scope, change)));
+  return h("ol", { class: "changes", reversed: true }, changes.map((change) => changeItem(scope, change, undone)));
 }
 
-/** @param {string} scope @param {any} change */
-function changeItem(scope, change) {
+/** @param {string} scope @param {any} change @param {() => void} undone */
+function changeItem(scope, change, undone) {
   const place = h("pre", { class: "diff", tabindex: "0" });
   const message = h("span", { role: "alert", class: "wrong" });
   const undo = h("button", { type: "button", hidden: !can("admin"), onclick: undoChange }, "Undo");
-  const fold = h("details", { ontoggle: loadDiff }, h("summary", {}, "What changed"), place);
-  const names = change.pages.map((/** @type {any} */ page) => page.page ?? page.name ?? "").join(", ");
+  const sources = h("div", {});
+  const fold = h("details", { ontoggle: loadDiff }, h("summary", {}, "What changed, and where it was said"), place, sources);
+  const names = change.pages.map((/** @type {any} */ page) => page.page).join(", ");
   return h(
     "li",
     { class: "card" },
     h("p", {}, h("time", { datetime: change.at }, formatMoment(change.at)), ` by ${AUTHORS[/** @type {keyof typeof AUTHORS} */ (change.by)] ?? change.by}: `, h("strong", {}, names), change.cost ? h("span", { class: "quiet" }, ` · ${formatCost(change.cost)}`) : null),
     change.reason ? h("p", { dir: "auto" }, change.reason) : null,
-    sourceLinks(change),
     fold,
     h("p", {}, undo, " ", message),
   );
 
   async function loadDiff() {
     if (!fold.open || place.childNodes.length > 0) return;
-    const diff = await api(memoryPath(scope, `/diff/${change.seq}`)).catch((error) => ({ diff: error.message }));
+    const diff = await api(memoryPath(scope, `/diff/${change.seq}`)).catch((error) => ({ diff: error.message, sources: [] }));
     replaceChildren(place, diffLines(diff.diff));
+    replaceChildren(sources, sourceList(diff.sources ?? []));
   }
 
   async function undoChange() {
@@ -143,16 +157,16 @@ function changeItem(scope, change) {
       message.textContent = "";
       announce("Undone");
       undo.textContent = "Undone";
+      undone();
     } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
+      message.textContent = errorText(error);
       undo.disabled = false;
     }
   }
 }
 
-/** Links to the places where it was said. @param {any} change */
-function sourceLinks(change) {
-  const sources = change.pages.flatMap((/** @type {any} */ page) => page.sources ?? []).filter((/** @type {any} */ source) => source.session && source.seq);
+/** Links to the places where it was said. @param {any[]} sources */
+function sourceList(sources) {
   if (sources.length === 0) return null;
-  return h("p", { class: "facts" }, "Said in ", sources.map((/** @type {any} */ source, /** @type {number} */ index) => [index > 0 ? ", " : "", h("a", { href: `#/session/${encodeURIComponent(source.session)}/at/${source.seq}` }, `${source.session} (${source.seq})`)]));
+  return h("ul", { class: "plain-list" }, sources.map((source) => h("li", {}, h("a", { href: `${sessionHref(source.session)}/at/${source.seq}` }, "Said here"), " ", h("span", { class: "quiet", dir: "auto" }, source.text))));
 }

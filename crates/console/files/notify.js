@@ -2,13 +2,24 @@
 
 import { api } from "./api.js";
 import { h } from "./dom.js";
+import { sessionHref, showControls } from "./format.js";
 
 /** A hidden tab has no event stream. It looks for questions this often. */
 const HIDDEN_CHECK_MS = 60000;
 
-let isOn = false;
+const STORED = "alerts";
+
+/** Whether the person wants notifications. */
+let isOn = localStorage.getItem(STORED) === "on";
 /** @type {Set<string>} */
 let known = new Set();
+
+let isSignedIn = false;
+
+/** A page that is not signed in looks for nothing. @param {boolean} now */
+export function setNotifying(now) {
+  isSignedIn = now;
+}
 
 /** Why this browser can't notify; empty if it can. */
 function obstacle() {
@@ -18,25 +29,21 @@ function obstacle() {
   return "";
 }
 
-/** The button that turns notifications on and off. */
+/** The button that turns notifications on and off, and the reason where they can't be. */
 export function notifyButton() {
-  const button = h("button", { type: "button", class: "plain", "aria-pressed": "false", onclick: toggle }, "Notify me");
-  const reason = obstacle();
-  if (reason) {
-    button.setAttribute("aria-disabled", "true");
-    button.title = reason;
-  }
-  return button;
+  const reason = h("span", { id: "no-alerts", class: "quiet", role: "status" });
+  const button = h("button", { type: "button", class: "plain", "aria-pressed": String(isOn && !obstacle()), "aria-describedby": "no-alerts", title: "Tells you of questions and ended turns while this page is open", onclick: toggle }, "Alerts");
+  if (obstacle()) button.setAttribute("aria-disabled", "true");
+  return [button, reason];
 
   async function toggle() {
-    const blocked = obstacle();
-    if (blocked) {
-      button.title = blocked;
-      button.textContent = blocked;
-      return;
-    }
+    reason.textContent = obstacle();
+    if (reason.textContent) return;
     isOn = !isOn && (await Notification.requestPermission()) === "granted";
+    localStorage.setItem(STORED, isOn ? "on" : "off");
     button.setAttribute("aria-pressed", String(isOn));
+    // The person may have said no just now.
+    reason.textContent = obstacle();
   }
 }
 
@@ -47,9 +54,10 @@ export function notifyButton() {
  * @param {string} hash the place to open
  */
 export function notify(title, text, hash) {
-  if (!isOn || (document.visibilityState === "visible" && document.hasFocus())) return;
+  if (!isOn || obstacle() || (document.visibilityState === "visible" && document.hasFocus())) return;
   try {
-    const notification = new Notification(title, { body: text.slice(0, 200), tag: hash, icon: "/console/icon.svg" });
+    const body = showControls(text.length > 200 ? `${text.slice(0, 199)}…` : text);
+    const notification = new Notification(showControls(title), { body, tag: hash, icon: "/console/icon.svg" });
     notification.onclick = () => {
       window.focus();
       location.hash = hash;
@@ -66,11 +74,22 @@ export function notify(title, text, hash) {
 export function notifyQuestion(question) {
   if (known.has(question.id)) return;
   known.add(question.id);
-  notify(`${question.session} asks`, question.text, `#/session/${encodeURIComponent(question.session)}`);
+  notify(`${question.session} asks`, question.text, sessionHref(question.session));
 }
 
+/** Sessions that were at work at the last look. @type {Map<string, string>} */
+let working = new Map();
+
 setInterval(async () => {
-  if (!isOn || !document.hidden) return;
-  const questions = await api("/api/questions?limit=20").catch(() => null);
-  for (const question of questions?.items ?? []) notifyQuestion(question);
+  if (!isOn || !document.hidden || !isSignedIn) {
+    working = new Map();
+    return;
+  }
+  const [questions, list] = await Promise.all([api("/api/questions?limit=1000"), api("/api/sessions?limit=1000&state=working")]).catch(() => []);
+  if (!questions || !list) return;
+  for (const question of questions.items) notifyQuestion(question);
+  const asking = new Set(questions.items.map((/** @type {any} */ question) => question.session));
+  const now = new Map(list.items.map((/** @type {any} */ session) => [session.id, session.key]));
+  for (const [id, key] of working) if (!now.has(id) && !asking.has(key)) notify(`${key} is done`, "Its turn has ended.", sessionHref(key));
+  working = now;
 }, HIDDEN_CHECK_MS);

@@ -1,28 +1,26 @@
 // All sessions: what each is doing, questions first.
 
-import { Problem, api, can, sessionPath } from "./api.js";
-import { emptyState, h, replaceChildren } from "./dom.js";
-import { formatAgo, formatCost, formatTokens } from "./format.js";
+import { api, can, sessionPath } from "./api.js";
+import { emptyState, errorText, h, replaceChildren } from "./dom.js";
+import { formatAgo, formatCost, formatTokens, sessionHref, showControls, showDirections } from "./format.js";
 import { notify, notifyQuestion } from "./notify.js";
-import { answerButtons } from "./questions.js";
+import { answerButtons, questionDiff, settleButtons } from "./questions.js";
+import { stateOf } from "./session-state.js";
 import { follow } from "./stream.js";
 
-const STATES = {
-  question: "waits for your answer",
-  working: "working",
-  interrupted: "interrupted",
-  idle: "idle",
-  failed: "failed",
-  trashed: "in the trash",
-};
-/** The lists, in their order, with the states that belong to each. */
+/** The lists, in their order, with the states that belong to each. What is in no list is quiet. */
 const GROUPS = [
   ["Waiting for you", ["question"]],
   ["At work", ["working", "interrupted"]],
-  ["Quiet", ["idle", "failed", "trashed"]],
+  ["Quiet", null],
 ];
 const TICK_MS = 30000;
-const PAGE_LEN = 100;
+/** Sessions that one request loads. */
+const LOAD_LEN = 500;
+/** Sessions whose context is shown before they change. */
+const CONTEXT_LEN = 20;
+/** Sessions that are shown at first, and that each "Show more" adds. */
+const SHOWN_LEN = 100;
 
 /** @type {import("./app.js").View} */
 export async function overviewView(place) {
@@ -32,17 +30,24 @@ export async function overviewView(place) {
   let query = "";
   /** @type {any[] | null} the sessions that a search found */
   let found = null;
-  let isDrawn = false;
+  let shownLen = SHOWN_LEN;
+  let isOpen = true;
+  /** Counts loads of the list, so that a new one ends the one before. */
+  let loads = 0;
+  let isLoaded = false;
+  /** Sessions that the stream has told of since the list was asked for. @type {Set<string>} */
+  let told = new Set();
 
   const search = h("input", { type: "search", id: "search", placeholder: "Search", oninput: onSearch });
   /** @type {Map<string, ReturnType<typeof sessionRow>>} */
   const rows = new Map();
   const groups = GROUPS.map(([name, states]) => {
     const list = h("ul", { class: "sessions" });
-    return { list, section: h("section", { hidden: true }, h("h2", {}, name), list), has: (/** @type {string} */ state) => states.includes(state) };
+    return { list, section: h("section", { hidden: true }, h("h2", {}, name), list), states };
   });
   const nothing = h("div", {});
-  const lists = h("div", { class: "session-lists" }, groups.map((group) => group.section), nothing);
+  const more = h("button", { type: "button", hidden: true, onclick: showMore }, "Show more");
+  const lists = h("div", { class: "session-lists" }, groups.map((group) => group.section), more, nothing);
   const status = h("p", { class: "quiet", role: "status" });
   place.append(
     h("div", { class: "title-row" }, h("h1", {}, "Sessions"), can("act") ? h("button", { type: "button", onclick: toggleForm, "aria-expanded": "false" }, "New session") : null),
@@ -50,7 +55,7 @@ export async function overviewView(place) {
     h("div", { class: "search-row" }, h("label", { for: "search", class: "unseen" }, "Search the sessions"), search),
     status,
     lists,
-    h("p", {}, h("button", { type: "button", class: "plain", onclick: showTrash }, "Show the trash")),
+    h("p", { class: "quiet" }, h("a", { href: "#/trash" }, "Trash")),
   );
 
   follow({
@@ -65,52 +70,86 @@ export async function overviewView(place) {
     },
   });
   const ticking = setInterval(draw, TICK_MS);
-  return () => clearInterval(ticking);
+  return () => {
+    isOpen = false;
+    clearInterval(ticking);
+  };
 
+  /** Loads the first page of the list, and the others behind it. The stream does not wait for those. */
   async function load() {
-    const list = await api(`/api/sessions?limit=${PAGE_LEN}`);
-    sessions.clear();
-    for (const item of list.items) sessions.set(item.id, item);
-    isDrawn = true;
+    const mine = (loads += 1);
+    told = new Set();
+    isLoaded = false;
+    const listed = new Set();
+    const first = await loadPage("", listed);
     draw();
+    void loadRest(first.next);
+
+    /** @param {string | null} next */
+    async function loadRest(next) {
+      while (next && isOpen && mine === loads) next = (await loadPage(next, listed).catch(() => ({ next: null }))).next;
+      if (!isOpen || mine !== loads) return;
+      isLoaded = true;
+      void loadContexts(mine);
+      for (const id of sessions.keys()) if (!listed.has(id) && !told.has(id)) sessions.delete(id);
+      draw();
+    }
+  }
+
+  /** How full a context is isn't part of the list. Those of the first sessions are loaded one by one. @param {number} mine */
+  async function loadContexts(mine) {
+    for (const id of [...rows.keys()].slice(0, CONTEXT_LEN)) {
+      if (!isOpen || mine !== loads) return;
+      const session = sessions.get(id);
+      if (session && !session.context) await loadSummary(session);
+    }
+  }
+
+  /** @param {string} after @param {Set<string>} listed */
+  async function loadPage(after, listed) {
+    const page = await api(`/api/sessions?limit=${LOAD_LEN}${after ? `&after=${encodeURIComponent(after)}` : ""}`);
+    for (const item of page.items) {
+      listed.add(item.id);
+      // The stream knows the state better than a list that was asked for before.
+      const known = sessions.get(item.id);
+      sessions.set(item.id, told.has(item.id) ? { ...item, ...known } : { ...item, context: known?.context });
+    }
+    return page;
   }
 
   /** @param {any} message */
   function merge(message) {
     const before = sessions.get(message.id);
+    told.add(message.id);
     if (!message.state) {
       sessions.delete(message.id);
       return;
     }
-    sessions.set(message.id, { ...before, ...message });
+    const isSameQuestion = message.question && before?.question?.id === message.question.id;
+    sessions.set(message.id, { ...before, ...message, question: isSameQuestion ? before.question : message.question });
     if (message.question) notifyQuestion({ ...message.question, session: message.key });
-    if (before?.state === "working" && message.state === "idle") {
-      notify(`${message.key} is done`, before.title ?? "", `#/session/${encodeURIComponent(message.key)}`);
+    if (before?.state === "working" && ["idle", "failed"].includes(message.state)) {
+      notify(`${message.key} ${message.state === "failed" ? "failed" : "is done"}`, message.failure ?? before.title ?? "", sessionHref(message.key));
     }
-    if (!before || before.state !== message.state || before.key !== message.key) void loadSummary(message);
+    // A session that the stream tells of before the list does will be in the list.
+    const isNew = !before && isLoaded;
+    if (isNew || (message.question && !isSameQuestion) || (before && (before.state !== message.state || before.key !== message.key))) void loadSummary(message);
   }
 
-  /** Titles and times aren't part of the stream. @param {any} message */
+  /** Titles, times and the choices of a question aren't part of the stream. @param {any} message */
   async function loadSummary(message) {
-    const { key, id, title, work_dir, last_at, pinned, context } = await api(sessionPath(message.id)).catch(() => message);
-    const current = sessions.get(id);
-    if (!current) return;
-    sessions.set(id, { ...current, key, title, work_dir, last_at, pinned, context });
+    const status = await api(sessionPath(message.id)).catch(() => null);
+    const current = sessions.get(message.id);
+    if (!status || !current) return;
+    const { key, title, work_dir, last_at, pinned, context, last_outcome } = status;
+    const question = status.questions.find((/** @type {any} */ one) => one.id === current.question?.id) ?? current.question;
+    sessions.set(message.id, { ...current, key, title, work_dir, last_at, pinned, context, last_outcome, question });
     draw();
-  }
-
-  async function showTrash() {
-    try {
-      found = (await api(`/api/sessions?limit=${PAGE_LEN}&state=trashed`)).items;
-      status.textContent = found?.length ? "In the trash. Open a session to restore it." : "The trash is empty.";
-      draw();
-    } catch (error) {
-      status.textContent = String(/** @type {Error} */ (error).message);
-    }
   }
 
   async function onSearch() {
     query = search.value.trim();
+    shownLen = SHOWN_LEN;
     if (!query) {
       found = null;
       status.textContent = "";
@@ -121,26 +160,38 @@ export async function overviewView(place) {
     await new Promise((resolve) => setTimeout(resolve, 200));
     if (mine !== query) return;
     try {
-      const list = await api(`/api/sessions?limit=${PAGE_LEN}&query=${encodeURIComponent(mine)}`);
+      const list = await api(`/api/sessions?limit=${LOAD_LEN}&query=${encodeURIComponent(mine)}`);
       if (mine !== query) return;
       found = list.items;
-      status.textContent = list.items.length === 1 ? "1 session found" : `${list.items.length} sessions found`;
+      status.textContent = list.items.length === 1 ? "1 session found" : `${list.items.length}${list.next ? " and more" : ""} sessions found`;
       draw();
     } catch (error) {
-      status.textContent = error instanceof Problem ? error.message : String(error);
+      status.textContent = errorText(error);
     }
   }
 
+  function showMore() {
+    shownLen += SHOWN_LEN;
+    draw();
+  }
+
   function draw() {
-    if (!isDrawn) return;
-    const shown = found ? found.map((item) => sessions.get(item.id) ?? item) : [...sessions.values()].filter((session) => session.state !== "trashed");
-    shown.sort((one, other) => String(other.last_at ?? "").localeCompare(String(one.last_at ?? "")));
+    if (loads === 0) return;
+    const all = found ? found.map((item) => sessions.get(item.id) ?? item) : [...sessions.values()].filter((session) => session.state !== "trashed");
+    const rank = (/** @type {any} */ session) => groups.findIndex((group) => !group.states || group.states.includes(session.state));
+    // The oldest question is first, so that a new one moves no other.
+    const asked = (/** @type {any} */ session) => session.question?.id ?? "";
+    all.sort((one, other) => rank(one) - rank(other) || asked(one).localeCompare(asked(other)) || Number(other.pinned) - Number(one.pinned) || String(other.last_at ?? "").localeCompare(String(one.last_at ?? "")));
+    const shown = all.slice(0, shownLen);
+    more.hidden = shown.length === all.length;
     const focused = document.activeElement;
-    for (const group of groups) {
-      const members = shown.filter((session) => group.has(session.state));
+    groups.forEach((group, index) => {
+      const members = shown.filter((session) => rank(session) === index);
       group.section.hidden = members.length === 0;
-      arrange(group.list, members.map((session) => rowOf(session).element));
-    }
+      const isMoved = arrange(group.list, members.map((session) => rowOf(session).element));
+      // A click that was meant for another question must not count.
+      if (isMoved) settleButtons(lists);
+    });
     // An element that moves loses the keyboard.
     if (focused instanceof HTMLElement && focused !== document.activeElement && lists.contains(focused)) focused.focus({ preventScroll: true });
     for (const [id, row] of rows) if (!row.element.isConnected) rows.delete(id);
@@ -175,13 +226,16 @@ export async function overviewView(place) {
  * Puts elements into this order. What is in its place already is not touched, so that a click or the keyboard never loses its target.
  * @param {HTMLElement} parent
  * @param {HTMLElement[]} wanted
+ * @returns {boolean} whether an element that stays has another place now
  */
 function arrange(parent, wanted) {
+  const before = [...parent.children];
   const kept = new Set(wanted);
-  for (const child of [...parent.children]) if (!kept.has(/** @type {HTMLElement} */ (child))) child.remove();
+  for (const child of before) if (!kept.has(/** @type {HTMLElement} */ (child))) child.remove();
   wanted.forEach((element, index) => {
     if (parent.children[index] !== element) parent.insertBefore(element, parent.children[index] ?? null);
   });
+  return before.some((child, index) => child.isConnected && parent.children[index] !== child);
 }
 
 /** A session in a list. Its elements stay, and their text changes. */
@@ -199,26 +253,30 @@ function sessionRow() {
 
   /** @param {any} session */
   function update(session) {
-    element.className = `session ${session.state}`;
-    link.href = `#/session/${encodeURIComponent(session.key)}`;
+    const now = stateOf(session);
+    element.className = `session ${now.name}`;
+    link.href = sessionHref(session.key);
     setText(title, session.title ?? "(nothing said yet)");
-    setText(key, session.key);
-    state.className = `state state-${session.state}`;
-    setText(state, STATES[/** @type {keyof typeof STATES} */ (session.state)] ?? session.state);
-    setText(doing, session.state === "question" ? "" : (session.doing ?? ""));
+    setText(key, showControls(session.key));
+    state.className = `state state-${now.name}`;
+    setText(state, now.text);
+    setText(doing, now.reason);
+    doing.classList.toggle("wrong", now.name === "failed");
     const context = session.context?.tokens ? `${formatTokens(session.context.tokens)} tokens` : "";
     const cost = session.cost_today ? `${formatCost(session.cost_today)} today` : "";
-    setText(facts, [session.work_dir, context, cost, formatAgo(session.last_at)].filter(Boolean).join(" · "));
-    const id = session.question?.id ?? "";
+    setText(facts, [session.pinned ? "pinned" : "", session.work_dir, context, cost, formatAgo(session.last_at)].filter(Boolean).join(" · "));
+    // The choices of a question come later than its text.
+    const id = session.question ? `${session.question.id} ${session.question.choices ?? ""}` : "";
     if (id === asked) return;
     asked = id;
-    replaceChildren(question, id ? [h("p", { dir: "auto", class: "question-text" }, session.question.text), answerButtons(session.key, session.question)] : null);
+    replaceChildren(question, id ? [h("p", { dir: "auto", class: "question-text" }, session.question.text), session.question.choices ? [questionDiff(session.question), answerButtons(session.id, session.question)] : null] : null);
   }
 }
 
 /** @param {HTMLElement} element @param {string} text */
 function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const shown = showDirections(text);
+  if (element.textContent !== shown) element.textContent = shown;
 }
 
 /** The form that makes a session. */
@@ -243,9 +301,9 @@ function newSessionForm() {
     event.preventDefault();
     try {
       const session = await api("/api/sessions", { body: { key: key.value.trim(), ...(folder.value.trim() ? { work_dir: folder.value.trim() } : {}) } });
-      location.hash = `#/session/${encodeURIComponent(session.key)}`;
+      location.hash = sessionHref(session.key);
     } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
+      message.textContent = errorText(error);
     }
   }
 }

@@ -1,18 +1,19 @@
 // Questions of a session to a person, with the buttons that answer them.
 
 import { Problem, act, can, sessionPath } from "./api.js";
-import { announce, h } from "./dom.js";
+import { announce, errorText, h } from "./dom.js";
 
 /** What the button of a choice says. */
 const CHOICES = { yes: "Yes", no: "No", always: "Always in this session", project: "Always in this project" };
+/** How long a question must have stood in its place before it can be answered, so that nobody answers one that they have not seen. */
+const SETTLE_MS = 500;
 
 /**
- * The buttons of a question. They turn off once an answer is sent.
- * @param {string} session
+ * The buttons of a question. They work once the question has stood still for a moment, and not any more once an answer is sent.
+ * @param {string} session its key or id
  * @param {{id: string, choices?: string[], kind?: string}} question
- * @param {{withReply?: boolean}} [options]
  */
-export function answerButtons(session, question, options = {}) {
+export function answerButtons(session, question) {
   const all = question.choices?.length ? question.choices : ["yes", "no"];
   // A rule for the whole project is for admins.
   const choices = all.filter((choice) => can(choice === "project" ? "admin" : "act"));
@@ -21,63 +22,64 @@ export function answerButtons(session, question, options = {}) {
     h("button", { type: "button", class: choice === "yes" ? "primary" : "", onclick: () => answer(choice) }, CHOICES[/** @type {keyof typeof CHOICES} */ (choice)] ?? choice),
   );
   const group = h("div", { class: "answers", role: "group", "aria-label": "Answer" }, buttons, message);
-  if (options.withReply && can("act")) group.append(replyForm());
+  let isSent = false;
+  settleButtons(group);
   return group;
-
-  function replyForm() {
-    const id = `reply-${question.id}`;
-    const field = h("input", { id, autocomplete: "off", dir: "auto", placeholder: "No, because …" });
-    return h(
-      "form",
-      {
-        class: "reply",
-        onsubmit: (/** @type {Event} */ event) => {
-          event.preventDefault();
-          if (field.value.trim()) void answer(field.value.trim());
-        },
-      },
-      h("label", { for: id, class: "unseen" }, "Answer in your own words"),
-      field,
-      h("button", { type: "submit" }, "Reply"),
-    );
-  }
 
   /** @param {string} text */
   async function answer(text) {
-    const controls = group.querySelectorAll("button");
-    for (const button of controls) button.disabled = true;
+    if (isSent) return;
+    isSent = true;
+    // A disabled button would lose the keyboard.
+    for (const button of buttons) button.setAttribute("aria-disabled", "true");
     message.textContent = "";
     try {
       await act(sessionPath(session, "/answers"), { question: question.id, answer: text });
       announce(`Answered: ${text}`);
-      message.textContent = "";
     } catch (error) {
       const isSettled = error instanceof Problem && error.status === 409;
-      message.textContent = isSettled ? "This question was already answered." : String(/** @type {Error} */ (error).message);
-      if (!isSettled) for (const button of controls) button.disabled = false;
+      message.textContent = isSettled ? "This question was already answered." : errorText(error);
+      isSent = isSettled;
+      if (!isSettled) for (const button of buttons) button.removeAttribute("aria-disabled");
     }
   }
 }
 
+/** Has the buttons in an element wait until it has stood still for a moment. @param {HTMLElement} element */
+export function settleButtons(element) {
+  for (const button of element.querySelectorAll("button")) {
+    if (!button.closest(".answers")) continue;
+    button.disabled = true;
+    clearTimeout(Number(button.dataset.settling));
+    button.dataset.settling = String(setTimeout(() => (button.disabled = false), SETTLE_MS));
+  }
+}
+
+/** What the call of a question would change; null if it changes no file. @param {{diff?: string}} question */
+export function questionDiff(question) {
+  return question.diff ? h("details", { open: true }, h("summary", {}, "What would change"), h("pre", { class: "diff", tabindex: "0" }, diffLines(question.diff))) : null;
+}
+
 /**
  * A question with its text, what it would change, and its buttons.
- * @param {string} session
+ * @param {string} session its key or id
  * @param {any} question
  */
 export function questionCard(session, question) {
-  const diff = question.diff ? h("details", { open: true }, h("summary", {}, "What would change"), h("pre", { class: "diff", tabindex: "0" }, diffLines(question.diff))) : null;
   return h(
     "div",
-    { class: "card question", role: "group", "aria-label": "Question", "data-question": question.id },
+    { class: "card question", role: "group", "aria-label": "Question", "data-question": question.id, tabindex: "-1" },
     h("p", { class: "question-text", dir: "auto" }, question.text),
-    diff,
-    answerButtons(session, question, { withReply: true }),
+    questionDiff(question),
+    answerButtons(session, question),
   );
 }
 
-/** The lines of a unified diff. @param {string} text */
+/** The lines of a unified diff, without the names of the files before its first hunk. @param {string} text */
 export function diffLines(text) {
-  return text.split("\n").map((line) => {
+  const lines = text.trimEnd().split("\n");
+  const isNamed = lines[0]?.startsWith("--- ") && lines[1]?.startsWith("+++ ");
+  return lines.slice(isNamed ? 2 : 0).map((line) => {
     const kind = line.startsWith("@@") ? "hunk" : line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : "same";
     return h("span", { class: `diff-line ${kind}` }, `${line}\n`);
   });

@@ -1,8 +1,9 @@
 // The head of a session: its name, what it is doing, how full its context is, what it has cost, and its settings.
 
-import { api, can, sessionPath } from "./api.js";
-import { announce, h, replaceChildren } from "./dom.js";
-import { formatCost, formatCount, formatTokens } from "./format.js";
+import { act, api, can, sessionPath } from "./api.js";
+import { errorText, h, replaceChildren } from "./dom.js";
+import { formatCost, formatCount, formatTokens, sessionHref, showControls, showDirections } from "./format.js";
+import { stateOf } from "./session-state.js";
 
 const MODES = [
   ["ask", "Ask before edits and commands"],
@@ -10,44 +11,61 @@ const MODES = [
   ["auto", "Don't ask"],
   ["plan", "Only read and plan"],
 ];
-const STATES = { idle: "Idle", working: "Working", question: "Waiting for your answer", interrupted: "Interrupted", trashed: "In the trash" };
 
 /**
  * @param {string} key
  * @param {string} panel the panel that is shown
  */
 export function sessionHead(key, panel) {
-  const base = `#/session/${encodeURIComponent(key)}`;
+  const base = sessionHref(key);
   /** @type {any} the last status */
   let known = {};
   const state = h("span", { class: "state" });
   const doing = h("span", { class: "doing", dir: "auto" });
   const facts = h("p", { class: "facts" });
   const message = h("p", { role: "alert", class: "wrong" });
+  const feedback = h("p", { class: "quiet", role: "status" });
   const mode = h("select", { id: "mode", onchange: () => change({ mode: mode.value }) }, MODES.map(([value, text]) => h("option", { value }, text)));
   const model = h("input", { id: "model", list: "models", autocomplete: "off", spellcheck: "false", onchange: () => change({ model: model.value.trim() }), onfocus: loadModels });
   const models = h("datalist", { id: "models" });
+  const name = h("input", { id: "session-name", autocomplete: "off", spellcheck: "false", maxlength: 512, value: key, onchange: () => rename(name.value.trim()) });
+  const pinned = h("input", { id: "pinned", type: "checkbox", onchange: () => change({ pinned: pinned.checked }) });
   const orders = h(
     "div",
     { class: "orders" },
     orderButton("Compact", "/compact"),
     orderButton("Retry", "/retry"),
     orderButton("Continue", "/continue"),
+    h("button", { type: "button", onclick: fork }, "Fork"),
     can("admin") ? h("button", { type: "button", onclick: remove }, "Delete") : null,
   );
-  mode.disabled = !can("admin");
-  model.disabled = !can("admin");
+  for (const field of [mode, model, name, pinned]) field.disabled = !can("admin");
   const settings = h(
     "details",
-    { class: "settings", onkeydown: closeOnEscape },
+    { class: "settings", ontoggle: watchOutside, onkeydown: closeOnEscape },
     h("summary", {}, "Settings"),
-    h("div", { class: "card" }, h("label", { for: "model" }, "Model"), model, models, h("label", { for: "mode" }, "Permission"), mode, can("act") ? orders : null, message),
+    h(
+      "div",
+      { class: "card" },
+      h("label", { for: "model" }, "Model"),
+      model,
+      models,
+      h("label", { for: "mode" }, "Permission"),
+      mode,
+      h("label", { for: "session-name" }, "Key"),
+      name,
+      h("p", { class: "check" }, pinned, " ", h("label", { for: "pinned" }, "Pinned: retention never removes it")),
+      can("admin") ? null : h("p", { class: "quiet" }, "Changing these needs a token of scope admin."),
+      can("act") ? orders : null,
+      message,
+      feedback,
+    ),
   );
   const link = (/** @type {string} */ name, /** @type {string} */ text) => h("a", { href: name ? `${base}/${name}` : base, "aria-current": name === panel ? "page" : null }, text);
   const element = h(
     "div",
     { class: "session-head" },
-    h("div", { class: "title-row" }, h("h1", {}, key), state),
+    h("div", { class: "title-row" }, h("h1", {}, showControls(key)), state),
     doing,
     facts,
     h(
@@ -57,13 +75,19 @@ export function sessionHead(key, panel) {
       settings,
     ),
   );
-  return { element, update };
+  return {
+    element,
+    update,
+    /** The last record that the session had at the last look. */
+    lastRecord: () => known.head ?? 0,
+  };
 
-  /** @param {any} status */
-  function update(status) {
-    state.className = `state state-${status.state}`;
-    state.textContent = STATES[/** @type {keyof typeof STATES} */ (status.state)] ?? status.state;
-    doing.textContent = status.doing ?? "";
+  /** @param {any} status @param {boolean} [isReceiving] whether the text of an answer is arriving */
+  function update(status, isReceiving = false) {
+    const now = stateOf(status);
+    state.className = `state state-${now.name}`;
+    state.textContent = now.text;
+    doing.textContent = showDirections(isReceiving && status.state === "working" ? "receiving an answer" : now.reason);
     const { tokens, window } = status.context;
     const share = window ? ` of ${formatTokens(window)}` : "";
     const cost = status.cost.cost === null ? "" : formatCost(status.cost.cost) + (status.cost.unpriced ? " and more" : "");
@@ -79,26 +103,69 @@ export function sessionHead(key, panel) {
     known = status;
     if (document.activeElement !== mode) mode.value = status.mode;
     if (document.activeElement !== model) model.value = status.model;
+    pinned.checked = status.pinned;
+  }
+
+  /** While the settings are open, Escape and a click beside them close them. */
+  function watchOutside() {
+    const listen = settings.open ? document.addEventListener : document.removeEventListener;
+    listen.call(document, "pointerdown", closeFromOutside);
+    listen.call(document, "keydown", /** @type {any} */ (closeOnEscape));
+  }
+
+  /** @param {Event} event */
+  function closeFromOutside(event) {
+    if (!settings.isConnected || !settings.contains(/** @type {Node} */ (event.target))) close();
   }
 
   /** @param {KeyboardEvent} event */
   function closeOnEscape(event) {
     if (event.key !== "Escape") return;
-    settings.open = false;
+    close();
     settings.querySelector("summary")?.focus();
+  }
+
+  function close() {
+    settings.open = false;
+    message.textContent = feedback.textContent = "";
+    if (!settings.isConnected) watchOutside();
   }
 
   /** @param {any} body */
   async function change(body) {
-    message.textContent = "";
+    message.textContent = feedback.textContent = "";
     try {
       await api(sessionPath(key), { method: "PATCH", body });
-      announce("Changed");
+      feedback.textContent = "Changed.";
     } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
+      message.textContent = errorText(error);
       // What was refused must not look as if it held.
       mode.value = known.mode;
       model.value = known.model;
+      pinned.checked = known.pinned;
+    }
+  }
+
+  /** @param {string} wanted */
+  async function rename(wanted) {
+    if (!wanted || wanted === key) return;
+    message.textContent = feedback.textContent = "";
+    try {
+      const renamed = await api(sessionPath(key), { method: "PATCH", body: { key: wanted } });
+      location.hash = sessionHref(renamed.key);
+    } catch (error) {
+      message.textContent = errorText(error);
+      name.value = key;
+    }
+  }
+
+  async function fork() {
+    message.textContent = feedback.textContent = "";
+    try {
+      const made = await act(sessionPath(key, "/fork"));
+      location.hash = sessionHref(made.key);
+    } catch (error) {
+      message.textContent = errorText(error);
     }
   }
 
@@ -116,12 +183,12 @@ export function sessionHead(key, panel) {
 
   /** @param {string} path @param {string} text */
   async function order(path, text) {
-    message.textContent = "";
+    message.textContent = feedback.textContent = "";
     try {
       await api(sessionPath(key, path), { method: "POST" });
-      announce(`${text}: asked`);
+      feedback.textContent = `${text}: asked.`;
     } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
+      message.textContent = errorText(error);
     }
   }
 
@@ -131,7 +198,7 @@ export function sessionHead(key, panel) {
       await api(sessionPath(key), { method: "DELETE" });
       location.hash = "#/";
     } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
+      message.textContent = errorText(error);
     }
   }
 }

@@ -1,8 +1,8 @@
 // What was spent, and on what.
 
-import { api } from "./api.js";
-import { barChart } from "./charts.js";
-import { h, replaceChildren } from "./dom.js";
+import { api, serverNow } from "./api.js";
+import { barPicture } from "./charts.js";
+import { errorText, h, replaceChildren } from "./dom.js";
 import { formatCost, formatCount } from "./format.js";
 
 const GROUPS = [["cause", "Cause"], ["session", "Session"], ["model", "Model"], ["day", "Day"]];
@@ -16,18 +16,38 @@ export async function statementView(place) {
   const since = h("select", { id: "since", onchange: load }, SPANS.map(([value, text]) => h("option", { value }, text)));
   const body = h("div", { "aria-live": "polite" });
   place.append(h("h1", {}, "Statement"), h("div", { class: "search-row" }, h("label", { for: "by" }, "By"), by, h("label", { for: "since" }, "Since"), since), body);
+  /** Counts loads, so that a late answer does not replace a newer one. */
+  let loads = 0;
   await load();
 
   async function load() {
+    const mine = (loads += 1);
+    try {
+      const statement = await loadStatement();
+      if (mine === loads) draw(statement);
+    } catch (error) {
+      if (mine === loads) replaceChildren(body, h("p", { role: "alert", class: "wrong" }, errorText(error)));
+    }
+  }
+
+  async function loadStatement() {
     const days = parseInt(since.value, 10);
-    const start = days ? `&since=${new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10)}` : "";
-    const statement = await api(`/api/statement?by=${by.value}&limit=200${start}`);
+    const start = days ? `&since=${new Date(serverNow() - days * DAY_MS).toISOString().slice(0, 10)}` : "";
+    const statement = await api(`/api/statement?by=${by.value}&limit=1000${start}`);
+    // Days come in their order; the newest matter most.
+    if (by.value === "day") statement.items.reverse();
+    return statement;
+  }
+
+  /** @param {any} statement */
+  function draw(statement) {
     const name = GROUPS.find(([value]) => value === by.value)?.[1] ?? "";
+    const title = `Tokens by ${name.toLowerCase()}`;
     const shown = statement.items.slice(0, 12);
     replaceChildren(
       body,
       h("p", { class: "total" }, h("strong", {}, formatCost(statement.total.cost)), ` for ${formatCount(statement.total.calls)} model calls`, statement.total.unpriced ? `; the price of ${formatCount(statement.total.unpriced)} is not known` : ""),
-      barChart(shown.map((/** @type {any} */ item) => ({ name: item.name, value: item.input + item.output, text: `${formatCount(item.input + item.output)} tokens, ${item.cost === null ? "price unknown" : formatCost(item.cost)}` })), `Tokens by ${name.toLowerCase()}`),
+      h("figure", {}, h("figcaption", {}, title), h("div", { class: "picture", tabindex: "0", role: "group", "aria-label": `${title}, as a picture` }, barPicture(shown.map((/** @type {any} */ item) => ({ name: item.name, value: item.input + item.output, text: `${formatCount(item.input + item.output)} tokens, ${item.cost === null ? "price unknown" : formatCost(item.cost)}` })), title))),
       h(
         "div",
         { class: "scroll", tabindex: "0", role: "region", "aria-label": "Statement as a table" },

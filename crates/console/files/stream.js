@@ -3,12 +3,19 @@
 
 const FIRST_DELAY_MS = 500;
 const MAX_DELAY_MS = 15000;
+/** A stream that has lived this long was well. */
+const STABLE_MS = 5000;
+/** How long to wait before asking again for something that is not there, such as a deleted session. */
+const GONE_DELAY_MS = 30000;
+/** A stream that has been silent this long may be dead without the browser's knowledge: the page asks whether it missed something. */
+const SILENCE_MS = 40000;
 
 /**
  * @typedef {object} Follower
  * @property {() => Promise<string>} resume loads what was missed, and returns the address of the stream
  * @property {(data: any) => void} receive takes an event
  * @property {() => void} [opened] called when the stream is open
+ * @property {() => Promise<boolean>} [isBehind] whether something was missed, for a stream that has been silent
  */
 
 /** @type {EventSource | null} */
@@ -19,11 +26,15 @@ let delay = FIRST_DELAY_MS;
 let timer = 0;
 /** Counts changes of the follower, so that a late answer to an old one is dropped. */
 let generation = 0;
+/** When the stream last said something. */
+let lastHeard = 0;
+/** When the stream was opened; 0 if it is not open. */
+let openedAt = 0;
 
-/** @type {(state: "live" | "waiting" | "offline") => void} */
+/** @type {(state: "live" | "offline") => void} */
 let showState = () => {};
 
-/** @param {(state: "live" | "waiting" | "offline") => void} listener */
+/** @param {(state: "live" | "offline") => void} listener */
 export function onConnection(listener) {
   showState = listener;
 }
@@ -44,6 +55,7 @@ function stop() {
   clearTimeout(timer);
   source?.close();
   source = null;
+  openedAt = 0;
 }
 
 async function connect() {
@@ -60,12 +72,14 @@ async function connect() {
   }
   if (mine !== generation) return;
   source = new EventSource(address);
+  lastHeard = performance.now();
   source.onopen = () => {
-    delay = FIRST_DELAY_MS;
+    lastHeard = openedAt = performance.now();
     showState("live");
     current.opened?.();
   };
   source.onmessage = (message) => {
+    lastHeard = performance.now();
     if (mine === generation) current.receive(JSON.parse(message.data));
   };
   // The stream ended or broke. Reconnecting goes through `resume`, so that there is one way to catch up.
@@ -76,18 +90,40 @@ async function connect() {
 
 /** @param {any} error */
 function retryLater(error) {
+  // A stream that ends as soon as it is open is as bad as none.
+  if (openedAt && performance.now() - openedAt > STABLE_MS) delay = FIRST_DELAY_MS;
   stop();
-  // An answer such as 401 or 404 is shown by whoever asked. Trying again would not change it.
-  if (error && error.status && !error.isTemporary) return;
-  showState(delay > 2 * FIRST_DELAY_MS ? "offline" : "waiting");
+  if (error?.status === 401) return;
+  if (error?.status && !error.isTemporary) {
+    // The view shows such an error. It may go away: a deleted session can be restored.
+    timer = window.setTimeout(() => void connect(), GONE_DELAY_MS);
+    return;
+  }
+  showState(delay > 2 * FIRST_DELAY_MS ? "offline" : "live");
   timer = window.setTimeout(() => void connect(), delay);
   delay = Math.min(delay * 2, MAX_DELAY_MS);
 }
 
 /** Connects again at once, instead of after the delay. */
 export function connectNow() {
-  if (follower && !source) void connect();
+  if (follower && !document.hidden) void connect();
 }
+
+/** Goes through a new connection, because a request beside the stream failed. @param {any} error */
+export function reconnect(error) {
+  if (follower && source) retryLater(error);
+}
+
+setInterval(async () => {
+  if (!source || performance.now() - lastHeard < SILENCE_MS) return;
+  const mine = generation;
+  lastHeard = performance.now();
+  try {
+    if ((await follower?.isBehind?.()) && mine === generation) void connect();
+  } catch (error) {
+    if (mine === generation) reconnect(error);
+  }
+}, SILENCE_MS / 4);
 
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) {
@@ -98,7 +134,3 @@ document.addEventListener("visibilitychange", () => {
   }
 });
 window.addEventListener("online", connectNow);
-// A frozen or cached page comes back without its connection.
-window.addEventListener("pageshow", (event) => {
-  if (event.persisted) connectNow();
-});

@@ -1,25 +1,34 @@
 // Background commands: a card for one that is running, and lists of all.
 
 import { api, can, request } from "./api.js";
-import { announce, emptyState, h, replaceChildren } from "./dom.js";
-import { formatAgo, formatCount, formatDuration } from "./format.js";
+import { announce, emptyState, errorText, h, replaceChildren } from "./dom.js";
+import { formatAgo, formatCount, formatDuration, sessionHref, showControls } from "./format.js";
 
 const STATUS = { running: "running", completed: "completed", failed: "failed", killed: "killed", timed_out: "timed out", lost: "lost" };
 const TAIL_BYTES = 16 * 1024;
 const REFRESH_MS = 3000;
-const PAGE_LEN = 100;
+const PAGE_LEN = 1000;
+/** Tasks that a list shows: the newest. */
+const MAX_SHOWN = 200;
 
 /**
  * A running task: its description, its newest output if it is opened, and `Kill`.
  * @param {{id: string, description: string}} task
+ * @param {string} session
  */
-export function taskCard(task) {
-  const output = outputFold(task.id, true);
-  return h("div", { class: "card task", "data-task": task.id, role: "group", "aria-label": `Task ${task.description}` }, h("p", {}, h("span", { class: "spinner", "aria-hidden": "true" }), " ", h("span", { dir: "auto" }, task.description), " ", killButton(task.id)), output);
+export function taskCard(task, session) {
+  const name = task.description || `Task ${task.id}`;
+  const output = outputFold(task.id, session, true);
+  return h("div", { class: "card task", "data-task": task.id, role: "group", "aria-label": `Task ${task.description || task.id}` }, h("p", {}, h("span", { class: "spinner", "aria-hidden": "true" }), " ", h("span", { dir: "auto" }, name), " ", killButton(task.id, session, () => {})), output);
 }
 
-/** @param {string} id */
-function killButton(id) {
+/** The path of a task. The session finds one that has expired. @param {string} id @param {string} session @param {string} [rest] @param {string} [query] */
+function taskPath(id, session, rest = "", query = "") {
+  return `/api/tasks/${encodeURIComponent(id)}${rest}?session=${encodeURIComponent(session)}${query}`;
+}
+
+/** @param {string} id @param {string} session @param {() => void} killed */
+function killButton(id, session, killed) {
   if (!can("act")) return null;
   const message = h("span", { role: "alert", class: "wrong" });
   const button = h("button", { type: "button", onclick: kill }, "Kill");
@@ -28,10 +37,11 @@ function killButton(id) {
   async function kill() {
     button.disabled = true;
     try {
-      await api(`/api/tasks/${encodeURIComponent(id)}/kill`, { method: "POST" });
+      await api(taskPath(id, session, "/kill"), { method: "POST" });
       announce("Killed");
+      killed();
     } catch (error) {
-      message.textContent = String(/** @type {Error} */ (error).message);
+      message.textContent = errorText(error);
       button.disabled = false;
     }
   }
@@ -40,34 +50,42 @@ function killButton(id) {
 /**
  * What a task has printed last, loaded when the fold is opened.
  * @param {string} id
+ * @param {string} session
  * @param {boolean} isRunning
  */
-function outputFold(id, isRunning) {
+function outputFold(id, session, isRunning) {
   const place = h("pre", { class: "output", tabindex: "0" });
   let timer = 0;
+  /** Counts openings, so that one that was closed and opened again loads once. */
+  let openings = 0;
   const fold = h("details", { ontoggle: onToggle }, h("summary", {}, "Output"), place);
   return fold;
 
   function onToggle() {
     clearTimeout(timer);
-    if (fold.open) void load();
+    openings += 1;
+    if (fold.open) void load(openings);
   }
 
-  async function load() {
+  /** @param {number} mine */
+  async function load(mine) {
+    const isAtEnd = place.scrollHeight - place.scrollTop - place.clientHeight < 20;
+    let text;
     try {
-      const task = await api(`/api/tasks/${encodeURIComponent(id)}`);
+      const task = await api(taskPath(id, session));
       const printed = task.printed ?? 0;
       const offset = Math.max(0, printed - TAIL_BYTES);
-      const answer = await request(`/api/tasks/${encodeURIComponent(id)}/output?offset=${offset}&limit=${TAIL_BYTES}`);
-      const text = await answer.text();
+      const answer = await request(taskPath(id, session, "/output", `&offset=${offset}&limit=${TAIL_BYTES}`));
       const missing = offset > 0 ? `[${formatCount(offset)} bytes before]\n` : "";
-      place.textContent = missing + text || "(nothing printed yet)";
-      place.scrollTop = place.scrollHeight;
+      text = missing + (await answer.text()) || "(nothing printed yet)";
       isRunning = task.status === "running";
     } catch (error) {
-      place.textContent = String(/** @type {Error} */ (error).message);
+      text = errorText(error);
     }
-    if (isRunning && fold.open && fold.isConnected) timer = window.setTimeout(load, REFRESH_MS);
+    if (mine !== openings) return;
+    replaceChildren(place, text);
+    if (isAtEnd) place.scrollTop = place.scrollHeight;
+    if (isRunning && fold.open && fold.isConnected) timer = window.setTimeout(() => void load(mine), REFRESH_MS);
   }
 }
 
@@ -75,46 +93,86 @@ function outputFold(id, isRunning) {
 export async function tasksView(place) {
   document.title = "Tasks · Longhaul";
   place.append(h("h1", {}, "Tasks"));
-  const body = h("div", {});
-  place.append(body);
-  await drawTasks(body, "");
+  return taskList(place, "");
 }
 
 /** The tasks of one session. @param {HTMLElement} place @param {string} session */
 export async function tasksPanel(place, session) {
   place.append(h("h2", {}, "Tasks"));
-  const body = h("div", {});
-  place.append(body);
-  await drawTasks(body, session);
+  return taskList(place, session);
 }
 
-/** @param {HTMLElement} body @param {string} session */
-async function drawTasks(body, session) {
-  const list = await api(`/api/tasks?limit=${PAGE_LEN}${session ? `&session=${encodeURIComponent(session)}` : ""}`);
-  if (list.items.length === 0) {
-    replaceChildren(body, emptyState("No tasks", "Commands that run in the background appear here."));
-    return;
+/** A list that is kept up to date. Returns what ends that. @param {HTMLElement} place @param {string} session */
+async function taskList(place, session) {
+  const list = h("ul", { class: "tasks" });
+  const nothing = h("div", {});
+  /** @type {Map<string, ReturnType<typeof taskItem>>} */
+  const items = new Map();
+  place.append(list, nothing);
+  await refresh();
+  const timer = setInterval(() => {
+    if (!document.hidden) void refresh().catch(() => {});
+  }, REFRESH_MS);
+  return () => clearInterval(timer);
+
+  async function refresh() {
+    const tasks = await loadTasks(session);
+    replaceChildren(nothing, tasks.length === 0 ? emptyState("No tasks", "Commands that run in the background appear here.") : null);
+    for (const [id, item] of items) if (!tasks.some((task) => task.task_id === id)) {
+      item.element.remove();
+      items.delete(id);
+    }
+    tasks.forEach((task, index) => {
+      const item = items.get(task.task_id) ?? taskItem(task, () => void refresh().catch(() => {}));
+      items.set(task.task_id, item);
+      item.update(task);
+      if (list.children[index] !== item.element) list.insertBefore(item.element, list.children[index] ?? null);
+    });
+  }
+}
+
+/** The newest tasks, running ones first. The server lists the oldest first. @param {string} session @returns {Promise<any[]>} */
+async function loadTasks(session) {
+  const tasks = [];
+  for (let next = ""; next !== null; ) {
+    const query = `limit=${PAGE_LEN}${session ? `&session=${encodeURIComponent(session)}` : ""}${next ? `&after=${encodeURIComponent(next)}` : ""}`;
+    const page = await api(`/api/tasks?${query}`);
+    tasks.push(...page.items);
+    next = page.next;
   }
   const order = (/** @type {any} */ task) => (task.status === "running" ? 0 : 1);
-  list.items.sort((/** @type {any} */ one, /** @type {any} */ other) => order(one) - order(other) || String(other.started_at).localeCompare(String(one.started_at)));
-  replaceChildren(body, h("ul", { class: "tasks" }, list.items.map(taskItem)));
+  tasks.sort((one, other) => order(one) - order(other) || String(other.started_at).localeCompare(String(one.started_at)));
+  return tasks.slice(0, MAX_SHOWN);
 }
 
-/** @param {any} task */
-function taskItem(task) {
-  const isRunning = task.status === "running";
-  const facts = [
-    task.exit_code === null || task.exit_code === undefined ? "" : `exit code ${task.exit_code}`,
-    task.duration_ms ? formatDuration(task.duration_ms) : "",
-    formatAgo(task.started_at),
-  ];
-  return h(
+/** @param {any} task @param {() => void} killed */
+function taskItem(task, killed) {
+  const state = h("span", {});
+  const facts = h("span", {});
+  const message = h("p", { class: "quiet" });
+  const kill = killButton(task.task_id, task.session, killed);
+  const element = h(
     "li",
     { class: "card task" },
-    h("p", {}, h("span", { class: `state state-${task.status}` }, STATUS[/** @type {keyof typeof STATUS} */ (task.status)] ?? task.status), " ", h("strong", { dir: "auto" }, task.description), " ", isRunning ? killButton(task.task_id) : null),
+    h("p", {}, state, " ", h("strong", { dir: "auto" }, task.description || task.command), " ", kill),
     h("pre", { class: "command", tabindex: "0" }, task.command),
-    h("p", { class: "facts" }, h("a", { href: `#/session/${encodeURIComponent(task.session)}` }, task.session), " · ", facts.filter(Boolean).join(" · ")),
-    task.message ? h("p", { class: "quiet" }, task.message) : null,
-    outputFold(task.task_id, isRunning),
+    h("p", { class: "facts" }, h("a", { href: sessionHref(task.session) }, showControls(task.session)), " · ", facts),
+    message,
+    outputFold(task.task_id, task.session, task.status === "running"),
   );
+  return { element, update };
+
+  /** @param {any} now */
+  function update(now) {
+    state.className = `state state-${now.status}`;
+    state.textContent = STATUS[/** @type {keyof typeof STATUS} */ (now.status)] ?? now.status;
+    if (kill) kill.hidden = now.status !== "running";
+    const known = [
+      now.exit_code === null || now.exit_code === undefined ? "" : `exit code ${now.exit_code}`,
+      now.duration_ms ? formatDuration(now.duration_ms) : "",
+      formatAgo(now.started_at),
+    ];
+    facts.textContent = known.filter(Boolean).join(" · ");
+    replaceChildren(message, now.message ?? "");
+  }
 }

@@ -49,10 +49,11 @@ macro_rules! files {
 }
 
 /// Every file, the page itself first.
-pub static FILES: [ConsoleFile; 22] = files! {
+pub static FILES: [ConsoleFile; 26] = files! {
     "/": HTML => "index.html",
     "/console/api.js": SCRIPT => "api.js",
     "/console/app.js": SCRIPT => "app.js",
+    "/console/block-list.js": SCRIPT => "block-list.js",
     "/console/charts.js": SCRIPT => "charts.js",
     "/console/composer.js": SCRIPT => "composer.js",
     "/console/conversation.js": SCRIPT => "conversation.js",
@@ -68,8 +69,11 @@ pub static FILES: [ConsoleFile; 22] = files! {
     "/console/overview.js": SCRIPT => "overview.js",
     "/console/questions.js": SCRIPT => "questions.js",
     "/console/session-head.js": SCRIPT => "session-head.js",
+    "/console/session-state.js": SCRIPT => "session-state.js",
+    "/console/single-flight.js": SCRIPT => "single-flight.js",
     "/console/statement.js": SCRIPT => "statement.js",
     "/console/stream.js": SCRIPT => "stream.js",
     "/console/style.css": STYLE => "style.css",
     "/console/tasks.js": SCRIPT => "tasks.js",
+    "/console/trash.js": SCRIPT => "trash.js",
 };

@@ -60,8 +60,8 @@ pub use call_totals::{MemoryCalls, consolidation_calls, extraction_calls};
 pub use consolidation::{Consolidation, WRITE_PAGES, consolidate};
 pub use context_preface::context_preface;
 pub use edit::{
-    PageEdit, PageEdited, PageLogEntry, add_note, add_token_note, change_page, page_diff, page_log,
-    pages_citing, undo_change,
+    CitedPlace, PageEdit, PageEdited, PageLogEntry, add_note, add_token_note, change_page, cited_places,
+    page_diff, page_log, pages_citing, undo_change,
 };
 pub use error::{Error, Result};
 pub use extraction::{Extraction, WRITE_EXTRACTED, extract};

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use longhaul_journal::Journal;
-use longhaul_protocol::{At, ChangedBy, ItemSource, PagesChanged, Record, Seq, SessionId};
+use longhaul_journal::{Journal, record_at};
+use longhaul_protocol::{
+    At, ChangedBy, ExtractRecord, ItemSource, PagesChanged, Record, Seq, SessionId, StreamName,
+};
 
 use crate::line_diff::line_diff;
 use crate::page_set::{PageSet, decode_changes};
@@ -84,6 +86,34 @@ fn entry(record: &Record, changed: &PagesChanged) -> PageLogEntry {
 /// The diff of a change, line by line.
 pub async fn page_diff(journal: &dyn Journal, scope: &str, seq: Seq) -> Result<String> {
     Ok(ChangeInHistory::at(journal, scope, seq).await?.diffs.shown())
+}
+
+/// A place where something was said that a change of pages cites.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CitedPlace {
+    pub session: SessionId,
+    /// The record of the session.
+    pub seq: Seq,
+    /// The extracted item, in the words of the model.
+    pub item: String,
+}
+
+/// Where the items of a change were said. Items whose records can't be read any more are left out.
+pub async fn cited_places(journal: &dyn Journal, scope: &str, seq: Seq) -> Result<Vec<CitedPlace>> {
+    let stream = PageSet { scope: scope.to_owned(), ..PageSet::default() }.stream()?;
+    let record = record_at(journal, &stream, seq).await?.ok_or(Error::NoChange { seq })?;
+    let changed = decode_changes(&record).ok_or(Error::NoChange { seq })?;
+    let cited: BTreeSet<ItemSource> = changed.pages.into_iter().flat_map(|change| change.sources).collect();
+    let mut places = Vec::new();
+    for ItemSource { session, seq, item } in cited {
+        // `verify` reports the damage.
+        let Ok(Some(record)) = record_at(journal, &StreamName::extract(session), seq).await else { continue };
+        let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(&record) else { continue };
+        let Some(item) = extracted.items.into_iter().nth(item) else { continue };
+        let said = item.sources.first().copied();
+        places.extend(said.map(|seq| CitedPlace { session, seq, item: item.text }));
+    }
+    Ok(places)
 }
 
 /// The text of each changed page before and after a change.

@@ -10,7 +10,7 @@ mod undo;
 use longhaul_journal::{Append, Journal};
 use longhaul_protocol::{ChangedBy, MemoryRecord, PageChange, PagesChanged, Seq};
 
-pub use history::{PageLogEntry, page_diff, page_log, pages_citing};
+pub use history::{CitedPlace, PageLogEntry, cited_places, page_diff, page_log, pages_citing};
 pub use note::{add_note, add_token_note};
 pub use undo::undo_change;
 

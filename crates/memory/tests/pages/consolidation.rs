@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use longhaul_journal::Journal;
 use longhaul_memory::{
-    BackgroundModel, Consolidation, Error, PageEdit, PageSet, add_note, change_page, consolidate,
+    BackgroundModel, Consolidation, Error, PageEdit, PageSet, add_note, change_page, cited_places,
+    consolidate,
 };
 use longhaul_model::{AnswerStream, CallPermit, Capabilities, Model, ModelFailure, Request, ScriptedModel};
 use longhaul_protocol::{ChangedBy, Item, SessionId, Source, Speaker, StreamName};
@@ -53,6 +54,11 @@ async fn new_items_become_pages_in_one_append_that_says_how_far_was_read() {
     );
     let quoted = changed.pages[0].sources.iter().filter(|source| source.session == first);
     assert_eq!(quoted.count(), 2, "what is quoted is named as a source");
+    let cited = cited_places(&*journal, SCOPE, 1).await.unwrap();
+    let items: Vec<&str> =
+        cited.iter().filter(|place| place.session == first).map(|place| &*place.item).collect();
+    assert_eq!(items, ["likes green tea", "works in Rust"]);
+    assert_eq!(cited.len(), 3);
     assert_eq!(changed.pages[1].text.as_deref(), Some("# Tools\n- nextest is faster here, key [redacted]\n"));
     assert!(usages.is_empty());
 }

@@ -7,7 +7,9 @@ use longhaul_agent::memory_pages::{
     MemoryHitReport, PageChangeReport, PageSummary, PageText, page_text, pages_of_scope,
     runtime_memory_scopes, search_memory, undo_page_change, write_page,
 };
-use longhaul_memory::{PageEdit, PageEdited, PageSet, check_page_name, page_diff, page_log};
+use longhaul_memory::{
+    CitedPlace, PageEdit, PageEdited, PageSet, check_page_name, cited_places, page_diff, page_log,
+};
 use longhaul_protocol::Seq;
 use longhaul_transcript::html::markdown_html;
 use schemars::JsonSchema;
@@ -123,6 +125,19 @@ struct ChangeDiff {
     seq: Seq,
     /// A unified diff of each changed page.
     diff: String,
+    /// Where it was said, as far as the change cites something.
+    sources: Vec<ChangeSource>,
+}
+
+/// Where something was said that a change cites.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ChangeSource {
+    /// The id of the session.
+    session: String,
+    /// The record.
+    seq: Seq,
+    /// What was remembered of it.
+    text: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -224,7 +239,13 @@ async fn show_diff(
 ) -> ApiResult<Json<ChangeDiff>> {
     find_pages(&state, &scope).await?;
     let diff = page_diff(&*state.journal(), &scope, seq).await?;
-    Ok(Json(ChangeDiff { scope, seq, diff }))
+    let cited = cited_places(&*state.journal(), &scope, seq).await?;
+    let source = |CitedPlace { session, seq, item }: CitedPlace| ChangeSource {
+        session: session.to_string(),
+        seq,
+        text: item,
+    };
+    Ok(Json(ChangeDiff { scope, seq, diff, sources: cited.into_iter().map(source).collect() }))
 }
 
 async fn put_page(

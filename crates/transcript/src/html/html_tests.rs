@@ -377,3 +377,16 @@ fn a_long_diff_and_long_code_stay_bounded() {
     let code = format!("```rust\n{}\n```", "let x = \"<&>\";\n".repeat(50_000));
     assert!(markdown_html(&code).len() < 4 << 20);
 }
+
+/// The parser fills each row up to the width of its table, so a few hundred bytes could become a hundred thousand cells.
+#[test]
+fn a_short_row_of_a_wide_table_has_only_the_cells_that_were_written() {
+    let head = "|a".repeat(500);
+    let rule = "|-".repeat(500);
+    let rows = "|b||c\n".repeat(100);
+
+    let html = markdown_html(&format!("{head}\n{rule}\n{rows}"));
+
+    assert_eq!(html.matches("<th ").count(), 500);
+    assert_eq!(html.matches("<td").count(), 300, "a cell between others stays");
+}

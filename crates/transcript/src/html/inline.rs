@@ -14,7 +14,15 @@ pub(super) fn push_markdown(html: &mut String, source: &str, as_paragraph: bool)
     let is_guarded = as_paragraph || source.starts_with('[');
     let guarded = if is_guarded { format!("{WORD_JOINER}{source}") } else { String::new() };
     let source = if is_guarded { &guarded } else { source };
-    let mut renderer = InlineRenderer { html, closers: Vec::new(), alignments: vec![], column: 0, links: 0 };
+    let mut renderer = InlineRenderer {
+        html,
+        closers: Vec::new(),
+        alignments: vec![],
+        column: 0,
+        cell_start: 0,
+        row_end: 0,
+        links: 0,
+    };
     for event in Parser::new_ext(source, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
         renderer.push_event(event);
     }
@@ -26,6 +34,11 @@ struct InlineRenderer<'a> {
     closers: Vec<String>,
     alignments: Vec<Alignment>,
     column: usize,
+    /// Where the content of the open cell begins.
+    cell_start: usize,
+    /// Where the last cell of the open row ends that has content. The parser fills a row up to the width of the table, so a few bytes
+    /// could become thousands of cells.
+    row_end: usize,
     /// Links that are open. One in another is text.
     links: usize,
 }
@@ -39,7 +52,14 @@ impl InlineRenderer<'_> {
             }
             Event::End(tag) => {
                 let closer = self.closers.pop().unwrap_or_default();
+                if tag == TagEnd::TableRow {
+                    self.html.truncate(self.row_end);
+                }
+                let has_content = self.html.len() > self.cell_start;
                 self.html.push_str(&closer);
+                if tag == TagEnd::TableCell && has_content {
+                    self.row_end = self.html.len();
+                }
                 if matches!(tag, TagEnd::Link | TagEnd::Image) && closer.ends_with("</a>") {
                     self.links -= 1;
                 }
@@ -92,6 +112,7 @@ impl InlineRenderer<'_> {
             }
             Tag::TableRow => {
                 self.column = 0;
+                self.row_end = self.html.len() + "<tr>".len();
                 ("<tr>", "</tr>\n")
             }
             Tag::TableCell => return self.open_cell(),
@@ -112,6 +133,7 @@ impl InlineRenderer<'_> {
         };
         let (name, scope) = if is_head { ("th", " scope=\"col\"") } else { ("td", "") };
         push(self.html, format_args!("<{name}{scope}{class} dir=\"auto\">"));
+        self.cell_start = self.html.len();
         format!("</{name}>")
     }
 

@@ -127,7 +127,9 @@ fn push_content(block: &Block, html: &mut String) {
             }
             push_time(html, block);
         }
-        BlockContent::Summary { text } => push_details(html, "Start of the context from here on", text),
+        BlockContent::Summary { text } => {
+            push_details(html, "Summary: what the model knows of the conversation above", text);
+        }
         BlockContent::Call(call) => push_call(html, block, call),
         BlockContent::Question { text, diff, answer, .. } => {
             push_text(html, "asked", text.as_deref().unwrap_or("A question"));
@@ -196,9 +198,10 @@ fn push_text(html: &mut String, class: &str, text: &str) {
     push(html, format_args!("<div class=\"words {class}\" dir=\"auto\">{text}</div>\n"));
 }
 
-/// Markdown of a model.
+/// Markdown of a model. Each part has its own direction. If the whole had one as well, a browser would look for it again at each part,
+/// which takes seconds in a long list.
 fn push_answer(html: &mut String, text: &str) {
-    push(html, format_args!("<div class=\"markdown\" dir=\"auto\">\n{}</div>\n", markdown_html(text)));
+    push(html, format_args!("<div class=\"markdown\">\n{}</div>\n", markdown_html(text)));
 }
 
 fn push_details(html: &mut String, summary: &str, text: &str) {
