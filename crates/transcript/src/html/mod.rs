@@ -25,19 +25,34 @@ use crate::block::{Block, BlockContent, BlockState, TurnEnd, Update};
 use crate::local_time::format_moment;
 use crate::notice::{Verbosity, notice_text};
 use crate::page::turn_totals_text;
-use crate::text::format_count;
+use crate::text::{format_count, format_number};
 
 /// Bytes of an input or a question that are shown.
 const MAX_TEXT_BYTES: usize = 256 << 10;
 
+/// Bytes of the HTML of one block.
+const MAX_BLOCK_HTML: usize = 1 << 20;
+
 /// A block as one element that stands alone: `<article class="block KIND STATE" data-seq="…">`. A block that goes on is rendered
-/// as such. Empty if there is nothing to show.
+/// as such. Empty if there is nothing to show. A block that would need more than a megabyte says only that it is not shown.
 pub fn block_html(block: &Block) -> String {
     let mut content = String::new();
     push_content(block, &mut content);
-    if content.is_empty() {
-        return content;
+    match content.len() {
+        0 => content,
+        1..=MAX_BLOCK_HTML => article(block, &content),
+        bytes => omitted_block_html(block, &format!("{} bytes of HTML", format_number(bytes as u64))),
     }
+}
+
+/// The element of a block whose content is not shown, and why.
+pub fn omitted_block_html(block: &Block, reason: &str) -> String {
+    let mut content = String::new();
+    push_line(&mut content, "note", &format!("[not shown: {reason}]"));
+    article(block, &content)
+}
+
+fn article(block: &Block, content: &str) -> String {
     let kind = kind_name(&block.content);
     let mut html = format!("<article class=\"block {kind}{}\"", state_class(block.state));
     if let Some(seq) = block.seq {
@@ -47,7 +62,7 @@ pub fn block_html(block: &Block) -> String {
         push(&mut html, format_args!(" aria-label=\"{label}\""));
     }
     html.push_str(">\n");
-    html.push_str(&content);
+    html.push_str(content);
     html.push_str("</article>\n");
     html
 }
@@ -196,9 +211,9 @@ fn push_text(html: &mut String, class: &str, text: &str) {
     push(html, format_args!("<div class=\"words {class}\" dir=\"auto\">{text}</div>\n"));
 }
 
-/// Markdown of a model.
+/// Markdown of a model. Each of its paragraphs has its own direction, so the element around them needs none.
 fn push_answer(html: &mut String, text: &str) {
-    push(html, format_args!("<div class=\"markdown\" dir=\"auto\">\n{}</div>\n", markdown_html(text)));
+    push(html, format_args!("<div class=\"markdown\">\n{}</div>\n", markdown_html(text)));
 }
 
 fn push_details(html: &mut String, summary: &str, text: &str) {
