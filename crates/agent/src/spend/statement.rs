@@ -28,6 +28,8 @@ pub struct StatementQuery {
     pub since: Option<String>,
     /// What the items are.
     pub by: StatementBy,
+    /// Whether days come newest first. Other items are always sorted by what they cost.
+    pub newest_first: bool,
     /// The name of the item after which the page begins.
     pub after: Option<String>,
     /// The most items of a page. `None` for all.
@@ -117,7 +119,10 @@ pub async fn statement(journal: &dyn Journal, query: &StatementQuery) -> Result<
         }
         segment.spent.into_iter().map(row_of).for_each(|(key, sum)| add(&key, &sum));
     }
-    let items = sorted_items(journal, query.by, sums).await?;
+    let mut items = sorted_items(journal, query.by, sums).await?;
+    if query.newest_first && query.by == StatementBy::Day {
+        items.reverse();
+    }
     let (items, next) = page(items, query);
     Ok(Statement { items, total: StatementItem::new(TOTAL.to_owned(), &total), next })
 }
