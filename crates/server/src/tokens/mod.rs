@@ -17,6 +17,7 @@ mod file;
 mod given;
 mod rate;
 mod registry;
+mod signed_out;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,13 +27,14 @@ use std::time::{Duration, Instant};
 use longhaul_journal::Journal;
 use longhaul_protocol::{At, Seq, StreamName};
 
-pub(crate) use cookie::{CookieKey, clearing_cookie, cookie_value, setting_cookie};
+pub(crate) use cookie::{CookieKey, clearing_cookies, cookie_values, seconds, setting_cookies};
 pub use file::{HttpTokenFile, HttpTokenFileError};
 pub use given::{RecordedToken, find_recorded_token};
 pub use rate::RateLimit;
 pub(crate) use rate::{FailureLimiter, RateBucket};
 use registry::{TokenChange, TokenChanges};
 pub use registry::{TokenEntry, TokenError, TokenListing, create_token, list_tokens, revoke_token};
+pub(crate) use signed_out::SignedOutCookies;
 
 use crate::access::{Caller, Scope};
 
