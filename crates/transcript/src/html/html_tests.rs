@@ -469,3 +469,14 @@ fn a_block_that_is_too_large_says_so() {
 
     assert!(html.len() < 1_024 && html.contains("[not shown: 1,572,"), "{}", html.len());
 }
+
+/// A browser would find no date in the attribute.
+#[test]
+fn a_time_outside_of_the_calendar_is_text() {
+    let mut old = block(BlockState::Finished, BlockContent::TurnStart);
+    old.started_at = At(9_000_000_000_000_000);
+
+    let html = block_html(&old);
+
+    assert!(html.contains("9000000000000000 ms since 1970") && !html.contains("<time"), "{html}");
+}
