@@ -27,9 +27,10 @@ pub(crate) fn routes() -> Vec<Route> {
             .header(LAST_EVENT_ID, "The last id that the client has. It counts before `after` and `from`.")
             .answers_events::<Event>("Server-sent events. Each data is an Event, its id the event's seq."),
         Route::new(Method::GET, "/api/events", read, "Follow all sessions in short", follow_overview)
+            .query::<OverviewQuery>()
             .answers_events::<SessionMessage>(
-            "Server-sent events: one for each active or recent session, then changes.",
-        ),
+                "Server-sent events: one for each active or recent session, then changes.",
+            ),
     ]
 }
 
@@ -40,6 +41,16 @@ struct FollowQuery {
     after: Option<u64>,
     /// `start`: the whole session.
     from: Option<FollowFrom>,
+    /// `true`: also an event named `ping` with the data `{}`, at once and then every 15 seconds. A page that gets none for longer
+    /// reconnects.
+    ping: Option<bool>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OverviewQuery {
+    /// As for the events of one session.
+    ping: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
@@ -71,17 +82,22 @@ async fn follow_session(
     feed.wait_subscribed().await;
     let session = Some(state.runtime().session(&entry.key).await?);
     let (writer, body) = state.written_body();
-    let context = StreamContext { session, catch_ups: streams.catch_ups.clone(), follower };
+    let has_pings = query.ping == Some(true);
+    let context = StreamContext { session, catch_ups: streams.catch_ups.clone(), has_pings, follower };
     tokio::spawn(write_stream(writer, feed, joined, context));
     Ok(event_stream(body))
 }
 
-async fn follow_overview(State(state): State<ServerState>) -> ApiResult<Response> {
+async fn follow_overview(
+    State(state): State<ServerState>,
+    Query(query): Query<OverviewQuery>,
+) -> ApiResult<Response> {
     let follower = state.count_follower()?;
     let streams = state.streams();
     let (feed, joined) = streams.overview.join(state.runtime()).await?;
     let (writer, body) = state.written_body();
-    let context = StreamContext { session: None, catch_ups: streams.catch_ups.clone(), follower };
+    let has_pings = query.ping == Some(true);
+    let context = StreamContext { session: None, catch_ups: streams.catch_ups.clone(), has_pings, follower };
     tokio::spawn(write_stream(writer, feed, joined, context));
     Ok(event_stream(body))
 }

@@ -131,14 +131,15 @@ fn push_content(block: &Block, html: &mut String) {
             push_time(html, block);
         }
         BlockContent::Reasoning { text } => push_details(html, "Reasoning", text),
+        // The model was asked again, and what it said first does not count.
+        BlockContent::Message { .. } if block.state == BlockState::Discarded => {}
         BlockContent::Message { text, .. } => {
             push_answer(html, text);
             match block.state {
                 BlockState::Interrupted => push_line(html, "note", "[interrupted here]"),
                 BlockState::Truncated => push_line(html, "note", "[cut off here]"),
-                BlockState::Discarded => push_line(html, "note", "[discarded; the model is asked again]"),
                 BlockState::Running => push_line(html, "note state", "[the answer goes on]"),
-                BlockState::Finished | BlockState::Failed => {}
+                BlockState::Finished | BlockState::Failed | BlockState::Discarded => {}
             }
             push_time(html, block);
         }
