@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use longhaul_journal::{Append, Home, Journal as _, Page, SqliteJournal};
+use longhaul_protocol::{EpochReason, SessionRecord, StreamName};
 use longhaul_testkit::Terminal;
 use serde_json::{Value, json};
 
@@ -22,6 +24,9 @@ const USUAL: usize = 100;
 const STREAMED: Duration = Duration::from_secs(20);
 const IDLE: Duration = Duration::from_secs(10);
 const STARTS: usize = 15;
+/// Turns of the session that is opened again, and how many of them its newest compaction left.
+const PAST_TURNS: u64 = 10_000;
+const TURNS_OF_EPOCH: u64 = 100;
 /// Files of the repository in which a path is typed, and the folders that they are in.
 const FILES: usize = 100_000;
 const MODULES: usize = 500;
@@ -38,6 +43,9 @@ fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     if std::env::args().any(|argument| argument == "files") {
         return files(&folder.path().join("files"));
+    }
+    if std::env::args().any(|argument| argument == "start") {
+        return start_to_prompt(&folder.path().join("start"));
     }
     start_to_prompt(&folder.path().join("start"));
     keys(&folder.path().join("keys"));
@@ -183,18 +191,74 @@ fn attended(folder: &Path, rate: usize) -> (Terminal, Speaking) {
 }
 
 fn start_to_prompt(folder: &Path) {
+    let middle = median_start(folder, ">");
+    println!("{:<56} {:>9.2} ms", "from the start to the prompt, a new session", milliseconds(middle));
+    let mut terminal = Terminal::start(scripted(folder, "Done."));
+    terminal.wait_for_row(">");
+    terminal.keys("go\r");
+    terminal.wait_for("Done.");
+    terminal.wait_for_row(">");
+    terminal.keys("\x04");
+    terminal.wait();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(repeat_turn(&folder.join("home")));
+    let middle = median_start(folder, "… 9,997 turns before");
+    figure("the same with 10,000 turns, whose end is shown, ms", "median", milliseconds(middle), 10.0);
+}
+
+/// From the start of the program to its prompt, below a screen with this text.
+fn median_start(folder: &Path, shown: &str) -> Duration {
     let mut times = Vec::new();
     for _ in 0..STARTS {
         let command = scripted(folder, "Done.");
         let began = Instant::now();
         let mut terminal = Terminal::start(command);
+        terminal.wait_for(shown);
         terminal.wait_for_row(">");
         times.push(began.elapsed());
         terminal.keys("\x04");
         terminal.wait();
     }
-    let (middle, _) = middle_and_late(times);
-    figure("from the start to the prompt, ms", "median", milliseconds(middle), 100.0);
+    middle_and_late(times).0
+}
+
+/// Repeats the one turn of the one session in this home, with a compaction from time to time.
+async fn repeat_turn(home: &Path) {
+    let journal = SqliteJournal::open(&Home::existing(home).expect("a home")).await.expect("a journal");
+    let sessions = journal.sessions(None, 2).await.expect("a list");
+    let [session] = &sessions[..] else { panic!("{} sessions", sessions.len()) };
+    let stream = StreamName::session(session.id);
+    let records = journal.read(&stream, 1, Page::default()).await.expect("records");
+    let records = records.iter().map(|record| SessionRecord::decode(record).expect("a record of ours"));
+    let records: Vec<SessionRecord> = records.collect();
+    let lease = journal.acquire_lease(&stream).await.expect("a lease");
+    for turn in 2..=PAST_TURNS {
+        let mut append = Append::under(&lease);
+        for record in &records {
+            match record.clone() {
+                SessionRecord::SessionCreated(_) => {}
+                SessionRecord::EpochStarted(_) if turn % TURNS_OF_EPOCH != 0 => {}
+                SessionRecord::EpochStarted(mut epoch) => {
+                    epoch.epoch += turn / TURNS_OF_EPOCH;
+                    epoch.reason = EpochReason::Compacted;
+                    epoch.turns = turn - 1;
+                    append = append.record(SessionRecord::EpochStarted(epoch).encode());
+                }
+                SessionRecord::TurnStarted(mut started) => {
+                    started.turn = turn;
+                    append = append.record(SessionRecord::TurnStarted(started).encode());
+                }
+                SessionRecord::TurnEnded(mut ended) => {
+                    ended.turn = turn;
+                    append = append.record(SessionRecord::TurnEnded(ended).encode());
+                }
+                other => append = append.record(other.encode()),
+            }
+        }
+        journal.append(append).await.expect("an append");
+    }
+    journal.release_lease(&lease).await.expect("a release");
+    journal.close().await;
 }
 
 /// From the moment when a key is written into the terminal to the moment when it stands on the screen.

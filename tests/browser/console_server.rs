@@ -1,12 +1,14 @@
 //! `longhaul serve` with a scripted model, and the browser that visits it.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+
+use crate::installed::{free_port, peer, start_serve};
 
 const TOKEN: &str = "a-token-of-the-test-0123456789abcdef";
 /// How long a story may take. Each step in it has a shorter limit of its own.
@@ -34,8 +36,8 @@ impl ConsoleServer {
             folder.path().join("script.json").display()
         );
         std::fs::write(folder.path().join("home/config.toml"), config).unwrap();
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-        let process = serve(folder.path(), port);
+        let port = free_port();
+        let process = start_serve(&mut command(folder.path(), &[]), port);
         Self { folder, port, process, page_token: TOKEN.to_owned() }
     }
 
@@ -45,7 +47,7 @@ impl ConsoleServer {
     }
 
     pub(crate) fn start_again(&mut self) {
-        self.process = serve(self.folder.path(), self.port);
+        self.process = start_serve(&mut self.command(&[]), self.port);
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
@@ -151,31 +153,4 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
         .env_remove("LONGHAUL_MODEL")
         .stdin(Stdio::null());
     command
-}
-
-/// Starts `longhaul serve`, and returns once it listens.
-fn serve(folder: &Path, port: u16) -> Child {
-    let mut process = command(folder, &["serve", "--listen", &format!("127.0.0.1:{port}")])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.contains("listening on")), "it does not listen");
-    // The rest is read, so that the server never waits for a reader.
-    std::thread::spawn(move || lines.count());
-    process
-}
-
-/// What `scripts/peers` installed.
-pub(crate) fn peer(path: &str) -> PathBuf {
-    let folder = std::env::var_os("LONGHAUL_PEERS").map_or_else(
-        || {
-            let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-            let home = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache");
-            cache.unwrap_or_else(home).join("longhaul/peers")
-        },
-        PathBuf::from,
-    );
-    folder.join(path)
 }

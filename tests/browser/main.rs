@@ -4,4 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
 mod console_server;
+#[path = "../installed.rs"]
+mod installed;
 mod stories;

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::console_server::{ConsoleServer, peer};
+use crate::console_server::ConsoleServer;
+use crate::installed::peer;
 
 /// A command, an edit and a task, each with a question.
 fn adder() -> Value {

@@ -6,7 +6,8 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::desk::{Desk, Printing};
-use crate::servers::{Server, peer};
+use crate::installed::peer;
+use crate::servers::Server;
 
 /// Turns in `scripts/test`; `LONGHAUL_MANNERS_TURNS` sets another number.
 const TURNS: usize = 100;

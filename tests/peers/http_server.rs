@@ -1,17 +1,15 @@
 //! Judges of the HTTP server: a fuzzer of its whole document, a validator of that document, a client of event streams that
 //! reconnects by itself, and Prometheus' own check of the figures.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
+use std::io::Write;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Instant;
 
 use longhaul_testkit::wire::{ModelServer, Script, ScriptedAnswer};
 use serde_json::Value;
 
 use crate::desk::Desk;
-use crate::servers::{PATIENCE, peer};
+use crate::installed::{free_port, lines_of, peer, start_serve};
+use crate::servers::PATIENCE;
 
 /// Seconds that the fuzzer may take in a run of all tests.
 const FUZZ_SECONDS: u64 = 60;
@@ -38,8 +36,8 @@ impl HttpServer {
             model.url()
         );
         let desk = Desk::new(&config);
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-        let process = serve(&desk, port);
+        let port = free_port();
+        let process = start_serve(desk.command(&[]).env("LONGHAUL_TOKEN", TOKEN), port);
         Self { desk, port, process, _model: model }
     }
 
@@ -51,7 +49,7 @@ impl HttpServer {
     fn kill_and_restart(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
-        self.process = serve(&self.desk, self.port);
+        self.process = start_serve(self.desk.command(&[]).env("LONGHAUL_TOKEN", TOKEN), self.port);
     }
 
     /// The body of the answer to a GET.
@@ -71,31 +69,6 @@ impl Drop for HttpServer {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-/// Starts `longhaul serve`, and returns once it listens.
-fn serve(desk: &Desk, port: u16) -> Child {
-    let mut command = desk.command(&["serve", "--listen", &format!("127.0.0.1:{port}")]);
-    command.env("LONGHAUL_TOKEN", TOKEN).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut process = command.spawn().unwrap();
-    let lines = lines_of(process.stderr.take().unwrap());
-    let deadline = Instant::now() + PATIENCE;
-    let mut said = Vec::new();
-    while !said.iter().any(|line: &String| line.contains("listening on")) {
-        let wait = deadline.saturating_duration_since(Instant::now());
-        said.push(lines.recv_timeout(wait).unwrap_or_else(|_| panic!("it does not listen: {said:?}")));
-    }
-    // The rest is read, so that the server never waits for a reader.
-    std::thread::spawn(move || lines.iter().count());
-    process
-}
-
-fn lines_of(from: impl std::io::Read + Send + 'static) -> Receiver<String> {
-    let (send, lines) = channel();
-    std::thread::spawn(move || {
-        BufReader::new(from).lines().map_while(Result::ok).all(|line| send.send(line).is_ok())
-    });
-    lines
 }
 
 /// H3: no 5xx, no undocumented status, no answer that breaks its schema: with made-up names in the paths, and with names of

@@ -7,6 +7,8 @@
 mod client_behaviour;
 mod desk;
 mod http_server;
+#[path = "../installed.rs"]
+mod installed;
 mod openai_clients;
 mod prices;
 mod reverse_proxy;

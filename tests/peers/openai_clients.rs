@@ -1,7 +1,5 @@
 //! The official OpenAI clients, unchanged, against `longhaul serve`.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,7 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::desk::Desk;
-use crate::servers::{PATIENCE, peer};
+use crate::installed::{free_port, peer, start_serve};
+use crate::servers::PATIENCE;
 
 const TOKEN: &str = "a-token-of-these-tests-0123456789";
 
@@ -24,37 +23,17 @@ impl Served {
     fn start(script: &Value) -> Self {
         let desk =
             Desk::new("[[approval.rule]]\ntool = \"exec\"\ncommand = \"echo ask*\"\naction = \"ask\"\n");
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let port = free_port();
         std::fs::write(desk.home().join("script.json"), script.to_string()).unwrap();
         let process = Self::process(&desk, port);
-        let served = Self { desk, port, process };
-        served.wait_until_ready();
-        served
+        Self { desk, port, process }
     }
 
     fn process(desk: &Desk, port: u16) -> Child {
         let script = desk.home().join("script.json");
-        desk.command(&["serve", "--listen", &format!("127.0.0.1:{port}")])
-            .env("LONGHAUL_MODEL", format!("scripted/{}", script.display()))
-            .env("LONGHAUL_TOKEN", TOKEN)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap()
-    }
-
-    fn wait_until_ready(&self) {
-        let deadline = Instant::now() + PATIENCE;
-        let is_ready = || {
-            let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
-            write!(stream, "GET /healthz HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").ok()?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).ok()?;
-            answer.contains(" 200 ").then_some(())
-        };
-        while is_ready().is_none() {
-            assert!(Instant::now() < deadline, "the server does not answer");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let mut longhaul = desk.command(&[]);
+        longhaul.env("LONGHAUL_MODEL", format!("scripted/{}", script.display())).env("LONGHAUL_TOKEN", TOKEN);
+        start_serve(&mut longhaul, port)
     }
 
     /// SIGKILL, and the next process on the same port.

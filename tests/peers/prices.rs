@@ -8,7 +8,7 @@ use longhaul_model::{Catalogue, CatalogueEntry, TokenCounts};
 use longhaul_testkit::SeededRandom;
 use serde_json::json;
 
-use crate::servers::peer;
+use crate::installed::peer;
 
 const CALLS: usize = 1_000;
 

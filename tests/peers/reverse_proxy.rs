@@ -1,12 +1,13 @@
 //! The server behind nginx, with the snippet of `docs/server.md` as it stands there.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use crate::http_server::{HttpServer, PUBLIC_NAME, TOKEN};
-use crate::servers::{PATIENCE, peer};
+use crate::installed::{free_port, peer};
+use crate::servers::PATIENCE;
 
 /// nginx on loopback, in front of a server.
 struct Proxy {
@@ -16,7 +17,7 @@ struct Proxy {
 
 impl Proxy {
     fn start(server: &HttpServer) -> Self {
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let folder = server.desk.work();
         let page = include_str!("../../docs/server.md");
         let snippet = page.split("# nginx\n").nth(1).unwrap().split("```").next().unwrap();

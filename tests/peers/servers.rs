@@ -1,12 +1,14 @@
 //! The servers of other people, each started by the test that needs it.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use crate::installed::{free_port, peer};
 
 /// How long a test waits before it gives up; nothing depends on it but how soon a failure is told.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -102,20 +104,4 @@ impl Drop for Server {
         drop(self.process.stdin.take());
         let _ = self.process.wait();
     }
-}
-
-/// A file of what `scripts/peers` installs.
-pub(crate) fn peer(path: &str) -> PathBuf {
-    let cache = || match std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty()) {
-        Some(folder) => PathBuf::from(folder),
-        None => PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache"),
-    };
-    let folder = std::env::var_os("LONGHAUL_PEERS").map(PathBuf::from);
-    let file = folder.unwrap_or_else(|| cache().join("longhaul/peers")).join(path);
-    assert!(file.exists(), "{} is missing: run scripts/peers", file.display());
-    file
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }

@@ -84,10 +84,10 @@ mod turn;
 mod worker;
 
 pub use client::accepted::{Accepted, AcceptedOrder, accepted_after};
-pub use client::begin::SessionStart;
 pub use client::call_output::call_output;
 pub use client::cancel::CancelOutcome;
 pub use client::context_report::{ContextReport, context_report, last_compaction};
+pub use client::creation::SessionStart;
 pub use client::detached::Client;
 pub use client::events::{EventSources, SessionEvents};
 pub use client::follow::{Followed, Follower};
@@ -98,8 +98,13 @@ pub use client::request::{AttachedImage, PendingRequest, Request, RequestOutcome
 pub use client::session::Session;
 pub use client::session_title::{SessionTitle, session_title};
 pub use client::status::SessionStatus;
+pub use client::turn_steps::{
+    AnswerText, RecordedStep, RecordedTurn, TurnFollower, TurnLocator, TurnPlace, TurnStep, TurnTarget,
+    find_answered, find_turn,
+};
 pub use client::useless_order::{nothing_to_continue, nothing_to_retry, put_useful_order};
 pub use client::watch::{Watched, Watcher};
+pub use clock::now;
 pub use compaction::is_too_short_to_compact;
 pub use config::Config;
 pub use error::{Error, Result};
@@ -111,7 +116,7 @@ pub use spend::{
     LimitReached, LimitStatus, SoftLimits, Statement, StatementBy, StatementItem, StatementQuery,
     limit_status, statement, statement_since,
 };
-pub use turn::fallback::model_facts;
+pub use turn::fallback::{model_facts, model_spec};
 pub use turn::retry::RetryMode;
 
 pub use longhaul_context::user_command_message;

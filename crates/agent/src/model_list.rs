@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Config;
+use crate::turn::fallback::model_spec;
 
 /// The error where the config names a server, but no model.
 pub const NO_MODEL_NAME: &str =
@@ -140,9 +141,21 @@ pub fn catalogue_of<'a>(models: &'a Models, provider: &str) -> Vec<(&'a Catalogu
     entries.filter(|(_, patterns)| !patterns.is_empty()).collect()
 }
 
-/// Whether the provider's server can be asked what it offers: it runs on this machine, or its key is set.
-pub fn can_be_asked(provider: &Provider) -> bool {
-    provider.local || provider.key_env.iter().any(|variable| is_variable_set(variable))
+/// The providers whose servers can be asked what they offer. The configured server takes the place of its provider's usual one.
+pub fn reachable_providers(models: &Models, config: &Config) -> Vec<Provider> {
+    let settings = &config.settings.model;
+    let spec = model_spec(models, config, &settings.name);
+    let configured = models.provider_of(&spec).ok().filter(|_| spec.base_url.is_some());
+    let is_configured = |name: &str| configured.as_ref().is_some_and(|provider| provider.name == name);
+    let others = models.providers().iter().filter(|provider| !is_configured(&provider.name));
+    others.cloned().chain(configured.clone()).filter(can_be_asked).collect()
+}
+
+/// Whether the provider's server can be asked what it offers: it runs on this machine, needs no key, or its key is set.
+fn can_be_asked(provider: &Provider) -> bool {
+    provider.local
+        || provider.key_env.is_empty()
+        || provider.key_env.iter().any(|variable| is_variable_set(variable))
 }
 
 /// What the provider's server offers; `None` if it can't be asked, or does not answer.

@@ -7,14 +7,13 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use longhaul_agent::now;
 use longhaul_journal::{
     Journal, Page, SessionEntry, import_mark, newest_import, record_at, records, session_place,
 };
 use longhaul_protocol::{
     At, NamesRecord, Seq, SessionId, SessionRecord, StreamName, is_invisible, is_misleading,
 };
-
-use crate::commands::sessions::list::now;
 
 /// Conversations of a folder that are compared by their last input. Further ones were not used for longer.
 const MAX_COMPARED: usize = 16;

@@ -23,11 +23,11 @@ async fn a_session_of_another_folder_is_not_opened_by_its_key() {
     let model = std::sync::Arc::new(longhaul_model::ScriptedModel::from_json("[]").unwrap());
     let runtime = longhaul_agent::Runtime::with_model(place.config(), model).await.unwrap();
     let (journal, base) = (runtime.journal(), key_of(&folder));
-    runtime.session(&base).await.unwrap().begin_in(Path::new("/")).await.unwrap();
-    runtime.session(&format!("{base}-2")).await.unwrap().begin_without_folder().await.unwrap();
+    runtime.session(&base).await.unwrap().create_in(Path::new("/")).await.unwrap();
+    runtime.session(&format!("{base}-2")).await.unwrap().create_without_folder().await.unwrap();
 
     let free = last_conversation_key(&*journal, &folder).await.unwrap();
-    runtime.session(&free).await.unwrap().begin_in(&folder).await.unwrap();
+    runtime.session(&free).await.unwrap().create_in(&folder).await.unwrap();
 
     assert_eq!(free, format!("{base}-3"));
     assert_eq!(last_conversation_key(&*journal, &folder).await.unwrap(), free);

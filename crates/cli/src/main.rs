@@ -113,21 +113,7 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
     if globals.session.is_some() && command.as_ref().is_some_and(|command| !command.takes_session()) {
         return Err(bad_usage("this command takes no -s; longhaul COMMAND --help says what it takes"));
     }
-    // Only commands that run turns need more than one thread.
-    let mut builder = match command {
-        None
-        | Some(
-            Command::Serve(_)
-            | Command::Run(_)
-            | Command::Resume(_)
-            | Command::Retry(_)
-            | Command::Continue(_)
-            | Command::Compact(_)
-            | Command::Remember(_),
-        ) => tokio::runtime::Builder::new_multi_thread(),
-        _ => tokio::runtime::Builder::new_current_thread(),
-    };
-    let runtime = builder.enable_all().build()?;
+    let runtime = runtime_for(command.as_ref()).enable_all().build()?;
     let work = async {
         let Some(command) = command else { return tui::chat::run(&globals, &talk).await };
         match command {
@@ -168,6 +154,26 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
     // A blocked read must not delay the exit.
     runtime.shutdown_background();
     code
+}
+
+/// The threads of a command: one per core for many sessions, two for one, so that a slow step does not delay a signal.
+fn runtime_for(command: Option<&Command>) -> tokio::runtime::Builder {
+    match command {
+        None | Some(Command::Serve(_)) => tokio::runtime::Builder::new_multi_thread(),
+        Some(
+            Command::Run(_)
+            | Command::Resume(_)
+            | Command::Retry(_)
+            | Command::Continue(_)
+            | Command::Compact(_)
+            | Command::Remember(_),
+        ) => {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            builder.worker_threads(2);
+            builder
+        }
+        _ => tokio::runtime::Builder::new_current_thread(),
+    }
 }
 
 /// The exit code for an error: bad usage, or failure.

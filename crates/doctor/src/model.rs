@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use longhaul_agent::Config;
 use longhaul_agent::config::hide_url_password;
 use longhaul_agent::model_list::{ModelInUse, NO_MODEL_NAME, is_variable_set, model_in_use};
+use longhaul_agent::{Config, model_spec};
 use longhaul_model::transport::is_loopback;
-use longhaul_model::{Error, ModelSpec, Models, SettingSources};
+use longhaul_model::{Error, Models};
 use tokio::net::TcpStream;
 
 use super::Finding;
@@ -43,7 +43,7 @@ pub(super) async fn check(config: &Config) -> Vec<Finding> {
 
 /// Checks that a model has a key, and if it is local, a server.
 async fn check_model(models: &Models, config: &Config, name: &str, reason: &str) -> Finding {
-    let wanted = wanted(models, config, name);
+    let wanted = model_spec(models, config, name);
     if let Err(error) = models.open(&wanted) {
         return Finding::wrong("model", error, OTHER_MODELS_HINT);
     }
@@ -75,32 +75,6 @@ async fn check_model(models: &Models, config: &Config, name: &str, reason: &str)
         None => format!("start the server, fix model.base_url, {OTHER_MODELS_HINT}"),
     };
     Finding::wrong("model", format!("{chosen}; no server is running at {shown}"), to_do)
-}
-
-/// The model as the config wants it. The server settings are left out where a flag or a variable names a model of another provider than the
-/// files do: they are about that one.
-fn wanted(models: &Models, config: &Config, name: &str) -> ModelSpec {
-    let settings = &config.settings.model;
-    let provider = |name: &str| match name.split_once('/') {
-        Some((provider, _)) if models.providers().get(provider).is_some() => provider.to_owned(),
-        _ => "custom".to_owned(),
-    };
-    let in_files = config.model_in_files.as_ref().unwrap_or(&settings.name);
-    let set_by = SettingSources {
-        name: config.set_by("model.name"),
-        base_url: config.set_by("model.base_url"),
-        key: config.set_by("model.api_key_env"),
-    };
-    let common = ModelSpec { name: name.to_owned(), set_by, ..ModelSpec::default() };
-    if !in_files.is_empty() && provider(name) != provider(in_files) {
-        return common;
-    }
-    ModelSpec {
-        base_url: settings.base_url.clone(),
-        api_key_env: settings.api_key_env.clone(),
-        protocol: settings.protocol,
-        ..common
-    }
 }
 
 /// Whether a server on this machine accepts connections.

@@ -263,6 +263,26 @@ impl Models {
         hosted.filter_map(|provider| provider.key_env.first()).map(String::as_str).collect()
     }
 
+    /// The provider of a model, with the address and the key that its calls go with.
+    pub fn provider_of(&self, wanted: &ModelSpec) -> Result<Provider> {
+        let Endpoint { provider, protocol, base_url, quirks, key, is_local, start, .. } =
+            self.endpoint(wanted)?;
+        let key_env = key.into_iter().map(|key| key.variable).collect();
+        let usual_model = self.providers.get(&provider).and_then(|known| known.usual_model.clone());
+        let name = provider;
+        Ok(Provider {
+            name,
+            protocol,
+            base_url,
+            key_env,
+            shared_key: false,
+            local: is_local,
+            quirks,
+            start,
+            usual_model,
+        })
+    }
+
     /// The names of the models that a provider's server offers. `None` if it does not list any.
     pub async fn served_models(&self, provider: &Provider) -> Option<Vec<String>> {
         let key = provider.key_env.iter().find_map(|variable| environment_key(variable));

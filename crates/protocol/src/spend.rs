@@ -180,7 +180,7 @@ pub struct SpendOpened {
     /// Whether the usage from before the ledger is in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub taken_over: bool,
-    /// The calls of sessions that began before this are in the ledger. Absent if that is not known.
+    /// All calls of sessions that were made before this moment are in the ledger. Absent if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<At>,
     /// What was spent so far, for each period or turn that is not over.

@@ -90,7 +90,7 @@ pub(crate) async fn serve(
             Some(tls) => {
                 let acceptor = TlsAcceptor::from(tls.0.clone());
                 tokio::spawn(async move {
-                    if let Some(stream) = shake_hands(acceptor, stream).await {
+                    if let Some(stream) = accept_tls(acceptor, stream).await {
                         let _ = watcher.watch(http(stream, router, connection, timeout)).await;
                     }
                     drop(guard);
@@ -102,7 +102,7 @@ pub(crate) async fn serve(
     let _ = tokio::time::timeout(SHUTDOWN_GRACE, connections.shutdown()).await;
 }
 
-async fn shake_hands(
+async fn accept_tls(
     acceptor: TlsAcceptor,
     stream: WriteTimeout<TcpStream>,
 ) -> Option<tokio_rustls::server::TlsStream<WriteTimeout<TcpStream>>> {

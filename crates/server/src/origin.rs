@@ -187,7 +187,7 @@ fn check_page(policy: &OriginPolicy, request: &Request) -> ApiResult<()> {
     };
     let is_foreign_site = match site {
         Some("same-origin" | "none") | None => false,
-        // An allowed origin is another site, of course. Without an origin nobody allowed the page.
+        // An allowed origin may be another site. Without an origin there is none that could be allowed.
         Some(_) => origin.is_none(),
     };
     if is_allowed && (!is_foreign_site || is_link_to_page(request)) {

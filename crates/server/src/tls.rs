@@ -27,9 +27,7 @@ pub enum TlsError {
     Unreadable {
         /// The setting that names it.
         setting: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         reason: String,
     },
     /// A file holds something else.
@@ -37,7 +35,6 @@ pub enum TlsError {
     Malformed {
         /// The setting that names it.
         setting: &'static str,
-        /// The file.
         path: PathBuf,
         /// What it should hold.
         expected: &'static str,
@@ -46,18 +43,10 @@ pub enum TlsError {
     },
     /// Other users can read the key.
     #[error("server.tls_key: {} can be read by other users (mode {mode:03o}); run `chmod 600` on it", path.printable())]
-    ExposedKey {
-        /// The file.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
+    ExposedKey { path: PathBuf, mode: u32 },
     /// The two don't belong together, or can't be used.
     #[error("server.tls_cert and server.tls_key can't be used together: {reason}")]
-    Unusable {
-        /// Why.
-        reason: String,
-    },
+    Unusable { reason: String },
 }
 
 fn detail(reason: &str) -> String {

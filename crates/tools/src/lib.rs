@@ -30,7 +30,7 @@
 //! | `sandbox` | what the system lets a command reach; protected paths (keys, credentials, startup files) |
 //! | `git` | repositories in and around the work folder: guards against programs that git would run |
 //! | `small_file` | configuration and rules that the runtime reads by itself, opened once and checked |
-//! | `blocking` | blocking work on threads of its own: cancellation, deadlines |
+//! | `blocking_run` | blocking work on threads of its own: cancellation, deadlines |
 //! | `display`, `folder_stamp` | paths and texts for the model; validity of cached folder listings |
 //!
 //! # Example
@@ -70,7 +70,7 @@
 
 mod approval;
 mod arguments;
-mod blocking;
+mod blocking_run;
 mod display;
 mod exec;
 mod files;

@@ -20,7 +20,7 @@ use longhaul_protocol::{
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::blocking::{CancelFlag, run_cancellable};
+use crate::blocking_run::{CancelFlag, run_cancellable};
 
 /// A tool that the model can call.
 #[async_trait]

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use longhaul_keeper::{Launcher, Tasks};
 use longhaul_protocol::{CallId, CommandReport, Effect, SessionId, TaskId, ToolStarted};
 use longhaul_tools::{
-    ExecSettings, ExecTool, OutputLimit, ResumedCall, RunCall, Sandbox, SandboxMode, Scope, ScopeConfig,
-    StopHandle, StopSignal, Tool, ToolInvocation, ToolOutcome, command_environment,
+    ExecSettings, ExecTool, FileError, OutputLimit, ResumedCall, RunCall, Sandbox, SandboxMode, Scope,
+    ScopeConfig, StopHandle, StopSignal, Tool, ToolInvocation, ToolOutcome, command_environment,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -31,6 +31,7 @@ fn plays_the_keeper() {
 struct Workplace {
     work: PathBuf,
     tasks: PathBuf,
+    scope: Arc<Scope>,
     tool: ExecTool,
     _folder: TempDir,
 }
@@ -57,9 +58,13 @@ impl Workplace {
         }
         fs::write(root.join("home/run/token"), "open sesame").unwrap();
         let environment = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
+        // The work folder is the user's home, so that its files can be keys.
+        let user = BTreeMap::from([("HOME".to_owned(), root.join("work").to_str().unwrap().to_owned())]);
+        let scope = Scope::for_user(&root.join("work"), &ScopeConfig::default(), &root.join("home"), &user);
+        let scope = Arc::new(scope);
         let settings = ExecSettings {
             tasks: Arc::new(Tasks::at(&root.join("home/tasks"), launcher).unwrap()),
-            scope: Arc::new(Scope::new(&root.join("work"), &ScopeConfig::default(), &root.join("home"))),
+            scope: Arc::clone(&scope),
             sandbox: Sandbox::new(mode, &root.join("home"), &environment),
             environment,
             output_cap,
@@ -69,7 +74,7 @@ impl Workplace {
             redact: Arc::new(str::to_owned),
         };
         let (work, tasks) = (root.join("work"), root.join("home/tasks"));
-        Self { work, tasks, tool: ExecTool::new(settings), _folder: folder }
+        Self { work, tasks, scope, tool: ExecTool::new(settings), _folder: folder }
     }
 
     async fn run(&self, arguments: Value) -> ToolOutcome {
@@ -533,6 +538,21 @@ async fn a_command_that_is_stopped_before_it_began_never_begins() {
     let [aside] = task_folders(&place.tasks).try_into().unwrap();
     until(|| nobody_is_in(&aside)).await;
     assert!(!place.work.join("ran").exists());
+}
+
+/// P1: the first command of a session could move a key before anything has looked at the protected files.
+#[tokio::test]
+async fn a_key_stays_protected_after_a_command_without_a_sandbox_moved_it() {
+    let keeper = ["plays_the_keeper", "--exact", "--ignored", "--nocapture", "--test-threads=1"];
+    let launcher = Launcher::new(std::env::current_exe().unwrap(), keeper);
+    let place = Workplace::in_mode(SandboxMode::Off, 1 << 20, launcher);
+    fs::write(place.work.join(".netrc"), "key").unwrap();
+
+    let moved = place.run(json!({"command": "mv .netrc innocent"})).await;
+
+    assert!(!moved.is_error, "{}", moved.content);
+    let read = place.scope.read_in_work_dir("innocent", 100);
+    assert!(matches!(read, Err(FileError::Protected { .. })), "{read:?}");
 }
 
 fn task_folders(tasks: &std::path::Path) -> Vec<PathBuf> {

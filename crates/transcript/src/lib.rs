@@ -16,6 +16,7 @@
 //! | --- | --- |
 //! | `block` | [`Block`], its contents and states, and [`Update`]: what an event changed |
 //! | `fold`, `stored` | from events to blocks; from the records of a stored session to blocks |
+//! | `record_span` | where a fold of stored records, and a page of their blocks, may begin |
 //! | `waiting_inputs` | inputs that no step has shown to the model yet |
 //! | `notice` | one-line notices, in the same words on every surface |
 //! | `plain` | plain output of a turn: the answer for stdout, notices for stderr |
@@ -59,6 +60,7 @@ mod plain;
 mod question;
 mod reasoning;
 mod record_line;
+mod record_span;
 mod stored;
 mod style;
 mod terminal;
@@ -88,6 +90,7 @@ pub use plain::{PlainForm, PlainOutput, PlainRenderer};
 pub use question::question_lines;
 pub use reasoning::{reasoning_lines, reasoning_summary};
 pub use record_line::record_line;
+pub use record_span::{LastPage, find_fold_start, find_last_page, recorded_model};
 pub use stored::{FoldStart, RunningTurn, StoredTranscript};
 pub use style::{Color, Span, Style, StyledLine};
 pub use terminal::{ReasoningDisplay, TerminalRenderer};

@@ -6,11 +6,13 @@
 //! | after it, before the client got the answer | the record with its key | finds the record, and answers with its ids |
 
 use longhaul_journal::{Append, Blob, Journal, check_size, record_at};
-use longhaul_protocol::{InboxRecord, InputId, NewRecord, OrderId, Record, Seq, SessionId, StreamName};
+use longhaul_protocol::{
+    InboxRecord, InputId, NewRecord, Order, OrderId, Record, Seq, SessionId, StreamName,
+};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::{Error, Result};
+use crate::{Error, Redactor, Result};
 
 /// An input that is on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,13 +61,17 @@ pub(super) async fn accept_input(
     }
 }
 
-/// Appends an order to an inbox without waking its session. If the key was used before, returns the first order.
+/// Appends an order to an inbox without waking its session. If the key was used before, returns the first order; an error if that
+/// says something else. This is the one way for an order, but for an answer, which the second of two clients must not give.
 pub(super) async fn accept_order(
     journal: &dyn Journal,
+    redactor: &Redactor,
     session: SessionId,
-    record: NewRecord,
-    key: Option<(&str, RepeatCheck)>,
+    order: Order,
+    key: Option<&str>,
 ) -> Result<AcceptedOrder> {
+    let record = redactor.redact_record(InboxRecord::Order(order).encode());
+    let key = key.map(|key| (key, RepeatCheck::KeyAndContent));
     let AppendedRecord { seq, after, record } = append(journal, session, record, vec![], key).await?;
     match record {
         InboxRecord::Order(order) => Ok(AcceptedOrder { seq, id: order.id, after }),

@@ -1,14 +1,12 @@
 //! Cancelling the turn of a session that another process runs.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Error as JournalError, Journal, put};
-use longhaul_protocol::{
-    InboxRecord, Order, OrderId, OrderKind, Record, SessionId, SessionRecord, TurnEnded,
-};
+use longhaul_journal::Error as JournalError;
+use longhaul_protocol::{OrderId, OrderKind, Record, SessionRecord, TurnEnded};
 
 use super::follow::{Followed, Follower};
+use super::remote::RemoteSession;
 use crate::replay::load;
 use crate::session::state::State;
 use crate::{Error, Result};
@@ -28,17 +26,12 @@ pub enum CancelOutcome {
 }
 
 /// Orders the end of a session's turn and waits until the records say that it has ended, at most for `grace`.
-pub(super) async fn cancel_turn(
-    journal: Arc<dyn Journal>,
-    key: &str,
-    session: SessionId,
-    grace: Duration,
-) -> Result<CancelOutcome> {
-    let state = load(&*journal, key, session).await?;
-    let mut follower = Follower::from_state(journal.clone(), key, session, state.clone());
+pub(super) async fn cancel_turn(session: &RemoteSession, grace: Duration) -> Result<CancelOutcome> {
+    let RemoteSession { journal, key, id, .. } = session;
+    let state = load(&**journal, key, *id).await?;
+    let mut follower = Follower::from_state(journal.clone(), key, *id, state.clone());
     let order = OrderId::generate();
-    let record = InboxRecord::Order(Order { id: order, kind: OrderKind::Cancel }).encode();
-    put(&*journal, session, record).await?;
+    session.order(OrderKind::Cancel, order).await?;
     let mut progress = CancelProgress { state, order, turn: None };
     let ended = async {
         loop {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Blob, accept, check_size};
+use longhaul_journal::{Blob, check_size};
 use longhaul_protocol::{
     EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId,
     SessionRecord, StreamName, TurnEnded,
 };
 use tokio::sync::oneshot;
 
-use super::accepted::{Accepted, RepeatCheck, accept_input};
+use super::accepted::{Accepted, RepeatCheck, accept_input, accept_order};
 use super::request::{EventSink, Request, RequestMark, RequestOutcome, Settled, UserMessage};
 use super::watch::{Watched, Watcher};
 use crate::Result;
@@ -105,7 +105,7 @@ impl LocalSession {
             accepted
         };
         self.runtime.activity.record_activity(session);
-        self.ring(session).await;
+        self.wake_holder(session).await;
         Ok(accepted)
     }
 
@@ -128,10 +128,9 @@ impl LocalSession {
         // After a crash the order has to be on disk before a worker opens the session. Otherwise the worker would
         // repeat the request.
         let outcome = self.slot.subscribe_outcome(AwaitedRequest::Order(order));
-        let record = InboxRecord::Order(Order { id: order, kind: OrderKind::Continue });
-        accept(&*self.runtime.journal, id, record.encode()).await?;
+        self.put_order(id, Order { id: order, kind: OrderKind::Continue }).await?;
         self.wake().await.map_err(taken_over)?;
-        self.ring(id).await;
+        self.wake_holder(id).await;
         outcome_of_accepted(outcome).await
     }
 
@@ -165,14 +164,19 @@ impl LocalSession {
         Ok(None)
     }
 
+    /// Puts an order into the inbox, without waking the worker.
+    async fn put_order(&self, id: SessionId, order: Order) -> Result<()> {
+        let (journal, redactor) = (&*self.runtime.journal, &self.runtime.redactor);
+        accept_order(journal, redactor, id, order, None).await.map(drop)
+    }
+
     /// Puts an order into the inbox and waits for the turn that it concerns.
     pub(super) async fn order(&self, kind: OrderKind, order: OrderId) -> WorkerResult<Option<TurnEnded>> {
         let Some(id) = self.known_id().await? else { return Ok(None) };
         self.wake().await?;
         let outcome = self.slot.subscribe_outcome(AwaitedRequest::Order(order));
-        let record = InboxRecord::Order(Order { id: order, kind });
-        accept(&*self.runtime.journal, id, record.encode()).await?;
-        self.ring(id).await;
+        self.put_order(id, Order { id: order, kind }).await?;
+        self.wake_holder(id).await;
         outcome_of_accepted(outcome).await
     }
 
@@ -181,9 +185,8 @@ impl LocalSession {
         self.wake().await?;
         let after = self.runtime.journal.head(&StreamName::session(id)).await?.seq;
         let ended = self.slot.subscribe_outcome(AwaitedRequest::Compaction(order));
-        let record = InboxRecord::Order(Order { id: order, kind: OrderKind::Compact { focus } });
-        accept(&*self.runtime.journal, id, self.runtime.redactor.redact_record(record.encode())).await?;
-        self.ring(id).await;
+        self.put_order(id, Order { id: order, kind: OrderKind::Compact { focus } }).await?;
+        self.wake_holder(id).await;
         outcome_of_accepted(ended).await?;
         Ok(self.compaction_of(id, order, after).await?)
     }
@@ -226,10 +229,10 @@ impl LocalSession {
             }
             let work = Work::of_taken(&state, self.runtime.wake());
             if work.question {
-                return Ok(Settled::Asks);
+                return Ok(Settled::WaitingForAnswer);
             }
             if work.is_settled() {
-                return Ok(Settled::Rests);
+                return Ok(Settled::Idle);
             }
             let news = async {
                 loop {
@@ -251,7 +254,7 @@ impl LocalSession {
     }
 
     /// Wakes the worker of this process, and also the process that holds the session if that is another one.
-    pub(super) async fn ring(&self, id: SessionId) {
+    pub(super) async fn wake_holder(&self, id: SessionId) {
         self.slot.wake(&self.runtime);
         // The input is on disk, so the holder finds it at its next check even if this wake is lost.
         let _ = self.runtime.journal.wake_holder(&StreamName::session(id)).await;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Error as JournalError, Journal, put, put_with_blobs, records};
+use longhaul_journal::{Error as JournalError, Journal, put_with_blobs, records};
 use longhaul_protocol::{
-    Event, EventKind, InboxRecord, InputId, JoinMode, Order, OrderId, OrderKind, Record, Seq, SessionId,
+    Event, EventKind, InboxRecord, InputId, JoinMode, Order, OrderId, OrderKind, Record, SessionId,
     SessionRecord, StreamName,
 };
 use tokio::time::{Instant, MissedTickBehavior};
 
+use super::accepted::accept_order;
 use super::follow::{Followed, Follower};
 use super::request::{EventSink, Request, RequestMark, RequestOutcome, Settled, UserMessage};
 use super::watch::Watched;
@@ -74,10 +75,12 @@ impl RemoteSession {
         let follower = Follower::from_state(self.journal.clone(), &self.key, self.id, state.clone());
         match request {
             Request::Send(message) => self.send(message, mark.input, sink.as_deref_mut()).await?,
-            Request::Resume => self.order(OrderKind::Unknown, mark).await?,
-            Request::Retry => self.order(OrderKind::Retry, mark).await?,
-            Request::Continue => self.order(OrderKind::Continue, mark).await?,
-            Request::Compact(focus) => self.order(OrderKind::Compact { focus: focus.clone() }, mark).await?,
+            Request::Resume => self.order(OrderKind::Unknown, mark.order).await?,
+            Request::Retry => self.order(OrderKind::Retry, mark.order).await?,
+            Request::Continue => self.order(OrderKind::Continue, mark.order).await?,
+            Request::Compact(focus) => {
+                self.order(OrderKind::Compact { focus: focus.clone() }, mark.order).await?;
+            }
             Request::Settle => {}
         }
         self.follow(follower, RequestProgress::new(state, request, mark), sink).await
@@ -163,12 +166,12 @@ impl RemoteSession {
         Ok(())
     }
 
-    async fn order(&self, kind: OrderKind, mark: RequestMark) -> Result<()> {
-        self.put(InboxRecord::Order(Order { id: mark.order, kind })).await.map(|_| ())
-    }
-
-    async fn put(&self, record: InboxRecord) -> Result<Seq> {
-        Ok(put(&*self.journal, self.id, self.redactor.redact_record(record.encode())).await?)
+    /// Puts an order into the inbox, and wakes the process that runs the session.
+    pub(super) async fn order(&self, kind: OrderKind, id: OrderId) -> Result<()> {
+        accept_order(&*self.journal, &self.redactor, self.id, Order { id, kind }, None).await?;
+        // The holder finds the order even if this wake is lost.
+        let _ = self.journal.wake_holder(&StreamName::session(self.id)).await;
+        Ok(())
     }
 }
 
@@ -234,10 +237,10 @@ impl RequestProgress {
         }
         let work = Work::of_taken(state, Wake::Never);
         if work.question {
-            return Some(Settled::Asks);
+            return Some(Settled::WaitingForAnswer);
         }
         let may_begin = work.unannounced && last_record_at.elapsed() < TASK_END_GRACE;
-        (work.is_settled() && !may_begin).then_some(Settled::Rests)
+        (work.is_settled() && !may_begin).then_some(Settled::Idle)
     }
 }
 

@@ -118,9 +118,9 @@ impl Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     /// There is nothing left to do.
-    Rests,
+    Idle,
     /// A question waits for the user's answer.
-    Asks,
+    WaitingForAnswer,
 }
 
 /// The outcome of a request.

@@ -5,12 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use longhaul_journal::{Home, Journal, SqliteJournal};
+use longhaul_journal::{Error as JournalError, Home, Journal, SqliteJournal};
 use longhaul_keeper::{Launcher, Tasks};
 use longhaul_model::transport::Transport;
 use longhaul_model::{Model, Models};
 use longhaul_tools::{ApprovalAction, ApprovalPolicy, InvalidRule, Tool, ToolApprovalRule};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::{Runtime, RuntimeShared, preflight};
 use crate::client::question_index::QuestionIndex;
@@ -67,7 +68,7 @@ impl RuntimeBuilder {
         }
     }
 
-    /// The work folder of new sessions. By default the current folder. [`crate::Session::begin_in`] sets it for one
+    /// The work folder of new sessions. By default the current folder. [`crate::Session::create_in`] sets it for one
     /// session.
     #[must_use]
     pub fn work_dir(mut self, work_dir: impl Into<PathBuf>) -> Self {
@@ -119,6 +120,10 @@ impl RuntimeBuilder {
         if let Some(work_dir) = self.work_dir {
             config = config.with_work_dir(&work_dir);
         }
+        let opening = match self.journal {
+            Some(_) => None,
+            None => open_existing_journal(&config.home),
+        };
         let models = Models::at(&config.home)?;
         let models = match self.transport {
             Some(transport) => models.through(transport),
@@ -146,9 +151,10 @@ impl RuntimeBuilder {
             return Err(Error::Folder { path: config.work_dir, reason });
         }
         let home = Home::create(&config.home)?;
-        let journal = match self.journal {
-            Some(journal) => journal,
-            None => Arc::new(SqliteJournal::open(&home).await?),
+        let journal: Arc<dyn Journal> = match (self.journal, opening) {
+            (Some(journal), _) => journal,
+            (None, Some(opening)) => Arc::new(opening.await.map_err(|_| JournalError::Closed)??),
+            (None, None) => Arc::new(SqliteJournal::open(&home).await?),
         };
         let tasks = tasks(&config, home.folder())?;
         let approvals = approvals(&config)?;
@@ -189,6 +195,13 @@ impl RuntimeBuilder {
         inner.listen().await?;
         Ok(Runtime(inner))
     }
+}
+
+/// Opens the journal in the background while the models and prompts are read. A journal that does not exist yet is
+/// created later, because a mistake in these files must leave nothing behind.
+fn open_existing_journal(home: &Path) -> Option<JoinHandle<longhaul_journal::Result<SqliteJournal>>> {
+    let home = Home::existing(home).ok().filter(|home| home.has_journal().is_ok_and(|has| has))?;
+    Some(tokio::spawn(async move { SqliteJournal::open(&home).await }))
 }
 
 fn approvals(config: &Config) -> Result<ApprovalPolicy> {

@@ -23,8 +23,8 @@ pub(crate) struct LedgerFold {
     /// The newest `spend_opened`: its number and its position.
     pub(crate) opened: Option<(u64, Seq)>,
     /// Whether the usage from before the ledger is in it.
-    pub(crate) taken_over: bool,
-    /// The calls of sessions that began before this are in the ledger.
+    pub(crate) is_backfilled: bool,
+    /// All calls of sessions that were made before this moment are in the ledger.
     pub(crate) checked: Option<At>,
     /// What was settled, by scope. A session's total is here only if it was loaded.
     totals: BTreeMap<String, Amount>,
@@ -127,9 +127,9 @@ impl LedgerFold {
     }
 
     fn fold_opened(&mut self, record: &Record, opened: SpendOpened) {
-        let taken_over_now = opened.taken_over && !self.taken_over;
+        let backfilled_now = opened.taken_over && !self.is_backfilled;
         // The totals of sessions are not in the record. The usage from before the ledger changes them.
-        let is_loaded = |(scope, _): &(String, Amount)| scope.starts_with("session/") && !taken_over_now;
+        let is_loaded = |(scope, _): &(String, Amount)| scope.starts_with("session/") && !backfilled_now;
         let sessions = std::mem::take(&mut self.totals).into_iter().filter(is_loaded);
         let turns = opened.totals.iter().filter_map(|total| Some((total.scope.clone(), total.at?)));
         let turns_changed = turns.collect();
@@ -140,7 +140,7 @@ impl LedgerFold {
         *self = Self {
             head: record.seq,
             opened: Some((opened.number, record.seq)),
-            taken_over: opened.taken_over,
+            is_backfilled: opened.taken_over,
             checked: self.checked.max(opened.checked).or(opened.taken_over.then_some(record.at)),
             totals: totals.chain(sessions).collect(),
             turns_changed,
@@ -233,7 +233,7 @@ impl LedgerFold {
         SpendOpened {
             number: self.opened.map_or(0, |(number, _)| number) + 1,
             previous: self.opened.map(|(_, seq)| seq),
-            taken_over: self.taken_over || history.is_some(),
+            taken_over: self.is_backfilled || history.is_some(),
             checked: self.checked,
             totals: totals.map(|(scope, amount)| self.total_of(scope, amount)).collect(),
             open: self.open.values().cloned().collect(),

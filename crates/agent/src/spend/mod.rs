@@ -13,7 +13,7 @@
 //! | `reader` | reading the ledger from its newest opening, and back through its segments |
 //! | `ledger`, `writer` | the handle of a runtime; the task that puts the records of all its sessions into one append |
 //! | `recovery` | settling the calls of processes that died |
-//! | `takeover` | calls that only the sessions know: from before the ledger, or lost by a crash |
+//! | `backfill` | calls that only the sessions know: from before the ledger, or lost by a crash |
 //! | `statement` | what was spent, and on what; what is left of each limit |
 //!
 //! Where no limit is set, no call and no end of a turn waits for the ledger: reservations and settlements are appended in
@@ -42,6 +42,7 @@
 //! calls pass together.
 
 pub(crate) mod amount;
+mod backfill;
 pub(crate) mod decision;
 mod fold;
 pub(crate) mod ledger;
@@ -50,7 +51,6 @@ mod reader;
 mod recovery;
 mod settlement;
 mod statement;
-mod takeover;
 mod writer;
 
 pub(crate) use amount::nano;

@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::amount::{Unit, day_of, dollars};
+use super::backfill::complete_ledger;
 use super::fold::{LedgerFold, RowKey, RowSum, row_of};
 use super::limits::{CallScope, LimitKind, SpendLimits, TOTAL};
 use super::reader::{SegmentCursor, catch_up, load_fold, session_sum, session_total};
 use super::recovery::settle_dead_calls;
-use super::takeover::complete_ledger;
 use super::writer::settled_record;
 use crate::clock::now;
 use crate::config::LimitSettings;
@@ -140,7 +140,7 @@ impl Runtime {
         self.0.spend.flush().await;
         let journal = self.journal();
         let mut fold = load_fold(&*journal).await?;
-        if !fold.taken_over {
+        if !fold.is_backfilled {
             fold = current_fold(&*journal).await?;
         }
         for settled in settle_dead_calls(&*journal, &fold).await? {

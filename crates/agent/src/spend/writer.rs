@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::amount::day_of;
+use super::backfill::complete_ledger;
 use super::decision::{Verdict, judge};
 use super::fold::{LedgerFold, RECORDS_PER_SEGMENT};
 use super::ledger::{LedgerCommand, PendingReservation, Reservation, ReserveOutcome, reservation_record};
@@ -24,7 +25,6 @@ use super::limits::SpendLimits;
 use super::reader::{catch_up, load_fold, session_total};
 use super::recovery::{LiveHolder, settle_dead_calls};
 use super::settlement::settle_at_nothing;
-use super::takeover::complete_ledger;
 use crate::clock::now;
 use crate::runtime::lock;
 
@@ -254,7 +254,7 @@ impl LedgerWriter {
                 return;
             }
             // What the sessions knew alone is looked for at each opening, so that no check reads far back.
-            if fold.taken_over && complete_ledger(&*self.journal, &mut fold).await.is_err() {
+            if fold.is_backfilled && complete_ledger(&*self.journal, &mut fold).await.is_err() {
                 return;
             }
             let append = Append::to(&StreamName::spend()).expecting(fold.head);

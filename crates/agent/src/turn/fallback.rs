@@ -250,12 +250,12 @@ pub async fn model_facts(config: &Config) -> Result<(String, Capabilities)> {
 
 /// Opens one model by its name.
 pub(crate) fn open_model(models: &Models, config: &Config, name: &str) -> Result<Arc<dyn Model>> {
-    Ok(models.open(&connection(models, config, name))?)
+    Ok(models.open(&model_spec(models, config, name))?)
 }
 
-/// How to reach a model. The configured server settings apply to the configured model and to models of the same
-/// provider. A model of another provider is reached at that provider's usual address.
-fn connection(models: &Models, config: &Config, name: &str) -> ModelSpec {
+/// How to reach a model: the one rule about which address gets which key. The configured server settings apply to the
+/// configured model and to models of the same provider. A model of another provider is reached at that provider's usual address.
+pub fn model_spec(models: &Models, config: &Config, name: &str) -> ModelSpec {
     let settings = &config.settings.model;
     // A name without a known provider belongs to the server at the configured address.
     let provider = |name: &str| match name.split_once('/') {

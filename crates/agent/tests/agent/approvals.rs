@@ -194,7 +194,7 @@ async fn a_turn_that_is_cancelled_takes_its_question_back() {
     let session = runtime.session("a").await.unwrap();
     let sending = sends(&session, "go");
     let asked = question(&session).await;
-    assert_eq!(session.settle().await.unwrap(), Settled::Asks);
+    assert_eq!(session.settle().await.unwrap(), Settled::WaitingForAnswer);
     assert_eq!(session.state().await.unwrap().describe_open_work(), "waiting for your answer to a question");
 
     session.cancel().await.unwrap();

@@ -232,7 +232,7 @@ async fn until_it_rests(session: &Session, journal: &dyn Journal) {
         let state = session.state().await.unwrap();
         let is_taken =
             state.inbox_through == inbox(session, journal).await && state.compaction.requested.is_none();
-        if is_taken && session.settle().await.unwrap() == Settled::Rests {
+        if is_taken && session.settle().await.unwrap() == Settled::Idle {
             return;
         }
         tokio::time::sleep(Duration::from_millis(2)).await;

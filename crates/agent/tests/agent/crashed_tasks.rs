@@ -51,7 +51,7 @@ async fn until_it_rests(session: &Session) {
             // Somebody may have said so before the crash.
             let _ = session.answer(question.id, "yes").await;
         }
-        if session.settle().await.unwrap() == Settled::Rests && state.turn_count > 0 {
+        if session.settle().await.unwrap() == Settled::Idle && state.turn_count > 0 {
             return;
         }
         tokio::time::sleep(Duration::from_millis(2)).await;

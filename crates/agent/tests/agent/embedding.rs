@@ -46,12 +46,12 @@ async fn a_session_can_use_a_model_and_a_work_folder_of_its_own() {
         .unwrap();
     let (usual, own) = (runtime.session("a").await.unwrap(), runtime.session("b").await.unwrap());
 
-    let started = own.begin_in(other.path()).await.unwrap();
+    let started = own.create_in(other.path()).await.unwrap();
     own.use_model(&format!("scripted/{}", file.display())).unwrap();
     let answers = [usual.send("hello").await.unwrap(), own.send("hello").await.unwrap()];
 
     assert_eq!(started, SessionStart::Begun);
-    assert_eq!(own.begin_in(&place.work()).await.unwrap(), SessionStart::BegunBefore);
+    assert_eq!(own.create_in(&place.work()).await.unwrap(), SessionStart::BegunBefore);
     assert!(answers.iter().all(|ended| ended.outcome == Outcome::Completed));
     assert_eq!(answers.map(|ended| ended.text), ["From the usual model.", "From the other model."]);
     let work_dir = own.state().await.unwrap().created.unwrap().work_dir;

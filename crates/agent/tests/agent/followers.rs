@@ -229,7 +229,7 @@ async fn the_words_of_this_process_are_not_shown_a_second_time() {
     let config = longhaul_agent::Config { rest_time: Duration::from_millis(1_500), ..place.config() };
     let runtime = longhaul_agent::Runtime::with_model(config, model).await.unwrap();
     let session = runtime.session("a").await.unwrap();
-    session.begin_in(&place.work()).await.unwrap();
+    session.create_in(&place.work()).await.unwrap();
     let mut events = session.events(longhaul_agent::EventSources::AllProcesses);
     session.put(crate::said("hello"), None).await.unwrap();
     // The follower connects to this process while the answer is open, and sees afterwards that the session is free.

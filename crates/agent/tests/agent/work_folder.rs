@@ -38,7 +38,7 @@ impl NestedSessions {
             let file = place.work().parent().unwrap().join(format!("{key}.json"));
             fs::write(&file, answers.to_string()).unwrap();
             let session = runtime.session(key).await.unwrap();
-            session.begin_in(&folder.canonicalize().unwrap()).await.unwrap();
+            session.create_in(&folder.canonicalize().unwrap()).await.unwrap();
             session.use_model(&format!("scripted/{}", file.display())).unwrap();
             begun.push(session);
         }

@@ -45,7 +45,9 @@ pub(crate) async fn run(globals: &GlobalArgs, options: CompactOptions) -> anyhow
         return Ok(exit::DONE);
     }
     let form = Form::of_outcome(json);
-    OneShot { globals, key, form, stay: Stay::ForTurn }.carry_out(Request::Compact(focus)).await
+    OneShot { globals, key, is_new: false, form, stay: Stay::ForTurn }
+        .carry_out(Request::Compact(focus))
+        .await
 }
 
 /// What the summary should dwell on, if the user said so.

@@ -88,7 +88,7 @@ pub(super) async fn run_without_input(
 ) -> anyhow::Result<u8> {
     let key = open_session(globals, &name).await?.1.key;
     let form = Form::of_answer(as_json);
-    OneShot { globals, key, form, stay: Stay::ForTurn }.carry_out(request).await
+    OneShot { globals, key, is_new: false, form, stay: Stay::ForTurn }.carry_out(request).await
 }
 
 async fn unfinished_sessions(globals: &GlobalArgs) -> anyhow::Result<Vec<UnfinishedSession>> {

@@ -18,12 +18,16 @@ pub(crate) async fn run(globals: &GlobalArgs, options: RunOptions) -> anyhow::Re
     let stay = if wait { Stay::ForTasks } else { Stay::ForTurn };
     let images = read_images(&images)?;
     let message = UserMessage { text: read_prompt_and_pipe(prompt)?, images };
-    let key = match &globals.session {
-        Some(key) => key.clone(),
-        None if go_on => last_session_of_folder(globals).await?.ok_or_else(|| bad_usage(NO_SESSION_HERE))?,
-        None => run_key(),
+    let (key, is_new) = match &globals.session {
+        Some(key) => (key.clone(), false),
+        None if go_on => {
+            (last_session_of_folder(globals).await?.ok_or_else(|| bad_usage(NO_SESSION_HERE))?, false)
+        }
+        None => (run_key(), true),
     };
-    OneShot { globals, key, form: Form::of_answer(json), stay }.carry_out(Request::Send(message)).await
+    OneShot { globals, key, is_new, form: Form::of_answer(json), stay }
+        .carry_out(Request::Send(message))
+        .await
 }
 
 fn read_images(files: &[PathBuf]) -> anyhow::Result<Vec<AttachedImage>> {

@@ -26,7 +26,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: SendOptions) -> anyhow::R
     refuse_trashed(&*journal, &key).await?;
     let session = Client::new(journal.clone(), redactor).session(&key).await?;
     if let Some(folder) = &work_dir {
-        match session.begin_in(folder).await? {
+        match session.create_in(folder).await? {
             SessionStart::BegunBefore => {
                 note(format!("{key} already has a work folder; ignoring --work-dir"));
             }

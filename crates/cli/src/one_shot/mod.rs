@@ -36,6 +36,8 @@ const CLEANUP_GRACE: Duration = Duration::from_millis(300);
 pub(crate) struct OneShot<'a> {
     pub(crate) globals: &'a GlobalArgs,
     pub(crate) key: String,
+    /// Whether the key was made for this request, so that no process can have the session.
+    pub(crate) is_new: bool,
     pub(crate) form: Form,
     pub(crate) stay: Stay,
 }
@@ -284,6 +286,9 @@ impl OneShot<'_> {
 
     /// Looks whether another process holds the session now.
     async fn find_session(&self) -> anyhow::Result<SessionPlace> {
+        if self.is_new {
+            return Ok(SessionPlace::Here(None));
+        }
         let Some(journal) = self.globals.open_journal().await? else { return Ok(SessionPlace::Here(None)) };
         let journal: Arc<dyn Journal> = Arc::new(journal);
         if journal.session(&self.key).await?.is_none() {

@@ -5,7 +5,7 @@
 //! extract is consolidated twice.
 
 mod parse;
-mod pending;
+mod pending_extracts;
 mod prompt;
 mod validate;
 
@@ -18,7 +18,7 @@ use longhaul_model::{FailureClass, Purpose, StopKind};
 use longhaul_protocol::{ChangedBy, PageChange, PagesChanged, Seq, Source, StreamName, Usage};
 
 use self::parse::{ParsedEdits, parse_edits};
-use self::pending::{ExtractSources, PendingExtracts};
+use self::pending_extracts::{ExtractSources, PendingExtracts};
 use self::prompt::ConsolidationPrompt;
 use self::validate::{EditValidator, ValidatedEdits};
 use crate::edit::{MAX_CONFLICTS, PageEdited, append_edit, conflict_error};

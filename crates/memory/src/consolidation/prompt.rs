@@ -11,7 +11,7 @@ use longhaul_protocol::{ExtractedItem, ExtractedKind, ItemSource, Speaker, ToolS
 use serde_json::json;
 
 use super::WRITE_PAGES;
-use super::pending::{PendingExtract, PendingExtracts};
+use super::pending_extracts::{PendingExtract, PendingExtracts};
 use crate::context_preface::page_index;
 use crate::page::PageLine;
 use crate::page_set::{CORE_PAGE, PageSet};

@@ -2,7 +2,7 @@ use longhaul_journal::{Error, Journal, Page, SearchHit, import_mark};
 use longhaul_protocol::{ExtractRecord, ExtractedItem, ItemSource, Record, Seq, SessionId};
 
 use super::lexical::RecallCandidate;
-use super::scoring::WeightedQuery;
+use super::score::WeightedQuery;
 use super::{RecallHit, RecallPlace, RecallScope};
 use crate::Result;
 use crate::provenance::distrust_imported;

@@ -4,7 +4,7 @@ use longhaul_journal::Journal;
 use longhaul_protocol::{Seq, SessionId, StreamName};
 
 use super::query::RecallQuery;
-use super::scoring::WeightedQuery;
+use super::score::WeightedQuery;
 use super::{RecallHit, RecallPlace, RecallScope, extracts, history, pages};
 use crate::Result;
 

@@ -3,7 +3,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `query` | the terms of a question |
-//! | `scoring` | how well a short text matches, by the measure of the journal's search index |
+//! | `score` | how well a short text matches, by the measure of the journal's search index |
 //! | `pages`, `extracts`, `history` | candidates from the three kinds of places |
 //! | `lexical` | the search of all three by words, and the order of hits |
 
@@ -12,7 +12,7 @@ mod history;
 mod lexical;
 mod pages;
 mod query;
-mod scoring;
+mod score;
 
 pub use lexical::recall;
 use longhaul_protocol::{At, Seq, SessionId, Speaker};

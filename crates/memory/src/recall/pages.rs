@@ -1,7 +1,7 @@
 use longhaul_protocol::{ChangedBy, Speaker};
 
 use super::lexical::RecallCandidate;
-use super::scoring::WeightedQuery;
+use super::score::WeightedQuery;
 use super::{RecallHit, RecallPlace, RecallScope};
 
 /// The weight of a word in the page name or heading, relative to the line.

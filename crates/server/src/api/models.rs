@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::State;
 use hyper::{Method, StatusCode};
 use longhaul_agent::model_list::{ModelInUse, ProviderModels, ProviderReport, provider_models};
-use longhaul_model::Models;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -18,12 +17,10 @@ use crate::state::ServerState;
 
 pub(crate) fn routes() -> Vec<Route> {
     let read = Access::Token(Scope::Read);
-    let no_file = "The home's own list of providers can't be read.";
     vec![
         Route::new(Method::GET, "/api/models", read, "List providers, and the model in use", list_providers)
             .query::<ListQuery>()
-            .answers::<ModelList>(StatusCode::OK, "Providers by name.")
-            .fails(StatusCode::BAD_REQUEST, no_file),
+            .answers::<ModelList>(StatusCode::OK, "Providers by name."),
         Route::new(
             Method::GET,
             "/api/models/{provider}",
@@ -48,7 +45,7 @@ async fn list_providers(
     Query(query): Query<ListQuery>,
 ) -> ApiResult<Json<ModelList>> {
     let config = state.runtime().config();
-    let models = open_models(&state)?;
+    let models = state.runtime().models();
     let mut providers: Vec<ProviderReport> = models.providers().iter().map(ProviderReport::from).collect();
     providers.sort_by(|one, other| one.name.cmp(&other.name));
     let Json(providers) = List::page(providers, &query, |provider: &ProviderReport| provider.name.clone())?;
@@ -64,15 +61,10 @@ async fn show_provider(
     State(state): State<ServerState>,
     PathParameters(name): PathParameters<String>,
 ) -> ApiResult<Json<ProviderModels>> {
-    let models = open_models(&state)?;
+    let models = state.runtime().models();
     let provider = models.providers().get(&name).ok_or_else(|| {
         let detail = format!("there is no provider {name:?}; GET /api/models lists them");
         Problem::not_found("no_such_provider", detail)
     })?;
-    Ok(Json(provider_models(&models, provider).await))
-}
-
-/// The providers with those that the home adds.
-fn open_models(state: &ServerState) -> ApiResult<Models> {
-    Ok(Models::at(&state.runtime().config().home).map_err(longhaul_agent::Error::from)?)
+    Ok(Json(provider_models(models, provider).await))
 }

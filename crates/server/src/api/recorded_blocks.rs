@@ -6,12 +6,10 @@
 //! old the session is.
 
 use longhaul_journal::{Error as JournalError, Journal, Page};
-use longhaul_protocol::{
-    AttemptStarted, ModelChanged, OrderKind, OrderTaken, Record, Seq, SessionId, StepStarted, StreamName,
-    TaskStarted, TurnEnded, TurnStarted, Usage,
-};
+use longhaul_protocol::{Record, Seq, SessionId, StepStarted, StreamName, TaskStarted, TurnStarted, Usage};
 use longhaul_transcript::{
     Block, BlockContent, FoldStart, RunningTurn, SessionCost, StoredTranscript, Update, WaitingInput,
+    find_fold_start, find_last_page, recorded_model,
 };
 
 use super::fold_starts::{FoldStarts, KnownStart};
@@ -93,24 +91,9 @@ impl<'a> BlockReader<'a> {
         let mut span = (limit as Seq).saturating_mul(RECORDS_PER_BLOCK).min(MAX_RECORDS);
         loop {
             let from = end.saturating_sub(span - 1).max(1);
-            let mut records = self.read_span(from, end).await?;
-            if from > 1 {
-                // What comes before the first beginning of a step belongs to the page before.
-                let begins = (0..records.len()).find(|index| is_page_start(&records, *index)).unwrap_or(0);
-                records.drain(..begins);
-            }
-            let mut transcript = StoredTranscript::new();
-            let blocks = records.iter().flat_map(|record| {
-                ended_blocks(transcript.apply(record)).map(|_| record.seq).collect::<Vec<_>>()
-            });
-            let ended: Vec<Seq> = blocks.collect();
-            if ended.len() >= limit || from == 1 || span >= MAX_RECORDS {
-                // The last beginning that leaves enough blocks.
-                let kept_from = ended.get(ended.len().saturating_sub(limit)).copied().unwrap_or(1);
-                let begins = (0..records.len())
-                    .rfind(|index| records[*index].seq <= kept_from && is_page_start(&records, *index));
-                let first = records.get(begins.unwrap_or(0)).map_or(1, |record| record.seq);
-                return Ok(if from == 1 && begins.is_none() { 1 } else { first });
+            let page = find_last_page(&self.read_span(from, end).await?, from == 1, limit);
+            if page.blocks_in_span >= limit || from == 1 || span >= MAX_RECORDS {
+                return Ok(page.first);
             }
             span = span.saturating_mul(2).min(MAX_RECORDS);
         }
@@ -131,7 +114,7 @@ impl<'a> BlockReader<'a> {
             let from = (after + 1).saturating_sub(span).max(1);
             let mut records = self.read_span(from, after).await?;
             let is_last_try = span >= self.max_look_back || from == 1;
-            let begins = match find_fold_begin(&records, from == 1) {
+            let begins = match find_fold_start(&records, from == 1) {
                 Some(begins) => begins,
                 None if is_last_try => return self.look_up_start(after).await,
                 None => {
@@ -139,7 +122,7 @@ impl<'a> BlockReader<'a> {
                     continue;
                 }
             };
-            let known = records[..begins].iter().rev().find_map(model_of);
+            let known = records[..begins].iter().rev().find_map(recorded_model);
             if known.is_none() && !is_last_try {
                 span = span.saturating_mul(4).min(self.max_look_back);
                 continue;
@@ -180,7 +163,7 @@ impl<'a> BlockReader<'a> {
             records.extend(of_kind.into_iter().filter(|record| record.seq < before));
         }
         records.sort_by_key(|record| record.seq);
-        let begins = find_fold_begin(&records, true).unwrap_or(0);
+        let begins = find_fold_start(&records, true).unwrap_or(0);
         let mut transcript = StoredTranscript::new();
         records[begins..].iter().for_each(|record| drop(transcript.apply(record)));
         Ok(transcript.next_start().waiting)
@@ -214,7 +197,7 @@ impl<'a> BlockReader<'a> {
             let last = self.last_of_kind(kind, before.saturating_sub(1)).await?;
             newest = newest.into_iter().chain(last).max_by_key(|record| record.seq);
         }
-        Ok(newest.as_ref().and_then(model_of))
+        Ok(newest.as_ref().and_then(recorded_model))
     }
 
     /// Completes tasks that started before the fold began.
@@ -266,60 +249,6 @@ fn ended_blocks(updates: Vec<Update>) -> impl Iterator<Item = Block> {
 fn step_start(record: &Record, transcript: &StoredTranscript) -> Option<KnownStart> {
     let start = || KnownStart { seq: record.seq, hash: record.hash, start: transcript.next_start() };
     (record.kind == "step_started").then(start)
-}
-
-/// From which of these records a fold knows everything that goes on after the last of them: the last end of a turn after which no input
-/// waited, or after which a turn took every input that did. `has_beginning` says that the session begins with these records.
-fn find_fold_begin(records: &[Record], has_beginning: bool) -> Option<usize> {
-    // Seen from the end: whether everything that waited was taken, and whether the place is between two turns.
-    let (mut is_taken, mut is_between_turns) = (false, false);
-    for (index, record) in records.iter().enumerate().rev() {
-        match record.kind.as_str() {
-            "step_started" => is_taken |= takes_all_inputs(record),
-            "turn_started" => is_between_turns = true,
-            // A turn of cancelled inputs leaves the others to the turn after it.
-            "order_taken" if is_between_turns && is_cancel(record) => is_taken = false,
-            "imported" => return Some(index + 1),
-            "turn_ended" if is_taken || leaves_no_input(record) => return Some(index + 1),
-            "turn_ended" => is_between_turns = false,
-            _ => {}
-        }
-    }
-    has_beginning.then_some(0)
-}
-
-/// Whether this is the first step of a turn, and no input was too long for it.
-fn takes_all_inputs(record: &Record) -> bool {
-    record.decode().is_ok_and(|started: StepStarted| started.step == 1 && started.later.is_empty())
-}
-
-fn is_cancel(record: &Record) -> bool {
-    record.decode().map_or(true, |taken: OrderTaken| taken.order.kind == OrderKind::Cancel)
-}
-
-/// Whether the end of a turn says that no input waits.
-fn leaves_no_input(record: &Record) -> bool {
-    record.decode().is_ok_and(|ended: TurnEnded| ended.inbox_through.is_some())
-}
-
-/// Where a page may begin: nothing that began before goes on there, apart from the turn and inputs that wait.
-fn is_page_start(records: &[Record], index: usize) -> bool {
-    let is_after_turn = index.checked_sub(1).is_some_and(|before| ends_turn(&records[before]));
-    is_after_turn || records[index].kind == "step_started"
-}
-
-/// Whether nothing but background tasks is open after this record.
-fn ends_turn(record: &Record) -> bool {
-    matches!(record.kind.as_str(), "turn_ended" | "imported")
-}
-
-/// The model that is in use after this record, if the record says it.
-fn model_of(record: &Record) -> Option<String> {
-    match record.kind.as_str() {
-        "attempt_started" => record.decode::<AttemptStarted>().ok().map(|started| started.model),
-        "model_changed" => record.decode::<ModelChanged>().ok().map(|changed| changed.to),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 use longhaul_journal::{Append, SqliteJournal};
 use longhaul_protocol::{
-    Answered, AnsweredBy, AttemptEnded, AttemptId, Block as ItemRecord, CallId, Checkpoint, CompactDone,
-    CompactStart, CompactedBy, Effect, InputId, InputTaken, Item, JoinMode, Order, OrderId, Outcome,
-    Question, QuestionId, QuestionKind, Role, SessionRecord, TaskEnded, TaskId, TaskStatus, ToolFinished,
-    ToolStarted, TurnEnded, Warning,
+    Answered, AnsweredBy, AttemptEnded, AttemptId, AttemptStarted, Block as ItemRecord, CallId, Checkpoint,
+    CompactDone, CompactStart, CompactedBy, Effect, InputId, InputTaken, Item, JoinMode, ModelChanged, Order,
+    OrderId, OrderKind, OrderTaken, Outcome, Question, QuestionId, QuestionKind, Role, SessionRecord,
+    TaskEnded, TaskId, TaskStatus, ToolFinished, ToolStarted, TurnEnded, Warning,
 };
 use longhaul_testkit::TestHome;
 

@@ -193,8 +193,8 @@ async fn create_session(
         session.use_model(model)?;
     }
     let start = match &work_dir {
-        Some(folder) => session.begin_in(folder).await?,
-        None => session.begin_without_folder().await?,
+        Some(folder) => session.create_in(folder).await?,
+        None => session.create_without_folder().await?,
     };
     if start != SessionStart::Begun {
         return Err(taken());

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use hyper::{Method, StatusCode};
+use longhaul_agent::now;
 use longhaul_protocol::{
     AnsweredBy, At, AttemptId, CallId, Outcome, QuestionId, Record, Seq, SessionRecord, StreamName,
     TurnEnded, TurnStarted,
@@ -127,11 +128,6 @@ async fn show_timeline(
         }
     }
     Ok(Json(timeline.finish(now())))
-}
-
-fn now() -> At {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    At(since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or(0))
 }
 
 /// What ends an open span.

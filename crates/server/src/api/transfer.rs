@@ -11,8 +11,9 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use hyper::{Method, StatusCode};
+use longhaul_agent::now;
 use longhaul_journal::{ImportOptions, export_session, import_session};
-use longhaul_protocol::{At, SessionId};
+use longhaul_protocol::SessionId;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
@@ -169,9 +170,4 @@ async fn receive(mut body: Body, home: PathBuf, limits: RequestLimits) -> ApiRes
         spool = written.await.map_err(blocking_failed)?.map_err(|error| not_spooled(&error))?;
     }
     Ok(spool)
-}
-
-fn now() -> At {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    At(since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or(0))
 }

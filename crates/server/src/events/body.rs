@@ -17,6 +17,8 @@ use crate::route::EVENT_STREAM;
 const BODY_QUEUE_LEN: usize = 16;
 /// When a client should come back after the server has stopped, or after it was too slow.
 pub(crate) const RECONNECT_DELAY_MS: u64 = 1_000;
+/// How often a stream sends a comment, so that both ends notice a broken connection.
+pub(crate) const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
 /// Proxies such as nginx must not collect the events.
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 

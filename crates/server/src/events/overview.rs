@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use longhaul_agent::{Runtime, Watcher};
+use longhaul_agent::{Runtime, Watcher, now};
 use longhaul_journal::{Journal, SessionEntry, all_sessions, records};
 use longhaul_protocol::{At, Outcome, Question, QuestionKind, Seq, SessionId, SessionRecord, StreamName};
 use schemars::JsonSchema;
@@ -287,11 +287,6 @@ async fn first_since(journal: &dyn Journal, stream: &StreamName, head: Seq, sinc
         }
     }
     Ok(low)
-}
-
-fn now() -> At {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    At(since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or(0))
 }
 
 #[cfg(test)]

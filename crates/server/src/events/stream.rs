@@ -1,7 +1,6 @@
 //! The stream of one client.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Bytes;
 use longhaul_agent::Session;
@@ -9,12 +8,10 @@ use longhaul_protocol::Seq;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::body::{BodyWriter, WriterStop};
+use super::body::{BodyWriter, COMMENT_INTERVAL, WriterStop};
 use super::feed::EventFeed;
 use super::log::{EventFrame, JoinPoint, LogCursor, LogRead};
 
-/// How often a stream sends a comment, so that both ends notice a broken connection.
-const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
 /// The named event for clients that asked for it: scripts of a page don't see comments.
 const PING: &[u8] = b"event: ping\ndata: {}\n\n";
 /// Events of the journal are sent in parts of about this many bytes.

@@ -1,14 +1,14 @@
-//! Which answers have reached their clients. A request that comes again is a retry if nobody got the answer to the first.
+//! Which answers have reached their clients. A request that comes again is a retry if no client has received the answer to the first.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::SystemTime;
 
+use longhaul_agent::now;
 use longhaul_protocol::{At, InputId, SessionId};
 use tokio::sync::OwnedMutexGuard;
 
-/// A request with the same body that does not count its retries is one for so long after the end of the turn: whoever asks
-/// the same later wants to know how it is then.
+/// A request with the same body that does not count its retries is one for this long after the end of the turn. A client that
+/// asks the same later wants a new answer.
 pub(crate) const REPEAT_WINDOW_MS: i64 = 600_000;
 
 /// The newest request of each session whose answer is awaited or was lost. A new process knows of none: a turn that
@@ -19,7 +19,7 @@ pub(crate) struct Deliveries {
     newest: Arc<Mutex<HashMap<SessionId, Delivery>>>,
     /// The turns whose responses were fetched a short time ago.
     fetched: Arc<Mutex<HashMap<(SessionId, u64), At>>>,
-    placing: NamedLocks,
+    locks: NamedLocks,
 }
 
 /// Locks by name. There is one for each name that somebody holds or waits for.
@@ -62,14 +62,8 @@ pub(crate) enum DeliveryState {
 
 impl Default for Deliveries {
     fn default() -> Self {
-        Self { began: now(), newest: Arc::default(), fetched: Arc::default(), placing: NamedLocks::default() }
+        Self { began: now(), newest: Arc::default(), fetched: Arc::default(), locks: NamedLocks::default() }
     }
-}
-
-/// The time on the clock of this machine.
-pub(crate) fn now() -> At {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 impl Deliveries {
@@ -80,13 +74,13 @@ impl Deliveries {
 
     /// Held while a request finds its session, so that two requests of one conversation can't both begin one.
     pub(crate) async fn lock_conversation(&self, name: String) -> OwnedMutexGuard<()> {
-        self.placing.lock(name).await
+        self.locks.lock(name).await
     }
 
     /// Held while a request is put into its session, so that two requests can't both answer one question. It is taken after
     /// the lock of the conversation, never before.
     pub(crate) async fn lock_session(&self, session: SessionId) -> OwnedMutexGuard<()> {
-        self.placing.lock(format!("session/{session}")).await
+        self.locks.lock(format!("session/{session}")).await
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Delivery>> {
@@ -114,7 +108,7 @@ impl Deliveries {
         DeliveryGuard { deliveries: self.clone(), session, request }
     }
 
-    /// A client has fetched the response of a turn that has ended, so nobody is owed it.
+    /// A client has fetched the response of a turn that has ended, so no client waits for it.
     pub(crate) fn mark_fetched(&self, session: SessionId, turn: u64) {
         let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
         let now = now();

@@ -47,5 +47,5 @@ async fn a_lock_holds_up_its_own_name_only() {
     drop((held, second));
     drop(deliveries.lock_conversation("one".to_owned()).await);
 
-    assert!(deliveries.placing.0.lock().unwrap().values().all(|lock| lock.strong_count() == 0));
+    assert!(deliveries.locks.0.lock().unwrap().values().all(|lock| lock.strong_count() == 0));
 }

@@ -50,7 +50,7 @@ pub(crate) enum ImageUrl {
     Object { url: String },
 }
 
-/// Who said something in a conversation.
+/// Who wrote a message in a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speaker {
     User,
@@ -59,15 +59,15 @@ pub(crate) enum Speaker {
     Other,
 }
 
-/// One thing that was said.
+/// One message of a conversation.
 #[derive(Debug, Clone)]
-pub(crate) struct Utterance {
+pub(crate) struct ConversationMessage {
     pub(crate) speaker: Speaker,
     pub(crate) text: String,
     images: Vec<AttachedImage>,
 }
 
-impl Utterance {
+impl ConversationMessage {
     pub(crate) fn assistant(text: String) -> Self {
         Self { speaker: Speaker::Assistant, text, images: vec![] }
     }
@@ -78,14 +78,14 @@ impl Utterance {
 pub(crate) struct Conversation {
     /// The client's system messages.
     instructions: Vec<String>,
-    utterances: Vec<Utterance>,
+    messages: Vec<ConversationMessage>,
 }
 
 impl Conversation {
     /// A user's text.
     pub(crate) fn of_text(text: String) -> Self {
         Self {
-            utterances: vec![Utterance { speaker: Speaker::User, text, images: vec![] }],
+            messages: vec![ConversationMessage { speaker: Speaker::User, text, images: vec![] }],
             ..Self::default()
         }
     }
@@ -111,34 +111,37 @@ impl Conversation {
                 return Err(OpenaiError::invalid("invalid_value", param, message));
             }
         };
-        self.push_utterance(Utterance { speaker, text, images });
+        self.push_message(ConversationMessage { speaker, text, images });
         Ok(())
     }
 
-    pub(crate) fn push_utterance(&mut self, said: Utterance) {
-        let is_empty = said.text.trim().is_empty() && said.images.is_empty();
-        match self.utterances.last_mut() {
+    pub(crate) fn push_message(&mut self, message: ConversationMessage) {
+        let is_empty = message.text.trim().is_empty() && message.images.is_empty();
+        match self.messages.last_mut() {
             // A message with calls of another program has no text.
             _ if is_empty => {}
             // The answer of a turn may come as several messages.
-            Some(last) if last.speaker == Speaker::Assistant && said.speaker == Speaker::Assistant => {
-                last.text = format!("{}\n\n{}", last.text, said.text);
+            Some(last) if last.speaker == Speaker::Assistant && message.speaker == Speaker::Assistant => {
+                last.text = format!("{}\n\n{}", last.text, message.text);
             }
-            _ => self.utterances.push(said),
+            _ => self.messages.push(message),
         }
     }
 
     /// The position of the last answer.
     fn last_answer(&self) -> Option<usize> {
-        self.utterances.iter().rposition(|said| said.speaker == Speaker::Assistant)
+        self.messages.iter().rposition(|message| message.speaker == Speaker::Assistant)
     }
 
     /// What follows the last answer: the input.
     pub(crate) fn input(&self) -> UserMessage {
         let after = self.last_answer().map_or(0, |last| last + 1);
-        let said = self.utterances[after..].iter().filter(|said| said.speaker == Speaker::User);
-        let texts: Vec<&str> = said.clone().map(|said| said.text.as_str()).collect();
-        UserMessage { text: texts.join("\n\n"), images: said.flat_map(|said| said.images.clone()).collect() }
+        let new = self.messages[after..].iter().filter(|message| message.speaker == Speaker::User);
+        let texts: Vec<&str> = new.clone().map(|message| message.text.as_str()).collect();
+        UserMessage {
+            text: texts.join("\n\n"),
+            images: new.flat_map(|message| message.images.clone()).collect(),
+        }
     }
 
     /// Checks that there is something to answer, and not too much of it.
@@ -161,25 +164,25 @@ impl Conversation {
 
     /// The hash of the whole conversation.
     pub(crate) fn hash(&self) -> Hash {
-        hash_of(&self.utterances)
+        hash_of(&self.messages)
     }
 
     /// The last answer, and the hash of the conversation that it answered.
     pub(crate) fn answered(&self) -> Option<(Hash, &str)> {
         let last = self.last_answer()?;
-        Some((hash_of(&self.utterances[..last]), self.utterances[last].text.trim()))
+        Some((hash_of(&self.messages[..last]), self.messages[last].text.trim()))
     }
 
     /// Everything up to the last answer, as marked data: no session has it, so it may say anything (P8).
     pub(crate) fn untrusted_history(&self) -> Option<String> {
-        let history = &self.utterances[..=self.last_answer()?];
-        let lines = history.iter().map(|said| {
-            let tag = match said.speaker {
+        let history = &self.messages[..=self.last_answer()?];
+        let lines = history.iter().map(|message| {
+            let tag = match message.speaker {
                 Speaker::User => "user",
                 Speaker::Assistant => "assistant",
                 Speaker::Other => "tool",
             };
-            format!("<{tag}>{}</{tag}>\n", escape(&said.text))
+            format!("<{tag}>{}</{tag}>\n", escape(&message.text))
         });
         let lines: String = lines.collect();
         Some(format!(
@@ -193,16 +196,16 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn hash_of(utterances: &[Utterance]) -> Hash {
+fn hash_of(messages: &[ConversationMessage]) -> Hash {
     let mut bytes = Vec::new();
     let mut add = |part: &[u8]| {
         bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
         bytes.extend_from_slice(part);
     };
-    for said in utterances.iter().filter(|said| said.speaker != Speaker::Other) {
-        add(if said.speaker == Speaker::User { b"user" } else { b"assistant" });
-        add(said.text.trim().as_bytes());
-        said.images.iter().for_each(|image| add(Hash::of(&image.bytes).as_bytes()));
+    for message in messages.iter().filter(|message| message.speaker != Speaker::Other) {
+        add(if message.speaker == Speaker::User { b"user" } else { b"assistant" });
+        add(message.text.trim().as_bytes());
+        message.images.iter().for_each(|image| add(Hash::of(&image.bytes).as_bytes()));
     }
     Hash::of(bytes)
 }

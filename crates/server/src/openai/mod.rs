@@ -7,25 +7,26 @@
 //! | --- | --- |
 //! | `chat`, `responses`, `models` | the handlers |
 //! | `request`, `parameters`, `messages` | what requests have in common; refused parameters; the messages of a client |
-//! | `placement`, `bindings`, `delivery` | which session a request belongs to, and whether it is a retry |
-//! | `follower`, `turn` | following a turn; what a client sees of it |
-//! | `response_events` | a turn as a response with numbered events |
+//! | `acceptance`, `bindings`, `delivery` | which session a request belongs to, and whether it is a retry |
+//! | `follower`, `answer` | the steps of a turn; what a client is told about it |
+//! | `completion`, `response_events` | a turn as a chat completion with its chunks; as a response with numbered events |
 //! | `sse`, `error` | streams; errors in OpenAI's form |
 
+mod acceptance;
+mod answer;
 mod bindings;
 mod chat;
+mod completion;
 mod delivery;
 mod error;
 mod follower;
 mod messages;
 mod models;
 mod parameters;
-mod placement;
 mod request;
 mod response_events;
 mod responses;
 mod sse;
-mod turn;
 
 use hyper::{Method, StatusCode};
 use serde_json::Value;

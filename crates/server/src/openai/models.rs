@@ -1,4 +1,4 @@
-//! `GET /v1/models`: the configured model, and those that the servers of this home offer.
+//! `GET /v1/models`: the configured model, and those that the servers of this home and of its config offer.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::Json;
 use axum::extract::{Path, State};
 use longhaul_agent::model::{Models, Provider};
-use longhaul_agent::model_list::can_be_asked;
+use longhaul_agent::model_list::reachable_providers;
 use longhaul_journal::SessionEntry;
 use longhaul_protocol::ClientRequest;
 use serde_json::{Value, json};
@@ -48,8 +48,8 @@ async fn model_ids(state: &ServerState) -> OpenaiResult<Vec<String>> {
     let (configured, _) = state.runtime().model().await;
     let models = state.runtime().models();
     let mut ids = vec![ClientRequest::CONFIGURED_MODEL.to_owned(), configured];
-    for provider in models.providers().iter().filter(|provider| can_be_asked(provider)) {
-        let served = state.served_models().of_provider(models, provider).await.unwrap_or_default();
+    for provider in reachable_providers(models, state.runtime().config()) {
+        let served = state.served_models().of_provider(models, &provider).await.unwrap_or_default();
         ids.extend(served.iter().map(|model| format!("{}/{model}", provider.name)));
     }
     let mut listed = HashSet::new();
@@ -64,14 +64,13 @@ pub(crate) async fn check_model(state: &ServerState, model: Option<&str>) -> Ope
     if model == configured {
         return Ok(());
     }
-    let provider = model.split_once('/').and_then(|(name, rest)| {
-        Some((
-            state.runtime().models().providers().get(name).filter(|provider| can_be_asked(provider))?,
-            rest,
-        ))
-    });
-    let Some((provider, name)) = provider else { return Err(no_such_model(model)) };
-    match state.served_models().of_provider(state.runtime().models(), provider).await {
+    let models = state.runtime().models();
+    let Some((provider, name)) = model.split_once('/') else { return Err(no_such_model(model)) };
+    let mut reachable = reachable_providers(models, state.runtime().config()).into_iter();
+    let Some(provider) = reachable.find(|reachable| reachable.name == provider) else {
+        return Err(no_such_model(model));
+    };
+    match state.served_models().of_provider(models, &provider).await {
         Some(served) if served.iter().any(|served| served == name) => Ok(()),
         Some(_) => Err(no_such_model(model)),
         None => Err(OpenaiError::model_server_unreachable(&provider.name)),

@@ -1,16 +1,20 @@
 //! What the requests of both endpoints have in common.
 
 use axum::http::HeaderMap;
-use hyper::header::HeaderName;
+use hyper::header::{HeaderName, HeaderValue};
 use longhaul_protocol::SessionId;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::acceptance::SessionReference;
 use super::error::{OpenaiError, OpenaiResult};
-use super::placement::NamedSession;
 
 /// The session of a request, and of its answer.
 pub(crate) const SESSION_HEADER: HeaderName = HeaderName::from_static("x-longhaul-session");
+
+/// What is percent-encoded in a key that stands in a header: everything but printable ASCII, and the sign itself.
+const HEADER_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
 
 /// Reads a body, with an error that names the wrong parameter.
 pub(crate) fn read_request<T: DeserializeOwned>(body: &Value) -> OpenaiResult<T> {
@@ -21,20 +25,23 @@ pub(crate) fn read_request<T: DeserializeOwned>(body: &Value) -> OpenaiResult<T>
 }
 
 /// The session that a request names: by the header, else in its metadata, else as its conversation.
-pub(crate) fn named_session(
+pub(crate) fn session_reference(
     headers: &HeaderMap,
     metadata: Option<&Map<String, Value>>,
     conversation: Option<&Value>,
-) -> OpenaiResult<Option<NamedSession>> {
+) -> OpenaiResult<Option<SessionReference>> {
     if let Some(value) = headers.get(SESSION_HEADER) {
         let bad =
             || OpenaiError::invalid("invalid_value", "X-Longhaul-Session", "the header is not a session key");
         let key = value.to_str().map_err(|_| bad())?;
-        let key = percent_decoded(key).filter(|key| !key.trim().is_empty()).ok_or_else(bad)?;
-        return Ok(Some(NamedSession::Key(key)));
+        let key = percent_decode_str(key).decode_utf8().map_err(|_| bad())?;
+        if key.trim().is_empty() {
+            return Err(bad());
+        }
+        return Ok(Some(SessionReference::Key(key.into_owned())));
     }
     if let Some(key) = metadata.and_then(|metadata| metadata.get("session")).and_then(Value::as_str) {
-        return Ok(Some(NamedSession::Key(key.to_owned())));
+        return Ok(Some(SessionReference::Key(key.to_owned())));
     }
     let conversation = match conversation {
         None | Some(Value::Null) => return Ok(None),
@@ -49,28 +56,12 @@ pub(crate) fn named_session(
         )
     })?;
     let id = key.strip_prefix("conv_").and_then(|id| id.parse::<SessionId>().ok());
-    Ok(Some(id.map_or_else(|| NamedSession::Key(key.to_owned()), NamedSession::Id)))
+    Ok(Some(id.map_or_else(|| SessionReference::Key(key.to_owned()), SessionReference::Id)))
 }
 
-/// A header value whose other characters than printable ASCII are percent-encoded.
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let code = std::str::from_utf8(after.get(..2).unwrap_or_default()).ok();
-        match (first, code.filter(|code| code.len() == 2).and_then(|code| u8::from_str_radix(code, 16).ok()))
-        {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok()
+/// A session key as the value of a header.
+pub(crate) fn session_header(key: &str) -> Option<HeaderValue> {
+    HeaderValue::from_str(&utf8_percent_encode(key, HEADER_ESCAPES).to_string()).ok()
 }
 
 /// The session and the turn of a response id, `resp_<session id>_<turn>`.

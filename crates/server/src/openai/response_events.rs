@@ -6,12 +6,13 @@
 //! Only when the process died in the middle of an answer, nobody knows how many of its events clients have seen. These
 //! events don't count then, and a large step in the numbers makes sure that all later events have higher ones.
 
+use longhaul_agent::TurnStep;
 use longhaul_protocol::{ClientRequest, Outcome, Question, QuestionId, QuestionKind, SessionId, TurnEnded};
 use serde_json::{Value, json};
 
-use super::chat::{limit_word, question_json};
+use super::answer::{TurnUsage, add_usage, limit_message};
+use super::completion::{limit_word, question_json};
 use super::error::OpenaiError;
-use super::turn::{TurnStep, TurnUsage, add_usage, limit_message};
 
 /// What the death of the process in the middle of an answer adds to the numbers of later events. It is more than the events
 /// of any answer.
@@ -256,8 +257,8 @@ impl ResponseFold {
                 }
             },
         };
-        let told = self.usage.filter(|_| self.status != ResponseStatus::InProgress);
-        let usage = told.map(|TurnUsage { input, output, cached }| {
+        let reported = self.usage.filter(|_| self.status != ResponseStatus::InProgress);
+        let usage = reported.map(|TurnUsage { input, output, cached }| {
             json!({
                 "input_tokens": input, "input_tokens_details": {"cached_tokens": cached.unwrap_or(0)},
                 "output_tokens": output, "output_tokens_details": {"reasoning_tokens": 0},

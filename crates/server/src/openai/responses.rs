@@ -4,24 +4,22 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use longhaul_agent::Followed;
-use longhaul_journal::records;
-use longhaul_protocol::{Hash, QuestionId, SessionId, StreamName};
+use longhaul_agent::{RecordedTurn, TurnPlace, TurnStep, find_turn};
+use longhaul_protocol::{Hash, QuestionId, SessionId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::acceptance::{IncomingRequest, SessionReference, accept_request, retry_headers};
 use super::bindings::{delete_response, is_deleted};
 use super::error::{OpenaiError, OpenaiResult};
-use super::follower::{TurnFollower, TurnPlace, find_turn};
-use super::messages::{Conversation, Utterance, WireMessage};
+use super::follower::TurnSteps;
+use super::messages::{Conversation, ConversationMessage, WireMessage};
 use super::models::check_model;
 use super::parameters::check_parameters;
-use super::placement::{Incoming, NamedSession, place, retry_headers};
-use super::request::{named_session, parse_item_id, parse_response_id, read_request};
+use super::request::{parse_item_id, parse_response_id, read_request, session_reference};
 use super::response_events::{ResponseFold, ResponseStatus};
-use super::sse::{ClientGone, EventWriter, count_stream, event_stream};
-use super::turn::{TurnFold, TurnStep, TurnTarget};
+use super::sse::{EventWriter, StreamClosed, count_stream, turn_stream};
 use crate::access::Caller;
 use crate::body::{JsonBody, Query};
 use crate::state::ServerState;
@@ -76,18 +74,18 @@ pub(crate) async fn create_response(
 ) -> OpenaiResult<Response> {
     let request: ResponsesRequest = read_request(&body)?;
     let permit = count_stream(&state, request.stream)?;
-    let incoming = incoming_of(&state, caller, &headers, &body, &request).await?;
-    let placed = place(&state, &incoming).await?;
-    let mut follower = placed.follow(&state).await?;
-    let mut fold = ResponseFold::new(placed.id);
-    let mut skips_until = placed.answered.map(|answered| answered.question);
+    let incoming = incoming_request(&state, caller, &headers, &body, &request).await?;
+    let accepted = accept_request(&state, &incoming).await?;
+    let mut follower = accepted.follow(&state).await?;
+    let mut fold = ResponseFold::new(accepted.id);
+    let mut skips_until = accepted.answered.map(|answered| answered.question);
     if let Some(permit) = permit {
         // The turn may wait behind another one for longer than a client or a proxy waits for headers.
-        let (mut writer, response) = event_stream(&state, permit);
+        let (mut writer, response) = turn_stream(&state, permit);
         tokio::spawn(async move {
             let written = write_events(&mut writer, &mut follower, &mut fold, skips_until, 0).await;
             if written.is_ok() {
-                placed.delivery.mark_delivered();
+                accepted.delivery.mark_delivered();
             }
         });
         return Ok(response);
@@ -98,17 +96,17 @@ pub(crate) async fn create_response(
         fold.apply(follower.next().await?);
     }
     let response = Json(fold.json()).into_response();
-    placed.delivery.mark_delivered();
+    accepted.delivery.mark_delivered();
     Ok(response)
 }
 
-async fn incoming_of(
+async fn incoming_request(
     state: &ServerState,
     caller: Caller,
     headers: &HeaderMap,
     body: &Value,
     request: &ResponsesRequest,
-) -> OpenaiResult<Incoming> {
+) -> OpenaiResult<IncomingRequest> {
     if let Some(body) = body.as_object() {
         check_parameters(body)?;
     }
@@ -118,17 +116,17 @@ async fn incoming_of(
         conversation.add_instructions(instructions);
     }
     conversation.check_input("input")?;
-    let mut named = named_session(headers, request.metadata.as_ref(), request.conversation.as_ref())?;
+    let mut named = session_reference(headers, request.metadata.as_ref(), request.conversation.as_ref())?;
     if let (None, Some(previous)) = (&named, &request.previous_response_id) {
         let (session, turn) = parse_response_id(previous).ok_or_else(|| {
             let message = format!("there is no response {previous:?}");
             let error = OpenaiError::not_found("previous_response_not_found", message);
             error.about("previous_response_id")
         })?;
-        named = Some(NamedSession::Response { session, turn });
+        named = Some(SessionReference::Response { session, turn });
     }
     let (client_key, is_counted_retry) = retry_headers(headers)?;
-    Ok(Incoming {
+    Ok(IncomingRequest {
         caller,
         named,
         conversation,
@@ -158,7 +156,7 @@ async fn read_input(state: &ServerState, input: &ResponsesInput) -> OpenaiResult
                 let text = referenced_text(state, id).await?;
                 let missing =
                     || OpenaiError::invalid("item_not_found", &param, format!("there is no item {id:?}"));
-                conversation.push_utterance(Utterance::assistant(text.ok_or_else(missing)?));
+                conversation.push_message(ConversationMessage::assistant(text.ok_or_else(missing)?));
             }
             _ => conversation.push(item, &param)?,
         }
@@ -173,7 +171,7 @@ async fn referenced_text(state: &ServerState, id: &str) -> OpenaiResult<Option<S
         return Err(OpenaiError::in_trash(&entry.key));
     }
     let Some(place) = find_turn(&*state.journal(), session, turn).await? else { return Ok(None) };
-    let fold = read_response(state, session, turn, &place).await?;
+    let fold = read_response(state, session, &place).await?;
     Ok(fold.item_text(id).map(str::to_owned))
 }
 
@@ -190,7 +188,7 @@ fn apply_step(fold: &mut ResponseFold, step: TurnStep, skips_until: &mut Option<
 }
 
 /// Whether the response changes no more until the client acts.
-async fn is_over(follower: &TurnFollower, fold: &ResponseFold) -> OpenaiResult<bool> {
+async fn is_over(follower: &TurnSteps, fold: &ResponseFold) -> OpenaiResult<bool> {
     match fold.status() {
         ResponseStatus::InProgress => Ok(false),
         ResponseStatus::Ended(_) | ResponseStatus::Plan => Ok(true),
@@ -201,11 +199,11 @@ async fn is_over(follower: &TurnFollower, fold: &ResponseFold) -> OpenaiResult<b
 /// Writes events until the response is over.
 async fn write_events(
     writer: &mut EventWriter,
-    follower: &mut TurnFollower,
+    follower: &mut TurnSteps,
     fold: &mut ResponseFold,
     mut skips_until: Option<QuestionId>,
     first_number: u64,
-) -> Result<(), ClientGone> {
+) -> Result<(), StreamClosed> {
     writer.comment().await?;
     loop {
         let step = match is_over(follower, fold).await {
@@ -226,7 +224,7 @@ async fn write_events(
                 let event =
                     json!({"type": "error", "code": error.code, "message": error.message, "param": null});
                 writer.error(&error, Some("error"), &event).await?;
-                return Err(ClientGone);
+                return Err(StreamClosed);
             }
         }
     }
@@ -252,21 +250,15 @@ async fn find_response(state: &ServerState, id: &str) -> OpenaiResult<(SessionId
 async fn read_response(
     state: &ServerState,
     session: SessionId,
-    turn: u64,
     place: &TurnPlace,
 ) -> OpenaiResult<ResponseFold> {
-    let (journal, stream) = (state.journal(), StreamName::session(session));
-    let mut steps = TurnFold::new(TurnTarget::Turn(turn)).with_request(place.request.clone());
+    let journal = state.journal();
     let mut fold = ResponseFold::new(session);
-    let mut cursor = records(&*journal, &stream, place.before + 1);
-    while let Some(record) = cursor.next().await? {
-        for step in steps.apply(&Followed::Record(Box::new(record), None)) {
-            let is_end = matches!(step, TurnStep::Ended(_));
-            fold.apply(step);
-            if is_end {
-                return Ok(fold);
-            }
-        }
+    let mut steps = RecordedTurn::new(&*journal, session, place.locator());
+    while !fold.has_ended()
+        && let Some(recorded) = steps.next().await?
+    {
+        fold.apply(recorded.step);
     }
     Ok(fold)
 }
@@ -278,7 +270,7 @@ pub(crate) async fn retrieve_response(
 ) -> OpenaiResult<Response> {
     let (session, turn, place) = find_response(&state, &id).await?;
     if query.stream != Some(true) {
-        let fold = read_response(&state, session, turn, &place).await?;
+        let fold = read_response(&state, session, &place).await?;
         if fold.has_ended() {
             state.deliveries().mark_fetched(session, turn);
         }
@@ -288,11 +280,10 @@ pub(crate) async fn retrieve_response(
     let entry = state.journal().session_with_id(session).await?;
     let missing = || OpenaiError::not_found("response_not_found", format!("there is no response {id:?}"));
     let handle = state.runtime().session(&entry.ok_or_else(missing)?.key).await?;
-    let steps = TurnFold::new(TurnTarget::Turn(turn)).with_request(place.request);
-    let mut follower = TurnFollower::start(handle, place.before, steps, state.shutdown()).await?;
+    let mut follower = TurnSteps::follow(&handle, place.locator(), state.shutdown()).await?;
     let mut fold = ResponseFold::new(session);
     let first_number = query.starting_after.map_or(0, |after| after.saturating_add(1));
-    let (mut writer, response) = event_stream(&state, permit);
+    let (mut writer, response) = turn_stream(&state, permit);
     tokio::spawn(async move {
         let written = write_events(&mut writer, &mut follower, &mut fold, None, first_number).await;
         if written.is_ok() && fold.has_ended() {
@@ -315,7 +306,7 @@ pub(crate) async fn cancel_response(
             handle.cancel().await?;
         }
     }
-    Ok(Json(read_response(&state, session, turn, &place).await?.json()))
+    Ok(Json(read_response(&state, session, &place).await?.json()))
 }
 
 pub(crate) async fn remove_response(

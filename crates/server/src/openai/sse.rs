@@ -1,23 +1,18 @@
 //! The events of a turn, written to a response body in OpenAI's forms.
 
-use std::time::Duration;
-
 use axum::body::Bytes;
 use axum::response::Response;
+use longhaul_agent::TurnStep;
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::{OpenaiError, OpenaiResult};
-use super::follower::TurnFollower;
-use super::turn::TurnStep;
-use crate::events::body::{BodyWriter, RECONNECT_DELAY_MS, WriterStop, event_stream as stream_response};
+use super::follower::TurnSteps;
+use crate::events::body::{BodyWriter, COMMENT_INTERVAL, RECONNECT_DELAY_MS, WriterStop, event_stream};
 use crate::state::ServerState;
 
-/// How often a stream sends a comment, so that both ends notice a broken connection.
-const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
-
 /// The client is gone, or has not read for too long, or the server stops.
-pub(crate) struct ClientGone;
+pub(crate) struct StreamClosed;
 
 /// The writing end. Dropping it ends the stream.
 pub(crate) struct EventWriter {
@@ -35,25 +30,25 @@ pub(crate) fn count_stream(
 }
 
 /// A stream of events and the end that writes it.
-pub(crate) fn event_stream(state: &ServerState, follower: OwnedSemaphorePermit) -> (EventWriter, Response) {
+pub(crate) fn turn_stream(state: &ServerState, follower: OwnedSemaphorePermit) -> (EventWriter, Response) {
     let (body, stream) = state.written_body();
-    (EventWriter { body, _follower: follower }, stream_response(stream))
+    (EventWriter { body, _follower: follower }, event_stream(stream))
 }
 
 impl EventWriter {
     /// Writes an event without a name.
-    pub(crate) async fn data(&mut self, data: &str) -> Result<(), ClientGone> {
+    pub(crate) async fn data(&mut self, data: &str) -> Result<(), StreamClosed> {
         self.write(format!("data: {data}\n\n")).await
     }
 
     /// Writes an event that is named by its `type`.
-    pub(crate) async fn event(&mut self, event: &Value) -> Result<(), ClientGone> {
+    pub(crate) async fn event(&mut self, event: &Value) -> Result<(), StreamClosed> {
         let name = event["type"].as_str().unwrap_or("message");
         self.write(format!("event: {name}\ndata: {event}\n\n")).await
     }
 
     /// Writes a comment, so that the client gets the headers and proxies see that the stream lives.
-    pub(crate) async fn comment(&mut self) -> Result<(), ClientGone> {
+    pub(crate) async fn comment(&mut self) -> Result<(), StreamClosed> {
         self.write(":\n\n".to_owned()).await
     }
 
@@ -64,30 +59,30 @@ impl EventWriter {
         error: &OpenaiError,
         name: Option<&str>,
         data: &Value,
-    ) -> Result<(), ClientGone> {
+    ) -> Result<(), StreamClosed> {
         let retry =
             if error.is_stopping() { format!("retry: {RECONNECT_DELAY_MS}\n") } else { String::new() };
         let name = name.map(|name| format!("event: {name}\n")).unwrap_or_default();
         self.write(format!("{retry}{name}data: {data}\n\n")).await
     }
 
-    async fn write(&mut self, part: String) -> Result<(), ClientGone> {
-        self.body.write(Bytes::from(part)).await.map_err(|_| ClientGone)
+    async fn write(&mut self, part: String) -> Result<(), StreamClosed> {
+        self.body.write(Bytes::from(part)).await.map_err(|_| StreamClosed)
     }
 
     /// The next step of a turn. Sends comments while it waits.
     pub(crate) async fn next_step(
         &mut self,
-        follower: &mut TurnFollower,
-    ) -> Result<OpenaiResult<TurnStep>, ClientGone> {
+        steps: &mut TurnSteps,
+    ) -> Result<OpenaiResult<TurnStep>, StreamClosed> {
         loop {
             tokio::select! {
                 biased;
-                step = follower.next() => return Ok(step),
+                step = steps.next() => return Ok(step),
                 stop = self.body.stopped() => match stop {
-                    WriterStop::Gone => return Err(ClientGone),
-                    // The follower says so too, with an error for the client.
-                    WriterStop::Shutdown => return Ok(follower.next().await),
+                    WriterStop::Gone => return Err(StreamClosed),
+                    // The steps end too, with an error for the client.
+                    WriterStop::Shutdown => return Ok(steps.next().await),
                 },
                 () = tokio::time::sleep(COMMENT_INTERVAL) => self.comment().await?,
             }

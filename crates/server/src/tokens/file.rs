@@ -22,16 +22,10 @@ pub struct HttpTokenFile(PathBuf);
 pub enum HttpTokenFileError {
     /// Another user could have read it.
     #[error("{} can be read by other users (mode {mode:03o}); delete it, and the next `longhaul serve` makes a new token", path.printable())]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
+    Exposed { path: PathBuf, mode: u32 },
     /// It can't be read or written.
     #[error("{}: {source}", path.printable())]
     Io {
-        /// The file.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
@@ -48,7 +42,6 @@ impl HttpTokenFile {
         Self(path)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0
     }

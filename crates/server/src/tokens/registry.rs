@@ -18,7 +18,6 @@ pub struct TokenEntry {
     /// How people refer to it.
     pub name: String,
     pub scope: TokenScope,
-    /// When it was made.
     pub created: At,
 }
 
@@ -77,34 +76,20 @@ impl<'a> TokenChanges<'a> {
 pub enum TokenError {
     /// The name can't be used.
     #[error("a token's name has 1 to 64 letters, digits, dots, dashes or underscores; {name:?} is not one")]
-    BadName {
-        /// The name.
-        name: String,
-    },
+    BadName { name: String },
     /// The name belongs to a token that does not come from the journal.
     #[error("{name:?} is the name of a built-in token; choose another")]
-    Reserved {
-        /// The name.
-        name: String,
-    },
-    /// The name is taken.
+    Reserved { name: String },
     #[error(
         "there is already a token named {name:?}; choose another name, or run `longhaul token revoke {name}` first"
     )]
-    Exists {
-        /// The name.
-        name: String,
-    },
+    Exists { name: String },
     /// No token has this name.
     #[error("no token is named {name:?}; `longhaul token list` lists them")]
-    Unknown {
-        /// The name.
-        name: String,
-    },
+    Unknown { name: String },
     /// The system has no random bytes.
     #[error("can't get random bytes from the system: {0}")]
     Random(io::Error),
-    /// The journal failed.
     #[error(transparent)]
     Journal(#[from] Error),
 }

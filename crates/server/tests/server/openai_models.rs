@@ -26,12 +26,17 @@ fn model_server(is_up: &Arc<AtomicBool>, asked: &Arc<AtomicUsize>) -> ModelServe
     }))
 }
 
-/// A server whose home has the provider `office`.
+/// A server whose home has the provider `office`, which runs on this machine.
 async fn serving(office: &ModelServer) -> TestServer {
+    serving_with(office, "local = true").await
+}
+
+/// A server whose home has the provider `office` with this setting.
+async fn serving_with(office: &ModelServer, setting: &str) -> TestServer {
     let url = office.url();
     TestServer::with_settings(r#"["Hello."]"#, |config| {
         let provider = format!(
-            "[office]\nprotocol = '{}'\nbase_url = '{url}/v1'\nlocal = true\n[[model]]\npattern = 'office/*'\nwindow = 100000\n",
+            "[office]\nprotocol = '{}'\nbase_url = '{url}/v1'\n{setting}\n[[model]]\npattern = 'office/*'\nwindow = 100000\n",
             longhaul_agent::model_list::protocol_name(Protocol::OpenaiChat)
         );
         std::fs::create_dir_all(&config.home).unwrap();
@@ -76,6 +81,46 @@ async fn the_configured_model_is_listed_once() {
     assert_eq!(ids[..2], ["longhaul", "office/b"]);
     assert_eq!(ids.iter().filter(|id| id.starts_with("office/")).count(), 2, "{ids:?}");
     server.shutdown().await;
+}
+
+/// H4: what the configured server offers can be asked for, whether or not its provider is in a table.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_models_of_the_configured_server_are_listed_and_usable() {
+    let (is_up, asked) = (Arc::new(AtomicBool::new(true)), Arc::default());
+    let office = model_server(&is_up, &asked);
+    let server = TestServer::with_settings(r#"["Hello."]"#, |config| {
+        config.settings.model.name = "a".to_owned();
+        config.settings.model.base_url = Some(format!("{}/v1", office.url()));
+    })
+    .await;
+    let mut body = chat(&json!([said("Hi")]));
+    body["model"] = json!("custom/b");
+
+    let (_, models) = server.get("/v1/models").await;
+    let answer = server.post("/v1/chat/completions", &body).await;
+
+    let ids: Vec<&str> =
+        models["data"].as_array().unwrap().iter().filter_map(|model| model["id"].as_str()).collect();
+    assert!(ids.contains(&"custom/a") && ids.contains(&"custom/b"), "{ids:?}");
+    assert_eq!((answer.0, content(&answer.1)), (200, "By the office."), "{answer:?}");
+    server.shutdown().await;
+}
+
+/// H4: a server that needs no key is asked, and one whose key is not set is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_without_its_key_is_not_asked() {
+    let (is_up, asked) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
+    let office = model_server(&is_up, &asked);
+    for (setting, status) in [("key_env = []", 200), ("key_env = ['LONGHAUL_TEST_KEY_THAT_IS_NOT_SET']", 404)]
+    {
+        let server = serving_with(&office, setting).await;
+
+        let shown = server.get("/v1/models/office%2Fa").await;
+
+        assert_eq!(shown.0, status, "{setting}: {shown:?}");
+        server.shutdown().await;
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
 }
 
 /// H5, B1: a token that may not set the model of a session does not set it by asking for it.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::result::{self, CommandEnd};
 use super::task_limit::TaskSlots;
 use super::{ExecSettings, LOCAL_TARGET};
-use crate::blocking::{WaitOutcome, run_before, run_to_completion, run_unless};
+use crate::blocking_run::{WaitOutcome, run_before, run_to_completion, run_unless};
 use crate::output::unix_millis_now;
 use crate::{Confinement, OutputLimit, ResumedCall, StopSignal, ToolOutcome};
 

@@ -25,7 +25,7 @@ pub(crate) use command_run::KEEPER_RETRY_DELAY;
 use command_run::{CommandRun, RunMode};
 use task_limit::TaskSlots;
 
-use crate::blocking::run_to_completion;
+use crate::blocking_run::run_to_completion;
 use crate::sandbox::SandboxedCommand;
 use crate::shell::long_sleep;
 use crate::{
@@ -257,6 +257,7 @@ impl ExecTool {
         run_to_completion(move || {
             let refused =
                 |why| ToolOutcome::error(format!("exec was not run: it can't be held to the scope. {why}"));
+            settings.scope.find_protected_files();
             let sandbox = &settings.sandbox;
             if confinement == Confinement::Sandbox
                 && sandbox.mode() != SandboxMode::Off

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use longhaul_protocol::TaskId;
 
 use super::ExecSettings;
-use crate::blocking::run_to_completion;
+use crate::blocking_run::run_to_completion;
 use crate::{ToolInvocation, ToolOutcome};
 
 /// The limit, and the tasks that count against it.

@@ -29,7 +29,7 @@ use longhaul_protocol::{CallId, FileChange, FileWrite, Hash, PrintablePath, Tool
 use super::unified_diff::diff_of_write;
 use super::write_plan::{FileBeforeWrite, SizeLimit, finish_interrupted_write, hash_at};
 use super::{MAX_REPLACED_BYTES, atomic_replace, file_removal, temporary_file};
-use crate::blocking::run_to_completion;
+use crate::blocking_run::run_to_completion;
 use crate::scope::{Permission, ScopedPath};
 use crate::{FileError, ResumedCall, RunCall, Scope, ToolOutcome};
 

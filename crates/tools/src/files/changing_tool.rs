@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::change_plan::{ChangePlan, resume};
 use super::write_plan::{FileBeforeWrite, SizeLimit};
-use crate::blocking::run_to_completion;
+use crate::blocking_run::run_to_completion;
 use crate::{PreparedCall, ResumedCall, Scope, Tool, ToolDefinition, ToolInvocation, ToolOutcome, arguments};
 
 /// What a plan is made from.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::file_type;
 use super::line_range::{CollectedLines, LineCollector, LineRange};
-use crate::blocking::CancelFlag;
+use crate::blocking_run::CancelFlag;
 use crate::scope::{OpenFile, Permission, ScopedPath};
 use crate::{
     FileError, OutputLimit, PreparedCall, Scope, Tool, ToolDefinition, ToolImage, ToolInvocation,

@@ -8,7 +8,7 @@ use longhaul_protocol::{FileWrite, ToolStarted};
 use serde::de::DeserializeOwned;
 
 use super::write_plan::{WritePlan, resume};
-use crate::blocking::run_to_completion;
+use crate::blocking_run::run_to_completion;
 use crate::{PreparedCall, ResumedCall, Scope, Tool, ToolDefinition, ToolInvocation, ToolOutcome, arguments};
 
 /// The arguments of a tool that writes one file.

@@ -40,7 +40,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use boundaries::{Boundaries, DenialReason, DeniedPath, fold_case, locate};
 pub(crate) use boundaries::{FileIdentity, PATH_ONLY, is_without_links};
@@ -62,8 +62,10 @@ pub struct Scope {
     work_dir: PathBuf,
     allow: Vec<AllowedRoot>,
     deny: Vec<DeniedPath>,
-    /// Keys, credentials and sockets: denied unless an allowed target names them.
-    protected: Arc<[DeniedPath]>,
+    /// Keys, credentials and sockets: denied unless an allowed target names them. Found at the first use, because that
+    /// takes some hundred system calls and a turn may need no file at all.
+    protected: OnceLock<Arc<[DeniedPath]>>,
+    protected_places: Vec<PathBuf>,
     /// Startup files, which are not written without asking the user.
     startup: Vec<PathBuf>,
     user_home: Option<PathBuf>,
@@ -110,7 +112,8 @@ impl Scope {
         Self {
             allow,
             deny: config.deny.iter().map(denial).chain([home]).collect(),
-            protected: boundaries::shared_denied_paths(unreadable.collect()),
+            protected: OnceLock::new(),
+            protected_places: unreadable.collect(),
             startup,
             user_home,
             work_dir,
@@ -182,6 +185,11 @@ impl Scope {
     /// in the work folder. `None` if it does not exist; an error if it leads out of the work folder, or if the scope
     /// denies it.
     pub fn read_in_work_dir(&self, path: &str, max_bytes: u64) -> Result<Option<SmallFile>, FileError> {
+        // Most folders lack most of these files, and a look at the protected files takes a while.
+        let status = self.work_dir.join(path).symlink_metadata();
+        if status.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return self.check_work_dir().map(|()| None);
+        }
         let place = self.resolve(path, Permission::Read)?;
         if !place.path().starts_with(&self.work_dir) {
             return Err(FileError::LeadsOut { path: display_path(Path::new(path)) });
@@ -267,7 +275,17 @@ impl Scope {
 
     fn boundaries(&self, permission: Permission) -> Boundaries {
         let allowed = self.allow.iter().map(|ground| ground.path.as_path());
-        Boundaries::current(&self.deny, &self.protected, allowed, permission)
+        Boundaries::current(&self.deny, self.protected(), allowed, permission)
+    }
+
+    fn protected(&self) -> &[DeniedPath] {
+        self.protected.get_or_init(|| boundaries::shared_denied_paths(self.protected_places.clone()))
+    }
+
+    /// Finds the protected files, which from then on stay protected wherever they are moved. Called before a command
+    /// that could move them.
+    pub(crate) fn find_protected_files(&self) {
+        self.protected();
     }
 
     /// Whether a canonical path is a startup file or lies in a folder of them, and no allowed target names it.

@@ -175,8 +175,8 @@ fn scopes_of_one_user_share_what_they_keep_open_of_protected_places() {
 
     let (one, other, of_another_user) = (scope("/one"), scope("/one"), scope("/other"));
 
-    assert!(Arc::ptr_eq(&one.protected, &other.protected));
-    assert!(!Arc::ptr_eq(&one.protected, &of_another_user.protected));
+    assert!(std::ptr::eq(one.protected(), other.protected()));
+    assert!(!std::ptr::eq(one.protected(), of_another_user.protected()));
 }
 
 /// P1: a key that appears after the first scope was made is protected in all of them.

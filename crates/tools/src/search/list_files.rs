@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::walk::{FolderWalk, WalkEntry};
-use crate::blocking::CancelFlag;
+use crate::blocking_run::CancelFlag;
 use crate::display::display_path;
 use crate::scope::{EntryKind, Permission};
 use crate::{

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 
-use crate::blocking::CancelFlag;
+use crate::blocking_run::CancelFlag;
 use crate::display::truncate_str;
 
 const MAX_MATCHES: usize = 500;

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::matches::{CancellableReader, SearchMatches};
 use super::path_pattern::PathPattern;
 use super::walk::{FolderWalk, UNLIMITED_DEPTH, WalkEntry};
-use crate::blocking::CancelFlag;
+use crate::blocking_run::CancelFlag;
 use crate::scope::{EntryKind, Permission};
 use crate::{
     FileError, PreparedCall, Scope, Tool, ToolDefinition, ToolInvocation, ToolOutcome, function_tool,

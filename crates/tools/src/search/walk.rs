@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use super::gitignore::GitignoreRules;
-use crate::blocking::CancelFlag;
+use crate::blocking_run::CancelFlag;
 use crate::scope::{EntryKind, EntryStatus, Scope, ScopedFolder};
 
 /// Names of one folder to hold in memory.

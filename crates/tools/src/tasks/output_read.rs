@@ -7,7 +7,7 @@ use longhaul_protocol::{CommandReport, TaskNews};
 use super::TaskSettings;
 use super::output_search::{HasMore, OutputMatches, OutputSearch};
 use super::state::{TaskState, load_task_state};
-use crate::blocking::CancelFlag;
+use crate::blocking_run::CancelFlag;
 use crate::output::{FullOutput, OutputReader, fit_report, report_outcome, room_for_output, set_message};
 use crate::{OutputLimit, SessionTask, ToolOutcome};
 

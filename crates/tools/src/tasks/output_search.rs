@@ -7,7 +7,7 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use longhaul_keeper::{Output, Result};
 
-use crate::blocking::CancelFlag;
+use crate::blocking_run::CancelFlag;
 use crate::output::{OutputReader, OutputText};
 use crate::{OutputLimit, display};
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::state::{TaskState, load_task_state};
 use super::{TaskSettings, find_task};
-use crate::blocking::run_to_completion;
+use crate::blocking_run::run_to_completion;
 use crate::output::{OutputReader, report_outcome, set_message};
 use crate::{
     OutputLimit, PreparedCall, SessionTask, Tool, ToolDefinition, ToolInvocation, ToolOutcome, function_tool,

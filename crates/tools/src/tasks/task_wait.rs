@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::TaskSettings;
 use super::output_read::{OutputRead, position};
 use super::state::{TaskState, load_task_state};
-use crate::blocking::{CancelFlag, WaitOutcome, run_before, run_to_completion};
+use crate::blocking_run::{CancelFlag, WaitOutcome, run_before, run_to_completion};
 use crate::exec::KEEPER_RETRY_DELAY;
 use crate::output::{FullOutput, fit_report};
 use crate::output::{LINE_SETTLE_TIME, MAX_KEPT_OUTPUT_BYTES, OutputReader, OutputText, unix_millis_now};

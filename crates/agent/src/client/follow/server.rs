@@ -12,13 +12,13 @@ use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
 
 /// The most followers to serve at once. Further connections are closed, and those followers poll the records.
-const MAX_FOLLOWERS: usize = 64;
+const MAX_SOCKET_FOLLOWERS: usize = 64;
 /// Lines are collected up to this many bytes and then sent.
 const SEND_BATCH_BYTES: usize = 64 << 10;
 
 /// Serves followers until the runtime ends.
 pub(crate) async fn serve_followers(mut subscribers: Subscribers, runtime: Weak<RuntimeShared>) {
-    let room = Arc::new(Semaphore::new(MAX_FOLLOWERS));
+    let room = Arc::new(Semaphore::new(MAX_SOCKET_FOLLOWERS));
     while let Some(subscriber) = subscribers.next().await {
         let Some(runtime) = runtime.upgrade() else { return };
         let Ok(permit) = room.clone().try_acquire_owned() else { continue };

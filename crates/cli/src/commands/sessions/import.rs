@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use longhaul_agent::now;
 use longhaul_journal::{Author, Journal, import_session, verify_export};
 use longhaul_protocol::PrintablePath;
 
 use super::export::describe_export;
-use super::list::now;
 use crate::args::{GlobalArgs, ImportOptions};
 use crate::exit;
 use crate::output::{note, print};

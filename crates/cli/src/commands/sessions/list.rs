@@ -1,8 +1,6 @@
 //! `longhaul sessions list [WORDS]`: the sessions, or those that match a search.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use longhaul_agent::{SessionTitle, session_title};
+use longhaul_agent::{SessionTitle, now, session_title};
 use longhaul_journal::{
     Journal, SessionEntry, all_sessions, import_mark, session_times, sessions_with_words,
 };
@@ -141,11 +139,6 @@ pub(crate) fn ago(now: At, at: At) -> String {
         }
         _ => format_date(at),
     }
-}
-
-pub(crate) fn now() -> At {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

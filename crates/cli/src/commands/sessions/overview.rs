@@ -1,10 +1,11 @@
 //! S3: what `/session` shows, with the cost of the session.
 
+use longhaul_agent::now;
 use longhaul_journal::{Error, Journal, SessionEntry, records};
 use longhaul_protocol::{At, Origin, SessionRecord, StreamName};
 use longhaul_transcript::SessionCost;
 
-use super::list::{ago, now};
+use super::list::ago;
 use crate::commands::context;
 use crate::commands::save::session_size;
 use crate::commands::status::StatusReport;

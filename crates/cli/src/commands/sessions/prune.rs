@@ -1,10 +1,10 @@
 //! `longhaul sessions prune`: applies retention, and deletes what was in the trash for two weeks.
 
 use longhaul_agent::housekeeping::{PruneMode, PruneReason, Pruned, Pruning, prune};
+use longhaul_agent::now;
 use longhaul_journal::Journal;
 use longhaul_protocol::PrintablePath;
 
-use super::list::now;
 use crate::args::GlobalArgs;
 use crate::output::{format_count, note, print, truncate};
 use crate::{config, exit};

@@ -8,11 +8,11 @@ use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
 use anyhow::Context;
-use longhaul_agent::redactor;
 use longhaul_agent::tasks::{
     Audience, OutputChunk, OutputFilter, OutputReader, OutputStream, TaskEntry, TaskOutput, TaskRegistry,
     TaskReport,
 };
+use longhaul_agent::{now, redactor};
 use longhaul_journal::Error;
 use longhaul_protocol::{PrintablePath, TaskStatus};
 use lookup::{description, select_tasks, status_word};
@@ -20,7 +20,6 @@ use lookup::{description, select_tasks, status_word};
 use crate::args::{
     GlobalArgs, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions, TasksCommand,
 };
-use crate::commands::sessions::list::now;
 use crate::output::{format_duration, format_recent_moment, json, line, note, sanitize, task_text, truncate};
 use crate::short_id::short;
 use crate::signals::ExitSignals;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use longhaul_agent::tools::{Attachment, Scope};
 use longhaul_agent::{AttachedImage, UserMessage};
+use percent_encoding::percent_decode_str;
 
 use crate::marked_block::{marked_block, with_blocks};
 
@@ -91,7 +92,10 @@ fn named_files(text: &str) -> Vec<NamedFile> {
         if let Some(path) = word.strip_prefix('@') {
             named.push(NamedFile::At(unquote(path)));
         } else if may_have_images {
-            let path = word.strip_prefix("file://").map_or_else(|| unquote(word), percent_decode);
+            let path = match word.strip_prefix("file://") {
+                Some(address) => percent_decode_str(address).decode_utf8_lossy().into_owned(),
+                None => unquote(word),
+            };
             let is_whole = path.starts_with('/') || path.starts_with("~/");
             let lower = path.to_lowercase();
             if is_whole && IMAGE_ENDINGS.iter().any(|ending| lower.ends_with(ending)) {
@@ -139,21 +143,6 @@ fn unquote(word: &str) -> String {
         unquoted.extend(if letter == '\\' { letters.next() } else { Some(letter) });
     }
     unquoted
-}
-
-fn percent_decode(address: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = address.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let code = (*first == b'%').then(|| address_byte(after)).flatten();
-        bytes.push(code.unwrap_or(*first));
-        rest = if code.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn address_byte(hex: &[u8]) -> Option<u8> {
-    u8::from_str_radix(std::str::from_utf8(hex.get(..2)?).ok()?, 16).ok()
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Esc Esc: back to an earlier message. The chat goes on in a fork that ends before that message, and the message is in the input field.
 //! The session itself stays as it is.
 
+use longhaul_agent::now;
 use longhaul_journal::records;
 use longhaul_protocol::{At, Seq, SessionRecord, StreamName};
 
 use super::slash::session::NextSession;
 use super::{Chat, ChatStep};
 use crate::commands::fork::fork_as;
-use crate::commands::sessions::list::{ago, now};
+use crate::commands::sessions::list::ago;
 use crate::tui::{PickerItem, ScreenUpdate};
 
 /// Messages in the list, the newest.

@@ -8,13 +8,12 @@ use longhaul_agent::keeper::{Output, Tasks};
 use longhaul_agent::session::State;
 use longhaul_agent::tasks::{Audience, OutputChunk, OutputFilter, OutputReader, TaskOutput, TaskRegistry};
 use longhaul_agent::tools::plain_text;
-use longhaul_agent::{Redactor, Session, Watched, Watcher, call_output};
+use longhaul_agent::{Redactor, Session, Watched, Watcher, call_output, now};
 use longhaul_protocol::{CallId, EventKind, TaskId};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::MissedTickBehavior;
 
-use crate::commands::sessions::list::now;
 use crate::event_text;
 use crate::tui::{OutputPages, OutputPagesWriter, OutputUpdate, ScreenHandle, ScreenUpdate};
 

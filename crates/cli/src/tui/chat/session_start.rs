@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use longhaul_agent::config::SandboxMode;
 use longhaul_agent::session::State;
-use longhaul_agent::{Request, Watched};
+use longhaul_agent::{Request, Watched, now};
 use longhaul_journal::import_mark;
 use longhaul_model::WindowSource;
 use longhaul_protocol::{AttemptId, Event, EventKind, OrderKind, PermissionMode};
@@ -17,7 +17,6 @@ use super::slash::session::NextSession;
 use super::status_feed::{ModeSources, StatusFeed};
 use super::{Chat, ChatStep, event_sources, line_or_step};
 use crate::args::ChatOptions;
-use crate::commands::sessions::list::now;
 use crate::folder_session::{free_key, interrupted_sessions, key_of};
 use crate::output::{format_count, format_number, truncate};
 use crate::session_lookup::refuse_trashed;

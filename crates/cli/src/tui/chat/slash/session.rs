@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use longhaul_agent::housekeeping::PruneMode;
+use longhaul_agent::now;
 use longhaul_journal::{pin_session, trash_session, unpin_session};
 use longhaul_protocol::PrintablePath;
 
@@ -12,7 +13,7 @@ use super::{CommandContext, TurnPhase};
 use crate::commands::fork::{fork_as, forked_lines};
 use crate::commands::save::check_saved;
 use crate::commands::sessions::export::{describe_export, export_to};
-use crate::commands::sessions::list::{SessionFilter, SessionSummary, ago, list, now, table};
+use crate::commands::sessions::list::{SessionFilter, SessionSummary, ago, list, table};
 use crate::commands::sessions::overview::{SessionOverview, session_lines};
 use crate::commands::sessions::prune::pruned_lines;
 use crate::commands::sessions::rename::rename_to;

@@ -1,6 +1,6 @@
 //! Calls that sessions have recorded and that the ledger does not know, for one of two reasons:
 //!
-//! - They were made before there was a ledger. They are taken over once: one append, with all of them.
+//! - They were made before there was a ledger. They are backfilled once: one append, with all of them.
 //! - No limit was set, and the process died before the reservation was on disk. Each is reserved and settled by what the
 //!   session recorded, under the keys of its attempt. So it is counted once, also if the process lives and is only slow.
 
@@ -20,18 +20,18 @@ use super::settlement::settle_by_usage;
 use super::writer::{reserved_record, settled_record};
 use crate::clock::now;
 
-/// A live process has written the reservation of a call that began so long ago.
+/// The reservation of a call that is younger than this may not be on disk yet, although its process lives.
 const LEDGER_DELAY_MS: i64 = 60 * 60 * 1_000;
 
 /// Adds the calls that only the sessions know. Reads the sessions that have changed since the last check.
 pub(crate) async fn complete_ledger(journal: &dyn Journal, fold: &mut LedgerFold) -> Result<()> {
-    take_over_history(journal, fold).await?;
+    backfill_history(journal, fold).await?;
     settle_unreserved_calls(journal, fold).await
 }
 
-/// Takes the usage from before the ledger over, unless a process has done so.
-async fn take_over_history(journal: &dyn Journal, fold: &mut LedgerFold) -> Result<()> {
-    if fold.taken_over {
+/// Adds the usage from before the ledger, unless a process has done so.
+async fn backfill_history(journal: &dyn Journal, fold: &mut LedgerFold) -> Result<()> {
+    if fold.is_backfilled {
         return Ok(());
     }
     let first = match record_at(journal, &StreamName::spend(), 1).await {
@@ -44,7 +44,7 @@ async fn take_over_history(journal: &dyn Journal, fold: &mut LedgerFold) -> Resu
     reader.read_sessions(At(i64::MIN), before).await?;
     reader.read_memory().await?;
     let history = rows_of(reader.calls);
-    while !fold.taken_over {
+    while !fold.is_backfilled {
         fold.checked = Some(before);
         let opened = fold.opening(now(), Some(&history));
         let key = SpendOpened::key(opened.number);
@@ -53,7 +53,7 @@ async fn take_over_history(journal: &dyn Journal, fold: &mut LedgerFold) -> Resu
         match journal.append(append).await {
             Ok(records) => records.iter().for_each(|record| fold.apply(record)),
             Err(Error::Conflict { .. } | Error::Duplicate { .. }) => {
-                // A process that has taken it over meanwhile has read up to a moment of its own.
+                // A process that has added it meanwhile has read up to a moment of its own.
                 fold.checked = None;
                 catch_up(journal, fold).await?;
             }
@@ -157,7 +157,7 @@ impl<'a> CallReader<'a> {
         Self { journal, seen: HashSet::new(), calls: vec![] }
     }
 
-    /// Reads the calls of all sessions that began in this time. Their memory's are read by [`Self::read_memory`].
+    /// Reads the calls of all sessions that were made in this time. Their memory's are read by [`Self::read_memory`].
     async fn read_sessions(&mut self, from: At, before: At) -> Result<()> {
         for session in self.sessions_since(from).await? {
             let stream = StreamName::session(session);

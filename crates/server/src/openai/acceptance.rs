@@ -8,7 +8,9 @@
 use axum::http::HeaderMap;
 use hyper::StatusCode;
 use longhaul_agent::fork::fork_session;
-use longhaul_agent::{Session, UserMessage, accepted_after};
+use longhaul_agent::{
+    Session, TurnLocator, TurnTarget, UserMessage, accepted_after, find_answered, find_turn, now,
+};
 use longhaul_journal::{Error as JournalError, Journal, SessionEntry, name_session};
 use longhaul_protocol::{
     Answer, AnsweredQuestion, At, ClientRequest, ConversationBound, Hash, InputId, JoinMode, Outcome,
@@ -16,13 +18,13 @@ use longhaul_protocol::{
 };
 use serde_json::{Map, Value};
 
+use super::answer::{AnswerEnd, ReportedAnswer, read_answer};
 use super::bindings::{Bindings, KeyUses};
-use super::delivery::{DeliveryGuard, DeliveryState, REPEAT_WINDOW_MS, now};
+use super::delivery::{DeliveryGuard, DeliveryState, REPEAT_WINDOW_MS};
 use super::error::{OpenaiError, OpenaiResult};
-use super::follower::{AnswerEnd, ToldAnswer, TurnFollower, find_answered, find_turn, read_answer};
+use super::follower::TurnSteps;
 use super::messages::Conversation;
 use super::models::check_model_choice;
-use super::turn::{TurnFold, TurnTarget};
 use crate::access::{Caller, Scope};
 use crate::api::inputs::idempotency_key;
 use crate::api::sessions::{is_folder_of_a_session, require_own_key};
@@ -41,7 +43,7 @@ const FAILED_REPEAT_WINDOW_MS: i64 = 60_000;
 
 /// The session that a request names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum NamedSession {
+pub(crate) enum SessionReference {
     Key(String),
     Id(SessionId),
     /// After this turn.
@@ -53,9 +55,9 @@ pub(crate) enum NamedSession {
 
 /// A request of either endpoint.
 #[derive(Debug)]
-pub(crate) struct Incoming {
+pub(crate) struct IncomingRequest {
     pub(crate) caller: Caller,
-    pub(crate) named: Option<NamedSession>,
+    pub(crate) named: Option<SessionReference>,
     pub(crate) conversation: Conversation,
     /// The hash of the body.
     pub(crate) body: Hash,
@@ -73,24 +75,22 @@ pub(crate) struct Incoming {
 }
 
 /// A request whose input is on disk.
-pub(crate) struct Placed {
+pub(crate) struct AcceptedRequest {
     pub(crate) session: Session,
     pub(crate) id: SessionId,
     /// The id of the request. A retry has the same.
     pub(crate) request: InputId,
-    target: TurnTarget,
-    /// A record before everything that comes of the request.
-    pub(crate) after: Seq,
+    /// The turn that answers the request.
+    turn: TurnLocator,
     /// The turn was open before, because the request answered its question.
     pub(crate) answered: Option<AnsweredQuestion>,
     pub(crate) delivery: DeliveryGuard,
 }
 
-impl Placed {
+impl AcceptedRequest {
     /// Follows the turn that answers the request.
-    pub(crate) async fn follow(&self, state: &ServerState) -> OpenaiResult<TurnFollower> {
-        let fold = TurnFold::new(self.target);
-        TurnFollower::start(self.session.clone(), self.after, fold, state.shutdown()).await
+    pub(crate) async fn follow(&self, state: &ServerState) -> OpenaiResult<TurnSteps> {
+        TurnSteps::follow(&self.session, self.turn.clone(), state.shutdown()).await
     }
 }
 
@@ -102,7 +102,10 @@ pub(crate) fn retry_headers(headers: &HeaderMap) -> OpenaiResult<(Option<String>
 }
 
 /// Finds the session of a request, and puts the request's input into its inbox.
-pub(crate) async fn place(state: &ServerState, request: &Incoming) -> OpenaiResult<Placed> {
+pub(crate) async fn accept_request(
+    state: &ServerState,
+    request: &IncomingRequest,
+) -> OpenaiResult<AcceptedRequest> {
     let (journal, conversation) = (state.journal(), request.conversation.hash());
     let bindings = Bindings { journal: &*journal, token_id: &request.caller.token_id };
     let _conversation = state.deliveries().lock_conversation(bindings.name_of(conversation)).await;
@@ -138,7 +141,10 @@ fn has_history(entry: &SessionEntry) -> bool {
 
 /// The question that a request answers instead of sending an input. A plan's question belongs to no turn: its yes begins the
 /// turn that carries the plan out, and everything else is the input of a turn that goes on planning.
-async fn find_open_question(session: &Session, request: &Incoming) -> OpenaiResult<Option<AnsweredQuestion>> {
+async fn find_open_question(
+    session: &Session,
+    request: &IncomingRequest,
+) -> OpenaiResult<Option<AnsweredQuestion>> {
     let open = session.open_questions().await?;
     let session_state = session.state().await?;
     if let (Some(turn), Some(asked)) =
@@ -171,11 +177,11 @@ async fn decline_plan(session: &Session) -> OpenaiResult<()> {
 /// Puts the input of a bound request into the inbox, unless it is there or the request answered a question.
 async fn put_request(
     state: &ServerState,
-    request: &Incoming,
+    request: &IncomingRequest,
     session: Session,
     bound: ConversationBound,
     with_history: bool,
-) -> OpenaiResult<Placed> {
+) -> OpenaiResult<AcceptedRequest> {
     let journal = state.journal();
     let ConversationBound { session: id, input, answers, .. } = bound;
     let delivery = state.deliveries().connect(id, input);
@@ -188,18 +194,19 @@ async fn put_request(
         if answered.accepts_plan {
             let settled = find_answered(&*journal, id, answered.question).await?;
             let after = settled.map_or(head, |settled| settled - 1);
-            let target = TurnTarget::AcceptedPlan(answered.question);
-            return Ok(Placed { session, id, request: input, target, after, answered: None, delivery });
+            let turn = TurnLocator::new(TurnTarget::AcceptedPlan(answered.question), after);
+            return Ok(AcceptedRequest { session, id, request: input, turn, answered: None, delivery });
         }
         let place = find_turn(&*journal, id, answered.turn).await?;
         let after = place.map_or(0, |place| place.before);
-        let target = TurnTarget::Turn(answered.turn);
-        return Ok(Placed { session, id, request: input, target, after, answered: Some(answered), delivery });
+        let turn = TurnLocator::new(TurnTarget::Turn(answered.turn), after);
+        return Ok(AcceptedRequest { session, id, request: input, turn, answered: Some(answered), delivery });
     }
     let key = inbox_key(input);
     let target = TurnTarget::Input(input);
     if let Some(after) = accepted_after(&*journal, id, &key).await? {
-        return Ok(Placed { session, id, request: input, target, after, answered: None, delivery });
+        let turn = TurnLocator::new(target, after);
+        return Ok(AcceptedRequest { session, id, request: input, turn, answered: None, delivery });
     }
     begin_new_session(state, &request.caller, &session, id).await?;
     let message: UserMessage = request.conversation.input();
@@ -221,7 +228,8 @@ async fn put_request(
     let mut put = message.input(input, JoinMode::After);
     put.client = Some(Box::new(client));
     let accepted = session.put_with_images(put, message.blobs(), &key).await?;
-    Ok(Placed { session, id, request: input, target, after: accepted.after, answered: None, delivery })
+    let turn = TurnLocator::new(target, accepted.after);
+    Ok(AcceptedRequest { session, id, request: input, turn, answered: None, delivery })
 }
 
 /// The key of a request's input in the inbox.
@@ -244,8 +252,8 @@ async fn begin_new_session(
     let folder = state.runtime().config().work_dir.canonicalize().ok();
     let is_allowed = caller.scope >= Scope::Admin || is_folder_of_a_session(state, folder.as_deref()).await?;
     match folder.filter(|_| is_allowed) {
-        Some(folder) => session.begin_in(&folder).await?,
-        None => session.begin_without_folder().await?,
+        Some(folder) => session.create_in(&folder).await?,
+        None => session.create_without_folder().await?,
     };
     Ok(())
 }
@@ -269,7 +277,7 @@ fn read_as_answer(message: &UserMessage, question: &Question) -> String {
 async fn find_repeated(
     state: &ServerState,
     bindings: &Bindings<'_>,
-    request: &Incoming,
+    request: &IncomingRequest,
     key_uses: Option<&KeyUses>,
 ) -> OpenaiResult<Option<(ConversationBound, SessionEntry)>> {
     let journal = bindings.journal;
@@ -289,8 +297,8 @@ async fn find_repeated(
         }
         let Some(entry) = journal.session_with_id(bound.session).await? else { continue };
         let is_elsewhere = match &request.named {
-            Some(NamedSession::Key(key)) => *key != entry.key,
-            Some(NamedSession::Id(id)) => *id != entry.id,
+            Some(SessionReference::Key(key)) => *key != entry.key,
+            Some(SessionReference::Id(id)) => *id != entry.id,
             _ => false,
         };
         if !is_elsewhere {
@@ -309,7 +317,11 @@ fn usable(entry: SessionEntry) -> OpenaiResult<SessionEntry> {
 }
 
 /// Whether a request with the same body is a retry of this one.
-async fn is_retry(state: &ServerState, request: &Incoming, bound: &ConversationBound) -> OpenaiResult<bool> {
+async fn is_retry(
+    state: &ServerState,
+    request: &IncomingRequest,
+    bound: &ConversationBound,
+) -> OpenaiResult<bool> {
     let (journal, made_at) = (state.journal(), bound.input.made_at());
     // Also after an answer that counts as delivered: it may have gone into a connection that nobody reads any more.
     if request.is_counted_retry && now().0 - made_at.0 < RETRY_WINDOW_MS {
@@ -323,11 +335,11 @@ async fn is_retry(state: &ServerState, request: &Incoming, bound: &ConversationB
         DeliveryState::Unknown if made_at >= deliveries.began() => return Ok(false),
         DeliveryState::Unknown => false,
     };
-    let Some(told) = read_bound_answer(&*journal, bound).await? else { return Ok(true) };
-    let Some(ended) = told.ended else { return Ok(true) };
+    let Some(reported) = read_bound_answer(&*journal, bound).await? else { return Ok(true) };
+    let Some(ended) = reported.ended else { return Ok(true) };
     // No earlier process has delivered the answer of a turn that ended in this one.
-    let is_owed = is_lost || ended.at >= deliveries.began();
-    Ok(is_owed && !deliveries.is_fetched(bound.session, told.turn) && is_recent(ended, now()))
+    let is_undelivered = is_lost || ended.at >= deliveries.began();
+    Ok(is_undelivered && !deliveries.is_fetched(bound.session, reported.turn) && is_recent(ended, now()))
 }
 
 /// Whether a turn ended so short a time ago that a client which missed its answer still asks for it.
@@ -365,11 +377,11 @@ impl ChosenSession {
 async fn choose_session(
     state: &ServerState,
     bindings: &Bindings<'_>,
-    request: &Incoming,
+    request: &IncomingRequest,
 ) -> OpenaiResult<ChosenSession> {
     let journal = bindings.journal;
     match &request.named {
-        Some(NamedSession::Key(key)) => match state.session_entry(key).await {
+        Some(SessionReference::Key(key)) => match state.session_entry(key).await {
             Ok(entry) => Ok(ChosenSession::Known(usable(entry)?)),
             Err(problem) if problem.status == StatusCode::NOT_FOUND => {
                 require_own_key(&request.caller, key)?;
@@ -377,13 +389,13 @@ async fn choose_session(
             }
             Err(problem) => Err(problem.into()),
         },
-        Some(NamedSession::Id(id)) => {
+        Some(SessionReference::Id(id)) => {
             let entry = journal.session_with_id(*id).await?.ok_or_else(|| {
                 OpenaiError::not_found("no_such_conversation", format!("there is no conversation conv_{id}"))
             })?;
             Ok(ChosenSession::Known(usable(entry)?))
         }
-        Some(NamedSession::Response { session, turn }) => {
+        Some(SessionReference::Response { session, turn }) => {
             let missing = || {
                 let message = format!("there is no response resp_{session}_{turn}");
                 OpenaiError::not_found("previous_response_not_found", message).about("previous_response_id")
@@ -405,18 +417,20 @@ async fn choose_session(
 /// The session whose last turns are the messages that the client sent, the newest first. A fork if it went on since.
 async fn find_conversation(
     bindings: &Bindings<'_>,
-    request: &Incoming,
+    request: &IncomingRequest,
 ) -> OpenaiResult<Option<ChosenSession>> {
     let Some((answered, last_answer)) = request.conversation.answered() else { return Ok(None) };
     let journal = bindings.journal;
     for bound in bindings.newest(answered).await? {
         let entry = journal.session_with_id(bound.session).await?.filter(|entry| !entry.trashed);
         let Some(entry) = entry else { continue };
-        let told = read_bound_answer(journal, &bound).await?;
-        let Some(told) = told.filter(|told| told.text.trim() == last_answer) else { continue };
-        let place = find_turn(journal, bound.session, told.turn).await?;
+        let reported = read_bound_answer(journal, &bound).await?;
+        let Some(reported) = reported.filter(|reported| reported.text.trim() == last_answer) else {
+            continue;
+        };
+        let place = find_turn(journal, bound.session, reported.turn).await?;
         let is_last = place.is_some_and(|place| place.is_last);
-        match told.ended.map(|ended| ended.seq) {
+        match reported.ended.map(|ended| ended.seq) {
             _ if is_last => return Ok(Some(ChosenSession::Known(entry))),
             Some(at) => return Ok(Some(ChosenSession::Fork { parent: entry, at })),
             // The question was answered otherwise since.
@@ -430,25 +444,26 @@ async fn find_conversation(
 async fn read_bound_answer(
     journal: &dyn Journal,
     bound: &ConversationBound,
-) -> OpenaiResult<Option<ToldAnswer>> {
+) -> OpenaiResult<Option<ReportedAnswer>> {
     let session = bound.session;
     let Some(answered) = bound.answers else {
         let after = accepted_after(journal, session, &inbox_key(bound.input)).await?;
         let Some(after) = after else { return Ok(None) };
-        return read_answer(journal, session, after, TurnFold::new(TurnTarget::Input(bound.input))).await;
+        return read_answer(journal, session, TurnLocator::new(TurnTarget::Input(bound.input), after)).await;
     };
     let Some(settled) = find_answered(journal, session, answered.question).await? else { return Ok(None) };
     if answered.accepts_plan {
-        let fold = TurnFold::new(TurnTarget::AcceptedPlan(answered.question));
-        return read_answer(journal, session, settled - 1, fold).await;
+        let target = TurnTarget::AcceptedPlan(answered.question);
+        return read_answer(journal, session, TurnLocator::new(target, settled - 1)).await;
     }
-    read_answer(journal, session, settled, TurnFold::within_turn(answered.turn)).await
+    let rest = TurnLocator::new(TurnTarget::RestOfTurn(answered.turn), settled);
+    read_answer(journal, session, rest).await
 }
 
 /// Forks a session at a record, under a key that a retry makes again.
 async fn fork_at(
     bindings: &Bindings<'_>,
-    request: &Incoming,
+    request: &IncomingRequest,
     parent: &SessionEntry,
     at: Seq,
 ) -> OpenaiResult<String> {
@@ -464,7 +479,7 @@ async fn fork_at(
 
 /// The key of a new session: derived from the token and the conversation, so that a retry after a crash finds it. The
 /// same conversation once more gets a number.
-async fn new_key(bindings: &Bindings<'_>, request: &Incoming) -> OpenaiResult<String> {
+async fn new_key(bindings: &Bindings<'_>, request: &IncomingRequest) -> OpenaiResult<String> {
     let conversation = request.conversation.hash();
     // Not the conversation's hash alone: another token may get the same name later.
     let hash = Hash::of(bindings.name_of(conversation)).to_string();
@@ -476,5 +491,5 @@ async fn new_key(bindings: &Bindings<'_>, request: &Incoming) -> OpenaiResult<St
 }
 
 #[cfg(test)]
-#[path = "placement_tests.rs"]
+#[path = "acceptance_tests.rs"]
 mod tests;

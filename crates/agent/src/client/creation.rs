@@ -1,4 +1,4 @@
-//! Beginning a session before its first input: its work folder is on record from then on.
+//! Creating a session before its first input: its work folder is on record from then on.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub enum SessionStart {
 }
 
 /// Records that a session begins in this folder, or without one. A session's work folder never changes.
-pub(super) async fn begin_session(
+pub(super) async fn create_session(
     journal: &dyn Journal,
     key: &str,
     id: SessionId,
