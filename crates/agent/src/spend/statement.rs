@@ -119,10 +119,7 @@ pub async fn statement(journal: &dyn Journal, query: &StatementQuery) -> Result<
         }
         segment.spent.into_iter().map(row_of).for_each(|(key, sum)| add(&key, &sum));
     }
-    let mut items = sorted_items(journal, query.by, sums).await?;
-    if query.newest_first && query.by == StatementBy::Day {
-        items.reverse();
-    }
+    let items = sorted_items(journal, query, sums).await?;
     let (items, next) = page(items, query);
     Ok(Statement { items, total: StatementItem::new(TOTAL.to_owned(), &total), next })
 }
@@ -190,10 +187,10 @@ impl RowName {
     }
 }
 
-/// The items with their names: days in their order, everything else the most expensive first.
+/// The items with their names: days in their order or newest first, everything else the most expensive first.
 async fn sorted_items(
     journal: &dyn Journal,
-    by: StatementBy,
+    query: &StatementQuery,
     sums: BTreeMap<RowName, RowSum>,
 ) -> Result<Vec<StatementItem>> {
     let mut items: HashMap<String, RowSum> = HashMap::new();
@@ -208,7 +205,8 @@ async fn sorted_items(
         items.entry(name).or_default().add(&sum);
     }
     let mut items: Vec<(String, RowSum)> = items.into_iter().collect();
-    items.sort_by(|(name, sum), (other_name, other)| match by {
+    items.sort_by(|(name, sum), (other_name, other)| match query.by {
+        StatementBy::Day if query.newest_first => other_name.cmp(name),
         StatementBy::Day => name.cmp(other_name),
         _ => {
             let key = |sum: &RowSum| (sum.nano, sum.input.saturating_add(sum.output));
@@ -326,3 +324,7 @@ pub(super) fn list_limits(
     }
     status
 }
+
+#[cfg(test)]
+#[path = "statement_tests.rs"]
+mod tests;

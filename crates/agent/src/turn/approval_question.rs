@@ -28,8 +28,8 @@ const EXEC: &str = "exec";
 /// `grant` is what `always` and `project` allow.
 pub(super) fn approval_question(
     call: &CallState,
-    reasons: Vec<String>,
-    diff: Option<String>,
+    reasons: &[String],
+    diff: Option<&str>,
     grant: Option<ApprovalGrant>,
 ) -> Question {
     let arguments =
@@ -39,7 +39,7 @@ pub(super) fn approval_question(
         Some((arguments, command)) => format!("run{}{}", show_command(command), show_options(arguments)),
         // The diff shows what the arguments do, up to its bounds.
         None if diff.is_some() => {
-            format!("change {}?{}", show_path(&call.arguments), show_omissions(diff.as_deref()))
+            format!("change {}?{}", show_path(&call.arguments), show_omissions(diff))
         }
         None => format!("run with{}", show_command(&call.arguments)),
     };
@@ -54,7 +54,7 @@ pub(super) fn approval_question(
     };
     let choices = answers.into_iter().map(|answer| answer.word().to_owned()).collect();
     let question = Question::new(QuestionId::generate(), QuestionKind::Approval, text);
-    let diff = diff.as_deref().map(show_diff);
+    let diff = diff.map(show_diff);
     Question { choices, call: Some(call.id), reasons, diff, grant, ..question }
 }
 

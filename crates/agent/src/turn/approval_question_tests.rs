@@ -86,7 +86,7 @@ fn a_question_about_an_edit_shows_what_its_diff_hides() {
         "--- a/a\n+++ b/a\n@@ -0,0 +1,90 @@\n+echo hello{wide}; evil\n+if \u{202e}{{\n… 88 more lines, +88 −0\n"
     );
 
-    let asked = approval_question(&write_call(), vec!["the \u{2066}mode asks".to_owned()], Some(diff), None);
+    let asked = approval_question(&write_call(), &["the \u{2066}mode asks".to_owned()], Some(&diff), None);
 
     let shown = asked.diff.unwrap_or_default();
     assert_eq!(

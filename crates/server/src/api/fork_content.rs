@@ -41,7 +41,7 @@ impl ForkContent {
     ) -> ApiResult<Option<Self>> {
         let stream = StreamName::session(session);
         let record = match (input, at) {
-            (Some(seq), _) => record_at(journal, &stream, seq).await?.filter(|record| is_input(record)),
+            (Some(seq), _) => record_at(journal, &stream, seq).await?.filter(is_input),
             (None, Some(at)) => {
                 let mut cursor = records(journal, &stream, at + 1).through(at.saturating_add(MAX_LOOK_AHEAD));
                 loop {
