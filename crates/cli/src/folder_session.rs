@@ -11,7 +11,9 @@ use longhaul_agent::now;
 use longhaul_journal::{
     Journal, Page, SessionEntry, import_mark, newest_import, record_at, records, session_place,
 };
-use longhaul_protocol::{At, NamesRecord, Seq, SessionId, SessionRecord, StreamName};
+use longhaul_protocol::{
+    At, NamesRecord, Seq, SessionId, SessionRecord, StreamName, is_invisible, is_misleading,
+};
 
 /// Conversations of a folder that are compared by their last input. Further ones were not used for longer.
 const MAX_COMPARED: usize = 16;
@@ -30,8 +32,8 @@ const RUN_PREFIX: &str = "run:";
 pub(crate) fn key_of(folder: &Path) -> String {
     let canonical = canonical(folder);
     let name = canonical.file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy());
-    let typed = |character: char| if character.is_control() { '_' } else { character };
-    let name: String = name.chars().map(typed).collect();
+    let is_hidden = |letter: char| is_misleading(letter) || is_invisible(letter);
+    let name = name.replace(is_hidden, "_");
     let hash = blake3::hash(canonical.as_os_str().as_encoded_bytes()).to_hex();
     format!("cli:{name}-{}", &hash[..8])
 }

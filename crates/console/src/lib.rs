@@ -29,6 +29,15 @@ impl ConsoleFile {
     }
 }
 
+/// The version of the page: another one whenever a file changes.
+pub fn version() -> &'static str {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    VERSION.get_or_init(|| {
+        let tags: String = FILES.iter().map(ConsoleFile::tag).collect();
+        blake3::hash(tags.as_bytes()).to_hex()[..16].to_owned()
+    })
+}
+
 /// What the page may do: run and fetch nothing but files of this server, and never turn text into markup or script. The one
 /// exception, fragments that the server rendered, goes through the policy `console` of `dom.js`.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \

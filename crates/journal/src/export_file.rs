@@ -107,6 +107,11 @@ pub(crate) fn verify_file(file: &Path) -> Result<VerifiedExport> {
                 chain.follow(&record).map_err(|reason| {
                     lines.wrong(format!("{} entry {}: {reason}", record.stream, record.seq))
                 })?;
+                if !record.at.is_in_calendar() {
+                    let (stream, seq, at) = (&record.stream, record.seq, record.at);
+                    return Err(lines
+                        .wrong(format!("{stream} entry {seq}: its time is outside of the calendar ({at})")));
+                }
                 *last = record.hash;
                 check_decodes(&record).map_err(|error| lines.wrong(error.to_string()))?;
                 if record.stream == StreamName::session(header.id) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use longhaul_protocol::{
     NamesRecord, NewRecord, Record, SessionDeleted, SessionId, SessionNamed, SessionPinned, SessionRenamed,
-    SessionRestored, SessionTrashed, StreamName,
+    SessionRestored, SessionTrashed, StreamName, is_invisible, is_misleading,
 };
 
 use crate::{Append, Error, Journal, Result, SessionEntry};
@@ -112,7 +112,7 @@ const MAX_KEY_BYTES: usize = 512;
 
 /// The session with this key. Creates one if there is none.
 pub async fn name_session(journal: &dyn Journal, key: &str) -> Result<SessionId> {
-    check_key(key)?;
+    check_unless_known(journal, key).await?;
     bind_key(journal, key, SessionId::generate()).await
 }
 
@@ -123,7 +123,7 @@ pub async fn name_session_with(
     key: &str,
     record: impl Fn(SessionId) -> NewRecord,
 ) -> Result<SessionId> {
-    check_key(key)?;
+    check_unless_known(journal, key).await?;
     let names = StreamName::names();
     loop {
         let head = journal.head(&names).await?;
@@ -144,7 +144,16 @@ pub async fn name_session_with(
     }
 }
 
-/// Checks that a text can be the key of a session.
+/// Checks the key of a session, unless there is a session with it: older versions made keys that this one refuses.
+async fn check_unless_known(journal: &dyn Journal, key: &str) -> Result<()> {
+    match check_key(key) {
+        Err(_) if journal.session(key).await?.is_some() => Ok(()),
+        checked => checked,
+    }
+}
+
+/// Checks that a text can be the key of a new session. It is shown in lists and questions and is a part of addresses, so it must be what it
+/// looks like.
 pub(crate) fn check_key(key: &str) -> Result<()> {
     let bad = |reason| Err(Error::BadKey { key: key.to_owned(), reason });
     if key.trim().is_empty() {
@@ -152,6 +161,12 @@ pub(crate) fn check_key(key: &str) -> Result<()> {
     }
     if key.chars().any(char::is_control) {
         return bad("it contains control characters");
+    }
+    if key.chars().any(|letter| is_misleading(letter) || is_invisible(letter)) {
+        return bad("it contains characters that are invisible or change the direction of writing");
+    }
+    if matches!(key, "." | "..") {
+        return bad("browsers take it for a folder in an address");
     }
     if key.len() > MAX_KEY_BYTES {
         return bad("it is longer than 512 bytes");

@@ -77,7 +77,7 @@ pub use names::{
     SessionTrashed,
 };
 pub use openai::{AnsweredQuestion, ConversationBound, OpenaiRecord, ResponseDeleted};
-pub use printable::{Printable, PrintablePath, is_misleading, printable};
+pub use printable::{Printable, PrintablePath, is_invisible, is_misleading, printable};
 pub use record::{Body, DecodeError, Gone, NewRecord, Record, Seq};
 pub use session::*;
 pub use spend::{

@@ -56,6 +56,16 @@ pub fn is_misleading(letter: char) -> bool {
         || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// Whether a character is shown as nothing or as a blank although it is no white space, so that it can hide a difference or push text out
+/// of sight. The selectors U+FE0E and U+FE0F are none: they belong to many emoji.
+pub fn is_invisible(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+    ) || matches!(letter, '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{2800}')
+        || matches!(letter, '\u{3164}' | '\u{fe00}'..='\u{fe0d}' | '\u{ffa0}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0080}'..='\u{e0fff}')
+}
+
 #[cfg(test)]
 #[path = "printable_tests.rs"]
 mod tests;

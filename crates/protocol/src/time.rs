@@ -9,6 +9,13 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct At(pub i64);
 
+impl At {
+    /// Whether the moment has a date, in the years -9999 to 9999. A foreign file may have a number outside.
+    pub fn is_in_calendar(self) -> bool {
+        jiff::Timestamp::from_millisecond(self.0).is_ok()
+    }
+}
+
 impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_millisecond(self.0) {

@@ -14,7 +14,7 @@ use crate::origin::is_same_origin;
 use crate::problem::{ApiResult, Problem};
 use crate::revocation::end_when_revoked;
 use crate::state::ServerState;
-use crate::tokens::{StoredToken, cookie_value};
+use crate::tokens::{StoredToken, cookie_values};
 
 pub use longhaul_protocol::TokenScope as Scope;
 
@@ -107,15 +107,21 @@ fn identify(state: &ServerState, request: &Request) -> ApiResult<Arc<StoredToken
     check_token(state, request, token.unwrap_or_default())
 }
 
-/// The token that the cookie of a page of this server stands for.
+/// The token that the cookie of a page of this server stands for. None if there are cookies of several tokens: another server on
+/// this host may have set all but one.
 pub(crate) fn signed_in(state: &ServerState, request: &Request) -> Option<Arc<StoredToken>> {
-    let cookie = cookie_value(request.headers()).filter(|_| is_same_origin(request))?;
-    state.cookie_key().verify(cookie, state.tokens(), SystemTime::now())
+    let cookies = cookie_values(request.headers()).filter(|_| is_same_origin(request));
+    let now = SystemTime::now();
+    let verified = cookies.filter_map(|cookie| state.cookie_key().verify(cookie, state.tokens(), now));
+    let mut tokens =
+        verified.filter(|cookie| !state.signed_out().contains(&cookie.id)).map(|cookie| cookie.token);
+    let token = tokens.next()?;
+    tokens.all(|other| Arc::ptr_eq(&other, &token)).then_some(token)
 }
 
 /// Refuses the cookie of a page to commands of an agent. A browser sends cookies to every port of a host, so a server that
 /// such a command runs gets it from a person who opens a page there.
-async fn refuse_command(connection: &Connection) -> ApiResult<()> {
+pub(crate) async fn refuse_command(connection: &Connection) -> ApiResult<()> {
     if !connection.is_of_command().await {
         return Ok(());
     }

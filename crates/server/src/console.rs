@@ -8,8 +8,6 @@ use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH};
 use longhaul_console::{CONTENT_SECURITY_POLICY as PAGE_POLICY, ConsoleFile, FILES};
 
-const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
-
 /// A router with a route for each file.
 pub(crate) fn router() -> Router {
     FILES.iter().fold(Router::new(), |router, file| {
@@ -17,14 +15,23 @@ pub(crate) fn router() -> Router {
     })
 }
 
+/// No other page keeps a handle to the window of the console, with which it could lead a person's click to a question.
+const OPENER_POLICY: (HeaderName, &str) =
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+/// The console needs none of these.
+const PERMISSIONS_POLICY: (HeaderName, &str) = (
+    HeaderName::from_static("permissions-policy"),
+    "camera=(), display-capture=(), geolocation=(), hid=(), microphone=(), midi=(), payment=(), serial=(), usb=()",
+);
+
 fn serve(file: &'static ConsoleFile, request: &Request) -> Response {
     // A browser asks each time and gets the file again only if it has changed, so an upgrade is never half there.
     let headers = [
         (ETAG, file.tag()),
         (CACHE_CONTROL, "no-cache"),
         (CONTENT_SECURITY_POLICY, PAGE_POLICY),
-        // A page that opens this one can't steer it to a question under the pointer.
-        (OPENER_POLICY, "same-origin"),
+        OPENER_POLICY,
+        PERMISSIONS_POLICY,
     ];
     let known = request.headers().get(IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     if known

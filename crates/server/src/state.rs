@@ -22,7 +22,7 @@ use crate::openai::{Deliveries, ServedModels};
 use crate::origin::OriginPolicy;
 use crate::problem::{ApiResult, Problem};
 use crate::readiness::Readiness;
-use crate::tokens::{CookieKey, FailureLimiter, RateLimit, TokenStore};
+use crate::tokens::{CookieKey, FailureLimiter, RateLimit, SignedOutCookies, TokenStore};
 
 /// What all handlers share. A clone is cheap.
 #[derive(Clone)]
@@ -33,6 +33,7 @@ struct SharedState {
     tokens: TokenStore,
     failures: FailureLimiter,
     cookie_key: CookieKey,
+    signed_out: Arc<SignedOutCookies>,
     origin_policy: OriginPolicy,
     limits: RequestLimits,
     body_budget: BodyBudget,
@@ -88,8 +89,10 @@ impl ServerState {
         options: &ServerOptions,
         shutdown: watch::Receiver<bool>,
     ) -> Self {
+        let signed_out = Arc::new(SignedOutCookies::in_home(&runtime.config().home));
         Self(Arc::new(SharedState {
             runtime,
+            signed_out,
             tokens,
             failures: FailureLimiter::default(),
             cookie_key: CookieKey::derive(&options.cookie_secret),
@@ -126,6 +129,11 @@ impl ServerState {
 
     pub(crate) fn failures(&self) -> &FailureLimiter {
         &self.0.failures
+    }
+
+    /// The cookies that no longer count.
+    pub(crate) fn signed_out(&self) -> &Arc<SignedOutCookies> {
+        &self.0.signed_out
     }
 
     pub(crate) fn cookie_key(&self) -> &CookieKey {

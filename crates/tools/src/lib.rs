@@ -97,7 +97,7 @@ pub use approval::{
 };
 pub use arguments::parse as parse_arguments;
 pub use exec::{ExecSettings, ExecTool, command_environment};
-pub use files::{Attachment, unified_diff};
+pub use files::{Attachment, omissions_of_diff, unified_diff};
 use function_tool::function_tool;
 pub use git::{
     GitCheckout, RepositoryTracker, RepositoryWarning, git_checkout, git_root, is_work_tree_clean,

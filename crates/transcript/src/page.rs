@@ -28,6 +28,9 @@ fn block_text(block: &Block) -> Option<String> {
         BlockContent::Message { text, .. } if block.state == BlockState::Interrupted => {
             format!("{}\n[interrupted here]", sanitize(text.trim_end()))
         }
+        BlockContent::Message { text, .. } if block.state == BlockState::Discarded => {
+            format!("{}\n[discarded; the model was asked again]", sanitize(text.trim_end()))
+        }
         BlockContent::Message { text, .. } => sanitize(text.trim_end()),
         BlockContent::Summary { text } => prefix_lines("  │ ", text),
         BlockContent::TurnEnd(end) => turn_end_text(end),

@@ -12,6 +12,8 @@ pub fn question_lines(text: &str, diff: Option<&str>, width: u16) -> Vec<StyledL
     for (number, line) in text.lines().enumerate() {
         let line = match number {
             0 => StyledLine::styled(format!("? {line}"), Style::new().fg(Color::Yellow).bold()),
+            // What would run.
+            _ if line.starts_with('│') => StyledLine::from(vec![Span::raw(format!("  {line}"))]),
             _ => StyledLine::dim(format!("  {line}")),
         };
         lines.extend(wrap_line(&line, width, "  "));

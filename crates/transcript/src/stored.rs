@@ -168,7 +168,7 @@ impl StoredTranscript {
     /// What is still open when the records end.
     pub fn end(&mut self) -> Vec<Update> {
         let origin = self.origin(None, At(0));
-        let mut updates = self.end_attempt(None, origin);
+        let mut updates = self.end_attempt(None, BlockState::Interrupted, origin);
         if let Some(turn) = self.turn.take() {
             updates.push(self.block(BlockContent::UnfinishedTurn { turn: turn.number }, origin));
         }
@@ -198,7 +198,8 @@ impl StoredTranscript {
                 self.end_inputs(taken, origin)
             }
             SessionRecord::AttemptStarted(started) => {
-                let mut updates = self.end_attempt(None, origin);
+                // The process that received the answer before died, and the model is asked again.
+                let mut updates = self.end_attempt(None, BlockState::Discarded, origin);
                 // The record of the step can't be read.
                 if self.turn.as_ref().is_some_and(|turn| turn.steps == 0) {
                     let taken = self.waiting.begin_step(&[]);
@@ -233,7 +234,7 @@ impl StoredTranscript {
             }
             SessionRecord::TurnEnded(ended) => self.turn_ended(ended, origin),
             SessionRecord::Imported(imported) => {
-                let mut updates = self.end_attempt(None, origin);
+                let mut updates = self.end_attempt(None, BlockState::Interrupted, origin);
                 let dropped = self.waiting.take_all();
                 updates.extend(self.end_inputs(dropped, origin));
                 (self.turn, self.last_end) = (None, origin.seq);
@@ -293,7 +294,8 @@ impl StoredTranscript {
         };
         let items = self.attempt.as_mut().map(|attempt| std::mem::take(&mut attempt.items));
         let mut updates = self.kept_items(items.unwrap_or_default(), ended.kept, origin);
-        updates.extend(self.end_attempt(Some(error), origin));
+        // What counts of the text is a block by now: that of a cancelled answer. The rest is discarded.
+        updates.extend(self.end_attempt(Some(error), BlockState::Discarded, origin));
         updates
     }
 
@@ -310,14 +312,14 @@ impl StoredTranscript {
         contents.map(|content| self.block(content, origin)).collect()
     }
 
-    /// Ends an attempt that has no more to give: its partial text, and its error.
-    fn end_attempt(&mut self, error: Option<&str>, origin: BlockOrigin) -> Vec<Update> {
+    /// Ends an attempt that has no more to give: its partial text, which is in this state, and its error.
+    fn end_attempt(&mut self, error: Option<&str>, state: BlockState, origin: BlockOrigin) -> Vec<Update> {
         let Some(attempt) = self.attempt.take() else { return vec![] };
         let mut updates = Vec::new();
         if !attempt.partial_text.trim().is_empty() {
             let content = BlockContent::Message { role: Role::Assistant, text: attempt.partial_text };
             let block = self.transcript.finished_block(content, origin);
-            updates.push(Update::Ended(Block { state: BlockState::Interrupted, ..block }));
+            updates.push(Update::Ended(Block { state, ..block }));
         }
         if let Some(error) = error {
             updates.push(self.block(BlockContent::AttemptFailure { error: error.to_owned() }, origin));
@@ -326,7 +328,7 @@ impl StoredTranscript {
     }
 
     fn turn_ended(&mut self, ended: TurnEnded, origin: BlockOrigin) -> Vec<Update> {
-        let mut updates = self.end_attempt(None, origin);
+        let mut updates = self.end_attempt(None, BlockState::Interrupted, origin);
         // The record says that no input waits. If one seems to wait, the record of its step can't be read.
         if ended.inbox_through.is_some() {
             let taken = self.waiting.take_all();

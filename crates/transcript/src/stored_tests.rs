@@ -304,3 +304,44 @@ fn a_turn_without_a_call_has_spent_nothing() {
     assert_eq!(total(limited.to_vec()), "nothing spent");
     assert_eq!(total(called.to_vec()), "tokens unknown");
 }
+
+/// H8: text of an answer that was given up is no part of the conversation, whether the model was asked again or the turn failed. Text of one
+/// that nobody went on with is.
+#[test]
+fn the_text_of_a_discarded_attempt_is_marked_and_has_no_html() {
+    let (one, two, three) = (AttemptId::generate(), AttemptId::generate(), AttemptId::generate());
+    let said = |attempt, text: &str| SessionRecord::Checkpoint(Checkpoint { attempt, text: text.into() });
+
+    let entries = told(vec![
+        turn(1),
+        attempt(one),
+        said(one, "broke off"),
+        ended(one, 0, Some("the stream broke")),
+        attempt(two),
+        said(two, "killed"),
+        attempt(three),
+        said(three, "cut"),
+    ]);
+
+    let states: Vec<(String, BlockState, bool)> = entries
+        .iter()
+        .filter_map(|update| match update {
+            Update::Ended(block) => match &block.content {
+                BlockContent::Message { text, .. } => {
+                    Some((text.clone(), block.state, crate::html::block_html(block).is_empty()))
+                }
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    let (discarded, interrupted) = (BlockState::Discarded, BlockState::Interrupted);
+    assert_eq!(
+        states,
+        [
+            ("broke off".to_owned(), discarded, true),
+            ("killed".to_owned(), discarded, true),
+            ("cut".to_owned(), interrupted, false)
+        ]
+    );
+}

@@ -171,6 +171,7 @@ impl TerminalRenderer {
             BlockContent::Input { text, images, .. } => {
                 self.push_input(&format!("{text} [{}]", format_count(*images as u64, "image")));
             }
+            BlockContent::Message { .. } if block.state == BlockState::Discarded => {}
             BlockContent::Message { text, .. } => {
                 self.markdown.push(text);
                 let rows = self.markdown.finish(self.width);

@@ -55,6 +55,7 @@ fn what_the_provider_counted_is_the_total_and_is_named() {
         cost: None,
         estimated: None,
         window: None,
+        parts: None,
         limits: std::collections::BTreeMap::new(),
     });
     let state = after(&[input(JoinMode::Join), turn(), step(1), attempt(), text(), answered(1), usage]);

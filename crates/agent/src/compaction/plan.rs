@@ -128,6 +128,8 @@ pub struct ContextLimits {
     pub is_idle: bool,
 }
 
+/// A server that truncates prompts limits the context if it reads at least 12/10 of the system prompt and the tools.
+const MIN_CUT_TENTHS: u64 = 12;
 /// After a refused prompt, the next one has at most 9/10 of its size.
 const REFUSED_TENTHS: u64 = 9;
 
@@ -146,12 +148,15 @@ impl ContextLimits {
         let cut = counting.and_then(|counting| counting.truncated_prompt).filter(|cut| {
             !window.zip(cut.window).is_some_and(|(now, then)| now != then && now > cut.tokens_read)
         });
+        // One that leaves no room beside the system prompt and the tools is no limit to work with, and may be a wrong count: the
+        // request is sent, and the user has been warned.
+        let fixed = state.calibrated(model, fixed);
+        let cut = cut.filter(|cut| cut.tokens_read >= (fixed / 10).saturating_mul(MIN_CUT_TENTHS));
         let refused = counting.and_then(|counting| counting.refused_at);
         let seen =
             cut.map(|cut| cut.tokens_read).into_iter().chain(refused.map(|at| at / 10 * REFUSED_TENTHS));
         let window = window.into_iter().chain(seen.map(|prompt| prompt.saturating_add(answer))).min();
-        let room =
-            window.map(|window| ContextBudget { window, answer, fixed: state.calibrated(model, fixed) });
+        let room = window.map(|window| ContextBudget { window, answer, fixed });
         let usable = room.map_or(0, |room| room.usable());
         // A share of an unknown window gives no threshold. A number of tokens does.
         let at = |share: f64, tokens| {

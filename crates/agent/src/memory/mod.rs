@@ -26,6 +26,7 @@
 mod call_cost;
 mod context_memory;
 mod jobs;
+mod page_sources;
 pub mod pages;
 mod scopes;
 mod single_flight;

@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::jobs;
+pub use super::page_sources::{PageSource, page_sources};
 use crate::{Config, Result, Runtime};
 
 /// A page in a list: the JSON of `longhaul memory --json` and of the HTTP API.

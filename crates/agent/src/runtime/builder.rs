@@ -120,10 +120,7 @@ impl RuntimeBuilder {
         if let Some(work_dir) = self.work_dir {
             config = config.with_work_dir(&work_dir);
         }
-        let opening = match self.journal {
-            Some(_) => None,
-            None => open_existing_journal(&config.home),
-        };
+        let opening = if self.journal.is_some() { None } else { open_existing_journal(&config.home) };
         let models = Models::at(&config.home)?;
         let models = match self.transport {
             Some(transport) => models.through(transport),

@@ -195,6 +195,7 @@ impl Scribe {
             cost: Some(0.25),
             estimated: Some(900),
             window: Some(4_000),
+            parts: None,
             limits: BTreeMap::from([("requests".to_owned(), number.to_string())]),
         }));
         for call in calls {

@@ -29,6 +29,8 @@ pub struct StatementQuery {
     pub since: Option<String>,
     /// What the items are.
     pub by: StatementBy,
+    /// Whether days come newest first. Other items are always sorted by what they cost.
+    pub newest_first: bool,
     /// The name of the item after which the page begins.
     pub after: Option<String>,
     /// The most items of a page. `None` for all.
@@ -118,7 +120,7 @@ pub async fn statement(journal: &dyn Journal, query: &StatementQuery) -> Result<
         }
         segment.spent.into_iter().map(row_of).for_each(|(key, sum)| add(&key, &sum));
     }
-    let items = sorted_items(journal, query.by, sums).await?;
+    let items = sorted_items(journal, query, sums).await?;
     let (items, next) = page(items, query);
     Ok(Statement { items, total: StatementItem::new(TOTAL.to_owned(), &total), next })
 }
@@ -227,10 +229,10 @@ impl RowName {
     }
 }
 
-/// The items with their names: days in their order, everything else the most expensive first.
+/// The items with their names: days in their order or newest first, everything else the most expensive first.
 async fn sorted_items(
     journal: &dyn Journal,
-    by: StatementBy,
+    query: &StatementQuery,
     sums: BTreeMap<RowName, RowSum>,
 ) -> Result<Vec<StatementItem>> {
     let mut items: HashMap<String, RowSum> = HashMap::new();
@@ -245,7 +247,8 @@ async fn sorted_items(
         items.entry(name).or_default().add(&sum);
     }
     let mut items: Vec<(String, RowSum)> = items.into_iter().collect();
-    items.sort_by(|(name, sum), (other_name, other)| match by {
+    items.sort_by(|(name, sum), (other_name, other)| match query.by {
+        StatementBy::Day if query.newest_first => other_name.cmp(name),
         StatementBy::Day => name.cmp(other_name),
         _ => {
             let key = |sum: &RowSum| (sum.nano, sum.input.saturating_add(sum.output));
@@ -363,3 +366,7 @@ pub(super) fn list_limits(
     }
     status
 }
+
+#[cfg(test)]
+#[path = "statement_tests.rs"]
+mod tests;

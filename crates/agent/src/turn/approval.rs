@@ -93,7 +93,7 @@ pub(super) async fn check_permission(
         return Ok(CallPermission::Granted);
     }
     let grant = suggest_grant(&call.name, &call.arguments, others);
-    Ok(CallPermission::Ask(approval_question(call, reasons, prepared.diff, grant)))
+    Ok(CallPermission::Ask(approval_question(call, &reasons, prepared.diff.as_deref(), grant)))
 }
 
 /// Whether the user's yes was about all of these reasons.

@@ -1,11 +1,15 @@
 //! The question whether a call may run: what it would do, why the runtime asks, and what the answers allow.
+//!
+//! Everything that the model chose is shown so that it can't pass for something else, in every client alike: a bar stands before each line of
+//! a command, characters that are invisible or change the direction of writing are escaped, and long runs of blanks are counted.
 
 use std::path::Path;
 
 use longhaul_protocol::{
-    Answer, ApprovalGrant, PrintablePath, Question, QuestionId, QuestionKind, ToolFinished,
+    Answer, ApprovalGrant, PrintablePath, Question, QuestionId, QuestionKind, ToolFinished, is_invisible,
+    is_misleading,
 };
-use longhaul_tools::{RefusedAccess, SandboxRefusal, describe_grant};
+use longhaul_tools::{RefusedAccess, SandboxRefusal, describe_grant, omissions_of_diff};
 use serde_json::Value;
 
 use crate::session::state::CallState;
@@ -24,8 +28,8 @@ const EXEC: &str = "exec";
 /// `grant` is what `always` and `project` allow.
 pub(super) fn approval_question(
     call: &CallState,
-    reasons: Vec<String>,
-    diff: Option<String>,
+    reasons: &[String],
+    diff: Option<&str>,
     grant: Option<ApprovalGrant>,
 ) -> Question {
     let arguments =
@@ -33,20 +37,24 @@ pub(super) fn approval_question(
     let command = arguments.as_ref().and_then(|arguments| Some((arguments, arguments["command"].as_str()?)));
     let what = match command {
         Some((arguments, command)) => format!("run{}{}", show_command(command), show_options(arguments)),
-        // The diff shows everything that the arguments do.
-        None if diff.is_some() => format!("change {}?", show_path(&call.arguments)),
+        // The diff shows what the arguments do, up to its bounds.
+        None if diff.is_some() => {
+            format!("change {}?{}", show_path(&call.arguments), show_omissions(diff))
+        }
         None => format!("run with{}", show_command(&call.arguments)),
     };
-    let why = on_one_line(&reasons.join("; "));
+    let reasons: Vec<String> = reasons.iter().map(|reason| on_one_line(reason)).collect();
+    let why = reasons.join("; ");
     let always =
         grant.as_ref().map(|grant| format!("\n(always allows: {})", on_one_line(&describe_grant(grant))));
-    let text = format!("May {} {what}\n({why}){}", call.name, always.unwrap_or_default());
+    let text = format!("May {} {what}\n({why}){}", on_one_line(&call.name), always.unwrap_or_default());
     let answers = match grant {
         Some(_) => vec![Answer::Yes, Answer::Always, Answer::Project, Answer::No],
         None => vec![Answer::Yes, Answer::No],
     };
     let choices = answers.into_iter().map(|answer| answer.word().to_owned()).collect();
     let question = Question::new(QuestionId::generate(), QuestionKind::Approval, text);
+    let diff = diff.map(show_diff);
     Question { choices, call: Some(call.id), reasons, diff, grant, ..question }
 }
 
@@ -80,14 +88,34 @@ pub(super) fn outside_question(
 /// The file that a call is about.
 fn show_path(arguments: &str) -> String {
     let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-    let path = arguments["path"].as_str().map(|path| Path::new(path).printable().to_string());
+    let path = arguments["path"].as_str().map(show_name);
     path.unwrap_or_else(|| "these files".to_owned())
+}
+
+fn show_name(path: &str) -> String {
+    on_one_line(&Path::new(path).printable().to_string())
+}
+
+/// A diff whose lines show everything that is in them. Their marks stay where they are.
+fn show_diff(diff: &str) -> String {
+    let show_line = |line: &str| match line.split_at_checked(1) {
+        Some((mark, text)) => format!("{mark}{}\n", on_one_line(text)),
+        None => format!("{}\n", on_one_line(line)),
+    };
+    // `lines` would take a carriage return at the end of a line for a part of the line feed.
+    diff.trim_end_matches('\n').split('\n').map(show_line).collect()
+}
+
+/// What the diff does not show, as a line of the question: its end may be far below what a person looks at.
+fn show_omissions(diff: Option<&str>) -> String {
+    let omissions = diff.and_then(omissions_of_diff);
+    omissions.map(|what| format!("\n(NOT SHOWN: {})", on_one_line(&what))).unwrap_or_default()
 }
 
 /// The folder of a command, and whether it runs in the background.
 fn show_options(arguments: &Value) -> String {
     let folder = arguments["work_dir"].as_str();
-    let folder = folder.map(|folder| format!("\n(in {})", Path::new(folder).printable()));
+    let folder = folder.map(|folder| format!("\n(in {})", show_name(folder)));
     let background = (arguments["run_in_background"] == true).then_some("\n(in the background)");
     folder.unwrap_or_default() + background.unwrap_or_default()
 }
@@ -113,33 +141,48 @@ fn command_rows(command: &str) -> Vec<String> {
     rows
 }
 
-/// The rows of a command, with a bar before each if there are several, so that no row looks like a part of the question.
+/// The rows of a command, with a bar before each, so that no row looks like a part of the question.
 fn show_command(command: &str) -> String {
-    match command_rows(command).as_slice() {
-        [row] => format!(": {row}"),
-        rows => {
-            let lines = match command.trim_end().lines().count() {
-                1 => "1 line".to_owned(),
-                several => format!("{several} lines"),
-            };
-            format!(" ({lines}):\n│ {}", rows.join("\n│ "))
-        }
-    }
+    let lines = match command.trim_end().lines().count() {
+        0 | 1 => String::new(),
+        several => format!(" ({several} lines)"),
+    };
+    format!("{lines}:\n│ {}", command_rows(command).join("\n│ "))
 }
 
 fn is_blank(line: &str) -> bool {
-    line.trim().is_empty()
+    line.chars().all(looks_blank)
 }
 
-/// A text on one line, with long runs of spaces shown as a count.
+/// Whether a character leaves a blank where it stands, or nothing at all.
+fn looks_blank(letter: char) -> bool {
+    letter.is_whitespace() || is_invisible(letter) || is_misleading(letter)
+}
+
+/// A text on one line in which every character can be seen: long runs of blanks are shown as a count, and what is invisible or changes the
+/// direction of writing as `\u{202e}`.
 fn on_one_line(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
-    let runs = letters.chunk_by(|one, next| one.is_whitespace() == next.is_whitespace());
-    let shown = runs.map(|run| match run.first() {
-        Some(blank) if blank.is_whitespace() && run.len() > MAX_BLANKS => format!(" ({} blanks) ", run.len()),
-        _ => run.iter().map(|letter| if *letter == '\n' { '⏎' } else { *letter }).collect(),
-    });
-    shown.collect()
+    let runs = letters.chunk_by(|one, next| looks_blank(*one) == looks_blank(*next));
+    let mut shown = String::with_capacity(text.len());
+    for run in runs {
+        match run.first() {
+            Some(first) if looks_blank(*first) && run.len() > MAX_BLANKS => {
+                shown.push_str(&format!(" ({} blanks) ", run.len()));
+            }
+            _ => run.iter().for_each(|letter| push_visible(&mut shown, *letter)),
+        }
+    }
+    shown
+}
+
+fn push_visible(shown: &mut String, letter: char) {
+    match letter {
+        '\n' => shown.push('⏎'),
+        '\t' => shown.push('\t'),
+        hidden if is_invisible(hidden) || is_misleading(hidden) => shown.extend(hidden.escape_default()),
+        letter => shown.push(letter),
+    }
 }
 
 #[cfg(test)]

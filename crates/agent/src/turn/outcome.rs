@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use longhaul_context::ContextBreakdown;
 use longhaul_memory::ReservedCall as _;
 use longhaul_model::{FailureClass, ModelFailure, StopKind, StopReason, WindowSource};
-use longhaul_protocol::{AttemptEnded, AttemptId, Item, Note, SessionRecord, Usage, Warning};
+use longhaul_protocol::{AttemptEnded, AttemptId, Item, Note, PromptParts, SessionRecord, Usage, Warning};
 
 use crate::session::apply::{GIVEN_ONCE, ROLE_ORDER};
 use crate::session::state;
@@ -62,7 +63,8 @@ pub(super) async fn record_outcome(
         let counted = tokens.unwrap_or_default().usage(reservation.permit(), &call.capabilities);
         let (estimated, limits) = (Some(call.estimated), rate_limits.unwrap_or_default());
         let (model, window) = (Some(call.model.name().to_owned()), worker.models().window());
-        let usage = Usage { estimated, window, limits, model, ..counted };
+        let parts = Some(prompt_parts(worker, call));
+        let usage = Usage { estimated, window, parts, limits, model, ..counted };
         after.push(SessionRecord::Usage(usage));
     }
     drop(reservation);
@@ -86,6 +88,15 @@ pub(super) async fn record_outcome(
             }
         }
     }
+}
+
+/// The parts of the prompt that was sent: the state has nothing of its answer yet.
+fn prompt_parts(worker: &Worker, call: &ModelCall) -> PromptParts {
+    let (state, toolset) = (worker.state(), worker.toolset());
+    let ContextBreakdown { memory, summary, pins, turns, tool_output, .. } =
+        ContextBreakdown::of_items(&state.items, state.preface_len);
+    let tools = if call.capabilities.tools { toolset.tools_tokens() } else { 0 };
+    PromptParts { system: toolset.system_tokens(), tools, memory, summary, pins, turns, tool_output }
 }
 
 fn open_attempt(worker: &Worker) -> Option<&state::Attempt> {
@@ -143,7 +154,7 @@ fn truncated_prompt_warning(worker: &Worker, call: &ModelCall, counted: u64) -> 
         let sent = counting.calibration.correct(call.estimated);
         let text = format!(
             "{} read only {counted} of about {sent} tokens: the server silently truncates long prompts; \
-             limiting the context to that size",
+             the context is kept within that size, unless the system prompt and tools need it",
             call.model.name()
         );
         warning("prompt_cut", text)

@@ -303,6 +303,24 @@ async fn a_server_that_cuts_prompts_is_found_out() {
     runtime.shutdown().await.unwrap();
 }
 
+/// M14: a count that is smaller than the system prompt and the tools says nothing about the next request. The session goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_answer_with_a_wrong_count_does_not_end_a_session() {
+    let place = TestHome::new();
+    let script = Script::cutting_prompts(ScriptedAnswer::text("Yes."), 1_500);
+    let mut config = wire::config(&place, CHAT);
+    config.settings.model.context_window = Some(60_000);
+    let (runtime, _) = wire::open(config, script).await;
+    let session = runtime.session("a").await.unwrap();
+
+    for round in 0..6 {
+        let ended = session.send("a word. ".repeat(300)).await.unwrap();
+        assert_eq!(ended.outcome, Outcome::Completed, "{round}: {ended:?}");
+    }
+
+    runtime.shutdown().await.unwrap();
+}
+
 /// M16: within an epoch each request's messages are byte for byte the beginning of the next one's.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_request_begins_with_the_bytes_of_the_one_before() {

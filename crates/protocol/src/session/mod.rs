@@ -377,9 +377,33 @@ pub struct Usage {
     /// The model's context window, as the runtime assumed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
+    /// The parts of the prompt, as the runtime estimated them before it was sent, without calibration. Only for a step of a turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<PromptParts>,
     /// The provider's rate-limit headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
+}
+
+/// Tokens of each part of a prompt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[allow(missing_docs, reason = "the words say it")]
+pub struct PromptParts {
+    #[serde(default)]
+    pub system: u64,
+    #[serde(default)]
+    pub tools: u64,
+    #[serde(default)]
+    pub memory: u64,
+    #[serde(default)]
+    pub summary: u64,
+    #[serde(default)]
+    pub pins: u64,
+    #[serde(default)]
+    pub turns: u64,
+    #[serde(default)]
+    pub tool_output: u64,
 }
 
 impl Usage {
@@ -397,6 +421,7 @@ impl Usage {
             cost: None,
             estimated: None,
             window: None,
+            parts: None,
             limits: BTreeMap::new(),
         }
     }

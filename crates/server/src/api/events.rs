@@ -30,9 +30,10 @@ pub(crate) fn routes() -> Vec<Route> {
             .header(LAST_EVENT_ID, "The last id that the client has. It counts before `after` and `from`.")
             .answers_events::<Event>("Server-sent events. Each data is an Event, its id the event's seq."),
         Route::new(Method::GET, "/api/events", read, "Follow all sessions in short", follow_overview)
+            .query::<OverviewQuery>()
             .answers_events::<SessionMessage>(
-            "Server-sent events: one for each active or recent session, then changes.",
-        ),
+                "Server-sent events: one for each active or recent session, then changes.",
+            ),
     ]
 }
 
@@ -43,6 +44,16 @@ struct FollowQuery {
     after: Option<u64>,
     /// `start`: the whole session.
     from: Option<FollowFrom>,
+    /// `true`: also an event named `ping` with the data `{}`, at once and then every 15 seconds. A page that gets none for longer
+    /// reconnects.
+    ping: Option<bool>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OverviewQuery {
+    /// As for the events of one session.
+    ping: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
@@ -84,7 +95,8 @@ async fn follow_session(
     let attendance = (caller.scope >= Scope::Act).then(|| attend(&session)).flatten();
     let session = Some(session);
     let (writer, body) = state.written_body();
-    let context = StreamContext { session, catch_ups: streams.catch_ups.clone(), follower, attendance };
+    let (catch_ups, has_pings) = (streams.catch_ups.clone(), query.ping == Some(true));
+    let context = StreamContext { session, catch_ups, has_pings, follower, attendance };
     tokio::spawn(write_stream(writer, feed, joined, context));
     Ok(event_stream(body))
 }
@@ -92,13 +104,14 @@ async fn follow_session(
 async fn follow_overview(
     State(state): State<ServerState>,
     Extension(caller): Extension<Caller>,
+    Query(query): Query<OverviewQuery>,
 ) -> ApiResult<Response> {
     let streams = state.streams();
     let follower = streams.followers.count(&caller)?;
     let (feed, joined) = streams.overview.join(state.runtime()).await?;
     let (writer, body) = state.written_body();
-    let catch_ups = streams.catch_ups.clone();
-    let context = StreamContext { session: None, catch_ups, follower, attendance: None };
+    let (catch_ups, has_pings) = (streams.catch_ups.clone(), query.ping == Some(true));
+    let context = StreamContext { session: None, catch_ups, has_pings, follower, attendance: None };
     tokio::spawn(write_stream(writer, feed, joined, context));
     Ok(event_stream(body))
 }

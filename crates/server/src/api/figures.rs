@@ -6,8 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use hyper::{Method, StatusCode};
 use longhaul_agent::StatementItem;
+use longhaul_agent::session::ContextBreakdown;
 use longhaul_protocol::{
-    Cause, CompactDone, CompactedBy, Record, Seq, StreamName, TurnEnded, TurnStarted, Usage,
+    Cause, CompactDone, CompactedBy, PromptParts, Record, Seq, StreamName, TurnEnded, TurnStarted, Usage,
 };
 use longhaul_transcript::SessionCost;
 use schemars::JsonSchema;
@@ -72,6 +73,8 @@ struct ContextPoint {
     estimated: bool,
     /// The model's window in tokens, if it is known.
     window: Option<u64>,
+    /// What `input` consists of, by the runtime's estimate; null in calls of older versions.
+    parts: Option<PromptParts>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -219,7 +222,17 @@ fn context_point(record: &Record, usage: &Usage, turn: Option<u64>) -> Option<Co
     // Only a step's usage tells the size of the context.
     let input = usage.input.or(usage.estimated).filter(|_| usage.purpose.is_none())?;
     let (seq, at, window) = (record.seq, record.at.to_string(), usage.window);
-    Some(ContextPoint { seq, at, turn, input, estimated: usage.input.is_none(), window })
+    let parts = usage.parts.map(|parts| scale_parts(parts, input));
+    Some(ContextPoint { seq, at, turn, input, estimated: usage.input.is_none(), window, parts })
+}
+
+/// Parts that add up to this many tokens.
+fn scale_parts(parts: PromptParts, total: u64) -> PromptParts {
+    let PromptParts { system, tools, memory, summary, pins, turns, tool_output } = parts;
+    let breakdown = ContextBreakdown { system, tools, memory, summary, pins, turns, tool_output };
+    let ContextBreakdown { system, tools, memory, summary, pins, turns, tool_output } =
+        breakdown.scaled_to(total);
+    PromptParts { system, tools, memory, summary, pins, turns, tool_output }
 }
 
 fn compaction_point(record: &Record, turns: &Turns<'_>) -> Option<CompactionPoint> {

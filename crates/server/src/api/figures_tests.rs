@@ -1,7 +1,15 @@
 use super::*;
 
 fn point(seq: Seq, input: u64) -> ContextPoint {
-    ContextPoint { seq, at: String::new(), turn: Some(1), input, estimated: false, window: Some(1_000) }
+    ContextPoint {
+        seq,
+        at: String::new(),
+        turn: Some(1),
+        input,
+        estimated: false,
+        window: Some(1_000),
+        parts: None,
+    }
 }
 
 fn compaction(seq: Seq) -> CompactionPoint {

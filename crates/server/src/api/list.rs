@@ -20,6 +20,13 @@ pub(crate) struct ListQuery {
     pub(super) after: Option<String>,
 }
 
+/// Another order than a list has by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ListOrder {
+    Newest,
+}
+
 impl ListQuery {
     /// The most items of the page.
     pub(super) fn item_count(&self) -> ApiResult<usize> {
@@ -53,12 +60,37 @@ impl<T> List<T> {
         query: &ListQuery,
         key: impl Fn(&T) -> String,
     ) -> ApiResult<Json<Self>> {
+        Self::page_of(items.into_iter(), query, None, key)
+    }
+
+    /// The same, with the newest items first, if that is the order. The key grows with the time.
+    pub(crate) fn page_in_order(
+        items: Vec<T>,
+        query: &ListQuery,
+        order: Option<ListOrder>,
+        key: impl Fn(&T) -> String,
+    ) -> ApiResult<Json<Self>> {
+        match order {
+            Some(ListOrder::Newest) => Self::page_of(items.into_iter().rev(), query, order, key),
+            None => Self::page_of(items.into_iter(), query, order, key),
+        }
+    }
+
+    fn page_of(
+        items: impl Iterator<Item = T>,
+        query: &ListQuery,
+        order: Option<ListOrder>,
+        key: impl Fn(&T) -> String,
+    ) -> ApiResult<Json<Self>> {
         let limit = query.item_count()?;
-        let mut rest = items
-            .into_iter()
-            .skip_while(|item| query.after.as_ref().is_some_and(|after| key(item) <= *after));
+        let was_shown = |item: &T, after: &String| match order {
+            Some(ListOrder::Newest) => key(item) >= *after,
+            None => key(item) <= *after,
+        };
+        let mut rest =
+            items.skip_while(|item| query.after.as_ref().is_some_and(|after| was_shown(item, after)));
         let items: Vec<T> = rest.by_ref().take(limit).collect();
-        let next = rest.next().and(items.last()).map(key);
+        let next = rest.next().and(items.last()).map(&key);
         Ok(Json(Self { items, next }))
     }
 }

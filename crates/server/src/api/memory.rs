@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use hyper::{Method, StatusCode};
 use longhaul_agent::memory_pages::{
-    MemoryHitReport, PageChangeReport, PageSummary, PageText, page_text, pages_of_scope,
-    runtime_memory_scopes, search_memory, undo_page_change, write_page,
+    MemoryHitReport, PageChangeReport, PageSource, PageSummary, PageText, page_sources, page_text,
+    pages_of_scope, runtime_memory_scopes, search_memory, undo_page_change, write_page,
 };
 use longhaul_memory::{
     CitedPlace, PageEdit, PageEdited, PageSet, check_page_name, cited_places, page_diff, page_log,
@@ -25,6 +25,8 @@ use crate::state::ServerState;
 
 const DEFAULT_HITS: usize = 10;
 const MAX_HITS: usize = 100;
+/// Places that a page names as its sources.
+const MAX_SOURCES: usize = 100;
 
 pub(crate) fn routes() -> Vec<Route> {
     [read_routes(), write_routes()].into_iter().flatten().collect()
@@ -88,6 +90,8 @@ struct ShownPage {
     page: PageText,
     /// The text as a fragment of HTML without scripts or markup from the page.
     html: String,
+    /// Where it was said: at most 100 records of sessions, those of the newest changes first.
+    sources_list: Vec<PageSource>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -203,8 +207,10 @@ async fn show_page(
     Query(query): Query<PageQuery>,
 ) -> ApiResult<Json<ShownPage>> {
     let pages = find_pages(&state, &scope).await?;
-    let page = page_text(&*state.journal(), &pages, &page, query.at).await?;
-    Ok(Json(ShownPage { html: markdown_html(&page.text), page }))
+    let journal = state.journal();
+    let page = page_text(&*journal, &pages, &page, query.at).await?;
+    let sources_list = page_sources(&*journal, &pages, &page.page, page.version, MAX_SOURCES).await?;
+    Ok(Json(ShownPage { html: markdown_html(&page.text), page, sources_list }))
 }
 
 async fn search(

@@ -22,6 +22,7 @@
 mod events;
 mod figures;
 pub(crate) mod fold_starts;
+mod fork_content;
 pub(crate) mod inputs;
 mod installation;
 mod list;

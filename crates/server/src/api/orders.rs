@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::fork_content::ForkContent;
 use super::inputs::{IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MEANING, idempotency_key};
 use super::named_session::LiveSession;
 use super::sessions::require_own_key;
@@ -222,12 +223,17 @@ struct ForkOrder {
     /// The key of the fork; by default the session's key with `-fork`.
     #[schemars(length(min = 1, max = 512))]
     key: Option<String>,
+    /// The record of the input before which the session is forked: the block's `seq`. By default the first input after `at`.
+    input: Option<u64>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct ForkedSession {
     key: String,
     id: String,
+    /// That input, to be changed and sent to the fork; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<ForkContent>,
 }
 
 async fn fork(
@@ -266,7 +272,8 @@ async fn fork(
             }
             forked => {
                 let (key, id) = forked?;
-                let body = ForkedSession { key, id: id.to_string() };
+                let content = ForkContent::find(&*journal, entry.id, order.input, order.at).await?;
+                let body = ForkedSession { key, id: id.to_string(), content };
                 return Ok((StatusCode::CREATED, Json(body)));
             }
         }

@@ -1,8 +1,8 @@
 //! A session in a list.
 
 use longhaul_agent::{Error, Runtime, SessionActivity, SessionOverview, session_overview, session_title};
-use longhaul_journal::{Error as JournalError, Journal, SessionEntry, session_place};
-use longhaul_protocol::{Outcome, Question};
+use longhaul_journal::{Error as JournalError, Journal, SessionEntry, records, session_place};
+use longhaul_protocol::{CompactDone, Outcome, Question, Seq, StreamName, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,9 @@ use crate::problem::ApiResult;
 
 const MAX_TITLE_CHARS: usize = 60;
 const MAX_FAILURE_CHARS: usize = 300;
+/// Records to read at once, from the end, for the last model call of a session; and the most to look at.
+const CONTEXT_LOOK_BACK: Seq = 64;
+const MAX_CONTEXT_LOOK_BACK: Seq = 1_024;
 
 /// What a session is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -60,6 +63,23 @@ pub(crate) struct SessionSummary {
     pub(crate) last_at: Option<String>,
 }
 
+/// A session with how full its context is.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct ListedSession {
+    #[serde(flatten)]
+    pub(crate) summary: SessionSummary,
+    /// Null before the first model call, and in the trash.
+    pub(crate) context: Option<ContextFill>,
+}
+
+/// How full the context of a session was at its last model call, or after the compaction that followed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct ContextFill {
+    pub(crate) tokens: u64,
+    /// The model's context window, if it is known.
+    pub(crate) window: Option<u64>,
+}
+
 /// What a session is doing, as lists and the overview say it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Doing {
@@ -68,6 +88,7 @@ pub(crate) struct Doing {
     pub(crate) question: Option<Box<Question>>,
     pub(crate) last_outcome: Option<Outcome>,
     pub(crate) failure: Option<String>,
+    pub(crate) context: Option<ContextFill>,
 }
 
 /// The summary of a session.
@@ -122,5 +143,36 @@ pub(crate) async fn read_doing(journal: &dyn Journal, entry: &SessionEntry) -> A
     let first_line = |text: String| {
         longhaul_transcript::truncate(text.lines().next().unwrap_or_default(), MAX_FAILURE_CHARS)
     };
-    Ok(Doing { state, doing, question, last_outcome, failure: failure.map(first_line) })
+    let context = if entry.trashed { None } else { read_context(journal, entry).await? };
+    Ok(Doing { state, doing, question, last_outcome, failure: failure.map(first_line), context })
+}
+
+/// Reads from the end what tells the size of the context. That is close to the end of a session: each step has a usage.
+async fn read_context(journal: &dyn Journal, entry: &SessionEntry) -> ApiResult<Option<ContextFill>> {
+    let stream = StreamName::session(entry.id);
+    let (mut through, mut compacted) = (entry.head.seq, None);
+    let oldest = through.saturating_sub(MAX_CONTEXT_LOOK_BACK);
+    while through > oldest {
+        let from = through.saturating_sub(CONTEXT_LOOK_BACK - 1).max(oldest + 1);
+        let (mut cursor, mut found) = (records(journal, &stream, from).through(through), Vec::new());
+        while let Some(record) = cursor.next_undamaged().await? {
+            if matches!(&*record.kind, "usage" | "compact_done") {
+                found.push(record);
+            }
+        }
+        for record in found.iter().rev() {
+            if let Ok(usage) = record.decode::<Usage>()
+                && record.kind == "usage"
+                && let Some(input) = usage.input.or(usage.estimated).filter(|_| usage.purpose.is_none())
+            {
+                let tokens = compacted.unwrap_or(input.saturating_add(usage.output.unwrap_or(0)));
+                return Ok(Some(ContextFill { tokens, window: usage.window }));
+            }
+            if record.kind == "compact_done" && compacted.is_none() {
+                compacted = record.decode::<CompactDone>().ok().map(|done| done.after);
+            }
+        }
+        through = from - 1;
+    }
+    Ok(compacted.map(|tokens| ContextFill { tokens, window: None }))
 }

@@ -8,7 +8,7 @@ use axum::{Extension, Json};
 use hyper::{Method, StatusCode};
 use longhaul_agent::{Session, SessionActivity, SessionStart};
 use longhaul_journal::{
-    Error as JournalError, SessionEntry, all_sessions, pin_session, rename_session, restore_session,
+    Error as JournalError, Journal, SessionEntry, all_sessions, pin_session, rename_session, restore_session,
     session_place, sessions_with_words, trash_session, unpin_session,
 };
 use longhaul_protocol::{PermissionMode, SessionId};
@@ -16,9 +16,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::list::{DEFAULT_ITEMS, List, MAX_ITEMS, check_limit};
+use super::list::{DEFAULT_ITEMS, List, ListOrder, MAX_ITEMS, check_limit};
 use super::named_session::{LiveSession, NamedSession};
-use super::session_summary::{SessionState, SessionSummary, read_doing, summarise, summarise_doing};
+use super::session_summary::{
+    ListedSession, SessionState, SessionSummary, read_doing, summarise, summarise_doing,
+};
 use crate::access::{Access, Caller, Scope};
 use crate::body::{JsonBody, OptionalJsonBody, Query};
 use crate::problem::{ApiResult, Problem};
@@ -37,7 +39,10 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/api/sessions", read, "List sessions", list_sessions)
             .query::<ListQuery>()
-            .answers::<List<SessionSummary>>(StatusCode::OK, "Sessions in the order of their keys."),
+            .answers::<List<ListedSession>>(
+            StatusCode::OK,
+            "Sessions in the order of their keys, unless the query says otherwise.",
+        ),
         Route::new(Method::POST, "/api/sessions", act, "Create a session", create_session)
             .body::<NewSession>()
             .answers::<SessionSummary>(StatusCode::CREATED, "The new session. It is listed from now on.")
@@ -76,14 +81,16 @@ struct ListQuery {
     /// The most sessions to return, up to 1,000; 100 if absent.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
-    /// The key after which the list goes on: `next` of the page before.
+    /// The session after which the list goes on: `next` of the page before.
     after: Option<String>,
+    /// `newest`: the session with the newest record first. A session that gets a record between two pages moves to the front.
+    order: Option<ListOrder>,
 }
 
 async fn list_sessions(
     State(state): State<ServerState>,
     Query(query): Query<ListQuery>,
-) -> ApiResult<Json<List<SessionSummary>>> {
+) -> ApiResult<Json<List<ListedSession>>> {
     let limit = check_limit(query.limit, DEFAULT_ITEMS, MAX_ITEMS)?;
     let (journal, runtime) = (state.journal(), state.runtime());
     let words = query.query.as_deref().filter(|words| !words.trim().is_empty());
@@ -98,15 +105,27 @@ async fn list_sessions(
         by_words && entry.trashed == (query.state == Some(SessionState::Trashed))
     };
     let (mut items, mut after) = (Vec::new(), query.after);
+    let mut newest = match query.order {
+        Some(ListOrder::Newest) => Some(newest_sessions(&*journal, after.as_deref()).await?),
+        None => None,
+    };
     loop {
-        let page = journal.sessions(after.as_deref(), limit).await?;
-        let is_last = page.len() < limit;
+        let page = match newest.take() {
+            Some(newest) => newest,
+            None => journal.sessions(after.as_deref(), limit).await?,
+        };
+        let is_last = page.len() < limit || query.order.is_some();
         for entry in page {
-            after = Some(entry.key.clone());
+            after = Some(match query.order {
+                Some(ListOrder::Newest) => newest_place(&entry),
+                None => entry.key.clone(),
+            });
             if is_wanted(&entry) {
                 let doing = read_doing(&*journal, &entry).await?;
                 if query.state.is_none_or(|wanted| wanted == doing.state) {
-                    items.push(summarise_doing(runtime, &entry, doing).await);
+                    let context = doing.context;
+                    let summary = summarise_doing(runtime, &entry, doing).await;
+                    items.push(ListedSession { summary, context });
                 }
             }
             if items.len() == limit {
@@ -117,6 +136,20 @@ async fn list_sessions(
             return Ok(Json(List { items, next: None }));
         }
     }
+}
+
+/// All sessions, the one with the newest record first, after this place.
+async fn newest_sessions(journal: &dyn Journal, after: Option<&str>) -> ApiResult<Vec<SessionEntry>> {
+    let mut entries = all_sessions(journal).collect().await?;
+    entries.retain(|entry| after.is_none_or(|after| newest_place(entry).as_str() < after));
+    entries.sort_by_key(|entry| std::cmp::Reverse(newest_place(entry)));
+    Ok(entries)
+}
+
+/// The place of a session in the list with the newest first. As a text it grows with the time.
+fn newest_place(entry: &SessionEntry) -> String {
+    let last_at = entry.last_at.map_or(0, |at| u64::try_from(at.0).unwrap_or(0));
+    format!("{last_at:020}.{}", entry.id)
 }
 
 /// Keys of sessions that `longhaul` and `longhaul run` begin.

@@ -7,7 +7,7 @@ use longhaul_agent::{Statement, StatementBy, StatementQuery, statement_since};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::list::ListQuery;
+use super::list::{ListOrder, ListQuery};
 use crate::access::{Access, Scope};
 use crate::body::Query;
 use crate::problem::{ApiResult, Problem};
@@ -21,7 +21,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .query::<StatementParameters>()
             .answers::<Statement>(
                 StatusCode::OK,
-                "Days in their order, everything else the most expensive first.",
+                "Days in their order, or newest first; everything else the most expensive first.",
             )
             .fails(StatusCode::BAD_REQUEST, "`since` is neither a day nor a number of days."),
     ]
@@ -40,6 +40,8 @@ struct StatementParameters {
     limit: Option<usize>,
     /// Where the list goes on: `next` of the page before.
     after: Option<String>,
+    /// `newest`: the newest day first. It changes nothing if `by` is not `day`.
+    order: Option<ListOrder>,
 }
 
 async fn show_statement(
@@ -57,6 +59,7 @@ async fn show_statement(
     let query = StatementQuery {
         since,
         by: wanted.by.unwrap_or_default(),
+        newest_first: wanted.order == Some(ListOrder::Newest),
         limit: Some(page.item_count()?),
         after: page.after,
     };

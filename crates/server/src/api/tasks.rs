@@ -8,7 +8,7 @@ use longhaul_protocol::TaskId;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::list::{List, ListQuery};
+use super::list::{List, ListOrder, ListQuery};
 use super::path::PathParameters;
 use crate::access::{Access, Scope};
 use crate::body::Query;
@@ -21,7 +21,10 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/api/tasks", read, "List tasks", list_tasks)
             .query::<TaskListQuery>()
-            .answers::<List<TaskReport>>(StatusCode::OK, "Tasks, the oldest first.")
+            .answers::<List<TaskReport>>(
+                StatusCode::OK,
+                "Tasks, the oldest first unless the query says otherwise.",
+            )
             .fails(StatusCode::NOT_FOUND, "There is no such session."),
         Route::new(Method::GET, "/api/tasks/{id}", read, "Show a task", show_task)
             .query::<TaskQuery>()
@@ -48,6 +51,8 @@ struct TaskListQuery {
     limit: Option<usize>,
     /// The task after which the list goes on: `next` of the page before.
     after: Option<String>,
+    /// `newest`: the newest task first.
+    order: Option<ListOrder>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -69,7 +74,7 @@ async fn list_tasks(
     };
     let reports = tasks.iter().map(|task| report(&state, task)).collect();
     let page = ListQuery { limit: query.limit, after: query.after };
-    List::page(reports, &page, |task: &TaskReport| task.task_id.to_string())
+    List::page_in_order(reports, &page, query.order, |task: &TaskReport| task.task_id.to_string())
 }
 
 async fn show_task(

@@ -6,7 +6,7 @@ use axum::extract::State;
 use hyper::{Method, StatusCode};
 use longhaul_protocol::Seq;
 use longhaul_transcript::Block;
-use longhaul_transcript::html::block_html;
+use longhaul_transcript::html::{block_html, omitted_block_html};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,8 @@ use crate::state::ServerState;
 
 const MAX_BLOCKS: usize = 500;
 const DEFAULT_BLOCKS: usize = 100;
+/// Bytes of the HTML of a page. The oldest blocks of a larger one say that they are not shown.
+const MAX_PAGE_HTML: usize = 4 << 20;
 
 pub(crate) fn routes() -> Vec<Route> {
     let read = Access::Token(Scope::Read);
@@ -68,13 +70,20 @@ struct ShownBlock {
     block: Block,
     /// The record with which the block ended; null while it goes on.
     ended_by: Option<u64>,
-    /// A fragment of HTML without scripts or markup from the session; empty if there is nothing to show.
+    /// A fragment of HTML without scripts or markup from the session; empty if there is nothing to show. Of a block that is too large, and of
+    /// the oldest blocks of a page with more than 4 MiB of HTML, it says only that they are not shown.
     html: String,
 }
 
 impl ShownBlock {
-    fn new(block: Block, ended_by: Option<Seq>) -> Self {
-        Self { html: block_html(&block), block, ended_by }
+    /// Renders the block, if the page still has room for it.
+    fn new(block: Block, ended_by: Option<Seq>, bytes_left: &mut usize) -> Self {
+        let html = match *bytes_left {
+            0 => omitted_block_html(&block, "the page is too large"),
+            _ => block_html(&block),
+        };
+        *bytes_left = bytes_left.saturating_sub(html.len());
+        Self { html, block, ended_by }
     }
 }
 
@@ -122,9 +131,13 @@ async fn read_page(
 /// Renders blocks. That takes a while where they have much code to highlight, so other requests don't wait for it.
 async fn render_page(span: BlockSpan, next: Option<Seq>, through: Seq) -> ApiResult<TranscriptPage> {
     let render = move || {
-        let items = span.ended.into_iter().map(|ended| ShownBlock::new(ended.block, Some(ended.seq)));
-        let open = span.open.into_iter().map(|block| ShownBlock::new(block, None));
-        TranscriptPage { items: items.collect(), open: Some(open.collect()), next, through, complete: None }
+        let mut bytes_left = MAX_PAGE_HTML;
+        let open = span.open.into_iter().map(|block| ShownBlock::new(block, None, &mut bytes_left)).collect();
+        let newest_first = span.ended.into_iter().rev();
+        let items = newest_first.map(|ended| ShownBlock::new(ended.block, Some(ended.seq), &mut bytes_left));
+        let mut items: Vec<ShownBlock> = items.collect();
+        items.reverse();
+        TranscriptPage { items, open: Some(open), next, through, complete: None }
     };
     let stopped = |_| {
         let detail = "the server stopped before the blocks were rendered; try again later";

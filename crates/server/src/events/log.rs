@@ -22,6 +22,8 @@ pub(crate) struct EventFrame {
     /// The record of the event; `None` for a live event.
     pub(crate) seq: Option<Seq>,
     pub(crate) bytes: Bytes,
+    /// The answer that was being received before this event, and the length of its text by then.
+    answer: Option<(AttemptId, usize)>,
 }
 
 impl EventFrame {
@@ -37,7 +39,7 @@ impl EventFrame {
             Some(seq) => format!("id: {seq}\ndata: {json}\n\n"),
             None => format!("data: {json}\n\n"),
         };
-        Self { seq, bytes: Bytes::from(text) }
+        Self { seq, bytes: Bytes::from(text), answer: None }
     }
 }
 
@@ -129,8 +131,8 @@ impl EventLog {
     pub(crate) fn add_live(&self, event: &Event) {
         let frame = EventFrame::of_event(event);
         let mut state = self.lock();
-        state.extend_partial(event);
         state.push(frame);
+        state.extend_partial(event);
         self.announce(&state);
     }
 
@@ -180,8 +182,13 @@ impl EventLog {
             (None, Some(index)) => (state.first + index as u64, after),
             (None, None) => (end, after),
         };
-        // The deltas of an answer that begins after the join are still in the log.
-        let partial = if next == end { state.partial_frame() } else { None };
+        let partial = match state.frames.get(usize::try_from(next - state.first).unwrap_or(usize::MAX)) {
+            // The deltas after this event are still in the log. Those before it are not for this follower.
+            Some(frame) => frame.answer.and_then(|(attempt, length)| state.partial_frame(attempt, length)),
+            None => {
+                state.partial.as_ref().and_then(|open| state.partial_frame(open.attempt, open.text.len()))
+            }
+        };
         JoinPoint { catch_up, partial, cursor: LogCursor { next, seen } }
     }
 
@@ -225,7 +232,8 @@ impl EventLog {
 }
 
 impl LogState {
-    fn push(&mut self, frame: EventFrame) {
+    fn push(&mut self, mut frame: EventFrame) {
+        frame.answer = self.partial.as_ref().map(|open| (open.attempt, open.text.len()));
         self.bytes += frame.bytes.len();
         self.frames.push_back(frame);
         while self.frames.len() > 1 && (self.frames.len() > MAX_FRAMES || self.bytes > MAX_BYTES) {
@@ -250,9 +258,12 @@ impl LogState {
         }
     }
 
-    fn partial_frame(&self) -> Option<Bytes> {
-        let PartialAnswer { attempt, text, newest } = self.partial.as_ref()?;
-        let kind = EventKind::Partial { attempt: *attempt, text: text.clone() };
+    /// The first part of the answer that is being received, if it is still this one.
+    fn partial_frame(&self, attempt: AttemptId, length: usize) -> Option<Bytes> {
+        let open = self.partial.as_ref().filter(|open| open.attempt == attempt)?;
+        let PartialAnswer { text, newest, .. } = open;
+        let text = text.get(..length)?.to_owned();
+        let kind = EventKind::Partial { attempt, text };
         let event = Event { seq: None, kind, ..newest.clone()? };
         Some(EventFrame::of_event(&event).bytes)
     }

@@ -108,3 +108,35 @@ fn a_follower_that_joins_during_an_answer_gets_its_text_so_far_once() {
     log.set_attempt(None);
     assert_eq!(log.join(1).partial, None);
 }
+
+/// H2: a record may come in the middle of an answer. A follower that begins with it gets the text before it, and the rest.
+#[test]
+fn a_follower_that_joins_in_the_middle_of_an_answer_gets_its_beginning() {
+    let attempt = AttemptId::from_bits(1);
+    let log = log_with(99, [100]);
+    log.set_attempt(Some(attempt));
+    log.add_live(&delta("one "));
+    log.add_record(101, Some(&event(Some(101), EventKind::StepStarted)));
+    log.add_live(&delta("two "));
+    let text_of = |joined: &JoinPoint| {
+        let frame = String::from_utf8(joined.partial.clone()?.to_vec()).unwrap();
+        let event: serde_json::Value = serde_json::from_str(frame.trim().strip_prefix("data: ")?).unwrap();
+        Some(event["text"].as_str()?.to_owned())
+    };
+
+    let mut before = log.join(99);
+    let mut within = log.join(100);
+    let mut after = log.join(101);
+    log.add_live(&delta("three"));
+
+    assert_eq!(
+        [&before, &within, &after].map(text_of),
+        [None, Some("one ".to_owned()), Some("one two ".to_owned())]
+    );
+    assert_eq!(read_all(&log, &mut before.cursor), [Some(100), None, Some(101), None, None]);
+    assert_eq!(read_all(&log, &mut within.cursor), [Some(101), None, None]);
+    assert_eq!(read_all(&log, &mut after.cursor), [None]);
+    // That answer is over. Its message is a record that the follower reads.
+    log.set_attempt(Some(AttemptId::from_bits(2)));
+    assert_eq!(text_of(&log.join(100)), None);
+}

@@ -10,14 +10,14 @@ use std::time::Duration;
 use axum::body::Bytes;
 use longhaul_agent::{Runtime, Watcher, now};
 use longhaul_journal::{Journal, SessionEntry, all_sessions};
-use longhaul_protocol::{At, Outcome, Seq, SessionId, StreamName};
+use longhaul_protocol::{At, Outcome, Question, QuestionKind, Seq, SessionId, StreamName};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
 
 use super::feed::EventFeed;
 use super::log::{EventFrame, EventLog, JoinPoint};
-use crate::api::session_summary::{Doing, SessionState, read_doing};
+use crate::api::session_summary::{ContextFill, Doing, SessionState, read_doing};
 use crate::problem::ApiResult;
 
 /// How often the sessions are looked at, for what other processes do.
@@ -50,6 +50,8 @@ pub(crate) struct SessionMessage {
     failure: Option<String>,
     /// US dollars since midnight UTC, as far as prices are known, with compactions and memory.
     cost_today: f64,
+    /// How full the context is, as in a list of sessions.
+    context: Option<ContextFill>,
 }
 
 impl SessionMessage {
@@ -63,6 +65,19 @@ impl SessionMessage {
 struct QuestionInBrief {
     id: String,
     text: String,
+    /// `approval`, `ask`, `budget`, `plan` or `elicitation`.
+    kind: QuestionKind,
+    /// The answers to choose from; empty for a question without choices.
+    choices: Vec<String>,
+    /// Whether the session's own page shows a diff with the question. Without it nobody sees what a yes allows.
+    has_diff: bool,
+}
+
+impl From<Question> for QuestionInBrief {
+    fn from(open: Question) -> Self {
+        let Question { id, text, kind, choices, diff, .. } = open;
+        Self { id: id.to_string(), text, kind, choices, has_diff: diff.is_some() }
+    }
 }
 
 /// The feed of the overview, while it has followers.
@@ -224,10 +239,11 @@ impl Sessions {
 
 /// What a session is doing, without its cost.
 async fn read_message(journal: &dyn Journal, entry: &SessionEntry) -> ApiResult<SessionMessage> {
-    let Doing { state, doing, question, last_outcome, failure } = read_doing(journal, entry).await?;
-    let question = question.map(|open| QuestionInBrief { id: open.id.to_string(), text: open.text });
+    let Doing { state, doing, question, last_outcome, failure, context } = read_doing(journal, entry).await?;
+    let question = question.map(|open| QuestionInBrief::from(*open));
     let (key, id, state, kind) = (entry.key.clone(), entry.id.to_string(), Some(state), "session");
-    Ok(SessionMessage { kind, key, id, state, doing, question, last_outcome, failure, cost_today: 0.0 })
+    let cost_today = 0.0;
+    Ok(SessionMessage { kind, key, id, state, doing, question, last_outcome, failure, cost_today, context })
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ use super::followers::CountedFollower;
 use super::log::{EventFrame, JoinPoint, LogCursor, LogRead};
 use crate::problem::Problem;
 
+/// The named event for clients that asked for it: scripts of a page don't see comments.
+const PING: &[u8] = b"event: ping\ndata: {}\n\n";
 /// Events of the journal are sent in parts of about this many bytes.
 const CATCH_UP_PART_BYTES: usize = 64 << 10;
 
@@ -23,6 +25,8 @@ pub(crate) struct StreamContext {
     pub(crate) session: Option<Session>,
     /// Bounds how many streams read old records at once, because each holds the state of its session meanwhile.
     pub(crate) catch_ups: Arc<Semaphore>,
+    /// Whether the client gets the event `ping` at the beginning and with each comment.
+    pub(crate) has_pings: bool,
     /// Counts this follower as long as its stream is open.
     pub(crate) follower: CountedFollower,
     /// Lets the session know that somebody is there who may answer its questions.
@@ -36,10 +40,13 @@ pub(crate) async fn write_stream(
     joined: JoinPoint,
     context: StreamContext,
 ) {
-    let StreamContext { session, catch_ups, follower, attendance } = context;
+    let StreamContext { session, catch_ups, has_pings, follower, attendance } = context;
     let written = async {
         // The client sees at once that the stream is open.
         writer.write(Bytes::from_static(b": open\n\n")).await?;
+        if has_pings {
+            writer.write(Bytes::from_static(PING)).await?;
+        }
         let mut next = Some(joined);
         while let Some(JoinPoint { catch_up, partial, mut cursor }) = next {
             if let (Some((after, through)), Some(session)) = (catch_up, &session) {
@@ -48,7 +55,7 @@ pub(crate) async fn write_stream(
             if let Some(partial) = partial {
                 writer.write(partial).await?;
             }
-            next = match write_live(&mut writer, &feed, &mut cursor).await? {
+            next = match write_live(&mut writer, &feed, &mut cursor, has_pings).await? {
                 LiveEnd::Overtaken => feed.log().rejoin(&cursor),
                 LiveEnd::Ended => None,
             };
@@ -145,6 +152,7 @@ async fn write_live(
     writer: &mut BodyWriter,
     feed: &EventFeed,
     cursor: &mut LogCursor,
+    has_pings: bool,
 ) -> Result<LiveEnd, WriterStop> {
     let mut comments = interval_at(Instant::now() + COMMENT_INTERVAL, COMMENT_INTERVAL);
     comments.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -154,6 +162,9 @@ async fn write_live(
             stop = writer.stopped() => return Err(stop),
             _ = comments.tick() => {
                 writer.write(Bytes::from_static(b":\n\n")).await?;
+                if has_pings {
+                    writer.write(Bytes::from_static(PING)).await?;
+                }
                 continue;
             }
             read = feed.log().read(cursor) => read,

@@ -18,6 +18,7 @@ mod given;
 mod rate;
 mod registry;
 mod restored;
+mod signed_out;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +28,7 @@ use std::time::{Duration, Instant};
 use longhaul_journal::Journal;
 use longhaul_protocol::{At, Seq, StreamName};
 
-pub(crate) use cookie::{CookieKey, clearing_cookie, cookie_value, setting_cookie};
+pub(crate) use cookie::{CookieKey, clearing_cookies, cookie_values, seconds, setting_cookies};
 pub use file::{HttpTokenFile, HttpTokenFileError};
 pub use given::{RecordedToken, find_recorded_token};
 pub use rate::RateLimit;
@@ -35,6 +36,7 @@ pub(crate) use rate::{FailureLimiter, RateBucket};
 use registry::{TokenChange, TokenChanges};
 pub use registry::{TokenEntry, TokenError, TokenListing, create_token, list_tokens, revoke_token};
 pub use restored::RestoredTokens;
+pub(crate) use signed_out::SignedOutCookies;
 
 use crate::access::{Caller, Scope};
 

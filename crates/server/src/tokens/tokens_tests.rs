@@ -38,7 +38,7 @@ fn a_cookie_counts_while_its_token_does_and_for_thirty_days() {
     let token = store.find("two").unwrap();
     let cookie = key.sign(&token, now);
     let days = |days: u64| now + Duration::from_secs(days * 24 * 60 * 60);
-    let verified = |cookie: &str, at| key.verify(cookie, &store, at).map(|token| token.name.clone());
+    let verified = |cookie: &str, at| key.verify(cookie, &store, at).map(|cookie| cookie.token.name.clone());
 
     assert_eq!(verified(&cookie, days(29)).as_deref(), Some("a.b"));
     assert_eq!(verified(&cookie, days(31)), None);
@@ -46,6 +46,8 @@ fn a_cookie_counts_while_its_token_does_and_for_thirty_days() {
     let later = expiry.parse::<u64>().unwrap() + 1;
     assert_eq!(verified(&format!("{later}.{rest}"), now), None, "the time can't be changed");
     assert_eq!(verified(&cookie.replace("a.b", "laptop"), now), None, "nor the token");
+    let (id, rest) = rest.split_once('.').unwrap();
+    assert_eq!(verified(&format!("{expiry}.{}.{rest}", id.to_lowercase()), now), None, "nor the id");
     assert!(CookieKey::derive(b"other").verify(&cookie, &store, now).is_none(), "nor the key");
     assert!(!cookie.contains("two"));
     for nonsense in ["", ".", "..", "1.2.3", "x.a.b.y", &"9".repeat(400)] {
@@ -65,4 +67,22 @@ fn a_given_token_is_guessable_only_if_it_is_short() {
     store.insert("long", Scope::Admin, &long);
 
     assert!(store.find(&short).unwrap().is_guessable() && !store.find(&long).unwrap().is_guessable());
+}
+
+/// H5: what was signed out stays so for as long as it would count, and the list does not grow for ever.
+#[test]
+fn signed_out_cookies_are_remembered_until_they_expire() {
+    let home = tempfile::tempdir().unwrap();
+    let known = || SignedOutCookies::in_home(home.path());
+    known().add(vec![("old".into(), 90), ("new".into(), 200)], 50).unwrap();
+    let survived = ["old", "new", "other"].map(|id| known().contains(id));
+    known().add(vec![], 100).unwrap();
+    let later = ["old", "new"].map(|id| known().contains(id));
+    let many: Vec<(String, u64)> = (0..10_100).map(|number| (number.to_string(), 1_000 + number)).collect();
+    known().add(many, 100).unwrap();
+
+    assert_eq!((survived, later), ([true, true, false], [false, true]));
+    assert_eq!(["99", "101", "10099"].map(|id| known().contains(id)), [false, true, true]);
+    let file = home.path().join("run/signed-out-cookies");
+    assert_eq!(std::os::unix::fs::MetadataExt::mode(&file.metadata().unwrap()) & 0o777, 0o600);
 }

@@ -206,6 +206,16 @@ async fn figures_have_the_context_of_each_call_and_what_was_spent() {
     let turns: Vec<u64> = context.iter().filter_map(|point| point["turn"].as_u64()).collect();
     assert_eq!(turns, [1, 1, 2, 2, 3, 3]);
     assert!(context.iter().all(|point| point["input"].as_u64() > Some(0)), "{figures}");
+    for point in context {
+        let parts = point["parts"].as_object().unwrap();
+        let sum: u64 = parts.values().filter_map(Value::as_u64).sum();
+        assert_eq!(
+            (Some(sum), parts.len()),
+            (point["input"].as_u64(), 7),
+            "the parts are the whole: {point}"
+        );
+        assert!(parts["system"].as_u64() > Some(0) && parts["tools"].as_u64() > Some(0), "{point}");
+    }
     let by_turn = figures["by_turn"].as_array().unwrap();
     assert_eq!(by_turn.len(), 3);
     assert!(by_turn.iter().all(|turn| turn["calls"] == 2 && turn["input"].as_u64() > Some(0)), "{figures}");

@@ -1,5 +1,10 @@
 //! Memory over HTTP: pages, versions, and changes by hand.
 
+use longhaul_journal::Append;
+use longhaul_protocol::{
+    ChangedBy, ExtractRecord, Extracted, ExtractedItem, ExtractedKind, ItemSource, MemoryRecord, PageChange,
+    PagesChanged, SessionId, Speaker, StreamName,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -81,5 +86,53 @@ async fn what_memory_does_not_have_is_not_found() {
         assert_eq!(put(&server, &format!("{memory}/pages/{page}"), &json!({"text": text})).await.0, 400);
     }
     assert_eq!(server.get("/api/memory/nobody/pages").await.0, 404, "asking made nothing");
+    server.shutdown().await;
+}
+
+/// H8, Y9: a page leads to the records in which it was said.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_names_the_records_that_it_was_made_from() {
+    let (server, memory) = with_memory().await;
+    let journal = server.runtime.journal();
+    let id = journal.session("a").await.unwrap().unwrap().id;
+    let scope = memory.strip_prefix("/api/memory/").unwrap().to_owned();
+    let item = |sources: &[u64]| ExtractedItem {
+        kind: ExtractedKind::Fact,
+        text: "drinks tea".to_owned(),
+        sources: sources.to_vec(),
+        speaker: Speaker::User,
+        quote: None,
+    };
+    let items = vec![item(&[3]), item(&[5, 3])];
+    let extracted =
+        Extracted { scope: scope.clone(), from: 1, through: 5, items, refused: vec![], usage: vec![] };
+    let extract = Append::to(&StreamName::extract(id)).record(ExtractRecord::Extracted(extracted).encode());
+    let seq = journal.append(extract).await.unwrap()[0].seq;
+    let source = |session, item| ItemSource { session, seq, item };
+    let sources = vec![source(id, 1), source(id, 0), source(SessionId::generate(), 0), source(id, 9)];
+    let page = PageChange {
+        page: "tea".to_owned(),
+        text: Some("- tea\n".to_owned()),
+        reason: String::new(),
+        sources,
+        dropped: vec![],
+    };
+    let changed = PagesChanged {
+        by: ChangedBy::Consolidation,
+        reason: "read".to_owned(),
+        extracts: vec![],
+        pages: vec![page],
+        undoes: None,
+        refused: vec![],
+        usage: vec![],
+    };
+    let change =
+        Append::to(&StreamName::memory(&scope).unwrap()).record(MemoryRecord::PagesChanged(changed).encode());
+    journal.append(change).await.unwrap();
+
+    let (status, shown) = server.get(&format!("{memory}/pages/tea")).await;
+
+    assert_eq!(status, 200, "{shown}");
+    assert_eq!(shown["sources_list"], json!([{"session": "a", "seq": 5}, {"session": "a", "seq": 3}]));
     server.shutdown().await;
 }

@@ -256,3 +256,74 @@ async fn a_cookie_for_a_page_behind_a_tls_proxy_is_secure() {
     assert!(signed_in.headers()["set-cookie"].to_str().unwrap().contains("; Secure"));
     server.shutdown().await;
 }
+
+fn cookies_of(answer: &reqwest::Response) -> Vec<String> {
+    answer.headers().get_all("set-cookie").iter().map(|value| value.to_str().unwrap().to_owned()).collect()
+}
+
+fn first_pair(set_cookie: &str) -> String {
+    set_cookie.split(';').next().unwrap().to_owned()
+}
+
+/// H5: a server on another port of the host can set a cookie of the same name. It neither locks a person out nor signs them in as
+/// somebody else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cookie_of_another_port_changes_nothing_and_is_cleared() {
+    let server = TestServer::with_tokens("[]", &[("other", Scope::Act)]).await;
+    let signed_in = login(&server, ADMIN_TOKEN).await;
+    let set = cookies_of(&signed_in);
+    let own = first_pair(&set[0]);
+    let other = first_pair(&cookies_of(&login(&server, "other").await)[0]);
+    let again = first_pair(&cookies_of(&login(&server, ADMIN_TOKEN).await)[0]);
+    let answered = async |cookie: String| with_cookie(&server, &cookie, Some("same-origin")).await;
+
+    assert_eq!(answered(format!("longhaul=x; {own}")).await, 200, "the wrong one comes first");
+    assert_eq!(answered(format!("{own}; longhaul=")).await, 200);
+    assert_eq!(answered(format!("{other}; {own}")).await, 401, "which of the two is meant is not known");
+    assert_eq!(answered(format!("{again}; {own}")).await, 200, "the same token twice");
+    assert_eq!(answered("longhaul=x; longhaul=y".to_owned()).await, 401);
+    let signed_out = server.anonymous(Method::POST, "/api/logout").send().await.unwrap();
+    for (set, paths) in
+        [(&set[1..], ["/api", "/api/"].as_slice()), (&cookies_of(&signed_out), &["/", "/api", "/api/"])]
+    {
+        let cleared: Vec<bool> = paths
+            .iter()
+            .map(|path| set.iter().any(|set| set.starts_with(&format!("longhaul=; Path={path}; Max-Age=0;"))))
+            .collect();
+        assert!(cleared.iter().all(|cleared| *cleared) && set.len() == paths.len(), "{set:?}");
+    }
+    server.shutdown().await;
+}
+
+/// H5: a cookie that was signed out is of no use, whoever kept a copy. Others of the same token stay signed in.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signed_out_cookie_counts_no_more() {
+    let server = TestServer::with_script("[]").await;
+    let [one, other] = [login(&server, ADMIN_TOKEN).await, login(&server, ADMIN_TOKEN).await]
+        .map(|answer| first_pair(&cookies_of(&answer)[0]));
+    let out = server.anonymous(Method::POST, "/api/logout").header("cookie", &one).send().await.unwrap();
+
+    assert_eq!(out.status(), 204);
+    assert_eq!(with_cookie(&server, &one, Some("same-origin")).await, 401);
+    assert_eq!(with_cookie(&server, &other, Some("same-origin")).await, 200);
+    let kept = std::fs::read_to_string(server.runtime.config().home.join("run/signed-out-cookies")).unwrap();
+    assert_eq!(kept.lines().count(), 1, "{kept}");
+    let forged = format!("{one}x");
+    server.anonymous(Method::POST, "/api/logout").header("cookie", forged).send().await.unwrap();
+    let still = std::fs::read_to_string(server.runtime.config().home.join("run/signed-out-cookies")).unwrap();
+    assert_eq!(kept, still, "only genuine cookies are kept");
+    server.shutdown().await;
+}
+
+/// H8: a page that was loaded before an upgrade finds out; no other page keeps a handle to its window.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_knows_its_version_and_shares_its_window_with_nobody() {
+    let server = TestServer::with_script("[]").await;
+    let (_, state) = json_answer(server.anonymous(Method::GET, "/api/login")).await;
+    let page = server.anonymous(Method::GET, "/").send().await.unwrap();
+
+    assert_eq!(state, json!({"token": null, "scope": null, "version": longhaul_console::version()}));
+    assert_eq!(page.headers()["cross-origin-opener-policy"], "same-origin");
+    assert!(page.headers()["permissions-policy"].to_str().unwrap().contains("camera=()"));
+    server.shutdown().await;
+}

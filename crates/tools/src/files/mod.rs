@@ -40,7 +40,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 
 use longhaul_protocol::Hash;
-pub use unified_diff::unified_diff;
+pub use unified_diff::{omissions_of_diff, unified_diff};
 
 const MAX_WRITTEN_BYTES: usize = 8 << 20;
 /// The largest file that may be replaced.

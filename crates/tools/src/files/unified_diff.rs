@@ -11,7 +11,7 @@ const MAX_COMPARED_LINES: usize = 20_000;
 /// After this time the comparison is finished with an approximation.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Bytes of one line; a longer one ends with `…`.
+/// Bytes of one line. A longer one ends with what is missing: `… [1200 more bytes]`.
 const MAX_LINE_BYTES: usize = 500;
 
 /// Bytes of all lines together, since the diff is stored with the result of the call.
@@ -133,7 +133,7 @@ impl DiffText {
             let end = whole.floor_char_boundary(MAX_LINE_BYTES);
             self.text.push_str(&whole[..end]);
             if end < whole.len() {
-                self.text.push('…');
+                let _ = write!(self.text, "… [{} more bytes]", whole.len() - end);
             }
             self.text.push('\n');
             if text.is_none() {
@@ -154,6 +154,19 @@ impl DiffText {
         }
         self.text
     }
+}
+
+/// What a diff leaves out, as a text for people: `120 more lines, +80 −40; the ends of 2 long lines`. None if the diff shows the whole change.
+pub fn omissions_of_diff(diff: &str) -> Option<String> {
+    let rows = diff.lines().filter_map(|line| line.strip_prefix("… ")).map(str::to_owned);
+    let cut = diff.lines().filter(|line| line.len() > MAX_LINE_BYTES && line.contains("… [")).count();
+    let cut = match cut {
+        0 => None,
+        1 => Some("the end of a long line".to_owned()),
+        cut => Some(format!("the ends of {cut} long lines")),
+    };
+    let omissions: Vec<String> = rows.chain(cut).collect();
+    (!omissions.is_empty()).then(|| omissions.join("; "))
 }
 
 /// The lines of a file that a hunk covers: `12,5`, or `12` for a single line. An empty range names the line before it.

@@ -75,7 +75,7 @@ fn very_long_lines_and_very_large_changes_stay_small() {
     let new: String = (0..100_000).map(|line| format!("new {line} {}\n", "y".repeat(400))).collect();
     let large = unified_diff("a\n+evil", Some(&old), &new, 3, usize::MAX);
 
-    assert!(wide.len() < 1_000 && wide.contains("…\n\\ No newline"));
+    assert!(wide.len() < 1_000 && wide.contains("… [1048076 more bytes]\n\\ No newline"), "{wide}");
     assert!(large.len() < MAX_DIFF_BYTES + 2_000, "{}", large.len());
     assert!(large.starts_with("--- a/a�+evil\n"));
     assert!(large.lines().last().is_some_and(|line| line.contains("more lines, +100000 −9")), "{large}");
@@ -96,4 +96,16 @@ proptest! {
             prop_assert_eq!(side('+'), new.split_terminator('\n').map(str::to_owned).collect::<Vec<_>>());
         }
     }
+}
+
+/// P4: a question says how much of a change it does not show.
+#[test]
+fn a_diff_says_what_it_leaves_out_and_a_file_can_not() {
+    let long = unified_diff("a", None, &numbered(1..=30), 3, 10);
+    let wide = unified_diff("a", None, &format!("{}\n", "x".repeat(600)), 3, 10);
+    let posing = unified_diff("a", None, "… 7 more lines, +7 −0\nx… [3 more bytes]\n", 3, 10);
+
+    assert_eq!(omissions_of_diff(&long).as_deref(), Some("20 more lines, +20 −0"));
+    assert_eq!(omissions_of_diff(&wide).as_deref(), Some("the end of a long line"));
+    assert_eq!(omissions_of_diff(&posing), None);
 }

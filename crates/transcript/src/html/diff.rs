@@ -4,6 +4,11 @@ use super::fragment::{MAX_OUTPUT_BYTES, escape, push, push_line, push_pre};
 use crate::call::file_diff::{DiffLineKind, DiffRow, FileDiff};
 use crate::text::format_count;
 
+/// Bytes of the HTML of one diff.
+const MAX_DIFF_HTML: usize = 256 << 10;
+/// Bytes of HTML for each byte of a diff. One of empty lines would otherwise be mostly markup.
+const MAX_EXPANSION: usize = 16;
+
 /// A unified diff. What can't be read as one is shown as it is.
 pub(super) fn push_diff(html: &mut String, diff: &str) {
     let parsed = FileDiff::parse(diff);
@@ -14,9 +19,10 @@ pub(super) fn push_diff(html: &mut String, diff: &str) {
     html.push_str("<div class=\"changes\" role=\"group\" aria-label=\"Changes\">\n");
     let number_width = rows.iter().map(number_of).max().unwrap_or(0).to_string().len();
     let (mut is_in_lines, mut bytes_left, mut left_out) = (false, MAX_OUTPUT_BYTES, 0);
+    let max_html = html.len() + MAX_DIFF_HTML.min(diff.len().saturating_mul(MAX_EXPANSION) + 1_024);
     for row in &rows {
         let text = row_text(row);
-        if left_out > 0 || text.len() > bytes_left {
+        if left_out > 0 || text.len() > bytes_left || html.len() > max_html {
             left_out += 1;
             continue;
         }

@@ -57,8 +57,11 @@ pub(super) fn cut_middle(text: &str, max_bytes: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}\n\n[… {missing} bytes are not shown …]\n\n{}", &text[..head], &text[tail..]))
 }
 
-/// A moment, for people and for programs.
+/// A moment, for people and for programs. One outside of the calendar is text: a browser knows no date for it.
 pub fn time_element(at: At) -> String {
+    if !at.is_in_calendar() {
+        return escape(&at.to_string());
+    }
     format!("<time datetime=\"{at}\">{}</time>", format_moment(at))
 }
 

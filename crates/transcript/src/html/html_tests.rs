@@ -7,7 +7,8 @@ use crate::block::{Call, CallResult, CompactionOutcome, Retry};
 use crate::cost::SessionCost;
 
 /// Texts that became markup or script somewhere.
-const PAYLOADS: [&str; 44] = [
+const PAYLOADS: [&str; 45] = [
+    "[x](http:api/logout)",
     "<script>alert(1)</script>",
     "</article><script>alert(1)</script>",
     "</pre></details></article><img src=x onerror=alert(1)>",
@@ -98,6 +99,7 @@ const ALLOWED: [(&str, &[&str]); 35] = [
 fn check_fragment(html: &str) {
     let mut open: Vec<&str> = Vec::new();
     let (mut rest, mut roots) = (html, 0);
+    let mut with_direction = 0;
     while let Some(at) = rest.find('<') {
         check_text(&rest[..at], html);
         let end = at + rest[at..].find('>').unwrap_or_else(|| panic!("an open tag in {html}"));
@@ -105,6 +107,7 @@ fn check_fragment(html: &str) {
         rest = &rest[end + 1..];
         if let Some(name) = tag.strip_prefix('/') {
             assert_eq!(open.pop(), Some(name), "{html}");
+            with_direction = if open.len() < with_direction { 0 } else { with_direction };
             continue;
         }
         roots += usize::from(open.is_empty());
@@ -115,6 +118,12 @@ fn check_fragment(html: &str) {
         check_attributes(attributes, allowed, html);
         if !tag.ends_with('/') {
             open.push(name);
+        }
+        // A browser looks through the outer element again for each inner one.
+        if with_direction > 0 {
+            assert!(!attributes.contains("dir="), "<{tag}> in an element with a direction in {html}");
+        } else if attributes.contains("dir=") {
+            with_direction = open.len();
         }
     }
     check_text(rest, html);
@@ -269,19 +278,19 @@ fn markdown_becomes_the_elements_that_it_means() {
     <h3 dir="auto">Title</h3>
     <p dir="auto">Some <em>text</em> with <code>code</code>, <a href="https://a.b/?x=1&amp;y=2" rel="noreferrer noopener" target="_blank">a link</a> and none (file:///etc).</p>
     <ul>
-    <li dir="auto"><p dir="auto">one</p>
+    <li><p dir="auto">one</p>
     <ul>
-    <li dir="auto"><p dir="auto">nested</p>
+    <li><p dir="auto">nested</p>
     </li>
     </ul>
     </li>
-    <li class="done" dir="auto"><span class="state">done:</span> <p dir="auto">two</p>
+    <li class="done"><span class="state">done:</span> <p dir="auto">two</p>
     </li>
     </ul>
     <ol start="3">
-    <li dir="auto"><p dir="auto">three</p>
+    <li><p dir="auto">three</p>
     </li>
-    <li dir="auto"><p dir="auto">four</p>
+    <li><p dir="auto">four</p>
     </li>
     </ol>
     <blockquote>
@@ -375,7 +384,101 @@ fn a_long_diff_and_long_code_stay_bounded() {
     assert!(html.contains("more lines not shown"));
 
     let code = format!("```rust\n{}\n```", "let x = \"<&>\";\n".repeat(50_000));
-    assert!(markdown_html(&code).len() < 4 << 20);
+    assert!(markdown_html(&code).len() < 1 << 20);
+}
+
+/// Texts whose markup is much larger than what is written.
+fn texts_that_grow() -> Vec<String> {
+    let table = |columns: usize, align: &str, rows: usize, row: &str| {
+        format!("{}|\n{}|\n{}", "|a".repeat(columns), format!("|{align}").repeat(columns), row.repeat(rows))
+    };
+    vec![
+        table(200, "-", 100, "|b\n"),
+        table(900, "-", 20_000, "|b\n"),
+        table(100, "-:", 1_000, &format!("{}|\n", "|b".repeat(100))),
+        table(100, "-:", 1_000, &format!("{}b|\n", "|".repeat(100))),
+        table(2_000, "-:", 3_000, "|b\n"),
+        "- a\n".repeat(20_000),
+        "- - - - - - a\n".repeat(5_000),
+        ">>>>>>>>>>>>a\n\n".repeat(5_000),
+        "#\n".repeat(20_000),
+        "```\n```\n".repeat(10_000),
+        format!("```rust\n{}\n```", "1 ".repeat(30_000)),
+        "[](http://a)".repeat(20_000),
+        "\"".repeat(500_000),
+        "*a*".repeat(50_000),
+    ]
+}
+
+/// H8: what a model writes can't freeze the page of its session.
+#[test]
+fn no_block_is_much_larger_than_its_text() {
+    for text in texts_that_grow() {
+        let result = CallResult { content: text.clone(), ..CallResult::default() };
+        let diff =
+            format!("--- a/a\n+++ b/a\n@@ -0,0 +1,{} @@\n{}", text.len(), "+\n".repeat(text.len() / 2));
+        let edit = CallResult { diff: Some(diff), ..CallResult::default() };
+        let contents = [
+            BlockContent::Message { role: Role::Assistant, text: text.clone() },
+            BlockContent::Reasoning { text: text.clone() },
+            call("read_file", "{}", Some(result)),
+            call("edit_file", "{}", Some(edit)),
+        ];
+        for content in contents {
+            let html = block_html(&block(BlockState::Finished, content));
+            let start: String = text.chars().take(40).collect();
+            check_fragment(&html);
+            assert!(
+                html.len() <= 20 * text.len() + 4_096,
+                "{} bytes of {} for {start}",
+                html.len(),
+                text.len()
+            );
+            assert!(html.len() <= MAX_BLOCK_HTML + 1_024, "{} bytes for {start}", html.len());
+        }
+    }
+}
+
+#[test]
+fn a_table_has_the_cells_that_were_written() {
+    let html = markdown_html("|a|b|c|\n|-|-|-|\n|1|\n|2||3|\n|4|5|6|");
+
+    assert_eq!(html.matches("<td").count(), 1 + 3 + 3, "{html}");
+    assert!(html.contains("<td dir=\"auto\">2</td><td></td><td dir=\"auto\">3</td></tr>"), "{html}");
+}
+
+#[test]
+fn a_text_with_too_many_cells_is_shown_as_it_was_written() {
+    let html =
+        markdown_html(&format!("<b>\n\n{}\n{}\n{}", "|a".repeat(300), "|-".repeat(300), "|x\n".repeat(100)));
+
+    assert!(
+        html.starts_with(
+            "<p class=\"note\" dir=\"auto\">[too much markup: shown as it was written]</p>\n<pre"
+        ),
+        "{html}"
+    );
+    assert!(html.contains("&lt;b&gt;\n\n|a|a"), "{html}");
+}
+
+#[test]
+fn a_block_that_is_too_large_says_so() {
+    let text = "\"".repeat(MAX_TEXT_BYTES);
+    let input = BlockContent::Input { text, images: 0, fork_at: None };
+    let html = block_html(&block(BlockState::Finished, input));
+
+    assert!(html.len() < 1_024 && html.contains("[not shown: 1,572,"), "{}", html.len());
+}
+
+/// A browser would find no date in the attribute.
+#[test]
+fn a_time_outside_of_the_calendar_is_text() {
+    let mut old = block(BlockState::Finished, BlockContent::TurnStart);
+    old.started_at = At(9_000_000_000_000_000);
+
+    let html = block_html(&old);
+
+    assert!(html.contains("9000000000000000 ms since 1970") && !html.contains("<time"), "{html}");
 }
 
 /// The parser fills each row up to the width of its table, so a few hundred bytes could become a hundred thousand cells.

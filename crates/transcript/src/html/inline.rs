@@ -8,8 +8,8 @@ use crate::markdown::WORD_JOINER;
 /// Deeper elements are left out: they mean nothing to a reader, and browsers have bounds of their own.
 const MAX_DEPTH: usize = 32;
 
-/// Renders the source of one block. With `as_paragraph` it is text, whatever it begins with.
-pub(super) fn push_markdown(html: &mut String, source: &str, as_paragraph: bool) {
+/// Renders the source of one block. With `as_paragraph` it is text, whatever it begins with. Stops when no cells are left.
+pub(super) fn push_markdown(html: &mut String, source: &str, as_paragraph: bool, cells_left: &mut usize) {
     // As in the terminal: what looks like the definition of a link reference is shown as it is.
     let is_guarded = as_paragraph || source.starts_with('[');
     let guarded = if is_guarded { format!("{WORD_JOINER}{source}") } else { String::new() };
@@ -19,11 +19,17 @@ pub(super) fn push_markdown(html: &mut String, source: &str, as_paragraph: bool)
         closers: Vec::new(),
         alignments: vec![],
         column: 0,
-        cell_start: 0,
-        row_end: 0,
+        cell: None,
+        empty_cells: 0,
         links: 0,
     };
     for event in Parser::new_ext(source, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
+        if matches!(event, Event::Start(Tag::TableCell)) {
+            *cells_left = cells_left.saturating_sub(1);
+        }
+        if *cells_left == 0 {
+            return;
+        }
         renderer.push_event(event);
     }
 }
@@ -34,11 +40,11 @@ struct InlineRenderer<'a> {
     closers: Vec<String>,
     alignments: Vec<Alignment>,
     column: usize,
-    /// Where the content of the open cell begins.
-    cell_start: usize,
-    /// Where the last cell of the open row ends that has content. The parser fills a row up to the width of the table, so a few bytes
-    /// could become thousands of cells.
-    row_end: usize,
+    /// Where the HTML of the open cell begins, and where its content does.
+    cell: Option<(usize, usize)>,
+    /// Empty cells of the row since the last one with a content. They are written when another one follows: the parser fills each row up
+    /// to the length of the head.
+    empty_cells: usize,
     /// Links that are open. One in another is text.
     links: usize,
 }
@@ -52,13 +58,9 @@ impl InlineRenderer<'_> {
             }
             Event::End(tag) => {
                 let closer = self.closers.pop().unwrap_or_default();
-                if tag == TagEnd::TableRow {
-                    self.html.truncate(self.row_end);
-                }
-                let has_content = self.html.len() > self.cell_start;
-                self.html.push_str(&closer);
-                if tag == TagEnd::TableCell && has_content {
-                    self.row_end = self.html.len();
+                match self.cell.take_if(|_| tag == TagEnd::TableCell) {
+                    Some(cell) => self.end_cell(cell, &closer),
+                    None => self.html.push_str(&closer),
                 }
                 if matches!(tag, TagEnd::Link | TagEnd::Image) && closer.ends_with("</a>") {
                     self.links -= 1;
@@ -101,18 +103,17 @@ impl InlineRenderer<'_> {
             Tag::CodeBlock(_) => ("<pre class=\"code\" dir=\"auto\"><code>", "</code></pre>\n"),
             Tag::List(Some(_)) => ("<ol>\n", "</ol>\n"),
             Tag::List(None) => ("<ul>\n", "</ul>\n"),
-            Tag::Item => ("<li dir=\"auto\">", "</li>\n"),
+            Tag::Item => ("<li>", "</li>\n"),
             Tag::Table(alignments) => {
                 self.alignments = alignments;
                 ("<table>\n", "</tbody>\n</table>\n")
             }
             Tag::TableHead => {
-                self.column = 0;
+                (self.column, self.empty_cells) = (0, 0);
                 ("<thead>\n<tr>", "</tr>\n</thead>\n<tbody>\n")
             }
             Tag::TableRow => {
-                self.column = 0;
-                self.row_end = self.html.len() + "<tr>".len();
+                (self.column, self.empty_cells) = (0, 0);
                 ("<tr>", "</tr>\n")
             }
             Tag::TableCell => return self.open_cell(),
@@ -131,10 +132,23 @@ impl InlineRenderer<'_> {
             Alignment::Center => " class=\"center\"",
             Alignment::Left | Alignment::None => "",
         };
+        let start = self.html.len();
         let (name, scope) = if is_head { ("th", " scope=\"col\"") } else { ("td", "") };
         push(self.html, format_args!("<{name}{scope}{class} dir=\"auto\">"));
-        self.cell_start = self.html.len();
+        self.cell = Some((start, self.html.len()));
         format!("</{name}>")
+    }
+
+    /// Takes an empty cell back until another one follows it.
+    fn end_cell(&mut self, (start, content): (usize, usize), closer: &str) {
+        if self.html.len() == content {
+            self.html.truncate(start);
+            self.empty_cells += 1;
+            return;
+        }
+        self.html.push_str(closer);
+        let empty = "<td></td>".repeat(std::mem::take(&mut self.empty_cells));
+        self.html.insert_str(start, &empty);
     }
 
     /// A link to another site or an address. The target of any other is shown as text.
@@ -163,9 +177,11 @@ impl InlineRenderer<'_> {
 
 /// Whether a link leads to another site or to a mailbox, so that it can't run anything.
 fn is_followed(target: &str) -> bool {
-    let scheme = target.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     let is_plain = !target.chars().any(|letter| letter.is_control() || letter.is_whitespace());
-    is_plain && matches!(scheme.as_deref(), Some("http" | "https" | "mailto"))
+    // A browser takes `http:path` on a page of the same scheme for a path on this server.
+    let begins_with =
+        |start: &str| target.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start));
+    is_plain && ["http://", "https://", "mailto:"].into_iter().any(begins_with)
 }
 
 /// The page has the headings above these.

@@ -1,6 +1,6 @@
 //! Markdown as HTML, from the same block parser as the terminal's.
 
-use super::fragment::{cut_middle, escape, push};
+use super::fragment::{cut_middle, escape, push, push_line};
 use super::inline::push_markdown;
 use crate::highlight::Highlighter;
 use crate::markdown::{ContainerKind, ContainerMark, PartContent, parse_blocks};
@@ -11,13 +11,39 @@ const MAX_MARKDOWN_BYTES: usize = 256 << 10;
 /// Bytes of code in one text that are highlighted. The rest is plain.
 const MAX_HIGHLIGHTED_BYTES: usize = 64 << 10;
 
-/// Markdown from anywhere as a fragment of HTML without markup from the text. The headings begin with `h3`.
+/// Bytes of the HTML of one text, and bytes of it for each byte of the text.
+const MAX_MARKDOWN_HTML: usize = 900 << 10;
+const MAX_EXPANSION: usize = 18;
+/// Bytes of a text that are shown without its markup.
+const MAX_PLAIN_BYTES: usize = 128 << 10;
+/// Cells of all tables of a text, with those that no row has but a parser adds.
+const MAX_CELLS: usize = 20_000;
+
+/// Markdown from anywhere as a fragment of HTML without markup from the text. The headings begin with `h3`. A text that would become much
+/// larger by its markup is shown as it was written.
 pub fn markdown_html(text: &str) -> String {
-    let mut html = MarkdownHtml { highlight_left: MAX_HIGHLIGHTED_BYTES, ..MarkdownHtml::default() };
-    for part in parse_blocks(&cut_middle(text, MAX_MARKDOWN_BYTES)) {
+    let text = cut_middle(text, MAX_MARKDOWN_BYTES);
+    render_markdown(&text).unwrap_or_else(|| {
+        let mut html = String::new();
+        push_line(&mut html, "note", "[too much markup: shown as it was written]");
+        let source = escape(&cut_middle(&text, MAX_PLAIN_BYTES));
+        push(&mut html, format_args!("<pre class=\"source\" dir=\"auto\">{source}</pre>\n"));
+        html
+    })
+}
+
+/// None if the HTML would be too large.
+fn render_markdown(text: &str) -> Option<String> {
+    let max_bytes = MAX_MARKDOWN_HTML.min(text.len().saturating_mul(MAX_EXPANSION) + 2_048);
+    let (highlight_left, cells_left) = (MAX_HIGHLIGHTED_BYTES, MAX_CELLS);
+    let mut html = MarkdownHtml { highlight_left, cells_left, ..MarkdownHtml::default() };
+    for part in parse_blocks(text) {
         html.push_part(&part.prefixes.containers, &part.content);
+        if html.html.len() > max_bytes || html.cells_left == 0 {
+            return None;
+        }
     }
-    html.finish()
+    Some(html.finish()).filter(|html| html.len() <= max_bytes)
 }
 
 #[derive(Default)]
@@ -29,6 +55,8 @@ struct MarkdownHtml {
     code: Option<Highlighter>,
     has_code_lines: bool,
     highlight_left: usize,
+    /// Cells that tables may still have. At 0 the HTML is not complete.
+    cells_left: usize,
 }
 
 impl MarkdownHtml {
@@ -39,10 +67,13 @@ impl MarkdownHtml {
         self.end_code();
         self.enter(containers);
         match content {
-            PartContent::Text(source) => push_markdown(&mut self.html, source, false),
-            PartContent::Continuation(source) => push_markdown(&mut self.html, source, true),
             // The table of a split table has its head again.
-            PartContent::TableContinuation(source) => push_markdown(&mut self.html, source, false),
+            PartContent::Text(source) | PartContent::TableContinuation(source) => {
+                push_markdown(&mut self.html, source, false, &mut self.cells_left);
+            }
+            PartContent::Continuation(source) => {
+                push_markdown(&mut self.html, source, true, &mut self.cells_left);
+            }
             PartContent::LongLine(text) => {
                 push(&mut self.html, format_args!("<p dir=\"auto\">{}</p>\n", escape(text)));
             }
@@ -117,12 +148,14 @@ impl MarkdownHtml {
         }
     }
 
+    /// The paragraphs in an item have a direction each. The item has none: a browser would look through everything in it, again for each
+    /// element inside that has one.
     fn open_item(&mut self, container: &ContainerMark) {
         let ContainerKind::Item { is_done, .. } = &container.kind else { return };
         self.html.push_str(match is_done {
-            None => "<li dir=\"auto\">",
-            Some(true) => "<li class=\"done\" dir=\"auto\"><span class=\"state\">done:</span> ",
-            Some(false) => "<li class=\"pending\" dir=\"auto\"><span class=\"state\">open:</span> ",
+            None => "<li>",
+            Some(true) => "<li class=\"done\"><span class=\"state\">done:</span> ",
+            Some(false) => "<li class=\"pending\"><span class=\"state\">open:</span> ",
         });
     }
 

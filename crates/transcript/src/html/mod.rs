@@ -25,19 +25,34 @@ use crate::block::{Block, BlockContent, BlockState, TurnEnd, Update};
 use crate::local_time::format_moment;
 use crate::notice::{Verbosity, notice_text};
 use crate::page::turn_totals_text;
-use crate::text::format_count;
+use crate::text::{format_count, format_number};
 
 /// Bytes of an input or a question that are shown.
 const MAX_TEXT_BYTES: usize = 256 << 10;
 
+/// Bytes of the HTML of one block.
+const MAX_BLOCK_HTML: usize = 1 << 20;
+
 /// A block as one element that stands alone: `<article class="block KIND STATE" data-seq="…">`. A block that goes on is rendered
-/// as such. Empty if there is nothing to show.
+/// as such. Empty if there is nothing to show. A block that would need more than a megabyte says only that it is not shown.
 pub fn block_html(block: &Block) -> String {
     let mut content = String::new();
     push_content(block, &mut content);
-    if content.is_empty() {
-        return content;
+    match content.len() {
+        0 => content,
+        1..=MAX_BLOCK_HTML => article(block, &content),
+        bytes => omitted_block_html(block, &format!("{} bytes of HTML", format_number(bytes as u64))),
     }
+}
+
+/// The element of a block whose content is not shown, and why.
+pub fn omitted_block_html(block: &Block, reason: &str) -> String {
+    let mut content = String::new();
+    push_line(&mut content, "note", &format!("[not shown: {reason}]"));
+    article(block, &content)
+}
+
+fn article(block: &Block, content: &str) -> String {
     let kind = kind_name(&block.content);
     let mut html = format!("<article class=\"block {kind}{}\"", state_class(block.state));
     if let Some(seq) = block.seq {
@@ -47,7 +62,7 @@ pub fn block_html(block: &Block) -> String {
         push(&mut html, format_args!(" aria-label=\"{label}\""));
     }
     html.push_str(">\n");
-    html.push_str(&content);
+    html.push_str(content);
     html.push_str("</article>\n");
     html
 }
@@ -116,14 +131,15 @@ fn push_content(block: &Block, html: &mut String) {
             push_time(html, block);
         }
         BlockContent::Reasoning { text } => push_details(html, "Reasoning", text),
+        // The model was asked again, and what it said first does not count.
+        BlockContent::Message { .. } if block.state == BlockState::Discarded => {}
         BlockContent::Message { text, .. } => {
             push_answer(html, text);
             match block.state {
                 BlockState::Interrupted => push_line(html, "note", "[interrupted here]"),
                 BlockState::Truncated => push_line(html, "note", "[cut off here]"),
-                BlockState::Discarded => push_line(html, "note", "[discarded; the model is asked again]"),
                 BlockState::Running => push_line(html, "note state", "[the answer goes on]"),
-                BlockState::Finished | BlockState::Failed => {}
+                BlockState::Finished | BlockState::Failed | BlockState::Discarded => {}
             }
             push_time(html, block);
         }

@@ -427,9 +427,13 @@ fn fold_usage(state: &mut State, usage: Usage) {
 
 fn fold_count(state: &mut State, usage: &Usage) {
     let counting = state.token_counts.entry(state.model.clone().unwrap_or_default()).or_default();
+    let mut was_truncated = false;
     if let (Some(estimated), Some(counted)) = (usage.estimated, usage.input) {
-        if counting.calibration.is_truncated_by_server(estimated, counted) {
+        was_truncated = counting.calibration.is_truncated_by_server(estimated, counted);
+        if was_truncated {
             counting.truncated_prompt = Some(TruncatedPrompt { tokens_read: counted, window: usage.window });
+        } else if counting.truncated_prompt.is_some_and(|cut| counted > cut.tokens_read) {
+            counting.truncated_prompt = None;
         }
         counting.calibration.learn(estimated, counted);
     }
@@ -438,7 +442,10 @@ fn fold_count(state: &mut State, usage: &Usage) {
         counting.refused_at = None;
     }
     let answered = state.turn.as_ref().is_some_and(|turn| turn.answered);
-    if let Some(input) = usage.input {
+    if was_truncated {
+        // The server counted a part of the context. How large the context is, only the estimate says.
+        state.provider_count = None;
+    } else if let Some(input) = usage.input {
         let output = if answered { usage.output.unwrap_or(0) } else { 0 };
         let model = state.model.clone().unwrap_or_default();
         state.provider_count =

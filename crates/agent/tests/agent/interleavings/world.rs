@@ -414,6 +414,7 @@ impl World {
             cost: None,
             estimated: Some(estimated),
             window: self.nature.window,
+            parts: None,
             limits: BTreeMap::new(),
         })
     }
