@@ -251,6 +251,10 @@ fn what_goes_wrong_shows_as_a_clear_state() {
             server.say("hidden", "Say it.");
             server.wait_for_turns("hidden", 1);
         }
+        "say more" => {
+            server.say("hidden", "Anything new?");
+            server.wait_for_turns("hidden", 6);
+        }
         "kill" => server.kill(),
         "start" => server.start_again(),
         "revoke" => {

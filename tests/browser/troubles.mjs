@@ -149,6 +149,15 @@ async function longAbsence(browser) {
   await page.getByText("The server does not answer.").waitFor({ state: "hidden" });
   await say(page, "Back?");
   await log(page).getByText("Back.", { exact: true }).waitFor();
+
+  // A stream that is open and says nothing any more, not even that it lives.
+  await page.waitForFunction(() => window.streams.pings > 0);
+  await page.evaluate(() => (window.streams.last.isSilent = true));
+  await ask("say more");
+  await page.clock.fastForward("00:30");
+  assert.equal(await log(page).getByText("Good.", { exact: true }).count(), 0);
+  await page.clock.fastForward("00:15");
+  await log(page).getByText("Good.", { exact: true }).waitFor();
   assert.deepEqual(page.errors, []);
   await page.context().close();
 }

@@ -116,10 +116,8 @@ class Conversation {
         this.live.discard();
         this.loadStatusSoon();
       },
-      isBehind: async () => {
-        await this.loadStatus();
-        return !this.target && this.head.lastRecord() > this.seq;
-      },
+      // Not every change has an event: a session can be restored and be in the trash again between two looks of the server.
+      pinged: () => this.loadStatusSoon(),
     });
   }
 

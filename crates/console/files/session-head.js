@@ -75,12 +75,7 @@ export function sessionHead(key, panel) {
       settings,
     ),
   );
-  return {
-    element,
-    update,
-    /** The last record that the session had at the last look. */
-    lastRecord: () => known.head ?? 0,
-  };
+  return { element, update };
 
   /** @param {any} status @param {boolean} [isReceiving] whether the text of an answer is arriving */
   function update(status, isReceiving = false) {
