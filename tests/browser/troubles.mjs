@@ -144,9 +144,18 @@ async function longAbsence(browser) {
   await page.getByText("The server does not answer.").waitFor();
   for (let minute = 0; minute < 60; minute += 1) await page.clock.fastForward("01:00");
   await page.getByText("The server does not answer.").waitFor();
+  assert.equal(await page.getByText("Longhaul was updated").count(), 0);
+  await page.route("**/api/login", (route) => route.fulfill({ json: { token: "page", scope: "admin", version: "another" } }));
   await ask("start");
   await page.clock.fastForward("00:30");
   await page.getByText("The server does not answer.").waitFor({ state: "hidden" });
+
+  // It comes back with another version of the page.
+  await page.getByText("Longhaul was updated").waitFor();
+  await page.unroute("**/api/login");
+  await page.getByRole("button", { name: "Reload" }).click();
+  await page.getByText("Longhaul was updated").waitFor({ state: "detached" });
+  await log(page).getByText("Still quick.").waitFor();
   await say(page, "Back?");
   await log(page).getByText("Back.", { exact: true }).waitFor();
 

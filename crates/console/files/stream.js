@@ -39,6 +39,14 @@ export function onConnection(listener) {
   showState = listener;
 }
 
+/** Called when a stream was opened. */
+let tellOpened = () => {};
+
+/** @param {() => void} listener */
+export function onOpened(listener) {
+  tellOpened = listener;
+}
+
 /**
  * Follows these events, and no others any more.
  * @param {Follower | null} next
@@ -81,6 +89,7 @@ async function connect() {
   source.onopen = () => {
     lastHeard = openedAt = performance.now();
     showState("live");
+    tellOpened();
     current.opened?.();
   };
   source.onmessage = (message) => {
