@@ -3,6 +3,9 @@
 import assert from "node:assert/strict";
 import { ask, assertClean, log, openConsole, openSession, say, url, withBrowser } from "./page.mjs";
 
+/** An image of one pixel. */
+const DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 await withBrowser(async (browser) => {
   const page = await openConsole(browser, { expected: [/Failed to load resource/], permissions: ["notifications"] });
   await page.evaluate(() => {
@@ -23,6 +26,8 @@ await withBrowser(async (browser) => {
   await say(page, "Count.");
   await log(page).getByText(/word5 /).waitFor();
   await page.getByRole("combobox", { name: "While a turn is running" }).selectOption("after");
+  await page.locator("#files").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: Buffer.from(DOT, "base64") });
+  await page.getByText("dot.png").waitFor();
   await say(page, "And then?");
   await log(page).getByText("waiting: the model has not got it yet").waitFor();
   await assertOrder(page, ["Count.", "word0", "And then?"]);
@@ -37,6 +42,7 @@ await withBrowser(async (browser) => {
   await log(page).getByText(/word29/).waitFor();
   assert.equal(await page.getByRole("textbox", { name: "Message" }).inputValue(), "And then?");
   assert.equal(await log(page).getByText("Second answer.").count(), 0);
+  await page.getByRole("button", { name: "Remove image 1" }).waitFor();
 
   // A session that is renamed while it is open keeps its page, and what was typed.
   await ask("rename life-fork renamed");
@@ -57,6 +63,12 @@ await withBrowser(async (browser) => {
   assert.notEqual(await page.getByLabel("Model").inputValue(), "nobody/nothing");
   await page.keyboard.press("Escape");
   await page.getByLabel("Model").waitFor({ state: "hidden" });
+
+  // An order that has nothing to do says so.
+  await page.getByText("Settings").click();
+  await page.getByRole("button", { name: "Retry" }).click();
+  await page.getByText("nothing to retry: the last turn completed").waitFor();
+  await page.keyboard.press("Escape");
 
   // A turn that failed says so, with its reason, here and in the overview, and can be retried.
   await say(page, "Fail.");

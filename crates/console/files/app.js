@@ -1,6 +1,7 @@
 // The frame of the page: signing in, the address, and which view is shown.
 
 import { Problem, api, can, onSignedOut, setScope } from "./api.js";
+import { forgetDrafts } from "./composer.js";
 import { conversationView } from "./conversation.js";
 import { emptyState, errorText, h, replaceChildren } from "./dom.js";
 import { doctorView, tokensView } from "./installation.js";
@@ -196,8 +197,7 @@ async function signOut() {
     // The browser still has the cookie, so it would be wrong to look signed out.
     if (!(error instanceof Problem) || error.status !== 401) return void window.alert(`You are still signed in: ${errorText(error)}`);
   }
-  // Drafts are for the person who wrote them.
-  sessionStorage.clear();
+  forgetDrafts();
   showSignIn();
 }
 

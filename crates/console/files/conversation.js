@@ -3,7 +3,7 @@
 
 import { Problem, act, api, can, sessionPath } from "./api.js";
 import { BlockList, blockElement } from "./block-list.js";
-import { composer, moveDraft } from "./composer.js";
+import { composer, keepDraft, moveDraft } from "./composer.js";
 import { announce, errorText, h, replaceChildren } from "./dom.js";
 import { figuresPanel } from "./figures.js";
 import { formatDuration, sessionHref, showControls } from "./format.js";
@@ -345,22 +345,23 @@ class Conversation {
     const button = /** @type {HTMLElement} */ (event.target).closest?.("button[data-fork], button[data-retry]");
     if (!(button instanceof HTMLButtonElement)) return;
     button.disabled = true;
+    button.parentElement?.querySelector(":scope > [role=alert]")?.remove();
     try {
-      if (button.dataset.fork) await this.fork(button);
-      else await act(this.path("/retry"));
+      const { note } = await (button.dataset.fork ? this.fork(button) : act(this.path("/retry")));
+      if (note) button.after(h("span", { role: "alert", class: "quiet" }, note));
     } catch (error) {
-      button.parentElement?.querySelector(".wrong[role=alert]")?.remove();
       button.after(h("span", { role: "alert", class: "wrong" }, errorText(error)));
     } finally {
       button.disabled = false;
     }
   }
 
-  /** Forks before a message, and opens the fork with its text in the input. @param {HTMLButtonElement} button */
+  /** Forks before a message, and opens the fork with the message in its box. @param {HTMLButtonElement} button */
   async fork(button) {
-    const fork = await act(this.path("/fork"), { at: Number(button.dataset.fork) });
-    sessionStorage.setItem(`draft:${fork.key}`, button.dataset.text ?? "");
+    const fork = await act(this.path("/fork"), { at: Number(button.dataset.fork), input: Number(button.dataset.input) });
+    if (fork.content) keepDraft(fork.key, fork.content);
     location.hash = sessionHref(fork.key);
+    return fork;
   }
 
   keepAtEnd() {

@@ -180,8 +180,8 @@ export function sessionHead(key, panel) {
   async function order(path, text) {
     message.textContent = feedback.textContent = "";
     try {
-      await api(sessionPath(key, path), { method: "POST" });
-      feedback.textContent = `${text}: asked.`;
+      const { note } = await api(sessionPath(key, path), { method: "POST" });
+      feedback.textContent = note ?? `${text}: asked.`;
     } catch (error) {
       message.textContent = errorText(error);
     }
