@@ -227,8 +227,12 @@ fn sessions_are_forked_renamed_retried_deleted_and_restored() {
 fn what_goes_wrong_shows_as_a_clear_state() {
     let items: String = (0..5_000).map(|number| format!("- item {number}\n")).collect();
     let print = json!({"name": "exec", "arguments": {"command": "seq 1 1300000"}});
-    let script =
-        json!(["Said while hidden.", "שלום", {"calls": [print]}, items, "Still quick.", "Back.", "Good."]);
+    let todo = json!({"name": "todo", "arguments": {
+        "items": [{"text": "sweep", "status": "done"}, {"text": "mop", "status": "in_progress"}],
+    }});
+    let script = json!([
+        "Said while hidden.", "שלום", {"calls": [print]}, items, "Still quick.", "Back.", {"calls": [todo]}, "Good.",
+    ]);
     let mut server = ConsoleServer::start_in_mode(&script, "auto");
     server.make_page_token("page");
     for key in ["deleted", "hidden", "trashed"] {

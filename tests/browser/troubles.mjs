@@ -167,6 +167,7 @@ async function longAbsence(browser) {
   assert.equal(await log(page).getByText("Good.", { exact: true }).count(), 0);
   await page.clock.fastForward("00:15");
   await log(page).getByText("Good.", { exact: true }).waitFor();
+  await page.getByText("Todo: 1 of 2 done, now: mop").waitFor();
   assert.deepEqual(page.errors, []);
   await page.context().close();
 }

@@ -84,8 +84,9 @@ class Conversation {
     this.toEnd = h("button", { type: "button", class: "to-end", hidden: true, onclick: () => this.scrollToEnd() }, "↓ Newest");
     this.questions = h("div", { class: "questions", role: "region", "aria-label": "Questions" });
     this.tasks = h("div", { class: "running-tasks" });
+    this.todo = h("div", { class: "current-todo" });
     this.composer = composer(key, (rest) => this.path(rest), () => this.scrollToEnd());
-    place.append(this.head.element, h("div", { class: "log-frame" }, this.log, this.toEnd), this.questions, this.tasks, this.composer.element);
+    place.append(this.head.element, h("div", { class: "log-frame" }, this.log, this.toEnd), this.questions, this.tasks, this.todo, this.composer.element);
     this.log.addEventListener("scroll", () => this.onScroll(), { passive: true });
     this.log.addEventListener("click", (/** @type {Event} */ event) => void this.onClick(event));
     // Blocks get their real height when they come into view, and a question makes the log shorter.
@@ -177,6 +178,20 @@ class Conversation {
     const ends = page.items.filter((/** @type {any} */ item) => ["message", "turn_end"].includes(item.content?.type));
     this.answeredThrough = Math.max(this.answeredThrough, ...ends.map((/** @type {any} */ item) => item.ended_by ?? 0));
     this.live.forgetThrough(this.answeredThrough);
+    this.showTodo();
+  }
+
+  /** Keeps the newest todo list that is loaded in view, as long as something in it is left to do. */
+  showTodo() {
+    const lists = this.target ? [] : [...this.log.querySelectorAll(".call:not(.failed) ul.todo")];
+    const list = lists.at(-1);
+    if (list && this.todo.querySelector("ul")?.isEqualNode(list)) return;
+    const isOpen = this.todo.querySelector("details")?.open ?? false;
+    const items = [...(list?.children ?? [])];
+    const done = items.filter((item) => item.classList.contains("done")).length;
+    const now = items.find((item) => item.classList.contains("in_progress"))?.lastChild?.textContent?.trim();
+    const title = `Todo: ${done} of ${items.length} done${now ? `, now: ${now}` : ""}`;
+    replaceChildren(this.todo, list && done < items.length ? h("details", { open: isOpen }, h("summary", { dir: "auto" }, title), list.cloneNode(true)) : null);
   }
 
   /** Asks for what came after the last record that is shown. */
@@ -218,6 +233,7 @@ class Conversation {
       this.log.scrollTop = top + this.log.scrollHeight - height;
       this.older = page.next;
       this.earlier.hidden = page.next === null;
+      this.showTodo();
     } catch {
       // The button stays, and the next scroll tries again.
     } finally {
