@@ -1,7 +1,7 @@
 // The life of sessions on the page: waiting messages, forks, renaming, failures, the trash, scopes, alerts.
 
 import assert from "node:assert/strict";
-import { ask, assertClean, log, openConsole, openSession, say, url, withBrowser } from "./page.mjs";
+import { ask, assertClean, fetchAsPage, log, openConsole, openSession, say, url, withBrowser } from "./page.mjs";
 
 /** An image of one pixel. */
 const DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -35,7 +35,12 @@ await withBrowser(async (browser) => {
   await assertOrder(page, ["Count.", "word29", "And then?", "Second answer."]);
   await page.waitForFunction(() => window.told.includes("life is done"));
 
-  // A fork has the message in its box, and not the answer to it.
+  // A fork has the message in its box, with its image, and not the answer to it. Another image is said to be lost.
+  await page.route("**/fork", async (route) => {
+    const response = await fetchAsPage(route);
+    const fork = await response.json();
+    await route.fulfill({ response, json: { ...fork, content: { ...fork.content, lost_images: 1 } } });
+  });
   await log(page).getByText("And then?").hover();
   await page.getByRole("button", { name: "Fork from here" }).click();
   await page.getByRole("heading", { level: 1, name: "life-fork" }).waitFor();
@@ -43,6 +48,7 @@ await withBrowser(async (browser) => {
   assert.equal(await page.getByRole("textbox", { name: "Message" }).inputValue(), "And then?");
   assert.equal(await log(page).getByText("Second answer.").count(), 0);
   await page.getByRole("button", { name: "Remove image 1" }).waitFor();
+  await page.getByText("1 image could not be taken along.").waitFor();
 
   // A session that is renamed while it is open keeps its page, and what was typed.
   await ask("rename life-fork renamed");

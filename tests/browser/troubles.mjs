@@ -1,7 +1,7 @@
 // What goes wrong while the page is open shows as a clear state, and the page recovers by itself.
 
 import assert from "node:assert/strict";
-import { ask, assertOneStream, log, openConsole, openSession, say, token, url, withBrowser } from "./page.mjs";
+import { ask, assertOneStream, fetchAsPage, log, openConsole, openSession, say, url, withBrowser } from "./page.mjs";
 
 const HOUR_MS = 60 * 60 * 1000;
 const EXPECTED = [/Failed to load resource/, /ERR_/];
@@ -89,11 +89,6 @@ async function setHidden(page, isHidden) {
     Object.defineProperty(document, "hidden", { configurable: true, get: () => now });
     document.dispatchEvent(new Event("visibilitychange"));
   }, isHidden);
-}
-
-/** The answer that the page would get. Without the browser's own headers a cookie does not count. */
-function fetchAsPage(route) {
-  return route.fetch({ headers: { ...route.request().headers(), authorization: `Bearer ${token}` } });
 }
 
 /** Blocks, events and states of a newer server. */

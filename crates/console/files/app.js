@@ -138,8 +138,9 @@ function showConnection(state) {
 
 /** A server that was updated has other files than this page. It was away meanwhile, so each new stream is a reason to ask. */
 async function checkVersion() {
+  if (update.hasChildNodes()) return;
   const state = await api("/api/login").catch(() => null);
-  if (!state || state.version === version || update.hasChildNodes()) return;
+  if (!state || state.version === version) return;
   replaceChildren(update, "Longhaul was updated. ", h("button", { type: "button", onclick: () => location.reload() }, "Reload"));
 }
 
