@@ -11,7 +11,10 @@ use crate::installed::peer;
 /// A command, an edit and a task, each with a question.
 fn adder() -> Value {
     json!([
-        {"reasoning": "A list first.", "text": "I look.", "calls": [{"name": "exec", "arguments": {"command": "seq 1 3"}}]},
+        {
+            "reasoning": "A list first.", "text": "I look.", "usage": {"input": 2_000, "output": 20},
+            "calls": [{"name": "exec", "arguments": {"command": "seq 1 3"}}],
+        },
         {"text": "Now the file.", "calls": [{"name": "write_file", "arguments": {"path": "add.py", "content": "def add(a, b):\n    return a + b\n"}}]},
         {"text": "And a task.", "calls": [{"name": "exec", "arguments": {"command": "sleep 300", "run_in_background": true, "description": "count slowly"}}]},
         "# Done\n\nIt adds:\n\n```python\nadd(1, 2)\n```\n",
