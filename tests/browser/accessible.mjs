@@ -9,7 +9,7 @@ const axe = readFileSync(process.env.AXE, "utf8");
 const PAGES = {
   "": "waits for your answer",
   "session/story": "May exec run",
-  "session/story/figures": "Where the time of a turn went",
+  "session/story/figures": "Context over time",
   "session/story/tasks": "No tasks",
   tasks: "No tasks",
   [`memory/${process.argv[2]}`]: "Changes",

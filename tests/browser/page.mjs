@@ -56,10 +56,10 @@ async function signIn(page, withToken = token, keyboard = false) {
   await page.getByRole("heading", { name: "Sessions" }).waitFor();
 }
 
-/** Notes the errors of a page, its requests to other origins, and how many event streams it has open. */
+/** Notes the errors of a page, its requests to other origins, and how many event streams it has open. A stream can be made silent. */
 async function watchPage(page, expected) {
   await page.addInitScript(() => {
-    window.streams = { open: 0, most: 0 };
+    window.streams = { open: 0, most: 0, pings: 0, last: null };
     window.EventSource = class extends EventSource {
       isCounted = true;
 
@@ -67,6 +67,13 @@ async function watchPage(page, expected) {
         super(address);
         window.streams.open += 1;
         window.streams.most = Math.max(window.streams.most, window.streams.open);
+        window.streams.last = this;
+        for (const type of ["message", "ping"]) this.addEventListener(type, (event) => this.hear(event));
+      }
+
+      hear(event) {
+        if (this.isSilent) event.stopImmediatePropagation();
+        else if (event.type === "ping") window.streams.pings += 1;
       }
 
       close() {
@@ -93,6 +100,11 @@ async function watchPage(page, expected) {
 export function assertClean(page) {
   assert.deepEqual(page.errors, [], "errors of the page");
   assert.deepEqual(page.foreign, [], "requests to other origins");
+}
+
+/** The answer that the page would get. Without the browser's own headers a cookie does not count. */
+export function fetchAsPage(route) {
+  return route.fetch({ headers: { ...route.request().headers(), authorization: `Bearer ${token}` } });
 }
 
 /** A tab has at most one event stream at a time. */

@@ -1,7 +1,10 @@
 // The life of sessions on the page: waiting messages, forks, renaming, failures, the trash, scopes, alerts.
 
 import assert from "node:assert/strict";
-import { ask, assertClean, log, openConsole, openSession, say, url, withBrowser } from "./page.mjs";
+import { ask, assertClean, fetchAsPage, log, openConsole, openSession, say, url, withBrowser } from "./page.mjs";
+
+/** An image of one pixel. */
+const DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 await withBrowser(async (browser) => {
   const page = await openConsole(browser, { expected: [/Failed to load resource/], permissions: ["notifications"] });
@@ -23,6 +26,8 @@ await withBrowser(async (browser) => {
   await say(page, "Count.");
   await log(page).getByText(/word5 /).waitFor();
   await page.getByRole("combobox", { name: "While a turn is running" }).selectOption("after");
+  await page.locator("#files").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: Buffer.from(DOT, "base64") });
+  await page.getByText("dot.png").waitFor();
   await say(page, "And then?");
   await log(page).getByText("waiting: the model has not got it yet").waitFor();
   await assertOrder(page, ["Count.", "word0", "And then?"]);
@@ -30,13 +35,20 @@ await withBrowser(async (browser) => {
   await assertOrder(page, ["Count.", "word29", "And then?", "Second answer."]);
   await page.waitForFunction(() => window.told.includes("life is done"));
 
-  // A fork has the message in its box, and not the answer to it.
+  // A fork has the message in its box, with its image, and not the answer to it. Another image is said to be lost.
+  await page.route("**/fork", async (route) => {
+    const response = await fetchAsPage(route);
+    const fork = await response.json();
+    await route.fulfill({ response, json: { ...fork, content: { ...fork.content, lost_images: 1 } } });
+  });
   await log(page).getByText("And then?").hover();
   await page.getByRole("button", { name: "Fork from here" }).click();
   await page.getByRole("heading", { level: 1, name: "life-fork" }).waitFor();
   await log(page).getByText(/word29/).waitFor();
   assert.equal(await page.getByRole("textbox", { name: "Message" }).inputValue(), "And then?");
   assert.equal(await log(page).getByText("Second answer.").count(), 0);
+  await page.getByRole("button", { name: "Remove image 1" }).waitFor();
+  await page.getByText("1 image could not be taken along.").waitFor();
 
   // A session that is renamed while it is open keeps its page, and what was typed.
   await ask("rename life-fork renamed");
@@ -57,6 +69,12 @@ await withBrowser(async (browser) => {
   assert.notEqual(await page.getByLabel("Model").inputValue(), "nobody/nothing");
   await page.keyboard.press("Escape");
   await page.getByLabel("Model").waitFor({ state: "hidden" });
+
+  // An order that has nothing to do says so.
+  await page.getByText("Settings").click();
+  await page.getByRole("button", { name: "Retry" }).click();
+  await page.getByText("nothing to retry: the last turn completed").waitFor();
+  await page.keyboard.press("Escape");
 
   // A turn that failed says so, with its reason, here and in the overview, and can be retried.
   await say(page, "Fail.");

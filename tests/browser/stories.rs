@@ -11,7 +11,10 @@ use crate::installed::peer;
 /// A command, an edit and a task, each with a question.
 fn adder() -> Value {
     json!([
-        {"reasoning": "A list first.", "text": "I look.", "calls": [{"name": "exec", "arguments": {"command": "seq 1 3"}}]},
+        {
+            "reasoning": "A list first.", "text": "I look.", "usage": {"input": 2_000, "output": 20},
+            "calls": [{"name": "exec", "arguments": {"command": "seq 1 3"}}],
+        },
         {"text": "Now the file.", "calls": [{"name": "write_file", "arguments": {"path": "add.py", "content": "def add(a, b):\n    return a + b\n"}}]},
         {"text": "And a task.", "calls": [{"name": "exec", "arguments": {"command": "sleep 300", "run_in_background": true, "description": "count slowly"}}]},
         "# Done\n\nIt adds:\n\n```python\nadd(1, 2)\n```\n",
@@ -227,8 +230,12 @@ fn sessions_are_forked_renamed_retried_deleted_and_restored() {
 fn what_goes_wrong_shows_as_a_clear_state() {
     let items: String = (0..5_000).map(|number| format!("- item {number}\n")).collect();
     let print = json!({"name": "exec", "arguments": {"command": "seq 1 1300000"}});
-    let script =
-        json!(["Said while hidden.", "שלום", {"calls": [print]}, items, "Still quick.", "Back.", "Good."]);
+    let todo = json!({"name": "todo", "arguments": {
+        "items": [{"text": "sweep", "status": "done"}, {"text": "mop", "status": "in_progress"}],
+    }});
+    let script = json!([
+        "Said while hidden.", "שלום", {"calls": [print]}, items, "Still quick.", "Back.", {"calls": [todo]}, "Good.",
+    ]);
     let mut server = ConsoleServer::start_in_mode(&script, "auto");
     server.make_page_token("page");
     for key in ["deleted", "hidden", "trashed"] {
@@ -250,6 +257,10 @@ fn what_goes_wrong_shows_as_a_clear_state() {
         "send" => {
             server.say("hidden", "Say it.");
             server.wait_for_turns("hidden", 1);
+        }
+        "say more" => {
+            server.say("hidden", "Anything new?");
+            server.wait_for_turns("hidden", 6);
         }
         "kill" => server.kill(),
         "start" => server.start_again(),

@@ -1,7 +1,7 @@
 // What goes wrong while the page is open shows as a clear state, and the page recovers by itself.
 
 import assert from "node:assert/strict";
-import { ask, assertOneStream, log, openConsole, openSession, say, token, url, withBrowser } from "./page.mjs";
+import { ask, assertOneStream, fetchAsPage, log, openConsole, openSession, say, url, withBrowser } from "./page.mjs";
 
 const HOUR_MS = 60 * 60 * 1000;
 const EXPECTED = [/Failed to load resource/, /ERR_/];
@@ -91,11 +91,6 @@ async function setHidden(page, isHidden) {
   }, isHidden);
 }
 
-/** The answer that the page would get. Without the browser's own headers a cookie does not count. */
-function fetchAsPage(route) {
-  return route.fetch({ headers: { ...route.request().headers(), authorization: `Bearer ${token}` } });
-}
-
 /** Blocks, events and states of a newer server. */
 async function unknownKinds(browser) {
   const page = await openConsole(browser, { expected: EXPECTED });
@@ -144,11 +139,30 @@ async function longAbsence(browser) {
   await page.getByText("The server does not answer.").waitFor();
   for (let minute = 0; minute < 60; minute += 1) await page.clock.fastForward("01:00");
   await page.getByText("The server does not answer.").waitFor();
+  assert.equal(await page.getByText("Longhaul was updated").count(), 0);
+  await page.route("**/api/login", (route) => route.fulfill({ json: { token: "page", scope: "admin", version: "another" } }));
   await ask("start");
   await page.clock.fastForward("00:30");
   await page.getByText("The server does not answer.").waitFor({ state: "hidden" });
+
+  // It comes back with another version of the page.
+  await page.getByText("Longhaul was updated").waitFor();
+  await page.unroute("**/api/login");
+  await page.getByRole("button", { name: "Reload" }).click();
+  await page.getByText("Longhaul was updated").waitFor({ state: "detached" });
+  await log(page).getByText("Still quick.").waitFor();
   await say(page, "Back?");
   await log(page).getByText("Back.", { exact: true }).waitFor();
+
+  // A stream that is open and says nothing any more, not even that it lives.
+  await page.waitForFunction(() => window.streams.pings > 0);
+  await page.evaluate(() => (window.streams.last.isSilent = true));
+  await ask("say more");
+  await page.clock.fastForward("00:30");
+  assert.equal(await log(page).getByText("Good.", { exact: true }).count(), 0);
+  await page.clock.fastForward("00:15");
+  await log(page).getByText("Good.", { exact: true }).waitFor();
+  await page.getByText("Todo: 1 of 2 done, now: mop").waitFor();
   assert.deepEqual(page.errors, []);
   await page.context().close();
 }

@@ -1,6 +1,7 @@
 // The frame of the page: signing in, the address, and which view is shown.
 
 import { Problem, api, can, onSignedOut, setScope } from "./api.js";
+import { forgetDrafts } from "./composer.js";
 import { conversationView } from "./conversation.js";
 import { emptyState, errorText, h, replaceChildren } from "./dom.js";
 import { doctorView, tokensView } from "./installation.js";
@@ -8,7 +9,7 @@ import { memoryView } from "./memory.js";
 import { notifyButton, setNotifying } from "./notify.js";
 import { overviewView } from "./overview.js";
 import { statementView } from "./statement.js";
-import { connectNow, follow, onConnection } from "./stream.js";
+import { connectNow, follow, onConnection, onOpened } from "./stream.js";
 import { tasksView } from "./tasks.js";
 import { trashView } from "./trash.js";
 
@@ -44,6 +45,7 @@ const header = /** @type {HTMLElement} */ (document.getElementById("header"));
 const nav = /** @type {HTMLElement} */ (document.getElementById("nav"));
 const menu = /** @type {HTMLElement} */ (document.getElementById("menu"));
 const connection = /** @type {HTMLElement} */ (document.getElementById("connection"));
+const update = /** @type {HTMLElement} */ (document.getElementById("update"));
 
 const SIGNED_OUT = "The server no longer accepts the token of this page: it was revoked, or it is too old. Sign in again.";
 /** Set while this tab is signed in, so that a reload can say why it no longer is. */
@@ -53,6 +55,8 @@ let leave = () => {};
 /** Counts views, so that a slow one does not appear over its successor. */
 let shown = 0;
 let isSignedIn = false;
+/** The version of the files that this page was loaded with. */
+let version = "";
 
 /** The address: `#/session/KEY/figures` is the view `session` with two parts. */
 function address() {
@@ -132,6 +136,14 @@ function showConnection(state) {
   );
 }
 
+/** A server that was updated has other files than this page. It was away meanwhile, so each new stream is a reason to ask. */
+async function checkVersion() {
+  if (update.hasChildNodes()) return;
+  const state = await api("/api/login").catch(() => null);
+  if (!state || state.version === version) return;
+  replaceChildren(update, "Longhaul was updated. ", h("button", { type: "button", onclick: () => location.reload() }, "Reload"));
+}
+
 /** @param {string} [reason] */
 function showSignIn(reason = "") {
   isSignedIn = false;
@@ -186,8 +198,7 @@ async function signOut() {
     // The browser still has the cookie, so it would be wrong to look signed out.
     if (!(error instanceof Problem) || error.status !== 401) return void window.alert(`You are still signed in: ${errorText(error)}`);
   }
-  // Drafts are for the person who wrote them.
-  sessionStorage.clear();
+  forgetDrafts();
   showSignIn();
 }
 
@@ -219,6 +230,7 @@ header.addEventListener("keydown", (event) => {
   menu.focus();
 });
 onConnection(showConnection);
+onOpened(() => void checkVersion());
 onSignedOut(() => {
   if (isSignedIn) showSignIn(SIGNED_OUT);
 });
@@ -231,6 +243,10 @@ window.addEventListener("hashchange", () => {
 
 // Whether the cookie still counts is the server's knowledge alone.
 api("/api/login").then(
-  (state) => (state.scope ? start(state.scope) : showSignIn(sessionStorage.getItem(WAS_SIGNED_IN) ? SIGNED_OUT : "")),
+  (state) => {
+    version = state.version;
+    if (state.scope) start(state.scope);
+    else showSignIn(sessionStorage.getItem(WAS_SIGNED_IN) ? SIGNED_OUT : "");
+  },
   (error) => replaceChildren(main, problemNotice(error, () => location.reload())),
 );

@@ -75,9 +75,9 @@ export function blockElement(item) {
   const fragment = fragmentOf(item.html);
   const block = fragment.firstElementChild;
   if (!block || !can("act")) return fragment;
-  const { type, fork_at, text, outcome } = item.content ?? {};
+  const { type, fork_at, outcome } = item.content ?? {};
   if (type === "input" && item.state !== "running" && fork_at) {
-    block.append(h("button", { type: "button", class: "fork plain", "data-fork": fork_at, "data-text": text, title: "Fork the session before this message" }, "Fork from here"));
+    block.append(h("button", { type: "button", class: "fork plain", "data-fork": fork_at, "data-input": item.seq, title: "Fork the session before this message" }, "Fork from here"));
   }
   // Only the last turn of a session can be retried; the style sheet hides the others.
   if (type === "turn_end" && outcome === "failed") block.append(h("button", { type: "button", class: "retry-turn", "data-retry": "" }, "Retry"));

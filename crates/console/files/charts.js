@@ -37,13 +37,15 @@ function stackedRow({ width, y, name, text, from, length, kind }) {
  * @param {SVGElement} picture
  * @param {string[]} columns
  * @param {(string | number)[][]} rows
+ * @param {HTMLElement | null} [legend]
  */
-export function figure(title, picture, columns, rows) {
+export function figure(title, picture, columns, rows, legend = null) {
   return h(
     "figure",
     {},
     h("figcaption", {}, title),
     h("div", { class: "picture", tabindex: "0", role: "group", "aria-label": `${title}, as a picture` }, picture),
+    legend,
     h("details", {}, h("summary", {}, "As a table"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}, as a table` }, h("table", {}, h("thead", {}, h("tr", {}, columns.map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, index) => (index === 0 ? h("th", { scope: "row" }, cell) : h("td", {}, cell))))))))),
   );
 }
@@ -84,17 +86,33 @@ export function barPicture(bars, title) {
 }
 
 /**
- * A line over a sequence of points, with an optional limit and marks.
- * @param {{title: string, points: {x: number, y: number}[], limit?: number | null, marks?: {x: number, text: string}[], formatY: (y: number) => string, formatX: (x: number) => string}} chart
+ * The names of layers beside their colours.
+ * @param {{name: string, kind: string}[]} layers
  */
-export function lineChart({ title, points, limit = null, marks = [], formatY, formatX }) {
+export function layerLegend(layers) {
+  return h("ul", { class: "legend" }, layers.map(({ name, kind }) => h("li", {}, h("span", { class: `swatch part-${kind}`, "aria-hidden": "true" }), name)).reverse());
+}
+
+/**
+ * A line over a sequence of points, with an optional limit and marks. Layers say what the points consist of, from the bottom up.
+ * @param {{title: string, points: {x: number, y: number}[], layers?: {name: string, kind: string, values: number[]}[], limit?: number | null, marks?: {x: number, text: string}[], formatY: (y: number) => string, formatX: (x: number) => string}} chart
+ */
+export function lineChart({ title, points, layers = [], limit = null, marks = [], formatY, formatX }) {
   const width = chartWidth();
   const xs = points.map((point) => point.x);
   const [first, last] = [Math.min(...xs), Math.max(...xs)];
   const top = Math.max(1, limit ?? 0, ...points.map((point) => point.y)) * 1.05;
   const x = (/** @type {number} */ value) => LEFT + ((value - first) / Math.max(1, last - first)) * (width - LEFT - 12);
   const y = (/** @type {number} */ value) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - BOTTOM - 12);
-  const path = points.map((point, index) => `${index ? "L" : "M"}${x(point.x).toFixed(1)} ${y(point.y).toFixed(1)}`).join("");
+  const draw = (/** @type {{x: number, y: number}[]} */ line) => line.map((point, index) => `${index ? "L" : "M"}${x(point.x).toFixed(1)} ${y(point.y).toFixed(1)}`).join("");
+  const path = draw(points);
+  let floor = points.map((point) => ({ x: point.x, y: 0 }));
+  const areas = layers.map(({ name, kind, values }) => {
+    const roof = floor.map((point, index) => ({ x: point.x, y: point.y + (values[index] ?? 0) }));
+    const d = `${draw([...roof, ...floor.toReversed()])}Z`;
+    floor = roof;
+    return svg("path", { d, class: `part part-${kind}` }, svg("title", {}, name));
+  });
   const grid = [0, 0.5, 1].flatMap((share) => {
     const value = (top / 1.05) * share;
     return [
@@ -107,7 +125,7 @@ export function lineChart({ title, points, limit = null, marks = [], formatY, fo
     "svg",
     { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": title },
     ...grid,
-    svg("path", { d: `${path}L${x(last).toFixed(1)} ${base}L${x(first).toFixed(1)} ${base}Z`, class: "area" }),
+    ...(areas.length > 0 ? areas : [svg("path", { d: `${path}L${x(last).toFixed(1)} ${base}L${x(first).toFixed(1)} ${base}Z`, class: "area" })]),
     svg("path", { d: path, class: "line" }),
     limit ? svg("line", { x1: LEFT, x2: width - 12, y1: y(limit), y2: y(limit), class: "limit" }) : null,
     ...marks.map((mark) => svg("line", { x1: x(mark.x), x2: x(mark.x), y1: 12, y2: base, class: "mark" }, svg("title", {}, mark.text))),

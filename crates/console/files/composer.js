@@ -8,6 +8,13 @@ const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
 const MAX_TEXT_BYTES = 256 * 1024;
 const RETRY_MS = 2000;
 
+/** @typedef {{name: string, media_type?: string, data?: string, text?: string}} Attachment */
+
+/** What is attached to messages that are not sent, by the key of their session. A tab's storage has no room for images. @type {Map<string, Attachment[]>} */
+const attachmentsOf = new Map();
+/** How many images of a message its fork could not get, by the key of the fork. @type {Map<string, number>} */
+const lostImages = new Map();
+
 /** A message that the server may not have yet. It outlives the page, with its key, so that it arrives once. @typedef {{once: string, body: any, text: string}} PendingMessage */
 
 /**
@@ -17,8 +24,7 @@ const RETRY_MS = 2000;
  */
 export function composer(key, path, sent) {
   const mayAct = can("act");
-  /** @type {{name: string, media_type?: string, data?: string, text?: string}[]} */
-  let attachments = [];
+  let attachments = attachmentsOf.get(key) ?? [];
   let isOpen = true;
   let isSending = false;
   /** The question that the text answers. @type {{id: string, kind: string} | null} */
@@ -52,6 +58,9 @@ export function composer(key, path, sent) {
     h("p", { id: "message-keys", class: "unseen" }, "Enter sends, Shift and Enter begins a new line."),
     h("div", { class: "composer-row" }, attachButton, file, mode, h("span", { class: "space" }), cancel, send),
   );
+  drawAttachments();
+  const lost = lostImages.get(key);
+  if (lost) message.textContent = `${lost === 1 ? "1 image" : `${lost} images`} could not be taken along.`;
   if (!mayAct) disable("The token of this page may only read.");
   const pending = readPending(key);
   if (pending && mayAct) {
@@ -123,6 +132,7 @@ export function composer(key, path, sent) {
   }
 
   function drawAttachments() {
+    attachmentsOf.set(key, attachments);
     replaceChildren(
       attached,
       attachments.map((one, index) =>
@@ -172,6 +182,7 @@ export function composer(key, path, sent) {
       if (!(await sendUntilAccepted(pending))) return false;
       sessionStorage.removeItem(`pending:${key}`);
       attachments = [];
+      lostImages.delete(key);
       drawAttachments();
       mode.value = "join";
       announce("Sent");
@@ -218,8 +229,8 @@ export function composer(key, path, sent) {
   async function cancelTurn() {
     cancel.disabled = true;
     try {
-      await api(path("/cancel"), { method: "POST" });
-      announce("Cancelling");
+      const { note } = await api(path("/cancel"), { method: "POST" });
+      announce(note ?? "Cancelling");
     } catch (error) {
       message.textContent = errorText(error);
     } finally {
@@ -235,6 +246,26 @@ export function moveDraft(from, to) {
     if (kept !== null) store(`${kind}:${to}`, kept);
     sessionStorage.removeItem(`${kind}:${from}`);
   }
+  attachmentsOf.set(to, attachmentsOf.get(from) ?? []);
+  attachmentsOf.delete(from);
+}
+
+/**
+ * Has the box of a fork begin with the message before which the session was forked.
+ * @param {string} key
+ * @param {{text: string, images: {media_type: string, data: string}[], lost_images: number}} content
+ */
+export function keepDraft(key, { text, images, lost_images }) {
+  store(`draft:${key}`, text);
+  attachmentsOf.set(key, images.map((image, index) => ({ name: `image ${index + 1}`, ...image })));
+  lostImages.set(key, lost_images);
+}
+
+/** Forgets all that was not sent. It is for the person who wrote it. */
+export function forgetDrafts() {
+  sessionStorage.clear();
+  attachmentsOf.clear();
+  lostImages.clear();
 }
 
 /** Keeps a text in this tab. One that has no room lives as long as the page. @param {string} name @param {string} value */

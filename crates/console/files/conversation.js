@@ -3,7 +3,7 @@
 
 import { Problem, act, api, can, sessionPath } from "./api.js";
 import { BlockList, blockElement } from "./block-list.js";
-import { composer, moveDraft } from "./composer.js";
+import { composer, keepDraft, moveDraft } from "./composer.js";
 import { announce, errorText, h, replaceChildren } from "./dom.js";
 import { figuresPanel } from "./figures.js";
 import { formatDuration, sessionHref, showControls } from "./format.js";
@@ -84,8 +84,9 @@ class Conversation {
     this.toEnd = h("button", { type: "button", class: "to-end", hidden: true, onclick: () => this.scrollToEnd() }, "↓ Newest");
     this.questions = h("div", { class: "questions", role: "region", "aria-label": "Questions" });
     this.tasks = h("div", { class: "running-tasks" });
+    this.todo = h("div", { class: "current-todo" });
     this.composer = composer(key, (rest) => this.path(rest), () => this.scrollToEnd());
-    place.append(this.head.element, h("div", { class: "log-frame" }, this.log, this.toEnd), this.questions, this.tasks, this.composer.element);
+    place.append(this.head.element, h("div", { class: "log-frame" }, this.log, this.toEnd), this.questions, this.tasks, this.todo, this.composer.element);
     this.log.addEventListener("scroll", () => this.onScroll(), { passive: true });
     this.log.addEventListener("click", (/** @type {Event} */ event) => void this.onClick(event));
     // Blocks get their real height when they come into view, and a question makes the log shorter.
@@ -116,10 +117,8 @@ class Conversation {
         this.live.discard();
         this.loadStatusSoon();
       },
-      isBehind: async () => {
-        await this.loadStatus();
-        return !this.target && this.head.lastRecord() > this.seq;
-      },
+      // Not every change has an event: a session can be restored and be in the trash again between two looks of the server.
+      pinged: () => this.loadStatusSoon(),
     });
   }
 
@@ -179,6 +178,20 @@ class Conversation {
     const ends = page.items.filter((/** @type {any} */ item) => ["message", "turn_end"].includes(item.content?.type));
     this.answeredThrough = Math.max(this.answeredThrough, ...ends.map((/** @type {any} */ item) => item.ended_by ?? 0));
     this.live.forgetThrough(this.answeredThrough);
+    this.showTodo();
+  }
+
+  /** Keeps the newest todo list that is loaded in view, as long as something in it is left to do. */
+  showTodo() {
+    const lists = this.target ? [] : [...this.log.querySelectorAll(".call:not(.failed) ul.todo")];
+    const list = lists.at(-1);
+    if (list && this.todo.querySelector("ul")?.isEqualNode(list)) return;
+    const isOpen = this.todo.querySelector("details")?.open ?? false;
+    const items = [...(list?.children ?? [])];
+    const done = items.filter((item) => item.classList.contains("done")).length;
+    const now = items.find((item) => item.classList.contains("in_progress"))?.lastChild?.textContent?.trim();
+    const title = `Todo: ${done} of ${items.length} done${now ? `, now: ${now}` : ""}`;
+    replaceChildren(this.todo, list && done < items.length ? h("details", { open: isOpen }, h("summary", { dir: "auto" }, title), list.cloneNode(true)) : null);
   }
 
   /** Asks for what came after the last record that is shown. */
@@ -220,6 +233,7 @@ class Conversation {
       this.log.scrollTop = top + this.log.scrollHeight - height;
       this.older = page.next;
       this.earlier.hidden = page.next === null;
+      this.showTodo();
     } catch {
       // The button stays, and the next scroll tries again.
     } finally {
@@ -347,22 +361,23 @@ class Conversation {
     const button = /** @type {HTMLElement} */ (event.target).closest?.("button[data-fork], button[data-retry]");
     if (!(button instanceof HTMLButtonElement)) return;
     button.disabled = true;
+    button.parentElement?.querySelector(":scope > [role=alert]")?.remove();
     try {
-      if (button.dataset.fork) await this.fork(button);
-      else await act(this.path("/retry"));
+      const { note } = await (button.dataset.fork ? this.fork(button) : act(this.path("/retry")));
+      if (note) button.after(h("span", { role: "alert", class: "quiet" }, note));
     } catch (error) {
-      button.parentElement?.querySelector(".wrong[role=alert]")?.remove();
       button.after(h("span", { role: "alert", class: "wrong" }, errorText(error)));
     } finally {
       button.disabled = false;
     }
   }
 
-  /** Forks before a message, and opens the fork with its text in the input. @param {HTMLButtonElement} button */
+  /** Forks before a message, and opens the fork with the message in its box. @param {HTMLButtonElement} button */
   async fork(button) {
-    const fork = await act(this.path("/fork"), { at: Number(button.dataset.fork) });
-    sessionStorage.setItem(`draft:${fork.key}`, button.dataset.text ?? "");
+    const fork = await act(this.path("/fork"), { at: Number(button.dataset.fork), input: Number(button.dataset.input) });
+    if (fork.content) keepDraft(fork.key, fork.content);
     location.hash = sessionHref(fork.key);
+    return fork;
   }
 
   keepAtEnd() {

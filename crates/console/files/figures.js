@@ -1,7 +1,7 @@
 // Pictures of a session: how full its context was, what was spent on what, and where the time of a turn went.
 
 import { api, sessionPath } from "./api.js";
-import { barChart, figure, lineChart, spanChart } from "./charts.js";
+import { barChart, figure, layerLegend, lineChart, spanChart } from "./charts.js";
 import { emptyState, errorText, h, replaceChildren } from "./dom.js";
 import { formatClock, formatCost, formatCount, formatDuration, formatMoment, formatTokens } from "./format.js";
 
@@ -38,12 +38,20 @@ function contextFigure(figures) {
   const marks = figures.compactions.map((/** @type {any} */ one) => ({ x: one.seq, text: `Compacted from ${formatCount(one.before)} to ${formatCount(one.after)} tokens` }));
   const at = new Map(figures.context.map((/** @type {any} */ call) => [call.seq, call.at]));
   const title = "Context over time, in tokens";
-  const picture = lineChart({ title, points, limit, marks, formatY: formatTokens, formatX: (seq) => (at.has(seq) ? formatMoment(/** @type {string} */ (at.get(seq))) : "") });
+  const layers = contextLayers(figures.context);
+  const picture = lineChart({ title, points, layers, limit, marks, formatY: formatTokens, formatX: (seq) => (at.has(seq) ? formatMoment(/** @type {string} */ (at.get(seq))) : "") });
   const rows = [
-    ...figures.context.map((/** @type {any} */ call) => [formatMoment(call.at), call.turn ?? "", formatCount(call.input), "", call.seq]),
-    ...figures.compactions.map((/** @type {any} */ one) => [formatMoment(one.at), "", formatCount(one.after), `compacted from ${formatCount(one.before)}`, one.seq]),
-  ].sort((one, other) => one[4] - other[4]);
-  return figure(title, picture, ["When", "Turn", "Tokens", "What"], rows.map((row) => row.slice(0, 4)));
+    ...figures.context.map((/** @type {any} */ call, /** @type {number} */ index) => ({ seq: call.seq, cells: [formatMoment(call.at), call.turn ?? "", formatCount(call.input), "", ...layers.map(({ values }) => (call.parts ? formatCount(values[index] ?? 0) : ""))] })),
+    ...figures.compactions.map((/** @type {any} */ one) => ({ seq: one.seq, cells: [formatMoment(one.at), "", formatCount(one.after), `compacted from ${formatCount(one.before)}`, ...layers.map(() => "")] })),
+  ].sort((one, other) => one.seq - other.seq);
+  const columns = ["When", "Turn", "Tokens", "What", ...layers.map(({ name }) => name)];
+  return figure(title, picture, columns, rows.map((row) => row.cells), layers.length > 0 ? layerLegend(layers) : null);
+}
+
+/** The parts of each call's context, as far as they are known. @param {any[]} calls */
+function contextLayers(calls) {
+  const layers = Object.entries(PARTS).map(([kind, name]) => ({ kind, name, values: calls.map((call) => call.parts?.[kind] ?? 0) }));
+  return layers.filter(({ values }) => values.some((value) => value > 0));
 }
 
 /** @param {any} figures */

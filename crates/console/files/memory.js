@@ -2,7 +2,7 @@
 
 import { Problem, api, can } from "./api.js";
 import { announce, emptyState, errorText, fragmentOf, h, replaceChildren } from "./dom.js";
-import { formatCost, formatMoment, sessionHref } from "./format.js";
+import { formatCost, formatCount, formatMoment, sessionHref, showControls } from "./format.js";
 import { diffLines } from "./questions.js";
 
 const AUTHORS = { consolidation: "consolidation", person: "a person", note: "a note", undo: "an undo" };
@@ -82,6 +82,7 @@ async function pageView(place, scope, name) {
     h("h2", { class: "unseen" }, "Text"),
     text,
     form,
+    pageSources(page.sources_list),
     h("h2", {}, "Versions"),
     changeList(scope, log.items, () => void reload()),
   );
@@ -163,6 +164,13 @@ function changeItem(scope, change, undone) {
       undo.disabled = false;
     }
   }
+}
+
+/** Links to the records that a page was made from. @param {{session: string, seq: number}[]} sources */
+function pageSources(sources) {
+  if (sources.length === 0) return null;
+  const link = (/** @type {{session: string, seq: number}} */ { session, seq }) => h("li", {}, h("a", { href: `${sessionHref(session)}/at/${seq}` }, `${showControls(session)}, record ${formatCount(seq)}`));
+  return h("details", {}, h("summary", {}, `Where it was said (${sources.length})`), h("ul", { class: "plain-list" }, sources.map(link)));
 }
 
 /** Links to the places where it was said. @param {any[]} sources */

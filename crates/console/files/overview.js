@@ -1,11 +1,12 @@
 // All sessions: what each is doing, questions first.
 
-import { api, can, sessionPath } from "./api.js";
+import { api, can } from "./api.js";
 import { emptyState, errorText, h, replaceChildren } from "./dom.js";
 import { formatAgo, formatCost, formatTokens, sessionHref, showControls, showDirections } from "./format.js";
 import { notify, notifyQuestion } from "./notify.js";
-import { answerButtons, questionDiff, settleButtons } from "./questions.js";
+import { briefAnswers, settleButtons } from "./questions.js";
 import { stateOf } from "./session-state.js";
+import { singleFlight } from "./single-flight.js";
 import { follow } from "./stream.js";
 
 /** The lists, in their order, with the states that belong to each. What is in no list is quiet. */
@@ -17,8 +18,9 @@ const GROUPS = [
 const TICK_MS = 30000;
 /** Sessions that one request loads. */
 const LOAD_LEN = 500;
-/** Sessions whose context is shown before they change. */
-const CONTEXT_LEN = 20;
+/** Sessions whose titles and times are loaded again after a change: the newest. */
+const NEWEST_LEN = 50;
+const NEWEST_DELAY_MS = 250;
 /** Sessions that are shown at first, and that each "Show more" adds. */
 const SHOWN_LEN = 100;
 
@@ -37,6 +39,9 @@ export async function overviewView(place) {
   let isLoaded = false;
   /** Sessions that the stream has told of since the list was asked for. @type {Set<string>} */
   let told = new Set();
+
+  let newestTimer = 0;
+  const loadNewest = singleFlight(fetchNewest);
 
   const search = h("input", { type: "search", id: "search", placeholder: "Search", oninput: onSearch });
   /** @type {Map<string, ReturnType<typeof sessionRow>>} */
@@ -73,6 +78,7 @@ export async function overviewView(place) {
   return () => {
     isOpen = false;
     clearInterval(ticking);
+    clearTimeout(newestTimer);
   };
 
   /** Loads the first page of the list, and the others behind it. The stream does not wait for those. */
@@ -90,29 +96,19 @@ export async function overviewView(place) {
       while (next && isOpen && mine === loads) next = (await loadPage(next, listed).catch(() => ({ next: null }))).next;
       if (!isOpen || mine !== loads) return;
       isLoaded = true;
-      void loadContexts(mine);
       for (const id of sessions.keys()) if (!listed.has(id) && !told.has(id)) sessions.delete(id);
       draw();
     }
   }
 
-  /** How full a context is isn't part of the list. Those of the first sessions are loaded one by one. @param {number} mine */
-  async function loadContexts(mine) {
-    for (const id of [...rows.keys()].slice(0, CONTEXT_LEN)) {
-      if (!isOpen || mine !== loads) return;
-      const session = sessions.get(id);
-      if (session && !session.context) await loadSummary(session);
-    }
-  }
-
   /** @param {string} after @param {Set<string>} listed */
   async function loadPage(after, listed) {
-    const page = await api(`/api/sessions?limit=${LOAD_LEN}${after ? `&after=${encodeURIComponent(after)}` : ""}`);
+    const page = await api(`/api/sessions?order=newest&limit=${LOAD_LEN}${after ? `&after=${encodeURIComponent(after)}` : ""}`);
     for (const item of page.items) {
       listed.add(item.id);
-      // The stream knows the state better than a list that was asked for before.
-      const known = sessions.get(item.id);
-      sessions.set(item.id, told.has(item.id) ? { ...item, ...known } : { ...item, context: known?.context });
+      // The stream knows the state better than a list that was asked for before, and it alone knows questions and costs.
+      const { question, cost_today, ...known } = sessions.get(item.id) ?? {};
+      sessions.set(item.id, { ...item, ...(told.has(item.id) ? known : {}), question, cost_today });
     }
     return page;
   }
@@ -125,25 +121,25 @@ export async function overviewView(place) {
       sessions.delete(message.id);
       return;
     }
-    const isSameQuestion = message.question && before?.question?.id === message.question.id;
-    sessions.set(message.id, { ...before, ...message, question: isSameQuestion ? before.question : message.question });
+    sessions.set(message.id, { ...before, ...message });
     if (message.question) notifyQuestion({ ...message.question, session: message.key });
     if (before?.state === "working" && ["idle", "failed"].includes(message.state)) {
       notify(`${message.key} ${message.state === "failed" ? "failed" : "is done"}`, message.failure ?? before.title ?? "", sessionHref(message.key));
     }
     // A session that the stream tells of before the list does will be in the list.
-    const isNew = !before && isLoaded;
-    if (isNew || (message.question && !isSameQuestion) || (before && (before.state !== message.state || before.key !== message.key))) void loadSummary(message);
+    const isChanged = before ? before.state !== message.state : isLoaded;
+    if (!isChanged) return;
+    clearTimeout(newestTimer);
+    newestTimer = window.setTimeout(() => void loadNewest(), NEWEST_DELAY_MS);
   }
 
-  /** Titles, times and the choices of a question aren't part of the stream. @param {any} message */
-  async function loadSummary(message) {
-    const status = await api(sessionPath(message.id)).catch(() => null);
-    const current = sessions.get(message.id);
-    if (!status || !current) return;
-    const { key, title, work_dir, last_at, pinned, context, last_outcome } = status;
-    const question = status.questions.find((/** @type {any} */ one) => one.id === current.question?.id) ?? current.question;
-    sessions.set(message.id, { ...current, key, title, work_dir, last_at, pinned, context, last_outcome, question });
+  /** Titles and times aren't part of the stream. */
+  async function fetchNewest() {
+    const page = await api(`/api/sessions?order=newest&limit=${NEWEST_LEN}`).catch(() => ({ items: [] }));
+    for (const { id, title, work_dir, last_at, pinned } of page.items) {
+      const known = sessions.get(id);
+      if (known) sessions.set(id, { ...known, title, work_dir, last_at, pinned });
+    }
     draw();
   }
 
@@ -160,7 +156,7 @@ export async function overviewView(place) {
     await new Promise((resolve) => setTimeout(resolve, 200));
     if (mine !== query) return;
     try {
-      const list = await api(`/api/sessions?limit=${LOAD_LEN}&query=${encodeURIComponent(mine)}`);
+      const list = await api(`/api/sessions?order=newest&limit=${LOAD_LEN}&query=${encodeURIComponent(mine)}`);
       if (mine !== query) return;
       found = list.items;
       status.textContent = list.items.length === 1 ? "1 session found" : `${list.items.length}${list.next ? " and more" : ""} sessions found`;
@@ -180,7 +176,7 @@ export async function overviewView(place) {
     const all = found ? found.map((item) => sessions.get(item.id) ?? item) : [...sessions.values()].filter((session) => session.state !== "trashed");
     const rank = (/** @type {any} */ session) => groups.findIndex((group) => !group.states || group.states.includes(session.state));
     // The oldest question is first, so that a new one moves no other.
-    const asked = (/** @type {any} */ session) => session.question?.id ?? "";
+    const asked = (/** @type {any} */ session) => (session.state === "question" && session.question?.id) || "";
     all.sort((one, other) => rank(one) - rank(other) || asked(one).localeCompare(asked(other)) || Number(other.pinned) - Number(one.pinned) || String(other.last_at ?? "").localeCompare(String(one.last_at ?? "")));
     const shown = all.slice(0, shownLen);
     more.hidden = shown.length === all.length;
@@ -262,14 +258,15 @@ function sessionRow() {
     setText(state, now.text);
     setText(doing, now.reason);
     doing.classList.toggle("wrong", now.name === "failed");
-    const context = session.context?.tokens ? `${formatTokens(session.context.tokens)} tokens` : "";
+    const { tokens = 0, window = null } = session.context ?? {};
+    const context = tokens ? `${formatTokens(tokens)}${window ? ` of ${formatTokens(window)}` : ""} tokens` : "";
     const cost = session.cost_today ? `${formatCost(session.cost_today)} today` : "";
     setText(facts, [session.pinned ? "pinned" : "", session.work_dir, context, cost, formatAgo(session.last_at)].filter(Boolean).join(" · "));
-    // The choices of a question come later than its text.
-    const id = session.question ? `${session.question.id} ${session.question.choices ?? ""}` : "";
+    const open = session.state === "question" ? session.question : null;
+    const id = open ? `${open.id} ${session.key}` : "";
     if (id === asked) return;
     asked = id;
-    replaceChildren(question, id ? [h("p", { dir: "auto", class: "question-text" }, session.question.text), session.question.choices ? [questionDiff(session.question), answerButtons(session.id, session.question)] : null] : null);
+    replaceChildren(question, open ? [h("p", { dir: "auto", class: "question-text" }, open.text), briefAnswers(session, open)] : null);
   }
 }
 

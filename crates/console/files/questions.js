@@ -2,6 +2,7 @@
 
 import { Problem, act, can, sessionPath } from "./api.js";
 import { announce, errorText, h } from "./dom.js";
+import { sessionHref } from "./format.js";
 
 /** What the button of a choice says. */
 const CHOICES = { yes: "Yes", no: "No", always: "Always in this session", project: "Always in this project" };
@@ -45,6 +46,16 @@ export function answerButtons(session, question) {
   }
 }
 
+/**
+ * The buttons of a question that is shown without its diff or plan. Where nobody could see what a yes allows, a link to the session.
+ * @param {{id: string, key: string}} session
+ * @param {{id: string, choices: string[], kind: string, has_diff: boolean}} question
+ */
+export function briefAnswers(session, question) {
+  const unseen = question.kind === "plan" ? "plan" : question.has_diff ? "change" : "";
+  return unseen ? h("p", {}, h("a", { href: sessionHref(session.key) }, `See the ${unseen} and answer`)) : answerButtons(session.id, question);
+}
+
 /** Has the buttons in an element wait until it has stood still for a moment. @param {HTMLElement} element */
 export function settleButtons(element) {
   for (const button of element.querySelectorAll("button")) {
@@ -56,7 +67,7 @@ export function settleButtons(element) {
 }
 
 /** What the call of a question would change; null if it changes no file. @param {{diff?: string}} question */
-export function questionDiff(question) {
+function questionDiff(question) {
   return question.diff ? h("details", { open: true }, h("summary", {}, "What would change"), h("pre", { class: "diff", tabindex: "0" }, diffLines(question.diff))) : null;
 }
 

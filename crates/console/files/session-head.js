@@ -75,12 +75,7 @@ export function sessionHead(key, panel) {
       settings,
     ),
   );
-  return {
-    element,
-    update,
-    /** The last record that the session had at the last look. */
-    lastRecord: () => known.head ?? 0,
-  };
+  return { element, update };
 
   /** @param {any} status @param {boolean} [isReceiving] whether the text of an answer is arriving */
   function update(status, isReceiving = false) {
@@ -185,8 +180,8 @@ export function sessionHead(key, panel) {
   async function order(path, text) {
     message.textContent = feedback.textContent = "";
     try {
-      await api(sessionPath(key, path), { method: "POST" });
-      feedback.textContent = `${text}: asked.`;
+      const { note } = await api(sessionPath(key, path), { method: "POST" });
+      feedback.textContent = note ?? `${text}: asked.`;
     } catch (error) {
       message.textContent = errorText(error);
     }

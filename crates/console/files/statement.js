@@ -33,10 +33,7 @@ export async function statementView(place) {
   async function loadStatement() {
     const days = parseInt(since.value, 10);
     const start = days ? `&since=${new Date(serverNow() - days * DAY_MS).toISOString().slice(0, 10)}` : "";
-    const statement = await api(`/api/statement?by=${by.value}&limit=1000${start}`);
-    // Days come in their order; the newest matter most.
-    if (by.value === "day") statement.items.reverse();
-    return statement;
+    return api(`/api/statement?by=${by.value}&order=newest&limit=1000${start}`);
   }
 
   /** @param {any} statement */

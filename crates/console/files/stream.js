@@ -7,7 +7,7 @@ const MAX_DELAY_MS = 15000;
 const STABLE_MS = 5000;
 /** How long to wait before asking again for something that is not there, such as a deleted session. */
 const GONE_DELAY_MS = 30000;
-/** A stream that has been silent this long may be dead without the browser's knowledge: the page asks whether it missed something. */
+/** The server says something every 15 seconds. A stream that has been silent this long is dead, and the browser does not know it. */
 const SILENCE_MS = 40000;
 
 /**
@@ -15,7 +15,7 @@ const SILENCE_MS = 40000;
  * @property {() => Promise<string>} resume loads what was missed, and returns the address of the stream
  * @property {(data: any) => void} receive takes an event
  * @property {() => void} [opened] called when the stream is open
- * @property {() => Promise<boolean>} [isBehind] whether something was missed, for a stream that has been silent
+ * @property {() => void} [pinged] called when the server says that the stream lives, every 15 seconds
  */
 
 /** @type {EventSource | null} */
@@ -37,6 +37,14 @@ let showState = () => {};
 /** @param {(state: "live" | "offline") => void} listener */
 export function onConnection(listener) {
   showState = listener;
+}
+
+/** Called when a stream was opened. */
+let tellOpened = () => {};
+
+/** @param {() => void} listener */
+export function onOpened(listener) {
+  tellOpened = listener;
 }
 
 /**
@@ -71,11 +79,17 @@ async function connect() {
     return;
   }
   if (mine !== generation) return;
-  source = new EventSource(address);
+  source = new EventSource(`${address}${address.includes("?") ? "&" : "?"}ping=true`);
   lastHeard = performance.now();
+  source.addEventListener("ping", () => {
+    lastHeard = performance.now();
+    // The first one comes with the stream itself.
+    if (lastHeard - openedAt > STABLE_MS) current.pinged?.();
+  });
   source.onopen = () => {
     lastHeard = openedAt = performance.now();
     showState("live");
+    tellOpened();
     current.opened?.();
   };
   source.onmessage = (message) => {
@@ -114,16 +128,9 @@ export function reconnect(error) {
   if (follower && source) retryLater(error);
 }
 
-setInterval(async () => {
-  if (!source || performance.now() - lastHeard < SILENCE_MS) return;
-  const mine = generation;
-  lastHeard = performance.now();
-  try {
-    if ((await follower?.isBehind?.()) && mine === generation) void connect();
-  } catch (error) {
-    if (mine === generation) reconnect(error);
-  }
-}, SILENCE_MS / 4);
+setInterval(() => {
+  if (source && performance.now() - lastHeard >= SILENCE_MS) retryLater(null);
+}, SILENCE_MS / 8);
 
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) {

@@ -7,8 +7,9 @@ import { formatAgo, formatCount, formatDuration, sessionHref, showControls } fro
 const STATUS = { running: "running", completed: "completed", failed: "failed", killed: "killed", timed_out: "timed out", lost: "lost" };
 const TAIL_BYTES = 16 * 1024;
 const REFRESH_MS = 3000;
-const PAGE_LEN = 1000;
-/** Tasks that a list shows: the newest. */
+/** Tasks that a list looks at: the newest. A task that has run for longer than that many is not in it. */
+const LOAD_LEN = 1000;
+/** Tasks that a list shows. */
 const MAX_SHOWN = 200;
 
 /**
@@ -131,18 +132,11 @@ async function taskList(place, session) {
   }
 }
 
-/** The newest tasks, running ones first. The server lists the oldest first. @param {string} session @returns {Promise<any[]>} */
+/** The newest tasks, running ones first. @param {string} session @returns {Promise<any[]>} */
 async function loadTasks(session) {
-  const tasks = [];
-  for (let next = ""; next !== null; ) {
-    const query = `limit=${PAGE_LEN}${session ? `&session=${encodeURIComponent(session)}` : ""}${next ? `&after=${encodeURIComponent(next)}` : ""}`;
-    const page = await api(`/api/tasks?${query}`);
-    tasks.push(...page.items);
-    next = page.next;
-  }
-  const order = (/** @type {any} */ task) => (task.status === "running" ? 0 : 1);
-  tasks.sort((one, other) => order(one) - order(other) || String(other.started_at).localeCompare(String(one.started_at)));
-  return tasks.slice(0, MAX_SHOWN);
+  const { items } = await api(`/api/tasks?order=newest&limit=${LOAD_LEN}${session ? `&session=${encodeURIComponent(session)}` : ""}`);
+  const isRunning = (/** @type {any} */ task) => task.status === "running";
+  return [...items.filter(isRunning), ...items.filter((/** @type {any} */ task) => !isRunning(task))].slice(0, MAX_SHOWN);
 }
 
 /** @param {any} task @param {() => void} killed */
