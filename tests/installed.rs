@@ -34,13 +34,19 @@ pub(crate) fn start_serve(longhaul: &mut Command, port: u16) -> (Child, u16) {
     longhaul.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
     let mut process = longhaul.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let lines = lines_of(process.stderr.take().unwrap());
+    let port = listening_port(&lines);
+    (process, port)
+}
+
+/// Waits for the line that says where the server listens.
+fn listening_port(lines: &Receiver<String>) -> u16 {
     let deadline = Instant::now() + START_TIMEOUT;
     let mut printed = Vec::new();
     loop {
         let wait = deadline.saturating_duration_since(Instant::now());
         let line = lines.recv_timeout(wait).unwrap_or_else(|_| panic!("it does not listen: {printed:?}"));
         if let Some((_, port)) = line.split_once("listening on http://127.0.0.1:") {
-            return (process, port.trim_end_matches('/').parse().unwrap());
+            return port.trim_end_matches('/').parse().unwrap();
         }
         printed.push(line);
     }

@@ -61,13 +61,14 @@ fn push_arguments(html: &mut String, call: &Call) {
         None => push_group(html, "arguments", "Arguments", |html| push_pre(html, "", &call.arguments)),
         Some(arguments) if call.name == "exec" => push_group(html, "arguments", "Command", |html| {
             push_pre(html, "command", text_field(&arguments, "command").unwrap_or_default());
-            push_fields(html, &arguments, &["command"]);
+            // The summary has the description.
+            push_fields(html, &arguments, &["command", "description"]);
         }),
+        // The changes have everything.
+        Some(_) if is_edit(&call.name) && has_diff => {}
         Some(arguments) if is_edit(&call.name) => push_group(html, "arguments", "Arguments", |html| {
             push_fields(html, &arguments, &["edits", "content"]);
-            if !has_diff {
-                push_edits(html, call, &arguments);
-            }
+            push_edits(html, call, &arguments);
         }),
         Some(arguments) => push_group(html, "arguments", "Arguments", |html| {
             push_fields(html, &arguments, &[]);
@@ -98,7 +99,7 @@ fn push_result(html: &mut String, call: &Call, result: &CallResult) {
     let label = if result.is_error { "Error" } else { "Output" };
     push_group(html, "output", label, |html| {
         if let Some(report) = &report {
-            let fields = report.fields.iter().filter(|(name, _)| name != "duration_ms");
+            let fields = report.fields.iter().filter(|(name, value)| !is_usual(name, value));
             push_list(html, fields.map(|(name, value)| (name.as_str(), value.clone())));
         }
         if !output.trim().is_empty() {
@@ -108,6 +109,11 @@ fn push_result(html: &mut String, call: &Call, result: &CallResult) {
             push_line(html, "note", &format!("The whole output has {}.", format_count(lines, "line")));
         }
     });
+}
+
+/// Whether a field of a command's result says nothing that the summary does not.
+fn is_usual(name: &str, value: &str) -> bool {
+    matches!((name, value), ("duration_ms", _) | ("status", "completed") | ("exit_code", "0"))
 }
 
 /// The todo list that a call sets, with the state of each item in words.

@@ -324,12 +324,6 @@ fn a_call_has_the_words_of_the_terminal_and_its_details() {
     <details class="call ok">
     <summary dir="auto"><span class="good">✓ </span><strong>edit_file</strong>  a.txt  <span class="good">+1</span> <span class="bad">−1</span>  <span class="quiet">2 s</span></summary>
     <p class="meta">TIME</p>
-    <div class="arguments" role="group" aria-label="Arguments">
-    <dl>
-    <dt dir="auto">path</dt>
-    <dd dir="auto">a.txt</dd>
-    </dl>
-    </div>
     <div class="changes" role="group" aria-label="Changes">
     <p class="file" dir="auto">a.txt</p>
     <pre class="diff" dir="auto"><span class="context"><span class="number"> 9</span>   same</span>
@@ -484,12 +478,12 @@ fn a_time_outside_of_the_calendar_is_text() {
 /// The parser fills each row up to the width of its table, so a few hundred bytes could become a hundred thousand cells.
 #[test]
 fn a_short_row_of_a_wide_table_has_only_the_cells_that_were_written() {
-    let head = "|a".repeat(500);
-    let rule = "|-".repeat(500);
+    let head = "|a".repeat(50);
+    let rule = "|-".repeat(50);
     let rows = "|b||c\n".repeat(100);
 
     let html = markdown_html(&format!("{head}\n{rule}\n{rows}"));
 
-    assert_eq!(html.matches("<th ").count(), 500);
+    assert_eq!(html.matches("<th ").count(), 50);
     assert_eq!(html.matches("<td").count(), 300, "a cell between others stays");
 }
