@@ -22,7 +22,7 @@ use super::view::{View, ViewRequest};
 use super::viewport::{Viewport, plausible_size};
 use crate::tui::chat::LineEvent;
 
-/// The shortest time between two frames. A key press is drawn at once.
+/// The shortest time between two frames. A key press is drawn at once, and so is the past of a session that was opened.
 const FRAME_INTERVAL: Duration = Duration::from_millis(16);
 /// The time between two frames of an animation.
 const TICK_INTERVAL: Duration = Duration::from_millis(125);
@@ -238,7 +238,7 @@ fn watch_for_hangup(sender: Sender<ScreenInput>) {
 enum Redraw {
     /// After the frame interval.
     Later,
-    /// After a key press.
+    /// At once.
     Now,
 }
 
@@ -310,7 +310,10 @@ impl<W: Write> ScreenThread<W> {
         match input {
             ScreenInput::Update(update) => {
                 self.notify_of(&update)?;
+                // The user looks for the end of the conversation when the session opens.
+                let redraw = matches!(update, ScreenUpdate::Past(_)).then_some(Redraw::Now);
                 self.view.update(update, Instant::now());
+                return Ok(redraw);
             }
             ScreenInput::Delta(pending) => {
                 // Once taken, nothing is appended to it.
