@@ -9,6 +9,8 @@ use http_body_util::BodyExt;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, StatusCode};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -83,7 +85,8 @@ impl<T: DeserializeOwned + Default> FromRequest<ServerState> for OptionalJsonBod
 
     async fn from_request(request: Request, state: &ServerState) -> ApiResult<Self> {
         let has_type = request.headers().contains_key(CONTENT_TYPE);
-        if has_type {
+        // Some clients name a type for nothing: `curl -d ''` says that it sends a form.
+        if has_type && announced_length(request.headers()) != Some(0) {
             require_content_type(request.headers(), "application/json")?;
         }
         let body = read_body(request, state, state.limits().max_body_bytes).await?;
@@ -94,6 +97,11 @@ impl<T: DeserializeOwned + Default> FromRequest<ServerState> for OptionalJsonBod
         }
     }
 }
+
+/// The body of a request that needs none. One with fields is refused, because its client expects them to have an effect.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoFields {}
 
 /// The parameters after the question mark.
 pub(crate) struct Query<T>(pub(crate) T);
@@ -143,9 +151,7 @@ async fn read_body(request: Request, state: &ServerState, limit: usize) -> ApiRe
         let detail = format!("the body is larger than {limit} bytes{setting}");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
     };
-    let announced =
-        request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > limit as u64) {
+    if announced_length(request.headers()).is_some_and(|length| length > limit as u64) {
         // A client that asked first has sent nothing yet, and sends nothing after the refusal.
         if !request.headers().contains_key(EXPECT) {
             drain(request.into_body());
@@ -173,6 +179,11 @@ async fn read_body(request: Request, state: &ServerState, limit: usize) -> ApiRe
         drain(body);
     }
     read.map(|()| BufferedBody { bytes, _held: held })
+}
+
+/// The length that a client announces.
+fn announced_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// The next part of a body; `None` at its end. A client that is silent for too long is given up.
