@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use http_body_util::BodyExt;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
@@ -86,7 +86,7 @@ impl<T: DeserializeOwned + Default> FromRequest<ServerState> for OptionalJsonBod
     async fn from_request(request: Request, state: &ServerState) -> ApiResult<Self> {
         let has_type = request.headers().contains_key(CONTENT_TYPE);
         // Some clients name a type for nothing: `curl -d ''` says that it sends a form.
-        if has_type && announced_length(request.headers()) != Some(0) {
+        if has_type && !request.body().is_end_stream() {
             require_content_type(request.headers(), "application/json")?;
         }
         let body = read_body(request, state, state.limits().max_body_bytes).await?;
@@ -151,7 +151,9 @@ async fn read_body(request: Request, state: &ServerState, limit: usize) -> ApiRe
         let detail = format!("the body is larger than {limit} bytes{setting}");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail)
     };
-    if announced_length(request.headers()).is_some_and(|length| length > limit as u64) {
+    let announced =
+        request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limit as u64) {
         // A client that asked first has sent nothing yet, and sends nothing after the refusal.
         if !request.headers().contains_key(EXPECT) {
             drain(request.into_body());
@@ -179,11 +181,6 @@ async fn read_body(request: Request, state: &ServerState, limit: usize) -> ApiRe
         drain(body);
     }
     read.map(|()| BufferedBody { bytes, _held: held })
-}
-
-/// The length that a client announces.
-fn announced_length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// The next part of a body; `None` at its end. A client that is silent for too long is given up.
