@@ -118,7 +118,7 @@ impl OneShot<'_> {
                 SessionPlace::Here(journal) => {
                     let config = config::with_model(self.globals, RetryMode::OneShot).await?;
                     self.name_instructions(&request, &config, watch.printer);
-                    let builder = RuntimeBuilder::new(config).ask_model_early();
+                    let builder = RuntimeBuilder::new(config).for_one_turn();
                     let builder = match journal {
                         Some(journal) => builder.journal(journal),
                         None => builder,
