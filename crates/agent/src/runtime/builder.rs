@@ -96,8 +96,8 @@ impl RuntimeBuilder {
         self
     }
 
-    /// For a program that runs one turn and ends: the model's server is asked about the model while the runtime opens, and the journal
-    /// is read on the thread that needs it.
+    /// For a program that runs one turn and ends: the model's server is asked about the model while the runtime opens, the tools of the
+    /// work folder are made before a session needs them, and the journal is read on the thread that needs it.
     #[must_use]
     pub fn for_one_turn(mut self) -> Self {
         self.is_for_one_turn = true;
@@ -197,6 +197,9 @@ impl RuntimeBuilder {
         });
         preflight::check_prompt_fits(&inner).await?;
         inner.listen().await?;
+        if self.is_for_one_turn {
+            prepare_tools(inner.clone());
+        }
         Ok(Runtime(inner))
     }
 }
@@ -206,6 +209,11 @@ fn ask_early(model: Arc<dyn Model>) {
     tokio::spawn(async move {
         model.capabilities().await;
     });
+}
+
+/// Makes the tools of the work folder while the first record is on its way to the disk.
+fn prepare_tools(inner: Arc<RuntimeShared>) {
+    tokio::spawn(async move { inner.folder_tools.prepare(&inner, &inner.config.work_dir) });
 }
 
 fn home_with_journal(home: &Path) -> Option<Home> {

@@ -125,7 +125,9 @@ impl Chat<'_> {
     }
 
     async fn is_in_trash(&mut self) -> bool {
-        let Err(error) = refuse_trashed(&*self.runtime.journal(), self.session.key()).await else { return false };
+        let Err(error) = refuse_trashed(&*self.runtime.journal(), self.session.key()).await else {
+            return false;
+        };
         self.printer.note(format!("{error:#}"));
         self.exit_code = exit::BAD_USAGE;
         true
