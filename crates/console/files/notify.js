@@ -57,7 +57,7 @@ export function notifyButton() {
  * @param {string} hash the place to open
  */
 export function notify(title, text, hash) {
-  if (!isOn || obstacle() || (document.visibilityState === "visible" && document.hasFocus())) return;
+  if (!isOn || obstacle() || (!document.hidden && document.hasFocus())) return;
   try {
     const body = showControls(text.length > 200 ? `${text.slice(0, 199)}…` : text);
     const notification = new Notification(showControls(title), { body, tag: hash, icon: "/console/icon.svg" });
