@@ -261,6 +261,10 @@ impl OneShot<'_> {
                     if !matches!(stage, Request::Compact(_)) && !leaves_nothing(&outcome) {
                         self.say_what_goes_on(session, watch.printer).await?;
                     }
+                    if let Some(plan) = watch.plan.take() {
+                        let (accept, resume) = (plan.command(&self.key), self.command("resume"));
+                        watch.printer.note(format!("to accept the plan: {accept}; then {resume}"));
+                    }
                     return Ok(StageOutcome::Done(code));
                 }
             };
