@@ -74,6 +74,7 @@ await withBrowser(async (browser) => {
   await wrongClock(browser);
   await longAbsence(browser);
   await hiddenAlerts(browser);
+  await unreachablePages(browser);
 
   // A token that is revoked while the page is open; a reload says the same.
   await ask("revoke");
@@ -206,6 +207,25 @@ async function hiddenAlerts(browser) {
   await page.clock.fastForward("01:00");
   await page.waitForFunction(() => window.told.length === 2);
   assert.deepEqual(await page.evaluate(() => window.told.toSorted()), ["asker asks: New?", "worker failed: no key"]);
+  assert.deepEqual(page.errors, []);
+  await page.context().close();
+}
+
+/** Pages without an event stream say that the server is away, and recover by themselves as well. */
+async function unreachablePages(browser) {
+  const page = await openConsole(browser, { expected: EXPECTED });
+  await page.route("**/api/statement*", (route) => route.abort());
+  await page.goto(`${url}/#/statement`);
+  await page.getByText("The server does not answer.").waitFor();
+  await page.unroute("**/api/statement*");
+  await page.locator("main").getByText(/model call/).waitFor();
+
+  await page.goto(`${url}/#/tasks`);
+  await page.getByText("No tasks").waitFor();
+  await page.route("**/api/tasks*", (route) => route.abort());
+  await page.getByText("The server does not answer.").waitFor();
+  await page.unroute("**/api/tasks*");
+  await page.getByText("The server does not answer.").waitFor({ state: "hidden" });
   assert.deepEqual(page.errors, []);
   await page.context().close();
 }

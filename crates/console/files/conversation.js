@@ -306,6 +306,8 @@ class Conversation {
       location.replace(sessionHref(status.key) + (this.target ? `/at/${this.target}` : ""));
       return;
     }
+    // A tab in the background shows by its name that it waits.
+    document.title = `${status.state === "question" ? "? " : ""}${showControls(this.key)} · Longhaul`;
     this.head.update(status, this.live.parts.length > 0);
     this.composer.update(status);
     this.showTrash(status.state === "trashed");
