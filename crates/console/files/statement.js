@@ -26,6 +26,8 @@ export async function statementView(place) {
       const statement = await loadStatement();
       if (mine === loads) draw(statement);
     } catch (error) {
+      // Without a first answer there is nothing to show yet.
+      if (body.childElementCount === 0) throw error;
       if (mine === loads) replaceChildren(body, h("p", { role: "alert", class: "wrong" }, errorText(error)));
     }
   }
