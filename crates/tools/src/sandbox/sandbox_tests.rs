@@ -32,7 +32,7 @@ impl World {
     fn confined(&self, mode: SandboxMode, config: &ScopeConfig) -> SandboxedCommand {
         let scope = Scope::new(&self.root.join("work"), config, &self.root.join("home"));
         let sandbox = Sandbox::new(mode, &self.root.join("home"), &self.environment);
-        sandbox.confine(&scope, &self.environment, &self.root.join("work"), None).unwrap()
+        sandbox.confine(&scope, &self.environment, &self.root.join("work"), None, &[]).unwrap()
     }
 
     fn bounds(&self, config: &ScopeConfig) -> Bounds {
@@ -253,7 +253,7 @@ fn a_session_has_temporary_folders_of_its_own_on_disk() {
     let session = SessionId::generate();
 
     let confined =
-        sandbox.confine(&scope, &world.environment, &world.root.join("work"), Some(session)).unwrap();
+        sandbox.confine(&scope, &world.environment, &world.root.join("work"), Some(session), &[]).unwrap();
 
     let kept_in = world.root.join("home/tmp").join(session.to_string()).join("tmp");
     let expected = Private { at: "/tmp".into(), kept_in: Some(kept_in) };
@@ -451,7 +451,7 @@ fn the_caches_of_a_session_are_layers_one_for_each_place_that_has_some() {
     let sandbox = Sandbox::new(SandboxMode::On, &world.root.join("home"), &world.environment);
     let session = SessionId::generate();
 
-    let confined = sandbox.confine(&scope, &world.environment, &world.root.join("work"), Some(session));
+    let confined = sandbox.confine(&scope, &world.environment, &world.root.join("work"), Some(session), &[]);
 
     let overlays = confined.unwrap().bounds.unwrap().overlays;
     let over = |overlay: &longhaul_keeper::Overlay| {
