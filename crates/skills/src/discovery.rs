@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use longhaul_protocol::PrintablePath;
-use serde::Serialize;
 
 use crate::folder::DOCUMENT;
 use crate::{SkillDocument, SkillError, read_document};
@@ -16,8 +15,7 @@ const MAX_FOLDERS: usize = 4_000;
 const SKIPPED: &str = "node_modules";
 
 /// Whose a skill is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkillSource {
     /// The project brought it along. It is used only if the user trusts it.
     Project,
@@ -27,6 +25,18 @@ pub enum SkillSource {
     Home,
     /// In a folder that the config names.
     Config,
+}
+
+impl SkillSource {
+    /// The word for it, for people and programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::User => "user",
+            Self::Home => "home",
+            Self::Config => "config",
+        }
+    }
 }
 
 /// A folder with skills.

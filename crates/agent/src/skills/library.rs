@@ -17,6 +17,7 @@ use longhaul_skills::{
     parse_document_bytes,
 };
 use longhaul_tools::{Permission, git_root};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Config;
@@ -28,8 +29,7 @@ const FOLDERS: [&str; 2] = [".agents/skills", ".claude/skills"];
 const HOME_FOLDER: &str = "skills";
 
 /// Whether a skill can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkillState {
     /// The model can read it.
     Ready,
@@ -71,6 +71,59 @@ pub struct Skill {
     pub document: Option<SkillDocument>,
     /// Why it can't be used; empty if it can.
     pub reason: String,
+}
+
+/// A skill for programs: the JSON of `longhaul skills list` and of the HTTP API.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct SkillReport {
+    name: String,
+    /// `project`, `user`, `home` or `config`.
+    source: &'static str,
+    /// `ready`, `shadowed`, `untrusted`, `changed` or `malformed`.
+    state: &'static str,
+    /// Why it can't be used; null if it can.
+    reason: Option<String>,
+    folder: String,
+    /// Null if it is malformed.
+    description: Option<String>,
+    /// The tools that it says it needs. They are shown only, and grant nothing.
+    allowed_tools: Vec<String>,
+    /// What other programs would refuse.
+    warnings: Vec<String>,
+}
+
+impl From<&Skill> for SkillReport {
+    fn from(skill: &Skill) -> Self {
+        let document = skill.document.as_ref();
+        Self {
+            name: skill.name.clone(),
+            source: skill.source.as_str(),
+            state: skill.state.as_str(),
+            reason: Some(skill.reason.clone()).filter(|reason| !reason.is_empty()),
+            folder: skill.folder.printable().to_string(),
+            description: document.map(|document| document.description.clone()),
+            allowed_tools: document.map(|document| document.allowed_tools.clone()).unwrap_or_default(),
+            warnings: document.map(|document| document.warnings.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+impl SkillReport {
+    /// By what programs page through a list of skills: names may stand there twice, folders don't.
+    pub fn cursor(&self) -> String {
+        format!("{} {}", self.name, self.folder)
+    }
+}
+
+/// Checks all files of a skill's folder, and parses its SKILL.md.
+pub fn check_skill(folder: &Path) -> Result<SkillDocument, SkillError> {
+    let mut document = Vec::new();
+    SkillFolder::read_with(folder, |file, bytes| {
+        if file.path == DOCUMENT {
+            document = bytes.to_vec();
+        }
+    })?;
+    parse_document_bytes(&document, folder)
 }
 
 /// The skills of a work folder.

@@ -27,8 +27,9 @@ mod preface;
 mod review;
 mod skill_read;
 
-pub use library::{Skill, SkillLibrary, SkillState, find_skills};
-pub use longhaul_skills::{SkillDocument, SkillError, SkillSource, read_document};
+pub use library::{Skill, SkillLibrary, SkillReport, SkillState, check_skill, find_skills};
+pub use longhaul_skills::{SkillDocument, SkillError, SkillSource};
+pub use preface::left_out_note;
 pub(crate) use preface::{ActiveSkillText, SkillPreface, active_skill_texts, skill_preface};
 pub use review::{SkillReview, distrust_skill, review_skill, trust_skill};
 pub(crate) use skill_read::prepare_skill_read;

@@ -6,6 +6,8 @@ use longhaul_protocol::{CallId, Warning};
 use super::SKILLS_SKIPPED;
 use super::library::{SkillLibrary, find_skills, read_skill};
 use crate::memory::preface_tokens;
+use crate::session::apply::skill_list;
+use crate::session::state::State;
 use crate::worker::Worker;
 
 /// The most tokens of the list with descriptions, estimated.
@@ -92,4 +94,10 @@ pub(crate) async fn active_skill_texts(worker: &Worker) -> Vec<ActiveSkillText> 
         active.into_iter().rev().map(text).collect()
     };
     tokio::task::spawn_blocking(read).await.unwrap_or_default()
+}
+
+/// What the list of skills in a session's context leaves out, as it says so itself. `None` if it leaves out nothing.
+pub fn left_out_note(state: &State) -> Option<&str> {
+    let last = skill_list(state)?.lines().last()?;
+    last.strip_prefix('[')?.strip_suffix(']')
 }
