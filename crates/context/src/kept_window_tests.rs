@@ -142,6 +142,16 @@ fn old_results_become_stubs_but_none_of_the_last_two_turns() {
     assert!((1_900..2_000).contains(&idle.gains), "{}", idle.gains);
 }
 
+/// C9, E5
+#[test]
+fn a_pinned_result_is_never_a_stub() {
+    let history = turns(4, 4_000);
+
+    let plan = plan(&history, None).plan_stubs(&[call_id(1)]);
+
+    assert_eq!(plan.calls, [call_id(2)]);
+}
+
 /// C9
 #[test]
 fn what_is_small_is_a_stub_already_or_is_of_the_preface_stays() {

@@ -469,3 +469,31 @@ fn the_caches_of_a_session_are_layers_one_for_each_place_that_has_some() {
         overlays.iter().all(|overlay| overlay.kept_in.starts_with(sandbox.session_temporary_folder(session)))
     );
 }
+
+/// E5: the folder of a skill in use can be read wherever it is, is never writable, and opens nothing else of Longhaul's home.
+#[test]
+fn the_folders_of_skills_in_use_are_readable_and_read_only() {
+    let world = World::new(&[]);
+    let folder = |path: &str| {
+        std::fs::create_dir_all(world.root.join(path)).unwrap();
+        world.root.join(path)
+    };
+    let (of_user, of_home) = (folder("user/.agents/skills/mine"), folder("home/skills/own"));
+    let (of_project, private) = (folder("work/.agents/skills/theirs"), folder("home/tasks/one"));
+    let link = world.root.join("user/.agents/skills/link");
+    std::os::unix::fs::symlink(world.root.join("user"), &link).unwrap();
+    let scope = Scope::new(&world.root.join("work"), &ScopeConfig::default(), &world.root.join("home"));
+    let sandbox = Sandbox::new(SandboxMode::On, &world.root.join("home"), &world.environment);
+    let in_use = [of_user.clone(), of_home.clone(), of_project.clone(), private.clone(), link.clone()];
+
+    let confined = sandbox.confine(&scope, &world.environment, &world.root.join("work"), None, &in_use);
+
+    let bounds = confined.unwrap().bounds.unwrap();
+    assert!(bounds.read.contains(&of_user) && bounds.read.contains(&of_home), "{:?}", bounds.read);
+    assert!(bounds.kept.contains(&of_home), "{:?}", bounds.kept);
+    assert!(bounds.read_only.contains(&of_project), "{:?}", bounds.read_only);
+    let reachable = |path: &PathBuf| {
+        bounds.read.contains(path) || bounds.write.contains(path) || bounds.kept.contains(path)
+    };
+    assert!(!reachable(&private) && !reachable(&link), "{bounds:?}");
+}
