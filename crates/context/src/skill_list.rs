@@ -11,6 +11,9 @@ const INTRODUCTION: &str = "Instructions for certain tasks. Before a task that o
      It may name more files, which are \"skill:NAME/FILE\".";
 /// If not all descriptions fit, each has at most this many bytes.
 const SHORT_DESCRIPTION_BYTES: usize = 200;
+/// Begins the names of the skills whose descriptions do not fit.
+const BARE_NAMES: &str = "\nWithout their descriptions: ";
+const SEPARATOR: &str = ", ";
 /// A part of a skill's text that is shorter than this is of no use.
 const MIN_PART_BYTES: usize = 400;
 
@@ -57,8 +60,10 @@ pub fn render_skill_list(skills: &[SkillLine<'_>], room: SkillListRoom) -> Skill
         return SkillList { text: join_sorted(&head, full), ..SkillList::default() };
     }
     let names: Vec<String> = skills.iter().map(|skill| clean(skill.name)).collect();
-    // Every name, and what the note below takes.
-    let mut used = head.len() + size(&names) + note(skills.len(), skills.len(), skills.len()).len();
+    // Every name with a comma and a blank, and what the lines below take.
+    let note_bytes = note(skills.len(), skills.len(), skills.len()).len() + "\n".len();
+    let bare_bytes: usize = names.iter().map(|name| name.len() + SEPARATOR.len()).sum();
+    let mut used = head.len() + BARE_NAMES.len() + bare_bytes + note_bytes;
     let (mut lines, mut bare, mut shortened) = (Vec::new(), Vec::new(), 0);
     for ((skill, name), full) in skills.iter().zip(names).zip(full) {
         let description = clean(skill.description);
@@ -78,13 +83,13 @@ pub fn render_skill_list(skills: &[SkillLine<'_>], room: SkillListRoom) -> Skill
     while used > most
         && let Some(name) = bare.pop()
     {
-        used -= name.len() + 1;
+        used -= name.len() + SEPARATOR.len();
         left_out += 1;
     }
     bare.sort();
     let mut text = join_sorted(&head, lines);
     if !bare.is_empty() {
-        text += &format!("\nWithout their descriptions: {}.", bare.join(", "));
+        text += &format!("{BARE_NAMES}{}", bare.join(SEPARATOR));
     }
     let without_description = bare.len();
     let note = note(shortened, without_description, left_out);
