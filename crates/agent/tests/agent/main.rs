@@ -54,6 +54,7 @@ mod role_orders;
 mod secrets;
 mod shutdown;
 mod skills;
+mod soft_limits;
 mod spend;
 mod staged;
 mod tasks;
