@@ -122,6 +122,7 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
             Command::Restore(options) => commands::restore::run(&globals, &options).await,
             Command::Erase(options) => commands::erase::run(&globals, options).await,
             Command::Sessions { command, json } => commands::sessions::run(&globals, command, json).await,
+            Command::Skills { command, json } => commands::skills::run(&globals, command, json),
             Command::Demo(options) => commands::demo::run(&options).await,
             Command::Run(options) => commands::run::run(&globals, options).await,
             Command::Resume(options) => commands::resume::run(&globals, options).await,

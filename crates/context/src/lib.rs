@@ -23,6 +23,7 @@
 //! | `kept_window` | what a compaction keeps verbatim, and which tool outputs become stubs |
 //! | `summary` | summaries: prompt, parsing, merging, rendering |
 //! | `pins` | what follows the summary: first request, files changed, todo list, tasks |
+//! | `skill_list` | the list of skills that a context begins with; the text of the skills in use |
 //! | `task_notes` | notifications of ended tasks, and notes on running ones |
 //! | `structured` | asking a model for a structured answer, again if the answer is unusable; parsing the answer |
 //! | `quotable`, `pasted_text` | the passages of an input that can be quoted alone; pasted text in an input |
@@ -41,6 +42,7 @@ mod normalise;
 mod pasted_text;
 mod pins;
 mod quotable;
+mod skill_list;
 mod structured;
 mod summary;
 mod system_prompt;
@@ -58,6 +60,9 @@ pub use pins::{
     changed_files_pin, first_request_pin, parse_first_request_pin, render_pin, render_tasks, render_todo,
 };
 pub use quotable::quotable_passages;
+pub use skill_list::{
+    SkillLine, SkillList, SkillListRoom, render_active_skill, render_skill_list, unlisted_skills,
+};
 pub use structured::{
     AnswerForm, StructuredAsk, StructuredLimits, StructuredPrompt, answer_text, call_arguments, list_entries,
 };

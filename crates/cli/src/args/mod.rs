@@ -7,6 +7,7 @@ mod inbox;
 mod journal;
 mod memory;
 mod sessions;
+mod skills;
 mod statement;
 pub(crate) mod suggestion;
 mod tasks;
@@ -28,6 +29,7 @@ pub(crate) use self::memory::{EditOptions, MemoryCommand, MemoryOptions, MemoryS
 pub(crate) use self::sessions::{
     ForkOptions, ForkPoint, ImportOptions, ListOptions, SessionsCommand, ShowOptions,
 };
+pub(crate) use self::skills::{SkillTrustOptions, SkillsCommand};
 pub(crate) use self::statement::StatementOptions;
 pub(crate) use self::tasks::{
     AnswerOptions, DoctorOptions, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions,
@@ -182,6 +184,17 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// List, show, check and trust skills.
+    ///
+    /// A skill is a folder with a SKILL.md that tells the agent how to do something. Lists them if no command is given.
+    #[command(args_conflicts_with_subcommands = true)]
+    Skills {
+        #[command(subcommand)]
+        command: Option<SkillsCommand>,
+        /// Print a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
     /// Check everything that is stored for damage.
     ///
     /// Exits with 1 if anything is damaged.
@@ -214,9 +227,10 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Trust this project's longhaul.toml.
+    /// Trust this project's longhaul.toml and its skills.
     ///
-    /// A trusted file may set every key. If the file changes, it has to be trusted again.
+    /// A trusted longhaul.toml may set every key, and the agent may use a trusted skill. What changes has to be trusted again. `longhaul
+    /// skills trust NAME` trusts a single skill.
     Trust(TrustOptions),
     /// Generate shell completions.
     Completions(CompletionsOptions),

@@ -23,6 +23,7 @@ pub(crate) mod save;
 pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod sessions;
+pub(crate) mod skills;
 pub(crate) mod statement;
 pub(crate) mod status;
 pub(crate) mod tasks;
