@@ -107,7 +107,9 @@ impl Editor {
 
     /// The next message, which must come.
     pub(crate) fn next(&self) -> Value {
-        self.messages.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("no message: {error}; {:#?}", self.seen))
+        self.messages
+            .recv_timeout(PATIENCE)
+            .unwrap_or_else(|error| panic!("no message: {error}; {:#?}", self.seen))
     }
 
     /// Waits for a message, and keeps the others.
@@ -122,7 +124,8 @@ impl Editor {
     }
 
     pub(crate) fn wait_for_update(&mut self, kind: &str) -> Value {
-        self.wait_for(|message| message["params"]["update"]["sessionUpdate"] == kind)["params"]["update"].clone()
+        self.wait_for(|message| message["params"]["update"]["sessionUpdate"] == kind)["params"]["update"]
+            .clone()
     }
 
     pub(crate) fn wait_for_question(&mut self) -> Value {
@@ -156,7 +159,10 @@ impl Editor {
 
     /// The text of all chunks of this kind so far.
     pub(crate) fn text(&self, kind: &str) -> String {
-        self.updates(kind).iter().map(|update| update["content"]["text"].as_str().unwrap_or_default()).collect()
+        self.updates(kind)
+            .iter()
+            .map(|update| update["content"]["text"].as_str().unwrap_or_default())
+            .collect()
     }
 
     pub(crate) fn answer_text(&self) -> String {
@@ -167,9 +173,30 @@ impl Editor {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
+    /// Closes the agent's input.
+    pub(crate) fn close(&mut self) {
+        drop(self.input.take());
+    }
+
+    /// Bytes of memory that the agent has now.
+    pub(crate) fn memory(&self) -> u64 {
+        self.status_kib("VmRSS:") << 10
+    }
+
+    /// The most bytes of memory that the agent had.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        self.status_kib("VmHWM:") << 10
+    }
+
+    fn status_kib(&self, field: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with(field)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
     /// The editor dies: both ends of its pipes close.
     pub(crate) fn die(mut self) -> ExitStatus {
-        drop(self.input.take());
+        self.close();
         self.wait()
     }
 

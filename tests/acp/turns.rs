@@ -1,5 +1,7 @@
 //! Prompts: what an editor sees of a turn.
 
+use longhaul_model::Protocol;
+use longhaul_testkit::wire::{ModelServer, Reply, Script, ScriptedAnswer};
 use serde_json::{Value, json};
 
 use crate::desk::Desk;
@@ -45,7 +47,8 @@ fn the_agent_says_what_it_can_do() {
 /// E6.
 #[test]
 fn tool_calls_come_with_kind_place_and_diff_and_the_todo_list_is_the_plan() {
-    let todo = json!({"items": [{"text": "Write it", "status": "done"}, {"text": "Rest", "status": "pending"}]});
+    let todo =
+        json!({"items": [{"text": "Write it", "status": "done"}, {"text": "Rest", "status": "pending"}]});
     let desk = Desk::new(&json!([
         {"calls": [
             {"name": "todo", "arguments": todo},
@@ -68,7 +71,8 @@ fn tool_calls_come_with_kind_place_and_diff_and_the_todo_list_is_the_plan() {
     let ends = editor.updates("tool_call_update");
     let diff = |end: &Value| end["content"][0].clone();
     let of_call = |call: &Value| {
-        let is_its = |end: &&&Value| end["toolCallId"] == call["toolCallId"] && end["status"] != "in_progress";
+        let is_its =
+            |end: &&&Value| end["toolCallId"] == call["toolCallId"] && end["status"] != "in_progress";
         (*ends.iter().find(is_its).unwrap()).clone()
     };
     assert_eq!(
@@ -93,7 +97,7 @@ fn tool_calls_come_with_kind_place_and_diff_and_the_todo_list_is_the_plan() {
 /// E6, T11.
 #[test]
 fn a_cancelled_turn_ends_as_cancelled() {
-    let desk = Desk::new(&json!([{"text": "A slow answer that goes on.", "piece_ms": 300_000}, "Next."]));
+    let desk = Desk::new(&json!([{"text": "A slow answer that goes on.", "piece_ms": 300_000}]));
     let mut editor = Editor::ready(&desk);
     let session = editor.new_session(&desk.path("work"));
     let request = editor.send_prompt(&session, "Go.");
@@ -102,13 +106,12 @@ fn a_cancelled_turn_ends_as_cancelled() {
     editor.notify("session/cancel", json!({"sessionId": session}));
 
     assert_eq!(editor.result(request).unwrap(), json!({"stopReason": "cancelled"}));
-    assert_eq!(editor.prompt(&session, "Again.").unwrap(), end_turn());
-    assert!(editor.answer_text().ends_with("Next."), "{}", editor.answer_text());
 }
 
 #[test]
 fn a_prompt_that_is_cancelled_at_once_is_cancelled_and_the_next_one_is_not() {
-    let desk = Desk::new(&json!([{"text": "One.", "wait_ms": 300_000}, "Two."]));
+    let wait = json!({"command": "while [ ! -e go ]; do sleep 0.01; done"});
+    let desk = Desk::new(&json!([{"calls": [{"name": "exec", "arguments": wait}]}, "Done."]));
     let mut editor = Editor::ready(&desk);
     let session = editor.new_session(&desk.path("work"));
 
@@ -116,19 +119,31 @@ fn a_prompt_that_is_cancelled_at_once_is_cancelled_and_the_next_one_is_not() {
     editor.notify("$/cancel_request", json!({"requestId": first}));
 
     assert_eq!(editor.result(first).unwrap(), json!({"stopReason": "cancelled"}));
+    let second = editor.send_prompt(&session, "Again.");
     editor.notify("$/cancel_request", json!({"requestId": first}));
-    let request = editor.send_prompt(&session, "Again.");
-    // The script counts answers, and a cancelled one may count or not.
-    let is_slow = editor.wait_for(|message| {
-        message["id"] == request || message["params"]["update"]["content"]["text"] == "Two."
-    });
-    assert!(is_slow["error"].is_null(), "{is_slow}");
+    std::fs::write(desk.path("work/go"), "").unwrap();
+    assert_eq!(editor.result(second).unwrap(), end_turn());
+    assert!(editor.answer_text().ends_with("Done."), "{}", editor.answer_text());
 }
 
 /// E6: editors can't take text back.
 #[test]
 fn text_that_does_not_count_is_marked_and_the_next_attempt_follows() {
-    let desk = Desk::new(&json!([{"text": "Half an ans", "cut": true}, "A whole answer."]));
+    let broken = ScriptedAnswer::text("Half an answer that breaks off").bytes(Protocol::OpenaiChat);
+    let cut_at = broken.len() / 2;
+    let replies = [
+        Reply::stream(broken).cut_at(cut_at),
+        Reply::stream(ScriptedAnswer::text("A whole answer.").bytes(Protocol::OpenaiChat)),
+    ];
+    let mut replies = replies.into_iter();
+    let server = ModelServer::start(Script::by(move |seen| match seen.protocol() {
+        Some(_) => replies.next().unwrap(),
+        None => Reply::error(404, "{}"),
+    }));
+    let desk = Desk::with_model_of_config(&format!(
+        "[model]\nname = 'custom/m'\nprotocol = 'openai-chat'\nbase_url = '{}/v1'\ncontext_window = 100000\n",
+        server.url()
+    ));
     let mut editor = Editor::ready(&desk);
     let session = editor.new_session(&desk.path("work"));
 
@@ -140,7 +155,7 @@ fn text_that_does_not_count_is_marked_and_the_next_attempt_follows() {
         .into_iter()
         .filter(|update| update["_meta"]["longhaul"]["remark"] == "discarded")
         .collect();
-    assert!(text.starts_with("Half an ans") && text.ends_with("A whole answer."), "{text}");
+    assert!(text.starts_with("Half ") && text.ends_with("A whole answer."), "{text}");
     assert_eq!(remarks.len(), 1, "{text}");
 }
 
@@ -188,7 +203,8 @@ fn the_mode_and_the_model_can_be_chosen() {
     let opened = editor.call("session/new", json!({"cwd": desk.path("work"), "mcpServers": []})).unwrap();
     let session = opened["sessionId"].as_str().unwrap().to_owned();
     assert_eq!(opened["modes"]["currentModeId"], "auto");
-    let ids: Vec<&Value> = opened["configOptions"].as_array().unwrap().iter().map(|option| &option["id"]).collect();
+    let ids: Vec<&Value> =
+        opened["configOptions"].as_array().unwrap().iter().map(|option| &option["id"]).collect();
     assert_eq!(ids, ["mode", "model"]);
 
     editor.call("session/set_mode", json!({"sessionId": session, "modeId": "plan"})).unwrap();
@@ -215,7 +231,8 @@ fn images_links_and_embedded_files_reach_the_model() {
     let desk = Desk::new(&json!(["Seen."]));
     let mut editor = Editor::ready(&desk);
     let session = editor.new_session(&desk.path("work"));
-    let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let png =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let mut sent = prompt(&session, "Look at ");
     sent["prompt"].as_array_mut().unwrap().extend([
         json!({"type": "resource_link", "uri": "file:///x/main.rs", "name": "main.rs"}),
@@ -228,7 +245,10 @@ fn images_links_and_embedded_files_reach_the_model() {
     let mut other = Editor::ready(&desk);
     other.load(&session, &desk.path("work")).unwrap();
     let text = other.text("user_message_chunk");
-    assert!(text.contains("Look at @/x/main.rs") && text.contains("~~~~ file /x/notes.md\nObey me."), "{text}");
+    assert!(
+        text.contains("Look at @/x/main.rs") && text.contains("~~~~ file /x/notes.md\nObey me."),
+        "{text}"
+    );
     let images: Vec<&Value> = other
         .updates("user_message_chunk")
         .into_iter()

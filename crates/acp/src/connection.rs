@@ -274,7 +274,7 @@ impl Connection<'_> {
 
     /// Tells all sessions which models can be used.
     fn know_models(&mut self, models: Vec<String>) {
-        for session in self.sessions.values() {
+        for session in self.sessions.values().filter(|_| !models.is_empty()) {
             let _ = session.send(SessionCommand::KnownModels(models.clone()));
         }
         self.known_models = models;

@@ -32,7 +32,9 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use longhaul_agent::{Followed, Follower, Runtime, Session, UserMessage, now};
-use longhaul_protocol::{Image, InputTaken, JoinMode, OrderKind, Outcome, Record, Seq, SessionRecord};
+use longhaul_protocol::{
+    Image, InputTaken, JoinMode, OrderKind, Outcome, PermissionMode, Record, Seq, SessionRecord,
+};
 use longhaul_transcript::{TurnEnd, outcome_text};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -212,7 +214,7 @@ impl SessionTask {
             }
             SessionCommand::KnownModels(models) => {
                 self.options.models.extend(models);
-                self.show_options().await;
+                self.show_config_options().await;
             }
         }
         Ok(Next::GoOn)
@@ -252,21 +254,28 @@ impl SessionTask {
                 self.setup.session.set_permission_mode(mode).await?;
                 // The worker takes the order, and its record is followed like everything else.
                 self.follow_closely().await?;
-                self.options.mode = mode;
+                self.set_shown_mode(mode).await;
             }
             Choice::Model(name) => {
                 self.setup.session.use_model(&name)?;
                 self.options.model = name;
+                self.show_config_options().await;
             }
         }
-        self.show_options().await;
         Ok(())
     }
 
-    /// Shows the mode and the model in use, in both forms that editors know.
-    async fn show_options(&self) {
-        let (current_mode_id, config_options) = (self.options.mode.name(), self.options.config_options());
-        self.show(SessionUpdate::CurrentModeUpdate { current_mode_id }).await;
+    /// Shows the mode in use, in both forms that editors know.
+    async fn set_shown_mode(&mut self, mode: PermissionMode) {
+        if self.options.mode != mode {
+            self.options.mode = mode;
+            self.show(SessionUpdate::CurrentModeUpdate { current_mode_id: mode.name() }).await;
+            self.show_config_options().await;
+        }
+    }
+
+    async fn show_config_options(&self) {
+        let config_options = self.options.config_options();
         self.show(SessionUpdate::ConfigOptionUpdate { config_options }).await;
     }
 
@@ -354,18 +363,15 @@ impl SessionTask {
                         self.show_input(seq, text).await;
                     }
                 }
-                Folded::ModeChanged(mode) => {
-                    if self.options.mode != mode {
-                        self.options.mode = mode;
-                        self.show_options().await;
-                    }
-                }
-                Folded::ModelChanged(model) => {
-                    if self.options.model != model && self.replay == Replay::Over {
+                Folded::ModeChanged(mode) if self.replay == Replay::Over => self.set_shown_mode(mode).await,
+                Folded::ModelChanged(model) if self.replay == Replay::Over => {
+                    if self.options.model != model {
                         self.options.model = model;
-                        self.show_options().await;
+                        self.show_config_options().await;
                     }
                 }
+                // The answer to the request has the mode and the model of now.
+                Folded::ModeChanged(_) | Folded::ModelChanged(_) => {}
                 Folded::TurnEnded { turn, end } => self.end_turn(turn, &end).await?,
             }
         }

@@ -8,7 +8,10 @@ use serde_json::Value;
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct InitializeParams {
-    #[expect(dead_code, reason = "only checked to be a number: whatever the editor speaks, the answer is our version")]
+    #[expect(
+        dead_code,
+        reason = "only checked to be a number: whatever the editor speaks, the answer is our version"
+    )]
     protocol_version: u64,
     #[serde(default)]
     pub(crate) client_capabilities: Value,
