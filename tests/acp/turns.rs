@@ -97,7 +97,7 @@ fn tool_calls_come_with_kind_place_and_diff_and_the_todo_list_is_the_plan() {
 /// E6, T11.
 #[test]
 fn a_cancelled_turn_ends_as_cancelled() {
-    let desk = Desk::new(&json!([{"text": "A slow answer that goes on.", "piece_ms": 300_000}]));
+    let desk = Desk::new(&json!([{"text": "A slow answer. ".repeat(1_000), "piece_ms": 100}]));
     let mut editor = Editor::ready(&desk);
     let session = editor.new_session(&desk.path("work"));
     let request = editor.send_prompt(&session, "Go.");

@@ -49,7 +49,7 @@ fn the_official_client_of_editors_drives_a_whole_session() {
         {"calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]},
         {"calls": [{"name": "exec", "arguments": {"command": "touch waiting; while [ ! -e go ]; do sleep 0.01; done"}}]},
         "It went on.",
-        {"text": "Slowly, slowly.", "piece_ms": 300_000},
+        {"text": "Slowly, slowly. ".repeat(1_000), "piece_ms": 100},
     ]));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/acp_client.mjs");
 

@@ -23,7 +23,7 @@ use crate::wire::params::{
     PromptParams, SessionParams, SetConfigOptionParams, SetModeParams,
 };
 use crate::wire::reply::initialize_reply;
-use crate::wire::rpc::{Incoming, Outbox, Params, parse_message};
+use crate::wire::rpc::{BadMessage, Incoming, Outbox, Params, parse_message};
 
 /// Opens the runtime for sessions in this folder. The error is shown in the editor.
 pub type OpenRuntime<'a> =
@@ -116,7 +116,10 @@ impl Connection<'_> {
         while self.tasks.try_join_next().is_some() {}
         let message = match line {
             Line::Text(line) => parse_message(&line),
-            Line::TooLong => Err((Value::Null, Error::LineTooLong { max_bytes: MAX_LINE_BYTES })),
+            Line::TooLong => {
+                let error = Error::LineTooLong { max_bytes: MAX_LINE_BYTES };
+                Err(Box::new(BadMessage { id: Value::Null, error }))
+            }
         };
         match message {
             Ok(Incoming::Request { id, method, params }) => {
@@ -126,8 +129,8 @@ impl Connection<'_> {
             }
             // A notification has no answer, whatever is wrong with it.
             Ok(Incoming::Notification { method, params }) => drop(self.notification(&method, &params)),
-            Ok(Incoming::Reply { id, result }) => self.outbox.settle(&id, result),
-            Err((id, error)) => self.outbox.reply::<Value>(&id, Err(error)).await,
+            Ok(Incoming::Reply { id, result }) => self.outbox.settle(&id, &result),
+            Err(bad) => self.outbox.reply::<Value>(&bad.id, Err(bad.error)).await,
         }
     }
 

@@ -29,14 +29,22 @@ pub(crate) enum Form {
 impl Form {
     /// A question without choices needs words.
     pub(crate) fn of(question: &Question, has_forms: bool) -> Self {
-        let is_yes_or_no =
-            matches!(question.kind, QuestionKind::Approval | QuestionKind::Plan | QuestionKind::Budget);
-        match (is_yes_or_no || !question.choices.is_empty(), has_forms) {
+        match (is_yes_or_no(question) || !question.choices.is_empty(), has_forms) {
             (true, _) => Self::Options,
             (false, true) => Self::TextField,
             (false, false) => Self::Prompt,
         }
     }
+}
+
+/// Whether the answers are yes and no, with their variants. Otherwise they are words of the question's own.
+fn is_yes_or_no(question: &Question) -> bool {
+    matches!(question.kind, QuestionKind::Approval | QuestionKind::Plan | QuestionKind::Budget)
+}
+
+/// The answer that a text stands for.
+pub(crate) fn answer_of<'a>(question: &Question, text: &'a str) -> &'a str {
+    if is_yes_or_no(question) { Answer::parse(text).word() } else { text }
 }
 
 /// What the editor's user decided.
@@ -84,7 +92,7 @@ pub(crate) fn options(question: &Question) -> Vec<PermissionOption> {
     let words = if words.is_empty() { vec!["yes", "no"] } else { words };
     let is_plan = question.kind == QuestionKind::Plan;
     let option = |word: &&str| {
-        let answer = Answer::parse(word);
+        let answer = if is_yes_or_no(question) { Answer::parse(word) } else { Answer::Text(word) };
         let (name, kind) = match answer {
             Answer::Yes if is_plan => ("Yes, carry it out", "allow_once"),
             Answer::Yes => ("Yes", "allow_once"),

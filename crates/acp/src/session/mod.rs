@@ -223,7 +223,7 @@ impl SessionTask {
     /// Puts a prompt into the inbox. It is answered when its turn ends.
     async fn prompt(&mut self, id: &Value, message: UserMessage) -> Result<()> {
         if let Some(question) = self.questions.awaiting_prompt() {
-            return self.answer_by_prompt(id, question, &message.text).await;
+            return self.answer_by_prompt(id, &question, &message.text).await;
         }
         if let Some(command) = slash::parse(&message) {
             return self.start_slash(id, command).await;
@@ -364,13 +364,11 @@ impl SessionTask {
                     }
                 }
                 Folded::ModeChanged(mode) if self.replay == Replay::Over => self.set_shown_mode(mode).await,
-                Folded::ModelChanged(model) if self.replay == Replay::Over => {
-                    if self.options.model != model {
-                        self.options.model = model;
-                        self.show_config_options().await;
-                    }
+                Folded::ModelChanged(model) if self.replay == Replay::Over && self.options.model != model => {
+                    self.options.model = model;
+                    self.show_config_options().await;
                 }
-                // The answer to the request has the mode and the model of now.
+                // The answer to `session/load` has the mode and the model of now.
                 Folded::ModeChanged(_) | Folded::ModelChanged(_) => {}
                 Folded::TurnEnded { turn, end } => self.end_turn(turn, &end).await?,
             }

@@ -46,8 +46,8 @@ impl AskedQuestions {
     }
 
     /// The question that the next prompt answers.
-    pub(super) fn awaiting_prompt(&self) -> Option<QuestionId> {
-        self.asked.iter().find(|asked| asked.form == Form::Prompt).map(|asked| asked.question.id)
+    pub(super) fn awaiting_prompt(&self) -> Option<Question> {
+        self.asked.iter().find(|asked| asked.form == Form::Prompt).map(|asked| asked.question.clone())
     }
 
     /// An open question whether to carry out a plan.
@@ -163,11 +163,11 @@ impl SessionTask {
     pub(super) async fn answer_by_prompt(
         &mut self,
         id: &Value,
-        question: QuestionId,
+        question: &Question,
         text: &str,
     ) -> Result<()> {
-        self.setup.session.put_answer(question, Answer::parse(text).word()).await?;
-        let awaited = self.open_turn.map_or(AwaitedEnd::Plan(question), AwaitedEnd::Turn);
+        self.setup.session.put_answer(question.id, question::answer_of(question, text)).await?;
+        let awaited = self.open_turn.map_or(AwaitedEnd::Plan(question.id), AwaitedEnd::Turn);
         self.prompts.push(id.clone(), awaited);
         self.follow_closely().await
     }

@@ -192,7 +192,7 @@ impl UpdateFold {
             BlockContent::Input { text, .. } => {
                 folded.extend(block.seq.map(|seq| Folded::Input { seq, turn: block.turn, text }));
             }
-            BlockContent::Call(call) => self.call_ended(call, folded),
+            BlockContent::Call(ref call) => self.call_ended(call, folded),
             BlockContent::ModeChange { to, .. } => folded.push(Folded::ModeChanged(to)),
             BlockContent::Model { name } => folded.push(Folded::ModelChanged(name)),
             BlockContent::ModelChange { ref to, .. } => {
@@ -228,17 +228,17 @@ impl UpdateFold {
         })
     }
 
-    fn call_ended(&mut self, call: Call, folded: &mut Vec<Folded>) {
+    fn call_ended(&mut self, call: &Call, folded: &mut Vec<Folded>) {
         // A call that was refused has a result without having started.
         let waiting = self.waiting_calls.remove(&call.call);
         if !self.shown_calls.remove(&call.call) {
-            let asked = waiting.as_ref().unwrap_or(&call);
+            let asked = waiting.as_ref().unwrap_or(call);
             let started = started_call(asked, &self.work_dir, ToolStatus::Pending);
             folded.push(Folded::Update(SessionUpdate::ToolCall(started)));
         }
-        let finished = finished_call(&call, &self.work_dir);
+        let finished = finished_call(call, &self.work_dir);
         folded.push(Folded::Update(SessionUpdate::ToolCallUpdate(finished)));
-        let plan = plan_of(&call).map(|entries| SessionUpdate::Plan { entries });
+        let plan = plan_of(call).map(|entries| SessionUpdate::Plan { entries });
         folded.extend(plan.map(Folded::Update));
     }
 

@@ -63,19 +63,26 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Op
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Reads a message. An error comes with the id to answer to, which is null where there is none.
-pub(crate) fn parse_message(line: &[u8]) -> std::result::Result<Incoming, (Value, Error)> {
+/// A line that is no message: the id to answer to, which is null where there is none, and the answer.
+#[derive(Debug)]
+pub(crate) struct BadMessage {
+    pub(crate) id: Value,
+    pub(crate) error: Error,
+}
+
+/// Reads a message.
+pub(crate) fn parse_message(line: &[u8]) -> std::result::Result<Incoming, Box<BadMessage>> {
     let envelope: Envelope = serde_json::from_slice(line).map_err(|error| {
         let error = match error.classify() {
             Category::Data => Error::Envelope { reason: error.to_string() },
             Category::Syntax | Category::Eof | Category::Io => Error::Syntax { reason: error.to_string() },
         };
-        (Value::Null, error)
+        Box::new(BadMessage { id: Value::Null, error })
     })?;
     let Envelope { jsonrpc, id, method, params, result, error } = envelope;
     let wrong = |id: Option<Value>, reason: &str| {
         let id = id.filter(is_id).unwrap_or_default();
-        Err((id, Error::Envelope { reason: reason.to_owned() }))
+        Err(Box::new(BadMessage { id, error: Error::Envelope { reason: reason.to_owned() } }))
     };
     if jsonrpc.is_none_or(|version| version != "2.0") {
         return wrong(id, "`jsonrpc` must be \"2.0\"");
@@ -168,7 +175,7 @@ impl Outbox {
     }
 
     /// Hands over the editor's answer to a request. Answers that were not asked for are dropped.
-    pub(crate) fn settle(&self, id: &Value, result: std::result::Result<Value, RpcError>) {
+    pub(crate) fn settle(&self, id: &Value, result: &std::result::Result<Value, RpcError>) {
         let waiting = id.as_u64().and_then(|id| self.waiting().remove(&id));
         // The session that asked may have been closed.
         waiting.into_iter().for_each(|sender| drop(sender.send(result.clone())));

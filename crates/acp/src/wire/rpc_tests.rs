@@ -6,7 +6,7 @@ use super::{Incoming, RpcError, parse_message};
 fn refusal(line: &str) -> (Value, i32) {
     match parse_message(line.as_bytes()) {
         Ok(message) => panic!("{line}: {message:?}"),
-        Err((id, error)) => (id, RpcError::from(&error).code),
+        Err(bad) => (bad.id, RpcError::from(&bad.error).code),
     }
 }
 
@@ -28,9 +28,9 @@ fn garbage_is_answered_with_the_code_that_fits() {
 
 #[test]
 fn bytes_that_are_no_text_are_no_json() {
-    let (id, error) = parse_message(b"{\"jsonrpc\":\"\xff\"}").unwrap_err();
+    let bad = parse_message(b"{\"jsonrpc\":\"\xff\"}").unwrap_err();
 
-    assert_eq!((id, RpcError::from(&error).code), (Value::Null, -32_700));
+    assert_eq!((bad.id, RpcError::from(&bad.error).code), (Value::Null, -32_700));
 }
 
 #[test]
