@@ -40,7 +40,8 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("agent", below_agent),
         ("doctor", [all_but_cli.clone(), vec!["transcript"]].concat()),
         ("server", [all_but_cli.clone(), vec!["console", "doctor", "transcript"]].concat()),
-        ("cli", [all_but_cli.clone(), vec!["doctor", "salvage", "transcript", "server"]].concat()),
+        ("acp", [all_but_cli.clone(), vec!["transcript"]].concat()),
+        ("cli", [all_but_cli.clone(), vec!["doctor", "salvage", "transcript", "server", "acp"]].concat()),
         ("testkit", all_but_cli),
     ])
 }

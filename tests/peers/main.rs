@@ -6,6 +6,7 @@
 
 mod client_behaviour;
 mod desk;
+mod editors;
 mod http_server;
 #[path = "../installed.rs"]
 mod installed;

@@ -27,6 +27,7 @@
 //! | `task_notes` | notifications of ended tasks, and notes on running ones |
 //! | `structured` | asking a model for a structured answer, again if the answer is unusable; parsing the answer |
 //! | `quotable`, `pasted_text` | the passages of an input that can be quoted alone; pasted text in an input |
+//! | `marked_block` | text that a user sends along and has not said, in a fenced block |
 //! | `content_words` | the words that say what a text is about |
 //! | `breakdown` | the tokens of a context by its parts |
 //! | `truncate` | truncating texts; neutralising text that looks like the runtime's |
@@ -38,6 +39,7 @@ mod content_words;
 #[path = "histories_tests.rs"]
 mod histories;
 mod kept_window;
+mod marked_block;
 mod normalise;
 mod pasted_text;
 mod pins;
@@ -54,6 +56,7 @@ pub use breakdown::ContextBreakdown;
 pub use budget::{CompactionThresholds, ContextBudget, compaction_threshold};
 pub use content_words::ContentWords;
 pub use kept_window::{ContextOutline, KeptWindow, StubPlan, is_stub, stub_text};
+pub use marked_block::{marked_block, with_blocks};
 pub use normalise::normalise;
 pub use pasted_text::UserText;
 pub use pins::{

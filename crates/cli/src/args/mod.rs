@@ -138,6 +138,11 @@ pub(crate) enum Command {
     ///
     /// Resumes turns that were interrupted, and answers messages as they are sent with `longhaul send` or over HTTP.
     Serve(ServeOptions),
+    /// Serve an editor over ACP, on standard input and output.
+    ///
+    /// Editors start this command and talk to it with the Agent Client Protocol. When the editor ends, the turn that runs goes on to its
+    /// end in the background.
+    Acp,
     /// Make, list and revoke tokens for the HTTP API.
     ///
     /// Lists them if no command is given.

@@ -1,5 +1,6 @@
 //! The subcommands: one module each, named as it is typed.
 
+pub(crate) mod acp;
 pub(crate) mod answer;
 pub(crate) mod backup;
 pub(crate) mod cancel;
