@@ -53,7 +53,7 @@ fn succeeds(program: &Path, arguments: &[&str], folder: &Path) -> bool {
 #[ignore = "needs the peers that scripts/peers installs; scripts/test runs it"]
 fn our_check_agrees_with_the_checker_of_the_open_form() {
     let folder = tempfile::tempdir().unwrap();
-    let judge = peer("skills/bin/skills-ref");
+    let judge = peer("skills/bin/agentskills");
     let mut verdicts = Vec::new();
 
     for (name, text) in corpus() {

@@ -150,7 +150,7 @@ fn sizes_are_bounded() {
     assert_eq!(read_document(&world.skill).unwrap_err().to_string(), refusal(&world));
 
     let world = skill();
-    fs::File::create(world.skill.join("large")).unwrap().set_len(33 << 20).unwrap();
+    File::create(world.skill.join("large")).unwrap().set_len(33 << 20).unwrap();
     assert_eq!(refusal(&world), "its files have more than 32 MiB together");
 
     let world = skill();

@@ -109,6 +109,17 @@ impl From<&Skill> for SkillReport {
 }
 
 impl SkillReport {
+    /// The report without secrets in its texts.
+    #[must_use]
+    pub fn redacted(self, redact: impl Fn(&str) -> String) -> Self {
+        Self {
+            reason: self.reason.as_deref().map(&redact),
+            description: self.description.as_deref().map(&redact),
+            warnings: self.warnings.iter().map(|warning| redact(warning)).collect(),
+            ..self
+        }
+    }
+
     /// By what programs page through a list of skills: names may stand there twice, folders don't.
     pub fn cursor(&self) -> String {
         format!("{} {}", self.name, self.folder)

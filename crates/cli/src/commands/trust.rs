@@ -34,7 +34,7 @@ fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Resu
     let file = ProjectFile::find(home, sources)?;
     let skills = unreviewed_skills(home, sources)?;
     if file.is_none() && skills.is_empty() {
-        return Err(none_here(sources, "no longhaul.toml and no new skills in", "; nothing to trust"));
+        return Err(none_here(sources, "no longhaul.toml in", ", and no new skills; nothing to trust"));
     }
     let mut trusted = match &file {
         Some(file) => trust_file(home, file, options)?,

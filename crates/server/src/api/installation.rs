@@ -158,7 +158,9 @@ async fn list_skills(
     let config = state.runtime().config().clone();
     let search = move || find_skills(&config, &config.work_dir);
     let library = tokio::task::spawn_blocking(search).await.unwrap_or_default();
-    let mut reports: Vec<SkillReport> = library.skills.iter().map(SkillReport::from).collect();
+    let redact = |text: &str| state.runtime().redactor().redact(text).into_owned();
+    let reports = library.skills.iter().map(|skill| SkillReport::from(skill).redacted(redact));
+    let mut reports: Vec<SkillReport> = reports.collect();
     reports.sort_by_key(SkillReport::cursor);
     List::page(reports, &query, SkillReport::cursor)
 }

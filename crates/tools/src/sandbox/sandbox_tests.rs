@@ -475,7 +475,7 @@ fn the_caches_of_a_session_are_layers_one_for_each_place_that_has_some() {
 fn the_folders_of_skills_in_use_are_readable_and_read_only() {
     let world = World::new(&[]);
     let folder = |path: &str| {
-        std::fs::create_dir_all(world.root.join(path)).unwrap();
+        fs::create_dir_all(world.root.join(path)).unwrap();
         world.root.join(path)
     };
     let (of_user, of_home) = (folder("user/.agents/skills/mine"), folder("home/skills/own"));
