@@ -29,6 +29,8 @@ pub(crate) struct EventLoop<'a> {
     pub(crate) interrupts: u32,
     /// Outcomes of turns that ended while the process waited for tasks.
     pub(crate) ended: Vec<(Outcome, Option<String>, Option<String>)>,
+    /// The plan that the turn ended with.
+    pub(crate) plan: Option<OpenQuestion>,
     typed: TerminalLines,
 }
 
@@ -48,7 +50,8 @@ struct RequestView {
 
 impl<'a> EventLoop<'a> {
     pub(crate) fn new(printer: &'a mut EventPrinter, signals: &'a mut ExitSignals) -> Self {
-        Self { printer, signals, interrupts: 0, ended: Vec::new(), typed: TerminalLines::default() }
+        let (ended, typed) = (Vec::new(), TerminalLines::default());
+        Self { printer, signals, interrupts: 0, ended, plan: None, typed }
     }
 
     /// Shows what happens until the request is over. The first Ctrl-C cancels the turn, a second one ends this process.
@@ -153,7 +156,10 @@ impl<'a> EventLoop<'a> {
             }
             kind @ EventKind::Question { .. } if !view.only_settles => {
                 // A plan is the answer of its turn. Whoever wants to, accepts it later.
-                view.asked.extend(OpenQuestion::of_event(kind).filter(OpenQuestion::is_awaited));
+                match OpenQuestion::of_event(kind) {
+                    Some(plan) if !plan.is_awaited() => self.plan = Some(plan),
+                    question => view.asked.extend(question),
+                }
             }
             EventKind::Answered { id, .. } => view.asked.retain(|open| open.id != *id),
             _ => {}

@@ -25,7 +25,7 @@ pub use self::markdown::markdown_html;
 pub use self::style::{CONTENT_SECURITY_POLICY, STYLE_SHEET};
 use crate::block::{Block, BlockContent, BlockState, TurnEnd, Update};
 use crate::local_time::format_moment;
-use crate::notice::{Verbosity, notice_text};
+use crate::notice::{Verbosity, WAITING_INPUT, notice_text};
 use crate::page::turn_totals_text;
 use crate::text::{format_count, format_number};
 
@@ -128,7 +128,7 @@ fn push_content(block: &Block, html: &mut String) {
                 push_line(html, "note", &format!("with {}", format_count(*images as u64, "image")));
             }
             if block.state == BlockState::Running {
-                push_line(html, "note state", "waiting: the model has not got it yet");
+                push_line(html, "note state", WAITING_INPUT);
             }
             push_time(html, block);
         }

@@ -12,6 +12,9 @@ use crate::tui::ScreenUpdate;
 const HOW_TO_ANSWER: &str = "answer yes or no; `always` allows it for this session, `project` for this project; any other text says no, with that reason";
 const HOW_TO_ACCEPT: &str = "answer yes to carry it out, or no; any other text says what to change";
 
+/// The reply to `project`.
+const PROJECT_RULE: &str = "always allowed in this project from now on; to be asked again, remove the rule from approvals.toml in the home";
+
 /// What an answer leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerEffect {
@@ -130,8 +133,10 @@ impl OpenQuestions {
         if is_settled(&answered) {
             self.0.retain(|open| open.id != question);
         }
-        if let Err(error) = &answered {
-            printer.note(error);
+        match &answered {
+            Ok(()) if answer == Answer::Project && !is_plan => printer.note(PROJECT_RULE),
+            Ok(()) => {}
+            Err(error) => printer.note(error),
         }
         match is_settled(&answered) && !(is_plan && answer == Answer::No) {
             true => AnswerEffect::Turn,
