@@ -12,8 +12,8 @@ await withBrowser(async (browser) => {
   await twoAnswers(page);
   await threeKills(page);
   await hop(page);
-  await strangeKeys(page);
   await assertOneStream(page);
+  await strangeKeys(page);
   assertClean(page);
 });
 

@@ -71,7 +71,7 @@ export function settleButtons(element) {
  * in it looks like a part of the question; what stands in brackets explains.
  * @param {string} text
  */
-function questionWords(text) {
+export function questionWords(text) {
   /** @type {{kind: string, lines: string[]}[]} */
   const parts = [];
   for (const line of text.trimEnd().split("\n")) {
