@@ -358,11 +358,8 @@ impl SessionTask {
                 // Notices are about now.
                 Folded::Update(SessionUpdate::Notice { .. }) if self.replay != Replay::Over => {}
                 Folded::Update(update) => self.show(update).await,
-                Folded::Input { seq, turn, text } => {
-                    if !self.prompts.begin_turn(seq, turn) {
-                        self.show_input(seq, text).await;
-                    }
-                }
+                Folded::Input { seq, turn, .. } if self.prompts.begin_turn(seq, turn) => {}
+                Folded::Input { seq, text, .. } => self.show_input(seq, text).await,
                 Folded::ModeChanged(mode) if self.replay == Replay::Over => self.set_shown_mode(mode).await,
                 Folded::ModelChanged(model) if self.replay == Replay::Over && self.options.model != model => {
                     self.options.model = model;
