@@ -54,6 +54,15 @@ impl ConsoleServer {
         (self.process, _) = start_serve(&mut self.command(&[]), self.port);
     }
 
+    /// Gives a session that has had one turn many of the same, while the server is away.
+    pub(crate) fn repeat_turn(&mut self, key: &str, turns: u64) {
+        self.kill();
+        let home = self.folder.path().join("home");
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(longhaul_testkit::repeat_turn(&home, key, turns, None));
+        self.start_again();
+    }
+
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         command(self.folder.path(), arguments)
     }
@@ -86,6 +95,16 @@ impl ConsoleServer {
         let body = serde_json::json!({"key": key, "work_dir": self.folder.path().join("work")});
         let answer = self.post("/api/sessions", &body);
         assert!(answer.contains(" 201 "), "{answer}");
+    }
+
+    /// The same for a session whose model plays a script of its own.
+    pub(crate) fn make_session_with(&self, key: &str, script: &Value) {
+        self.make_session(key);
+        let path = self.folder.path().join(format!("{key}.json"));
+        std::fs::write(&path, script.to_string()).unwrap();
+        let body = serde_json::json!({"model": format!("scripted/{}", path.display())}).to_string();
+        let answer = self.request("PATCH", &format!("/api/sessions/{key}"), &body);
+        assert!(answer.contains(" 200 "), "{answer}");
     }
 
     /// Says something in a session. Returns once it is on disk.

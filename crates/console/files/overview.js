@@ -4,7 +4,7 @@ import { api, can } from "./api.js";
 import { emptyState, errorText, h, replaceChildren } from "./dom.js";
 import { formatAgo, formatCost, formatTokens, sessionHref, showControls, showDirections } from "./format.js";
 import { notify, notifyQuestion } from "./notify.js";
-import { briefAnswers, settleButtons } from "./questions.js";
+import { briefAnswers, questionBody, settleButtons } from "./questions.js";
 import { stateOf } from "./session-state.js";
 import { singleFlight } from "./single-flight.js";
 import { follow } from "./stream.js";
@@ -13,6 +13,7 @@ import { follow } from "./stream.js";
 const GROUPS = [
   ["Waiting for you", ["question"]],
   ["At work", ["working", "interrupted"]],
+  ["Failed", ["failed"]],
   ["Quiet", null],
 ];
 const TICK_MS = 30000;
@@ -178,6 +179,8 @@ export async function overviewView(place) {
     // The oldest question is first, so that a new one moves no other.
     const asked = (/** @type {any} */ session) => (session.state === "question" && session.question?.id) || "";
     all.sort((one, other) => rank(one) - rank(other) || asked(one).localeCompare(asked(other)) || Number(other.pinned) - Number(one.pinned) || String(other.last_at ?? "").localeCompare(String(one.last_at ?? "")));
+    const waiting = all.filter((session) => session.state === "question").length;
+    document.title = `${waiting ? `(${waiting}) ` : ""}Sessions · Longhaul`;
     const shown = all.slice(0, shownLen);
     more.hidden = shown.length === all.length;
     const focused = document.activeElement;
@@ -266,7 +269,7 @@ function sessionRow() {
     const id = open ? `${open.id} ${session.key}` : "";
     if (id === asked) return;
     asked = id;
-    replaceChildren(question, open ? [h("p", { dir: "auto", class: "question-text" }, open.text), briefAnswers(session, open)] : null);
+    replaceChildren(question, open ? [questionBody({ text: open.text }), briefAnswers(session, open)] : null);
   }
 }
 

@@ -56,6 +56,7 @@
 //!     output_limit: OutputLimit::default(),
 //!     tasks: Arc::default(),
 //!     confinement: Confinement::Sandbox,
+//!     skill_folders: Arc::default(),
 //! };
 //! let prepared = read_file.prepare(&call).await.unwrap();
 //! let (_handle, stop) = StopSignal::pair();
@@ -108,7 +109,7 @@ pub use renamed::renamed_call;
 pub use sandbox::{Sandbox, SandboxFallback, SandboxMode};
 pub use schema::schema_of;
 pub use scope::{AllowedTarget, DeniedTarget, FileError, Permission, Scope, ScopeConfig};
-pub use small_file::{LastLink, SmallFile, read_file_above, read_small_file};
+pub use small_file::{LastLink, SmallFile, foreign_writer_of, read_file_above, read_small_file};
 pub use tasks::{FinishedTask, TaskSettings, looks_like_a_prompt, task_end, task_tools};
 pub use tool::{
     Confinement, OutputLimit, PreparedCall, Redact, RefusedAccess, ResumedCall, RunCall, SandboxRefusal,

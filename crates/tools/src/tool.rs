@@ -8,14 +8,15 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_protocol::{
-    CallId, CommandReport, Effect, FileChange, FileSeen, FileWrite, Hash, SessionId, TaskEnded, TaskId,
-    TaskNews, TaskStarted, Todo, ToolStarted,
+    CallId, CommandReport, Effect, FileChange, FileSeen, FileWrite, Hash, SessionId, SkillShown, TaskEnded,
+    TaskId, TaskNews, TaskStarted, Todo, ToolStarted,
 };
 use serde_json::Value;
 use tokio::sync::watch;
@@ -73,6 +74,8 @@ pub struct ToolInvocation {
     pub tasks: Arc<[SessionTask]>,
     /// Where its command runs.
     pub confinement: Confinement,
+    /// The folders of the skills in use, by canonical path. Its command may read them, and may not write them.
+    pub skill_folders: Arc<[PathBuf]>,
 }
 
 /// Where the command of a call runs.
@@ -223,6 +226,8 @@ pub struct ToolOutcome {
     pub whole: Option<Vec<u8>>,
     /// The file that the model has now seen.
     pub seen: Option<FileSeen>,
+    /// The skill whose file the model has now seen.
+    pub skill: Option<SkillShown>,
     /// The new todo list.
     pub todo: Option<Vec<Todo>>,
     /// The task as which its command goes on.

@@ -74,8 +74,8 @@ pub use block::{
     TurnEnd, Update,
 };
 pub use call::{
-    call_detail_lines, call_head_lines, call_output, call_summary_line, finished_call_lines, has_more_output,
-    running_call_line,
+    DiffHunk, call_detail_lines, call_head_lines, call_output, call_summary_line, diff_hunks,
+    finished_call_lines, has_more_output, running_call_line,
 };
 pub use cost::{SessionCost, format_money};
 pub use fold::Transcript;

@@ -11,6 +11,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
 
 use crate::session::state::CallState;
+use crate::skills::prepare_skill_read;
 use crate::turn::approval::{CallEffect, CallPermission, check_permission};
 use crate::turn::full_output;
 use crate::turn::outside_run::{finish_call, resume_refused};
@@ -236,7 +238,14 @@ async fn check_call(
         let next = CheckedCall::Run { effect, run, takes_up_to: None };
         return Ok((Some(tool_started(recorded, effect)), next));
     }
-    let preparing = async move { tool.prepare(&arguments).await };
+    let work_dir = worker.toolset().usable_work_dir().map(Path::to_owned);
+    let skill_read = prepare_skill_read(worker.runtime(), work_dir, &call.name, &arguments.arguments);
+    let preparing = async move {
+        match skill_read {
+            Some(prepared) => Ok(prepared),
+            None => tool.prepare(&arguments).await,
+        }
+    };
     let prepared = match ask_tool(worker, preparing, WakeOn::Cancel).await? {
         ToolReply::Done(Ok(prepared)) => prepared,
         ToolReply::Done(Err(refused)) => return refuse(refused),
@@ -340,6 +349,12 @@ pub(super) fn tool_call(worker: &Worker, call: &CallState) -> ToolInvocation {
         session: worker.id(),
         tasks: known_tasks(worker),
         confinement: Confinement::Sandbox,
+        skill_folders: worker
+            .state()
+            .active_skills
+            .iter()
+            .map(|skill| PathBuf::from(&skill.folder))
+            .collect(),
     }
 }
 

@@ -163,6 +163,11 @@ impl Toolset {
         self.work_dir.as_deref()
     }
 
+    /// The work folder, if the session has one and nothing keeps turns from running in it.
+    pub(crate) fn usable_work_dir(&self) -> Option<&Path> {
+        self.work_dir.as_deref().filter(|_| self.refusal.is_none())
+    }
+
     /// Warnings about the work folder, for the user.
     pub(crate) fn warnings(&self) -> &[Warning] {
         &self.warnings

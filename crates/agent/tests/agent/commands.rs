@@ -58,7 +58,7 @@ async fn a_command_that_fails_is_a_result_with_its_output_and_exit_code() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cancel_kills_the_foreground_command_and_everything_it_started() {
     let place = TestHome::new();
-    let command = "(sleep 300; echo late > late.txt) & echo > begun.txt; echo so far; wait";
+    let command = "(sleep 300; echo late > late.txt) & echo so far; echo > begun.txt; wait";
     let model = RecordingModel::new(script(&json!([exec(command), "Never."])));
     let runtime = open(&place, model).await;
     let session = runtime.session("a").await.unwrap();

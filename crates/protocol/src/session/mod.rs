@@ -31,14 +31,16 @@ use crate::{
     AttemptId, BlobRef, Cause, ClientRequest, Image, InputId, Item, JoinMode, Order, Seq, SessionId,
 };
 
-pub use calls::{Effect, FileChange, FileSeen, FileWrite, ToolFinished, ToolStarted};
+pub use calls::{
+    ActiveSkill, Effect, FileChange, FileSeen, FileWrite, SkillShown, ToolFinished, ToolStarted,
+};
 pub use carry_over::{
     AddedContext, Carried, CarriedCounting, CarriedOutput, CarriedTask, OpenTurn, PendingInput, TaskStall,
 };
 pub use compaction::{
     CompactDone, CompactFailed, CompactStart, CompactedBy, FIRST_REQUEST_MARK, FIRST_REQUEST_PIN, Kept,
-    MEMORY_MARK, NOTE_MARK, Place, QUOTING_HEADINGS, SHORTENED_MARK, SUMMARY_MARK, Stubbed, Summary,
-    SystemMessage, TODO_MARK, TextContent,
+    MEMORY_MARK, NOTE_MARK, Place, QUOTING_HEADINGS, SHORTENED_MARK, SKILL_MARK, SKILLS_MARK, SUMMARY_MARK,
+    Stubbed, Summary, SystemMessage, TODO_MARK, TextContent,
 };
 pub use environment::{Environment, GitState};
 pub use import::Imported;
@@ -383,6 +385,14 @@ pub struct Usage {
     /// The provider's rate-limit headers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
+}
+
+impl Usage {
+    /// Tokens of the context that a step sent: as the provider counted them, else as the runtime estimated them. `None` for calls
+    /// that don't send the context, such as a summary.
+    pub fn context_tokens(&self) -> Option<u64> {
+        self.input.or(self.estimated).filter(|_| self.purpose.is_none())
+    }
 }
 
 /// Tokens of each part of a prompt.

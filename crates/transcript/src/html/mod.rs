@@ -15,6 +15,8 @@ mod inline;
 mod markdown;
 mod style;
 
+use longhaul_protocol::TODO_MARK;
+
 use self::call::push_call;
 use self::diff::push_diff;
 use self::fragment::{cut_middle, push, push_line};
@@ -144,7 +146,11 @@ fn push_content(block: &Block, html: &mut String) {
             push_time(html, block);
         }
         BlockContent::Summary { text } => {
-            push_details(html, "Summary: what the model knows of the conversation above", text);
+            let title = match text.starts_with(TODO_MARK) {
+                true => "Todo list, as the model keeps it",
+                false => "Summary: what the model knows of the conversation above",
+            };
+            push_details(html, title, text);
         }
         BlockContent::Call(call) => push_call(html, block, call),
         BlockContent::Question { text, diff, answer, .. } => {

@@ -43,6 +43,8 @@ pub struct Settings {
     pub sandbox: SandboxSettings,
     /// Secrets to redact.
     pub secrets: SecretSettings,
+    /// Where skills are found.
+    pub skills: SkillSettings,
     /// How long sessions are kept.
     pub sessions: SessionSettings,
     /// Limits on turns and spending.
@@ -124,6 +126,15 @@ pub enum Wake {
 pub struct SecretSettings {
     /// Regular expressions; matches are redacted everywhere.
     pub patterns: Vec<String>,
+}
+
+/// Where skills are found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SkillSettings {
+    /// Folders with skills, beside `.agents/skills` and `.claude/skills` of the project and of your home folder, and `skills` of
+    /// Longhaul's home. Relative to the config file.
+    pub paths: Vec<PathBuf>,
 }
 
 /// How long sessions are kept.
