@@ -29,6 +29,7 @@
 //! | `scope` | the files that may be used, and the only way to open them |
 //! | `sandbox` | what the system lets a command reach; protected paths (keys, credentials, startup files) |
 //! | `git` | repositories in and around the work folder: guards against programs that git would run |
+//! | `web` | P5: the one HTTP client for what is fetched on the model's behalf, and the addresses that it may reach |
 //! | `small_file` | configuration and rules that the runtime reads by itself, opened once and checked |
 //! | `blocking_run` | blocking work on threads of its own: cancellation, deadlines |
 //! | `display`, `folder_stamp` | paths and texts for the model; validity of cached folder listings |
@@ -90,6 +91,7 @@ mod tasks;
 mod todo;
 mod tool;
 mod toolset;
+mod web;
 
 pub use approval::{
     ApprovalAction, ApprovalPolicy, ApprovalVerdict, InvalidRule, JudgedCall, ToolApprovalRule,
@@ -115,3 +117,7 @@ pub use tool::{
     SessionTask, StopHandle, StopSignal, Tool, ToolDefinition, ToolImage, ToolInvocation, ToolOutcome,
 };
 pub use toolset::{all_tool_definitions, file_tools};
+pub use web::{
+    AllowList, GuardedClient, InvalidAllowedHost, LookupName, NetworkGuard, SystemLookup, WebError,
+    WebLimits, WebResponse,
+};

@@ -1,0 +1,8 @@
+//! P5 and E7 against real sockets: what the guarded client reaches, and what it does not.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
+
+mod attempts;
+mod bounds;
+mod redirects;
+mod web_server;
