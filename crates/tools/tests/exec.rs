@@ -128,6 +128,7 @@ fn call(arguments: &Value) -> ToolInvocation {
         session: SessionId::generate(),
         tasks: Arc::default(),
         confinement: longhaul_tools::Confinement::Sandbox,
+        may_fetch: Default::default(),
     }
 }
 

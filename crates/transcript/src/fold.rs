@@ -1,12 +1,13 @@
 //! The fold from events to blocks.
 
-use longhaul_protocol::{AnsweredBy, At, Event, EventKind, Outcome, Role, Seq, TaskStatus};
+use longhaul_protocol::{AnsweredBy, At, Event, EventKind, Outcome, QuestionKind, Role, Seq, TaskStatus};
 
 use crate::block::{
     Block, BlockContent, BlockId, BlockState, Call, CallResult, CompactionOutcome, Retry, TextTarget,
     TurnEnd, Update, milliseconds_between,
 };
 use crate::cost::SessionCost;
+use crate::question::question_with_choices;
 
 /// Folds the events of one session into blocks. It keeps only what is open; a finished block is handed over with its
 /// [`Update::Ended`], and the caller decides how long to keep it.
@@ -161,15 +162,18 @@ impl Transcript {
                     }
                 });
             }
-            EventKind::Question { id, text, diff, .. } => {
+            EventKind::Question { id, kind, text, choices, diff, .. } => {
                 self.open_questions += 1;
-                let (question, text, diff) = (*id, Some(text.clone()), diff.clone());
-                self.start(BlockContent::Question { question, text, diff, answer: None }, origin);
+                let (question, kind, diff) = (*id, kind.unwrap_or_default(), diff.clone());
+                let text = Some(question_with_choices(kind, text, choices));
+                self.start(BlockContent::Question { question, kind, text, diff, answer: None }, origin);
             }
             EventKind::Answered { id, answer, by } => {
                 self.open_questions = self.open_questions.saturating_sub(1);
                 let is_question = |content: &BlockContent| matches!(content, BlockContent::Question { question, .. } if question == id);
-                let unseen = BlockContent::Question { question: *id, text: None, diff: None, answer: None };
+                let kind = QuestionKind::default();
+                let unseen =
+                    BlockContent::Question { question: *id, kind, text: None, diff: None, answer: None };
                 // A question that the runtime withdrew has no answer.
                 let given = answer.clone().filter(|_| *by == Some(AnsweredBy::User));
                 self.end(is_question, unseen, BlockState::Finished, origin, |content| {

@@ -83,6 +83,7 @@ impl Desk {
             output_limit: OutputLimit::default(),
             tasks,
             confinement: longhaul_tools::Confinement::Sandbox,
+            may_fetch: Default::default(),
         };
         let (_stopper, stop) = StopSignal::pair();
         match tool.prepare(&call).await {

@@ -25,6 +25,7 @@ use crate::prompt::prompt_text;
 use crate::secrets::{hidden_variables, redactor_for};
 use crate::spend::{SpendLedger, SpendLimits};
 use crate::turn::fallback::ModelChain;
+use crate::web::web_tools;
 use crate::worker::task_monitor::TaskMonitor;
 use crate::worker::toolset::FolderToolsCache;
 use crate::{Config, Error, Result};
@@ -151,6 +152,7 @@ impl RuntimeBuilder {
         };
         let tasks = tasks(&config, home.folder())?;
         let approvals = approvals(&config)?;
+        let web_tools = web_tools(&config)?;
         let idle = SchedulerHandle::new(Duration::from_secs(config.settings.memory.check_interval_s));
         let config = Config { home: home.folder().to_owned(), ..config };
         let spend = SpendLedger::open(journal.clone(), SpendLimits::new(&config.settings.limits));
@@ -170,6 +172,7 @@ impl RuntimeBuilder {
             tasks: Arc::new(tasks),
             task_monitor: TaskMonitor::default(),
             approvals,
+            web_tools,
             folder_tools: FolderToolsCache::default(),
             worker_backoff: WorkerBackoff::default(),
             activity: ActivityTracker::default(),
@@ -214,6 +217,7 @@ fn approvals(config: &Config) -> Result<ApprovalPolicy> {
     let rules = settings.rule.iter().map(|rule| ToolApprovalRule {
         tool: rule.tool.clone(),
         command: rule.command.clone(),
+        host: rule.host.clone(),
         action: action(rule.action),
     });
     let wrong =

@@ -18,6 +18,8 @@
 //! | `guard` | the checks of a URL and of the addresses of a name |
 //! | `client` | requests and redirects |
 //! | `body` | reading a body within its limits |
+//! | `fetch`, `page` | `web_fetch`; a page as Markdown |
+//! | `search` | `web_search`, and the searchers that it can ask |
 //!
 //! # For other clients
 //!
@@ -30,9 +32,14 @@ mod allow_list;
 mod body;
 mod client;
 mod error;
+pub(crate) mod fetch;
 mod guard;
+mod page;
+pub(crate) mod search;
 
 pub use allow_list::{AllowList, InvalidAllowedHost};
 pub use client::{GuardedClient, WebLimits, WebResponse};
 pub use error::WebError;
+pub use fetch::web_fetch_tool;
 pub use guard::{LookupName, NetworkGuard, SystemLookup};
+pub use search::{SearchService, SearcherConfig, web_search_tool};

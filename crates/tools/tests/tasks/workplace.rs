@@ -107,6 +107,7 @@ impl Workplace {
             output_limit: self.output_limit,
             tasks: self.known.lock().unwrap().clone().into(),
             confinement: longhaul_tools::Confinement::Sandbox,
+            may_fetch: Default::default(),
         }
     }
 

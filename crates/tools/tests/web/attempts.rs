@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 
 use longhaul_tools::{GuardedClient, WebError};
 
-use crate::web_server::{LyingLookup, Reply, WebServer, client, get, guard, limits, page_of, redirect_to};
+use longhaul_testkit::{WebReply, WebServer, web_page, web_redirect};
+
+use crate::lookup::{LyingLookup, client, get, guard, limits};
 
 /// Hosts that are private, in every spelling that a URL parser, a resolver or a person might know.
 const PRIVATE_HOSTS: [&str; 50] = [
@@ -239,11 +241,11 @@ async fn a_configured_service_opens_its_own_host_and_nothing_else() {
     let target = other.url("/");
     let service = WebServer::start(move |head| {
         let answer = if head.starts_with("GET /away ") {
-            redirect_to(&target)
+            web_redirect(&target)
         } else {
-            page_of("text/plain", b"service")
+            web_page("text/plain", b"service")
         };
-        Reply::Bytes(answer)
+        WebReply::Bytes(answer)
     })
     .await;
     let own = GuardedClient::new(guard(&[]).with_configured(&service.url("/mcp")).unwrap(), limits());

@@ -7,7 +7,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use longhaul_tools::{GuardedClient, WebError, WebLimits};
 
-use crate::web_server::{Reply, WebServer, client, get, guard, limits, page_of};
+use longhaul_testkit::{WebReply, WebServer, web_page};
+
+use crate::lookup::{client, get, guard, limits};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n";
 
@@ -35,7 +37,7 @@ fn small(server: &WebServer, bytes: usize) -> GuardedClient {
 async fn of_an_endless_answer_only_so_much_is_read_as_may_be() {
     for head in [format!("{HEAD}\r\n"), format!("{HEAD}content-length: 1000000000000\r\n\r\n")] {
         let server =
-            WebServer::start(move |_| Reply::Endless(head.clone().into_bytes(), vec![b'x'; 10_000])).await;
+            WebServer::start(move |_| WebReply::Endless(head.clone().into_bytes(), vec![b'x'; 10_000])).await;
 
         let page = get(&small(&server, 100_000), &server.url("/")).await.unwrap();
 
@@ -51,7 +53,7 @@ async fn a_compressed_bomb_unpacks_into_no_more_than_may_be() {
         encoder.write_all(&vec![0; 1 << 20]).unwrap();
     }
     let answer = compressed(&encoder.finish().unwrap());
-    let server = WebServer::start(move |_| Reply::Bytes(answer.clone())).await;
+    let server = WebServer::start(move |_| WebReply::Bytes(answer.clone())).await;
 
     let page = get(&small(&server, 100_000), &server.url("/")).await.unwrap();
 
@@ -67,7 +69,7 @@ async fn a_compressed_page_is_read_and_a_broken_one_is_an_error() {
     let half = compressed(&half);
     let server = WebServer::start(move |head| {
         let path = head.split(' ').nth(1).unwrap();
-        Reply::Bytes(match path {
+        WebReply::Bytes(match path {
             "/whole" => whole.clone(),
             "/half" => half.clone(),
             "/brotli" => b"HTTP/1.1 200 OK\r\ncontent-encoding: br\r\ncontent-length: 1\r\n\r\nx".to_vec(),
@@ -89,7 +91,7 @@ async fn a_compressed_page_is_read_and_a_broken_one_is_an_error() {
 #[tokio::test]
 async fn a_server_that_never_finishes_is_given_up() {
     let server = WebServer::start(|head| {
-        Reply::Silent(if head.starts_with("GET /silent") {
+        WebReply::Silent(if head.starts_with("GET /silent") {
             vec![]
         } else {
             format!("{HEAD}\r\nx").into_bytes()
@@ -110,8 +112,8 @@ async fn a_server_that_never_finishes_is_given_up() {
 #[tokio::test]
 async fn a_request_carries_no_cookies_no_keys_and_no_referrer() {
     let server = WebServer::start(|head| {
-        let answer = String::from_utf8(page_of("text/plain", b"x")).unwrap();
-        Reply::Bytes(match head.starts_with("GET /again") {
+        let answer = String::from_utf8(web_page("text/plain", b"x")).unwrap();
+        WebReply::Bytes(match head.starts_with("GET /again") {
             true => answer.into_bytes(),
             false => answer
                 .replace("200 OK\r\n", "302 Found\r\nset-cookie: a=b\r\nlocation: /again#part\r\n")

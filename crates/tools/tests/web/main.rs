@@ -4,5 +4,6 @@
 
 mod attempts;
 mod bounds;
+mod lookup;
 mod redirects;
-mod web_server;
+mod tools;

@@ -2,15 +2,17 @@
 
 use longhaul_tools::WebError;
 
-use crate::web_server::{Reply, WebServer, client, get, page_of, redirect_to};
+use longhaul_testkit::{WebReply, WebServer, web_page, web_redirect};
+
+use crate::lookup::{client, get};
 
 /// A server whose path `/to/N` leads to `/to/N-1`, and `/to/0` is a page.
 async fn chain_server() -> WebServer {
     WebServer::start(|head| {
         let left: u32 = head.split(['/', ' ']).find_map(|word| word.parse().ok()).unwrap_or_default();
-        Reply::Bytes(match left {
-            0 => page_of("text/plain", b"arrived"),
-            left => redirect_to(&format!("/to/{}", left - 1)),
+        WebReply::Bytes(match left {
+            0 => web_page("text/plain", b"arrived"),
+            left => web_redirect(&format!("/to/{}", left - 1)),
         })
     })
     .await
@@ -53,8 +55,8 @@ async fn no_redirect_leads_to_a_private_address_or_another_scheme() {
     ];
 
     for target in targets {
-        let answer = redirect_to(&target);
-        let server = WebServer::start(move |_| Reply::Bytes(answer.clone())).await;
+        let answer = web_redirect(&target);
+        let server = WebServer::start(move |_| WebReply::Bytes(answer.clone())).await;
 
         let got = get(&client(&[&server.address.to_string()]), &server.url("/")).await;
 
@@ -73,9 +75,10 @@ async fn no_redirect_leads_to_a_private_address_or_another_scheme() {
 /// E7: about another host the caller decides, who knows what the user allows.
 #[tokio::test]
 async fn a_redirect_to_another_host_is_followed_only_if_the_caller_agrees() {
-    let other = WebServer::start_on("127.0.0.2:0", |_| Reply::Bytes(page_of("text/plain", b"other"))).await;
+    let other =
+        WebServer::start_on("127.0.0.2:0", |_| WebReply::Bytes(web_page("text/plain", b"other"))).await;
     let target = other.url("/page");
-    let server = WebServer::start(move |_| Reply::Bytes(redirect_to(&target))).await;
+    let server = WebServer::start(move |_| WebReply::Bytes(web_redirect(&target))).await;
     let client = client(&["127.0.0.0/8"]);
 
     let refused = client.get(&server.url("/"), "*/*", |_| false).await;

@@ -205,8 +205,14 @@ fn blocks_with(text: &str) -> Vec<Block> {
             status: TaskStatus::Failed,
             exit_code: Some(3),
         },
-        BlockContent::Question { question, text: Some(said()), diff: Some(said()), answer: Some(said()) },
-        BlockContent::Question { question, text: None, diff: None, answer: None },
+        BlockContent::Question {
+            question,
+            kind: Default::default(),
+            text: Some(said()),
+            diff: Some(said()),
+            answer: Some(said()),
+        },
+        BlockContent::Question { question, kind: Default::default(), text: None, diff: None, answer: None },
         BlockContent::Retry(retry),
         BlockContent::Compaction { reason: Some(said()), outcome: None },
         BlockContent::Compaction {

@@ -164,6 +164,7 @@ pub(crate) fn call_with_text(arguments: &str) -> ToolInvocation {
         session: SessionId::generate(),
         tasks: Arc::default(),
         confinement: longhaul_tools::Confinement::Sandbox,
+        may_fetch: Default::default(),
     }
 }
 
