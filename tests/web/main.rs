@@ -45,7 +45,7 @@ fn the_example_of_the_page_works() {
         desk.records("web", "tool_finished")[0]["content"].as_str(),
         Some(blocks("", &server)[0].as_str())
     );
-    assert!(errors.contains(&format!("web_fetch {}", server.url("/page.html"))), "{errors}");
+    assert!(errors.contains(&format!("web_fetch  {}", server.url("/page.html"))), "{errors}");
 }
 
 /// E8: exit 7, and the answer may come from any process.
