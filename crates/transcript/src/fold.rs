@@ -1,6 +1,8 @@
 //! The fold from events to blocks.
 
-use longhaul_protocol::{AnsweredBy, At, Event, EventKind, Outcome, QuestionKind, Role, Seq, TaskStatus};
+use longhaul_protocol::{
+    AnsweredBy, At, Event, EventKind, Outcome, QuestionId, QuestionKind, Role, Seq, TaskStatus,
+};
 
 use crate::block::{
     Block, BlockContent, BlockId, BlockState, Call, CallResult, CompactionOutcome, Retry, TextTarget,
@@ -169,18 +171,9 @@ impl Transcript {
                 self.start(BlockContent::Question { question, kind, text, diff, answer: None }, origin);
             }
             EventKind::Answered { id, answer, by } => {
-                self.open_questions = self.open_questions.saturating_sub(1);
-                let is_question = |content: &BlockContent| matches!(content, BlockContent::Question { question, .. } if question == id);
-                let kind = QuestionKind::default();
-                let unseen =
-                    BlockContent::Question { question: *id, kind, text: None, diff: None, answer: None };
                 // A question that the runtime withdrew has no answer.
                 let given = answer.clone().filter(|_| *by == Some(AnsweredBy::User));
-                self.end(is_question, unseen, BlockState::Finished, origin, |content| {
-                    if let BlockContent::Question { answer, .. } = content {
-                        *answer = given;
-                    }
-                });
+                self.end_question(*id, given, origin);
             }
             EventKind::CompactStart { reason } => {
                 self.open.retain(|block| !is_compaction(&block.content));
@@ -300,6 +293,18 @@ impl Transcript {
 
     fn end_reasoning(&mut self, at: At) {
         self.end_if_open(is_reasoning, BlockState::Finished, at);
+    }
+
+    fn end_question(&mut self, id: QuestionId, given: Option<String>, origin: BlockOrigin) {
+        self.open_questions = self.open_questions.saturating_sub(1);
+        let is_question = |content: &BlockContent| matches!(content, BlockContent::Question { question, .. } if *question == id);
+        let kind = QuestionKind::default();
+        let unseen = BlockContent::Question { question: id, kind, text: None, diff: None, answer: None };
+        self.end(is_question, unseen, BlockState::Finished, origin, |content| {
+            if let BlockContent::Question { answer, .. } = content {
+                *answer = given;
+            }
+        });
     }
 
     fn end_compaction(&mut self, outcome: CompactionOutcome, state: BlockState, origin: BlockOrigin) {

@@ -46,6 +46,15 @@ enum ConfigSource {
     Given(Box<Config>),
 }
 
+impl ConfigSource {
+    fn load(self) -> Result<Config> {
+        match self {
+            Self::Home(home) => Config::of_home(home),
+            Self::Given(config) => Ok(*config),
+        }
+    }
+}
+
 impl RuntimeBuilder {
     /// A runtime with this config.
     pub fn new(config: Config) -> Self {
@@ -114,10 +123,7 @@ impl RuntimeBuilder {
 
     /// Opens the runtime. It does not start any session: see [`Runtime::start`].
     pub async fn open(self) -> Result<Runtime> {
-        let mut config = match self.source {
-            ConfigSource::Home(home) => Config::of_home(home)?,
-            ConfigSource::Given(config) => *config,
-        };
+        let mut config = self.source.load()?;
         if let Some(work_dir) = self.work_dir {
             config = config.with_work_dir(&work_dir);
         }
@@ -133,11 +139,7 @@ impl RuntimeBuilder {
                 home_with_journal(&config.home).map(|home| SqliteJournal::open_with(&home, options.clone()))
             }
         };
-        let models = Models::at(&config.home)?;
-        let models = match self.transport {
-            Some(transport) => models.through(transport),
-            None => models,
-        };
+        let models = models_of(&config, self.transport)?;
         let model_chain = match self.model {
             Some(model) => ModelChain::single(model),
             None => ModelChain::from_config(&models, &config)?,
@@ -149,12 +151,7 @@ impl RuntimeBuilder {
         let hidden = hidden_variables(&models, &config);
         let instructions = config.instructions()?;
         let prompt_text = prompt_text(&config)?;
-        // Once: a link that takes its place later must not move new sessions.
-        config.work_dir = config.work_dir.canonicalize().unwrap_or(config.work_dir);
-        if config.work_dir.to_str().is_none() {
-            let reason = "a work folder needs a name that is UTF-8".to_owned();
-            return Err(Error::Folder { path: config.work_dir, reason });
-        }
+        config.work_dir = resolve_work_dir(config.work_dir)?;
         let home = Home::create(&config.home)?;
         let journal: Arc<dyn Journal> = match (self.journal, opening) {
             (Some(journal), _) => journal,
@@ -205,6 +202,23 @@ impl RuntimeBuilder {
         }
         Ok(Runtime(inner))
     }
+}
+
+/// The real path of the work folder. Once: a link that takes its place later must not move new sessions.
+fn resolve_work_dir(work_dir: PathBuf) -> Result<PathBuf> {
+    let path = work_dir.canonicalize().unwrap_or(work_dir);
+    match path.to_str() {
+        Some(_) => Ok(path),
+        None => Err(Error::Folder { path, reason: "a work folder needs a name that is UTF-8".to_owned() }),
+    }
+}
+
+fn models_of(config: &Config, transport: Option<Arc<dyn Transport>>) -> Result<Models> {
+    let models = Models::at(&config.home)?;
+    Ok(match transport {
+        Some(transport) => models.through(transport),
+        None => models,
+    })
 }
 
 /// Asks the model's server in the background. The model keeps the answer, and the first turn waits for it if need be.

@@ -246,7 +246,7 @@ async fn check_call(
             return refuse(ToolOutcome::error(format!("not run: the tool {reason}")));
         }
     };
-    if let Some(question) = prepared.question {
+    if let Some(question) = &prepared.question {
         return Ok(match ask_user(worker, call, question) {
             asked @ CheckedCall::Ask(_) => (None, asked),
             answered => (Some(tool_started(recorded, effect)), answered),

@@ -20,7 +20,7 @@ use crate::turn::tool_calls::CheckedCall;
 use crate::worker::Worker;
 
 /// Asks the user, or makes the answer the result of the call.
-pub(super) fn ask_user(worker: &Worker, call: &CallState, question: UserQuestion) -> CheckedCall {
+pub(super) fn ask_user(worker: &Worker, call: &CallState, question: &UserQuestion) -> CheckedCall {
     if let Some(answer) = &call.approval {
         return CheckedCall::Finished(ToolOutcome::ok(answer.text.clone()));
     }
