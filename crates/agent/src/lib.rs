@@ -83,6 +83,7 @@ pub mod skills;
 mod spend;
 pub mod tasks;
 mod turn;
+mod web;
 mod worker;
 
 pub use client::accepted::{Accepted, AcceptedOrder, accepted_after};
@@ -120,6 +121,7 @@ pub use spend::{
 };
 pub use turn::fallback::{model_facts, model_spec};
 pub use turn::retry::RetryMode;
+pub use web::{configured_searcher, network_guard};
 
 pub use longhaul_context::user_command_message;
 pub use longhaul_redact::{Redactor, StreamRedactor};

@@ -6,6 +6,7 @@
 
 mod journal;
 mod model;
+mod web;
 
 use std::path::Path;
 
@@ -50,6 +51,7 @@ pub async fn check_home(home: &Path, sources: &Sources) -> Vec<Finding> {
     let (config, mut findings) = load_config(home, sources);
     if let Some(config) = &config {
         findings.extend(model::check(config).await);
+        findings.extend(web::check(config));
     }
     findings.extend(journal::check(home, None).await);
     let (folder, home) = (home.join("tasks"), home.to_owned());
@@ -79,6 +81,7 @@ pub async fn check_runtime(runtime: &Runtime) -> Vec<Finding> {
     };
     let mut findings = check_config(&config, &sources);
     findings.extend(model::check(&config).await);
+    findings.extend(web::check(&config));
     findings.extend(journal::check(&config.home, Some(runtime.journal())).await);
     let registry = runtime.task_registry();
     let blocking = move || match registry.tasks() {

@@ -129,6 +129,7 @@ fn call(arguments: &Value) -> ToolInvocation {
         tasks: Arc::default(),
         confinement: longhaul_tools::Confinement::Sandbox,
         skill_folders: Arc::default(),
+        may_fetch: Default::default(),
     }
 }
 

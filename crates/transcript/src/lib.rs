@@ -87,7 +87,7 @@ pub use notice::{
 };
 pub use page::page_text;
 pub use plain::{PlainForm, PlainOutput, PlainRenderer};
-pub use question::question_lines;
+pub use question::{question_lines, question_with_choices};
 pub use reasoning::{reasoning_lines, reasoning_summary};
 pub use record_line::record_line;
 pub use record_span::{LastPage, find_fold_start, find_last_page, recorded_model};

@@ -62,7 +62,9 @@ pub(crate) fn list_settings(settings: &Settings, origins: &Origins) -> Vec<Resol
 /// The value without the password that a URL may contain.
 pub(crate) fn hide_password(key: &str, value: Json) -> Json {
     match (key, &value) {
-        ("model.base_url" | "journal.url", Json::String(address)) => hide_url_password(address).into(),
+        ("model.base_url" | "journal.url" | "web.proxy" | "web.search", Json::String(address)) => {
+            hide_url_password(address).into()
+        }
         _ => value,
     }
 }

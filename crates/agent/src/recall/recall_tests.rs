@@ -84,6 +84,7 @@ impl Desk {
             tasks,
             confinement: longhaul_tools::Confinement::Sandbox,
             skill_folders: Arc::default(),
+            may_fetch: Default::default(),
         };
         let (_stopper, stop) = StopSignal::pair();
         match tool.prepare(&call).await {

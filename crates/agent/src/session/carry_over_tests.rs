@@ -319,6 +319,7 @@ impl Scribe {
                         command: None,
                         line: None,
                         work_dir: None,
+                        host: None,
                         reasons: vec![],
                     }),
                     ..Question::new(id, QuestionKind::Approval, "so?")

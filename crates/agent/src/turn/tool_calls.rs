@@ -7,7 +7,7 @@
 //! | the effect | the same | the same: a write that happened is not done again, a command that ended is not started again |
 //! | `tool_finished` | the result | nothing: it is never run again |
 //!
-//! `outside_run` has the table of a command that the sandbox refused.
+//! `outside_run` has the table of a command that the sandbox refused, `user_question` that of a question of the agent.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -24,11 +24,12 @@ use tokio::time::Instant;
 
 use crate::session::state::CallState;
 use crate::skills::prepare_skill_read;
-use crate::turn::approval::{CallEffect, CallPermission, check_permission};
+use crate::turn::approval::{CallEffect, CallPermission, check_permission, url_permission};
 use crate::turn::full_output;
 use crate::turn::outside_run::{finish_call, resume_refused};
 use crate::turn::request::effective_window;
 use crate::turn::tool_result::{output_cap, record_result};
+use crate::turn::user_question::ask_user;
 use crate::worker::tasks::known_tasks;
 use crate::worker::wait::{WaitOutcome, WakeOn};
 use crate::worker::{Worker, WorkerResult, WorkerStop};
@@ -254,6 +255,12 @@ async fn check_call(
             return refuse(ToolOutcome::error(format!("not run: the tool {reason}")));
         }
     };
+    if let Some(question) = &prepared.question {
+        return Ok(match ask_user(worker, call, question) {
+            asked @ CheckedCall::Ask(_) => (None, asked),
+            answered => (Some(tool_started(recorded, effect)), answered),
+        });
+    }
     match check_permission(worker, call, CallEffect::new(effect, &prepared)).await? {
         CallPermission::Granted => {
             let next = CheckedCall::Run { effect, run: prepared.run, takes_up_to: prepared.takes_up_to };
@@ -355,6 +362,7 @@ pub(super) fn tool_call(worker: &Worker, call: &CallState) -> ToolInvocation {
             .iter()
             .map(|skill| PathBuf::from(&skill.folder))
             .collect(),
+        may_fetch: url_permission(worker),
     }
 }
 

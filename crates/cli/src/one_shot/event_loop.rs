@@ -1,7 +1,7 @@
 //! What a one-shot process does while its request runs: show events, react to signals, ask the user.
 
 use longhaul_agent::{PendingRequest, Request, RequestOutcome, SessionEvents, Watched};
-use longhaul_protocol::{Answer, EventKind, Outcome};
+use longhaul_protocol::{EventKind, Outcome, QuestionKind};
 
 use crate::event_printer::EventPrinter;
 use crate::questions::{OpenQuestion, has_terminal, is_settled};
@@ -10,6 +10,7 @@ use crate::tui::chat::{LineEvent, TerminalLines};
 use crate::{exit, panics};
 
 const ASK: &str = "Answer yes, no, or a reason: ";
+const ASK_TEXT: &str = "Your answer: ";
 
 /// Why the loop ended.
 pub(crate) enum StageEnd {
@@ -126,7 +127,8 @@ impl<'a> EventLoop<'a> {
         let first = view.asked.first();
         if first != view.prompted.as_ref() {
             view.prompted = first.cloned();
-            self.printer.raw_aside(ASK);
+            let is_agents = first.is_some_and(|question| question.kind == QuestionKind::Ask);
+            self.printer.raw_aside(if is_agents { ASK_TEXT } else { ASK });
         }
     }
 
@@ -134,7 +136,7 @@ impl<'a> EventLoop<'a> {
         let words = line.trim();
         view.prompted = None;
         let Some(question) = view.asked.first().filter(|_| !words.is_empty()) else { return };
-        let answered = pending.answer(question.id, Answer::parse(words).word()).await;
+        let answered = pending.answer(question.id, question.read_answer(words)).await;
         if is_settled(&answered) {
             view.asked.remove(0);
         }

@@ -381,7 +381,7 @@ impl OneShot<'_> {
     /// Says how the user can answer the open questions.
     fn say_how_to_answer(&self, open: &[OpenQuestion], printer: &mut EventPrinter) {
         for open in open {
-            printer.note(format!("to answer: {} (or no, or a reason)", open.command(&self.key)));
+            printer.note(open.how_to_answer(&self.key));
         }
     }
 

@@ -13,7 +13,8 @@ async fn open_questions_of_all_sessions_are_listed_until_they_are_answered() {
     let script = json!([call, "Done."]).to_string();
     let server = TestServer::with_settings(&script, |config| {
         let (tool, command) = ("exec".to_owned(), Some("touch *".to_owned()));
-        config.settings.approval.rule = vec![ApprovalRule { tool, command, action: Approval::Ask }];
+        config.settings.approval.rule =
+            vec![ApprovalRule { tool, command, host: None, action: Approval::Ask }];
     })
     .await;
     assert_eq!(server.get("/api/questions").await.1["items"], json!([]));

@@ -211,6 +211,7 @@ impl Workplace {
             tasks: Arc::default(),
             confinement: longhaul_tools::Confinement::Sandbox,
             skill_folders: Arc::default(),
+            may_fetch: Default::default(),
         };
         let (_stopper, stop) = StopSignal::pair();
         let finished = runtime.block_on(async {

@@ -108,6 +108,7 @@ impl Workplace {
             tasks: self.known.lock().unwrap().clone().into(),
             confinement: longhaul_tools::Confinement::Sandbox,
             skill_folders: Arc::default(),
+            may_fetch: Default::default(),
         }
     }
 

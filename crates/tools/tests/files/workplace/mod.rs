@@ -165,6 +165,7 @@ pub(crate) fn call_with_text(arguments: &str) -> ToolInvocation {
         tasks: Arc::default(),
         confinement: longhaul_tools::Confinement::Sandbox,
         skill_folders: Arc::default(),
+        may_fetch: Default::default(),
     }
 }
 
