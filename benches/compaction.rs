@@ -307,7 +307,7 @@ fn planned(state: &State, most: u64) -> (usize, u64) {
         requests: u64::MAX,
         calibration: &calibration,
     };
-    let (keep, none, stubs) = (outline.kept_window(8_000), outline.kept_window(0), outline.plan_stubs());
+    let (keep, none, stubs) = (outline.kept_window(8_000), outline.kept_window(0), outline.plan_stubs(&[]));
     let asked = build_summary_prompt(
         &SummaryMaterial { previous: None, items, focus: None },
         AnswerForm::ToolCall,

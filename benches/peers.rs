@@ -108,8 +108,13 @@ fn instant_answers() -> Script {
 fn longhaul(folder: &Path, base_url: &str) -> Peer {
     let config =
         format!("[model]\nname = 'mock/mock-model'\nbase_url = '{base_url}'\nprotocol = 'openai-chat'\n");
-    let peer = Peer::new("longhaul", folder, env!("CARGO_BIN_EXE_longhaul"), &["run", PROMPT]);
+    let peer = Peer::new("longhaul", folder, longhaul_program(), &["run", PROMPT]);
     peer.writes(".longhaul/config.toml", &config)
+}
+
+/// The program that is measured: the one that was built with this bench, or that of `LONGHAUL_PROGRAM`.
+fn longhaul_program() -> PathBuf {
+    std::env::var_os("LONGHAUL_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_longhaul").into(), PathBuf::from)
 }
 
 fn codex(folder: &Path, base_url: &str, others: &Path) -> Peer {
@@ -156,7 +161,7 @@ fn times(peers: &[Peer]) -> Vec<f64> {
         for (peer, times) in peers.iter().zip(&mut times) {
             times.push(timed(|| peer.run(&[])));
         }
-        let version = || Command::new(env!("CARGO_BIN_EXE_longhaul")).arg("--version").output();
+        let version = || Command::new(longhaul_program()).arg("--version").output();
         times[peers.len()].push(timed(|| drop(version().expect("a process"))));
     }
     times.into_iter().map(|times| median(times).as_secs_f64() * 1e3).collect()

@@ -21,7 +21,7 @@ fn read_toml(path: &Path) -> Table {
 /// What each crate may use of the others; arrows go one way.
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     let core = vec!["protocol", "journal", "model", "context", "keeper", "config", "redact"];
-    let below_agent = [core, vec!["tools", "memory"]].concat();
+    let below_agent = [core, vec!["tools", "memory", "skills"]].concat();
     let all_but_cli = [below_agent.clone(), vec!["agent"]].concat();
     BTreeMap::from([
         ("protocol", vec![]),
@@ -36,10 +36,12 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("console", vec![]),
         ("tools", vec!["protocol", "keeper"]),
         ("memory", vec!["protocol", "journal", "model", "context"]),
+        ("skills", vec!["protocol", "tools"]),
         ("agent", below_agent),
         ("doctor", [all_but_cli.clone(), vec!["transcript"]].concat()),
         ("server", [all_but_cli.clone(), vec!["console", "doctor", "transcript"]].concat()),
-        ("cli", [all_but_cli.clone(), vec!["doctor", "salvage", "transcript", "server"]].concat()),
+        ("acp", [all_but_cli.clone(), vec!["transcript"]].concat()),
+        ("cli", [all_but_cli.clone(), vec!["doctor", "salvage", "transcript", "server", "acp"]].concat()),
         ("testkit", all_but_cli),
     ])
 }

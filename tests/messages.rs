@@ -13,8 +13,9 @@ use std::process::Command;
 use literals::{Literal, string_literals};
 
 /// Crates with texts for people. Texts of the others reach people through these or through errors.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "cli",
+    "acp",
     "transcript",
     "agent",
     "config",

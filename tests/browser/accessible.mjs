@@ -30,6 +30,8 @@ await withBrowser(async (browser) => {
       await page.locator("main").getByText(sign).first().waitFor();
       // Folds that are open have more to judge.
       await openFolds(page);
+      const shown = await page.locator("main").innerText();
+      assert.doesNotMatch(shown, /^(null|undefined|NaN|Invalid Date)$/m, `#/${path}`);
       if (viewport === PHONE) await page.getByRole("button", { name: "Menu" }).click();
       await page.evaluate(axe);
       const { violations } = await page.evaluate(() => window.axe.run());

@@ -97,6 +97,16 @@ impl ConsoleServer {
         assert!(answer.contains(" 201 "), "{answer}");
     }
 
+    /// The same for a session whose model plays a script of its own.
+    pub(crate) fn make_session_with(&self, key: &str, script: &Value) {
+        self.make_session(key);
+        let path = self.folder.path().join(format!("{key}.json"));
+        std::fs::write(&path, script.to_string()).unwrap();
+        let body = serde_json::json!({"model": format!("scripted/{}", path.display())}).to_string();
+        let answer = self.request("PATCH", &format!("/api/sessions/{key}"), &body);
+        assert!(answer.contains(" 200 "), "{answer}");
+    }
+
     /// Says something in a session. Returns once it is on disk.
     pub(crate) fn say(&self, key: &str, text: &str) {
         let answer = self.post(&format!("/api/sessions/{key}/inputs"), &serde_json::json!({"text": text}));

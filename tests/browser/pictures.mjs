@@ -14,6 +14,8 @@ await withBrowser(async (browser) => {
   await page.setViewportSize({ width: DESK.width, height: 1180 });
   // The diff, the command and its output, as the text beside the picture says.
   for (const call of await page.locator("[role=log] details.call").all()) await call.evaluate((fold) => (fold.open = true));
+  // The conversation follows its end until somebody scrolls.
+  await page.waitForTimeout(300);
   await page.getByRole("log").getByText("I write the function").evaluate((element) => element.scrollIntoView({ block: "start" }));
   await page.getByText("1 + 1 is 2", { exact: true }).first().waitFor();
   await page.waitForTimeout(500);

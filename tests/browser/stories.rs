@@ -168,6 +168,29 @@ fn a_long_session_opens_like_a_short_one_and_stays_smooth() {
     server.play("long.mjs", &["brief", "aged"], |_, _| {});
 }
 
+/// H8: whatever a visitor does, nothing is shown twice, vanishes, or belongs to another session.
+#[test]
+#[ignore = "needs scripts/peers"]
+fn a_visitor_hops_kills_cancels_and_answers_twice_and_sees_each_thing_once() {
+    let count = |word: &str| json!({"text": words(120).replace("word", word), "piece_ms": 25});
+    let write = json!({"name": "write_file", "arguments": {"path": "once.txt", "content": "once\n"}});
+    let mut server =
+        ConsoleServer::start(&json!([count("word"), count("term"), count("item"), "I stopped."]));
+    for key in ["killed", "left", "right"] {
+        server.make_session(key);
+    }
+    server.make_session_with("asked", &json!([{"text": "I write.", "calls": [write]}, "It is over."]));
+    let keys = ["a b", "a/b", "100%", "x#y?z&w=1", "schlüssel 🗝", "q'\"<b>"];
+    for key in keys {
+        server.make_session(key);
+    }
+    server.play("visitor.mjs", &keys, |server, asked| match asked {
+        "kill" => server.kill(),
+        "start" => server.start_again(),
+        other => panic!("{other}"),
+    });
+}
+
 /// H8: the modules agree with each other, and the whole page is small.
 #[test]
 #[ignore = "needs scripts/peers"]

@@ -29,6 +29,15 @@ await withBrowser(async (browser) => {
   await task.getByRole("button", { name: "Kill" }).click();
   await task.waitFor({ state: "detached" });
 
+  // A call that is opened at the end of the conversation stays where it is.
+  const call = page.locator("[role=log] details.call:not([open]) > summary").last();
+  await call.scrollIntoViewIfNeeded();
+  const { y } = await call.boundingBox();
+  await call.click();
+  await page.waitForTimeout(200);
+  const opened = await page.locator("[role=log] details.call[open] > summary").last().boundingBox();
+  assert.ok(Math.abs(opened.y - y) < 3, `the call was at ${y} and is at ${opened.y}`);
+
   await assertNoDoubles(page);
   const text = await log(page).textContent();
   assert.equal(text.split("Now the file.").length, 2, text);

@@ -74,6 +74,7 @@ await withBrowser(async (browser) => {
   await wrongClock(browser);
   await longAbsence(browser);
   await hiddenAlerts(browser);
+  await unreachablePages(browser);
 
   // A token that is revoked while the page is open; a reload says the same.
   await ask("revoke");
@@ -159,9 +160,8 @@ async function longAbsence(browser) {
   await page.waitForFunction(() => window.streams.pings > 0);
   await page.evaluate(() => (window.streams.last.isSilent = true));
   await ask("say more");
-  await page.clock.fastForward("00:30");
   assert.equal(await log(page).getByText("Good.", { exact: true }).count(), 0);
-  await page.clock.fastForward("00:15");
+  await page.clock.fastForward("00:45");
   await log(page).getByText("Good.", { exact: true }).waitFor();
   await page.getByText("Todo: 1 of 2 done, now: mop").waitFor();
   assert.deepEqual(page.errors, []);
@@ -206,6 +206,25 @@ async function hiddenAlerts(browser) {
   await page.clock.fastForward("01:00");
   await page.waitForFunction(() => window.told.length === 2);
   assert.deepEqual(await page.evaluate(() => window.told.toSorted()), ["asker asks: New?", "worker failed: no key"]);
+  assert.deepEqual(page.errors, []);
+  await page.context().close();
+}
+
+/** Pages without an event stream say that the server is away, and recover by themselves as well. */
+async function unreachablePages(browser) {
+  const page = await openConsole(browser, { expected: EXPECTED });
+  await page.route("**/api/statement*", (route) => route.abort());
+  await page.goto(`${url}/#/statement`);
+  await page.getByText("The server does not answer.").waitFor();
+  await page.unroute("**/api/statement*");
+  await page.locator("main").getByText(/model call/).waitFor();
+
+  await page.goto(`${url}/#/tasks`);
+  await page.getByText("No tasks").waitFor();
+  await page.route("**/api/tasks*", (route) => route.abort());
+  await page.getByText("The server does not answer.").waitFor();
+  await page.unroute("**/api/tasks*");
+  await page.getByText("The server does not answer.").waitFor({ state: "hidden" });
   assert.deepEqual(page.errors, []);
   await page.context().close();
 }

@@ -61,6 +61,7 @@ fn a_killed_turn_stays_open_when_the_question_about_it_is_left() {
     again.wait_to_see("Resume it? [Y/n]");
     again.keys("y\r");
     again.wait_to_see("It did.");
+    desk.wait_for(1, "turn_ended");
     again.keys("/exit\r");
     again.wait();
 

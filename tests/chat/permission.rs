@@ -63,6 +63,7 @@ fn a_word_typed_into_a_question_grants_nothing() {
     terminal.keys(" don't\r");
     terminal.wait_to_see("touch b.txt");
     terminal.keys("p");
+    terminal.wait_to_see("always allowed in this project from now on");
     terminal.wait_to_see("Done.");
     terminal.keys("\x04");
     terminal.wait();
@@ -146,9 +147,14 @@ fn a_run_in_plan_mode_ends_with_the_plan() {
     let desk = Desk::new(&json!([exec("touch a.txt"), "I would touch a.txt."]));
 
     let (code, out, errors) = desk.run(&["run", "-s", "a", "--permission", "plan", "go"]);
+    let told = errors.lines().last().unwrap_or_default().to_owned();
     let wrong = desk.run(&["run", "--permission", "yolo", "go"]);
 
     assert_eq!((code, out.as_str()), (0, "I would touch a.txt.\n"), "{errors}");
+    assert!(
+        told.contains("to accept the plan: longhaul answer -s a ") && told.contains("; then longhaul"),
+        "{told}"
+    );
     assert!(!desk.path("work/a.txt").exists());
     assert_eq!((wrong.0, wrong.2.contains("auto-edit")), (2, true), "{}", wrong.2);
 }

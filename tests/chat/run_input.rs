@@ -39,6 +39,8 @@ fn a_piped_text_is_sent_along_as_a_marked_block() {
     assert_eq!(text("a"), format!("review this\n\n~~~~~ {label}\n{diff}~~~~~"));
     assert_eq!((text("b"), text("c"), text("d")), ("hi".into(), "hi".into(), "the prompt".into()));
     assert_eq!(text("e"), format!("look\n\n~~~~ {label}\nin a file\n~~~~"));
+    let (_, listed, _) = desk.run(&["sessions"]);
+    assert!(listed.contains("  review this\n") && !listed.contains("standard input"), "{listed}");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! The real binary against programs that are not ours: a judge of a client's manners, a scripted server of four wire formats, a
-//! small real model, judges of the HTTP server, nginx, and the package that knows prices. `scripts/peers` installs them, `scripts/test`
+//! small real model, judges of the HTTP server, nginx, the package that knows prices, and the checker of skills. `scripts/peers` installs them, `scripts/test`
 //! runs this.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
 mod client_behaviour;
 mod desk;
+mod editors;
 mod http_server;
 #[path = "../installed.rs"]
 mod installed;
@@ -14,4 +15,5 @@ mod prices;
 mod reverse_proxy;
 mod scenarios;
 mod servers;
+mod skills;
 mod small_model;

@@ -20,7 +20,7 @@ struct PricedCall {
 }
 
 /// Names of priced models that the package knows by the same name: a pattern stands for its plain model.
-fn priced_models(catalogue: &Catalogue) -> Vec<(String, String, &CatalogueEntry)> {
+fn priced_models(catalogue: &Catalogue) -> Vec<(String, String, CatalogueEntry)> {
     let names = catalogue.iter().flat_map(|entry| entry.patterns.iter());
     let names = names.filter_map(|pattern| pattern.trim_end_matches('*').split_once('/'));
     let priced = names.filter_map(|(provider, model)| {

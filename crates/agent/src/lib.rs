@@ -23,6 +23,7 @@
 //! | `compaction` | making a context smaller: the plan (pure), the summary, the new epoch |
 //! | [`housekeeping`] | what happens while no turn runs: one scheduler for idle work, retention and cleanup |
 //! | `prompt` | what the system prompt is made of: the text, files with instructions, the session's surroundings |
+//! | [`skills`] | the skills of a work folder: listed for the model, read on use, kept through compactions; trust in a project's |
 //! | `memory`, `history`, [`fork`] | memory jobs and tools; reading the past; a session that begins with the past of another |
 //! | [`config`], `secrets` | settings, their sources and the trust list; what is redacted |
 //! | [`model_list`], [`memory_pages`] | providers and models; the pages of memory: for people and programs |
@@ -78,9 +79,11 @@ mod replay;
 mod runtime;
 mod secrets;
 pub mod session;
+pub mod skills;
 mod spend;
 pub mod tasks;
 mod turn;
+mod web;
 mod worker;
 
 pub use client::accepted::{Accepted, AcceptedOrder, accepted_after};
@@ -118,6 +121,7 @@ pub use spend::{
 };
 pub use turn::fallback::{model_facts, model_spec};
 pub use turn::retry::RetryMode;
+pub use web::{configured_searcher, network_guard};
 
 pub use longhaul_context::user_command_message;
 pub use longhaul_redact::{Redactor, StreamRedactor};

@@ -1,7 +1,7 @@
 //! The providers and their models, and the model in use, as people and programs look at them.
 
 use longhaul_config::hide_url_password;
-use longhaul_model::{CatalogueEntry, Models, Protocol, Provider};
+use longhaul_model::{CatalogueEntry, ModelChoice, Models, Protocol, Provider, ServerQuery};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -171,4 +171,22 @@ pub async fn provider_models(models: &Models, provider: &Provider) -> ProviderMo
         models: entries.iter().map(|(entry, patterns)| CatalogueReport::new(entry, patterns)).collect(),
         served: served_models(models, provider).await,
     }
+}
+
+/// The models that can be used now: also those of the server in the config. Asks that server, and model servers on this machine.
+pub async fn model_choices(config: &Config) -> longhaul_model::Result<Vec<ModelChoice>> {
+    let models = Models::at(&config.home)?;
+    let settings = &config.settings.model;
+    let named = settings.name.split_once('/').map(|(provider, _)| provider);
+    let provider = named.and_then(|provider| models.providers().get(provider));
+    // Only the key that the config names for this address: a flag may have named another provider than the address belongs to.
+    let key = settings.api_key_env.as_ref().and_then(|variable| std::env::var(variable).ok());
+    let usual = provider.map_or(Protocol::OpenaiChat, |provider| provider.protocol);
+    let server = settings.base_url.as_deref().map(|base_url| ServerQuery {
+        provider: provider.map_or("custom", |provider| provider.name.as_str()),
+        protocol: settings.protocol.unwrap_or(usual),
+        base_url,
+        key: key.as_deref().filter(|key| !key.trim().is_empty()),
+    });
+    Ok(models.choices(server.as_ref()).await)
 }

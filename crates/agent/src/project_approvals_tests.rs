@@ -4,7 +4,14 @@ use super::*;
 
 fn grant(line: &str) -> ApprovalGrant {
     let (tool, line) = ("exec".to_owned(), Some(line.to_owned()));
-    ApprovalGrant { tool, command: None, line, work_dir: None, reasons: vec!["a \"reason\"\n".to_owned()] }
+    ApprovalGrant {
+        tool,
+        command: None,
+        line,
+        work_dir: None,
+        host: None,
+        reasons: vec!["a \"reason\"\n".to_owned()],
+    }
 }
 
 /// P4: kept by folder, privately, each rule once.

@@ -2,6 +2,7 @@
 
 use longhaul_model::{Models, Providers};
 use longhaul_redact::Redactor;
+use longhaul_tools::SearcherConfig;
 
 use crate::{Config, Error, Result};
 
@@ -15,6 +16,7 @@ pub fn redactor(config: &Config) -> Result<Redactor> {
 
 pub(crate) fn redactor_for(models: &Models, config: &Config) -> Result<Redactor> {
     let named = [&config.settings.model.api_key_env, &config.settings.server.token_env].into_iter().flatten();
+    let named = named.map(String::as_str).chain(search_key_variable(config));
     let named = named.filter_map(|variable| Some(std::env::var(variable).ok()?.trim().to_owned()));
     let secrets: Vec<String> = models.keys().into_iter().map(|key| key.value).chain(named).collect();
     let configured = config.settings.secrets.patterns.iter().cloned();
@@ -34,7 +36,13 @@ pub(crate) fn hidden_variables(models: &Models, config: &Config) -> Vec<String> 
     let of_models = names.flat_map(|name| key_variables(models, name));
     let built_in = Providers::built_in();
     let own = models.providers().iter().filter(|provider| built_in.get(&provider.name) != Some(*provider));
-    of_models.chain(own.flat_map(|provider| &provider.key_env)).chain(named).cloned().collect()
+    let known = of_models.chain(own.flat_map(|provider| &provider.key_env)).chain(named).cloned();
+    known.chain(search_key_variable(config).map(str::to_owned)).collect()
+}
+
+/// The environment variable with the key of the configured searcher.
+fn search_key_variable(config: &Config) -> Option<&'static str> {
+    SearcherConfig::parse(&config.settings.web.search).ok()??.service.key_variable()
 }
 
 /// The environment variables that may hold the key of a model's provider.

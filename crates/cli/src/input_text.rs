@@ -6,10 +6,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
+use longhaul_context::{marked_block, with_blocks};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::bad_usage;
-use crate::marked_block::{marked_block, with_blocks};
 use crate::output::note;
 
 const MAX_INPUT_BYTES: u64 = 8 << 20;

@@ -19,7 +19,6 @@ mod event_text;
 mod first_run;
 mod folder_session;
 mod input_text;
-mod marked_block;
 mod nearest;
 mod one_shot;
 mod open_chats;
@@ -122,6 +121,7 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
             Command::Restore(options) => commands::restore::run(&globals, &options).await,
             Command::Erase(options) => commands::erase::run(&globals, options).await,
             Command::Sessions { command, json } => commands::sessions::run(&globals, command, json).await,
+            Command::Skills { command, json } => commands::skills::run(&globals, command, json),
             Command::Demo(options) => commands::demo::run(&options).await,
             Command::Run(options) => commands::run::run(&globals, options).await,
             Command::Resume(options) => commands::resume::run(&globals, options).await,
@@ -137,6 +137,7 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
             Command::Statement(options) => commands::statement::run(&globals, options).await,
             Command::Models(options) => commands::models::run(&globals, options).await,
             Command::Serve(options) => commands::serve::run(&globals, &options).await,
+            Command::Acp => commands::acp::run(&globals).await,
             Command::Token { command, json } => commands::token::run(&globals, command, json).await,
             Command::Send(options) => commands::send::run(&globals, options).await,
             Command::Cancel(options) => commands::cancel::run(&globals, &options).await,
@@ -162,7 +163,7 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
 fn runtime_for(command: Option<&Command>) -> tokio::runtime::Builder {
     match command {
         None | Some(Command::Serve(_)) => tokio::runtime::Builder::new_multi_thread(),
-        Some(Command::Compact(_) | Command::Remember(_)) => {
+        Some(Command::Acp | Command::Compact(_) | Command::Remember(_)) => {
             let mut builder = tokio::runtime::Builder::new_multi_thread();
             builder.worker_threads(2);
             builder

@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal, Read, Write};
 
 use longhaul_agent::{Error, Result, Session};
 use longhaul_protocol::{EventKind, Question, QuestionId, QuestionKind};
-use longhaul_transcript::{question_text, sanitize as sanitize_lines};
+use longhaul_transcript::{question_text, question_with_choices, sanitize as sanitize_lines};
 
 use crate::output::sanitize;
 use crate::suggested_command::quoted;
@@ -44,18 +44,34 @@ impl OpenQuestion {
 
     pub(crate) fn shown(&self) -> String {
         let diff = self.diff.as_deref().map(|diff| format!("\n{}", sanitize_lines(diff.trim_end())));
-        question_text(&self.text) + &diff.unwrap_or_default()
+        question_text(&question_with_choices(self.kind, &self.text, &self.choices))
+            + &diff.unwrap_or_default()
     }
 
-    /// The command that answers it with yes.
-    pub(crate) fn command(&self, key: &str) -> String {
-        answer_command(key, self.id)
+    /// What a person typed, as the answer to record.
+    pub(crate) fn read_answer<'a>(&'a self, typed: &'a str) -> &'a str {
+        self.kind.read_answer(&self.choices, typed)
+    }
+
+    /// How to answer it from anywhere.
+    pub(crate) fn how_to_answer(&self, key: &str) -> String {
+        how_to_answer(key, self.id, self.kind)
     }
 }
 
 /// The command that answers a question from anywhere.
-pub(crate) fn answer_command(key: &str, id: QuestionId) -> String {
-    format!("longhaul answer -s {} {id} yes", quoted(&sanitize(key)))
+pub(crate) fn answer_command(key: &str, id: QuestionId, kind: QuestionKind) -> String {
+    let answer = if kind == QuestionKind::Ask { "TEXT" } else { "yes" };
+    format!("longhaul answer -s {} {id} {answer}", quoted(&sanitize(key)))
+}
+
+/// That command, with what else may be answered.
+pub(crate) fn how_to_answer(key: &str, id: QuestionId, kind: QuestionKind) -> String {
+    let others = match kind {
+        QuestionKind::Ask => "(TEXT: your answer, or the number of a choice)",
+        QuestionKind::Approval | QuestionKind::Plan | QuestionKind::Budget => "(or no, or a reason)",
+    };
+    format!("to answer: {} {others}", answer_command(key, id, kind))
 }
 
 /// The questions of a session that wait for an answer.

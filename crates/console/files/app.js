@@ -95,14 +95,21 @@ async function show() {
     place.append(emptyState("There is no such page", h("a", { href: "#/" }, "Back to the sessions")));
     return;
   }
+  // Nothing is pulled away from under the keyboard.
+  const retry = () => mine === shown && !place.contains(document.activeElement) && show();
   try {
     const left = (await view(place, ...parts)) ?? (() => {});
     if (mine === shown) leave = left;
     else left();
   } catch (error) {
-    if (mine === shown) place.append(problemNotice(error, () => void show()));
+    if (mine !== shown) return;
+    place.append(problemNotice(error, () => void show()));
+    if (error instanceof Problem && error.isTemporary) setTimeout(retry, RETRY_MS);
   }
 }
+
+/** How long a view that could not be loaded waits before it is loaded again. */
+const RETRY_MS = 5000;
 
 /** On a narrow screen the navigation is folded behind a button. @param {boolean} isOpen */
 function showMenu(isOpen) {

@@ -1,7 +1,8 @@
 // The blocks of a conversation, as the server rendered them, in the order of their records.
 
 import { can } from "./api.js";
-import { emptyState, fragmentOf, h } from "./dom.js";
+import { emptyState, fragmentOf, h, replaceChildren } from "./dom.js";
+import { questionWords } from "./questions.js";
 
 /** While the end is followed, more blocks than this are cut at the beginning of a turn. They load again when somebody scrolls up. */
 const MAX_BLOCKS = 600;
@@ -74,8 +75,12 @@ export class BlockList {
 export function blockElement(item) {
   const fragment = fragmentOf(item.html);
   const block = fragment.firstElementChild;
-  if (!block || !can("act")) return fragment;
-  const { type, fork_at, outcome } = item.content ?? {};
+  if (!block) return fragment;
+  const { type, text, fork_at, outcome } = item.content ?? {};
+  // A question that was answered reads like one that is open.
+  const asked = type === "question" && text ? block.querySelector(".asked") : null;
+  if (asked) replaceChildren(asked, questionWords(text));
+  if (!can("act")) return fragment;
   if (type === "input" && item.state !== "running" && fork_at) {
     block.append(h("button", { type: "button", class: "fork plain", "data-fork": fork_at, "data-input": item.seq, title: "Fork the session before this message" }, "Fork from here"));
   }

@@ -89,6 +89,7 @@ class Conversation {
     place.append(this.head.element, h("div", { class: "log-frame" }, this.log, this.toEnd), this.questions, this.tasks, this.todo, this.composer.element);
     this.log.addEventListener("scroll", () => this.onScroll(), { passive: true });
     this.log.addEventListener("click", (/** @type {Event} */ event) => void this.onClick(event));
+    this.log.addEventListener("toggle", () => this.onScroll(), true);
     // Blocks get their real height when they come into view, and a question makes the log shorter.
     this.resizeObserver = new ResizeObserver(() => this.keepAtEnd());
     for (const element of [this.log, this.blocks.element, this.running, this.live.element]) this.resizeObserver.observe(element);
@@ -306,6 +307,8 @@ class Conversation {
       location.replace(sessionHref(status.key) + (this.target ? `/at/${this.target}` : ""));
       return;
     }
+    // A tab in the background shows by its name that it waits.
+    document.title = `${status.state === "question" ? "? " : ""}${showControls(this.key)} · Longhaul`;
     this.head.update(status, this.live.parts.length > 0);
     this.composer.update(status);
     this.showTrash(status.state === "trashed");
@@ -358,7 +361,10 @@ class Conversation {
 
   /** @param {Event} event */
   async onClick(event) {
-    const button = /** @type {HTMLElement} */ (event.target).closest?.("button[data-fork], button[data-retry]");
+    const target = /** @type {HTMLElement} */ (event.target);
+    // What a person opens stays where it is. Once it is open, the end is followed again if it is still in view.
+    if (target.closest?.("summary")) this.isFollowing = false;
+    const button = target.closest?.("button[data-fork], button[data-retry]");
     if (!(button instanceof HTMLButtonElement)) return;
     button.disabled = true;
     button.parentElement?.querySelector(":scope > [role=alert]")?.remove();

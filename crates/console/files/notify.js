@@ -88,6 +88,7 @@ let timer = 0;
 document.addEventListener("visibilitychange", () => {
   clearInterval(timer);
   if (!document.hidden || !isOn || obstacle()) return;
+  working = new Map();
   void look((question) => known.add(question.id), () => {});
   timer = window.setInterval(() => void look(notifyQuestion, (id, key) => void notifyEnd(id, key)), HIDDEN_CHECK_MS);
 });

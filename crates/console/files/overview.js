@@ -179,6 +179,8 @@ export async function overviewView(place) {
     // The oldest question is first, so that a new one moves no other.
     const asked = (/** @type {any} */ session) => (session.state === "question" && session.question?.id) || "";
     all.sort((one, other) => rank(one) - rank(other) || asked(one).localeCompare(asked(other)) || Number(other.pinned) - Number(one.pinned) || String(other.last_at ?? "").localeCompare(String(one.last_at ?? "")));
+    const waiting = all.filter((session) => session.state === "question").length;
+    document.title = `${waiting ? `(${waiting}) ` : ""}Sessions · Longhaul`;
     const shown = all.slice(0, shownLen);
     more.hidden = shown.length === all.length;
     const focused = document.activeElement;

@@ -15,12 +15,14 @@ const SETTLE_MS = 500;
  * @param {{id: string, choices?: string[], kind?: string}} question
  */
 export function answerButtons(session, question) {
-  const all = question.choices?.length ? question.choices : ["yes", "no"];
+  // A question of the agent: its choices are its own words, and any other text answers it, too.
+  const isAsk = question.kind === "ask";
+  const all = question.choices?.length || isAsk ? (question.choices ?? []) : ["yes", "no"];
   // A rule for the whole project is for admins.
-  const choices = all.filter((choice) => can(choice === "project" ? "admin" : "act"));
+  const choices = all.filter((choice) => can(choice === "project" && !isAsk ? "admin" : "act"));
   const message = h("span", { role: "alert", class: "wrong" });
   const buttons = choices.map((choice) =>
-    h("button", { type: "button", class: choice === "yes" ? "primary" : "", onclick: () => answer(choice) }, CHOICES[/** @type {keyof typeof CHOICES} */ (choice)] ?? choice),
+    h("button", { type: "button", class: choice === "yes" ? "primary" : "", onclick: () => answer(choice) }, (isAsk ? undefined : CHOICES[/** @type {keyof typeof CHOICES} */ (choice)]) ?? choice),
   );
   const group = h("div", { class: "answers", role: "group", "aria-label": "Answer" }, buttons, message);
   let isSent = false;
@@ -52,6 +54,7 @@ export function answerButtons(session, question) {
  * @param {{id: string, choices: string[], kind: string, has_diff: boolean}} question
  */
 export function briefAnswers(session, question) {
+  if (question.kind === "ask" && !question.choices.length) return h("p", {}, h("a", { href: sessionHref(session.key) }, "Write an answer"));
   const unseen = question.kind === "plan" ? "plan" : question.has_diff ? "change" : "";
   return unseen ? h("p", {}, h("a", { href: sessionHref(session.key) }, `See the ${unseen} and answer`)) : answerButtons(session.id, question);
 }
@@ -71,7 +74,7 @@ export function settleButtons(element) {
  * in it looks like a part of the question; what stands in brackets explains.
  * @param {string} text
  */
-function questionWords(text) {
+export function questionWords(text) {
   /** @type {{kind: string, lines: string[]}[]} */
   const parts = [];
   for (const line of text.trimEnd().split("\n")) {

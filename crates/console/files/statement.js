@@ -12,13 +12,18 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 /** @type {import("./app.js").View} */
 export async function statementView(place) {
   document.title = "Statement · Longhaul";
-  const by = h("select", { id: "by", onchange: load }, GROUPS.map(([value, text]) => h("option", { value }, text)));
-  const since = h("select", { id: "since", onchange: load }, SPANS.map(([value, text]) => h("option", { value }, text)));
+  const by = h("select", { id: "by", onchange: change }, GROUPS.map(([value, text]) => h("option", { value }, text)));
+  const since = h("select", { id: "since", onchange: change }, SPANS.map(([value, text]) => h("option", { value }, text)));
   const body = h("div", { "aria-live": "polite" });
   place.append(h("h1", {}, "Statement"), h("div", { class: "search-row" }, h("label", { for: "by" }, "By"), by, h("label", { for: "since" }, "Since"), since), body);
   /** Counts loads, so that a late answer does not replace a newer one. */
   let loads = 0;
   await load();
+
+  /** The page itself shows why there is no first answer. */
+  function change() {
+    void load().catch(() => {});
+  }
 
   async function load() {
     const mine = (loads += 1);
@@ -26,6 +31,8 @@ export async function statementView(place) {
       const statement = await loadStatement();
       if (mine === loads) draw(statement);
     } catch (error) {
+      // Without a first answer there is nothing to show yet.
+      if (body.childElementCount === 0) throw error;
       if (mine === loads) replaceChildren(body, h("p", { role: "alert", class: "wrong" }, errorText(error)));
     }
   }

@@ -118,6 +118,11 @@ function retryLater(error) {
   delay = Math.min(delay * 2, MAX_DELAY_MS);
 }
 
+/** Shows whether the server answers a view that has no stream and asks again and again. @param {unknown} error of the last request; null if there was none */
+export function showReachable(error) {
+  showState(/** @type {any} */ (error)?.isTemporary ? "offline" : "live");
+}
+
 /** Connects again at once, instead of after the delay. */
 export function connectNow() {
   if (follower && !document.hidden) void connect();

@@ -3,6 +3,7 @@
 import { api, can, request } from "./api.js";
 import { announce, emptyState, errorText, h, replaceChildren } from "./dom.js";
 import { formatAgo, formatCount, formatDuration, sessionHref, showControls } from "./format.js";
+import { showReachable } from "./stream.js";
 
 const STATUS = { running: "running", completed: "completed", failed: "failed", killed: "killed", timed_out: "timed out", lost: "lost" };
 const TAIL_BYTES = 16 * 1024;
@@ -112,7 +113,7 @@ async function taskList(place, session) {
   place.append(list, nothing);
   await refresh();
   const timer = setInterval(() => {
-    if (!document.hidden) void refresh().catch(() => {});
+    if (!document.hidden) void refresh().then(() => showReachable(null), showReachable);
   }, REFRESH_MS);
   return () => clearInterval(timer);
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longhaul_protocol::{Item, MEMORY_MARK};
+use longhaul_protocol::{Item, MEMORY_MARK, SKILLS_MARK};
 use serde::Serialize;
 
 use crate::token_estimate::estimate_item;
@@ -28,6 +28,10 @@ impl ContextBreakdown {
             let part = match &**item {
                 Item::Text { text, .. } if index < preface && text.starts_with(MEMORY_MARK) => {
                     &mut parts.memory
+                }
+                // A new session has skills before it has a summary.
+                Item::Text { text, .. } if index < preface && text.starts_with(SKILLS_MARK) => {
+                    &mut parts.pins
                 }
                 _ if index < preface && index == 0 => &mut parts.summary,
                 _ if index < preface => &mut parts.pins,

@@ -85,8 +85,9 @@ impl ContextOutline<'_> {
         self.window_from(from.or_else(|| self.oldest_open_step(&boundaries)))
     }
 
-    /// C9: the outputs to replace by stubs. These are older than the last two turns, not stubs yet, and large enough.
-    pub fn plan_stubs(&self) -> StubPlan {
+    /// C9: the outputs to replace by stubs. These are older than the last two turns, not stubs yet, large enough, and not of
+    /// the calls in `pinned`.
+    pub fn plan_stubs(&self, pinned: &[CallId]) -> StubPlan {
         let (recent, earliest) = (self.second_to_last_turn(), self.first_items_of_calls());
         let results = |index: &usize| matches!(&*self.items[*index], Item::ToolResult { .. });
         let all: Vec<usize> = (self.preface_end()..self.items.len()).filter(results).collect();
@@ -98,7 +99,8 @@ impl ContextOutline<'_> {
         let mut plan = StubPlan { calls: vec![], gains: 0 };
         for index in old {
             let call = earliest[index];
-            if std::mem::replace(&mut is_settled[call], true) {
+            let is_pinned = call_of(&self.items[call]).is_some_and(|call| pinned.contains(&call));
+            if std::mem::replace(&mut is_settled[call], true) || is_pinned {
                 continue;
             }
             let gains = self.tokens_gained_by_stub(call, index);

@@ -132,14 +132,24 @@ fn by_rule_two_exchanges_stay_if_there_is_any_room_for_them() {
 fn old_results_become_stubs_but_none_of_the_last_two_turns() {
     let history = turns(4, 4_000);
 
-    let idle = plan(&history, None).plan_stubs();
-    let within = plan(&history, Some(4)).plan_stubs();
-    let before_the_next = plan(&history, Some(5)).plan_stubs();
+    let idle = plan(&history, None).plan_stubs(&[]);
+    let within = plan(&history, Some(4)).plan_stubs(&[]);
+    let before_the_next = plan(&history, Some(5)).plan_stubs(&[]);
 
     let calls = |numbers: &[usize]| numbers.iter().map(|number| call_id(*number)).collect::<Vec<_>>();
     assert_eq!((&idle.calls, &within.calls), (&calls(&[1, 2]), &calls(&[1, 2])));
     assert_eq!(before_the_next.calls, calls(&[1, 2, 3]));
     assert!((1_900..2_000).contains(&idle.gains), "{}", idle.gains);
+}
+
+/// C9, E5
+#[test]
+fn a_pinned_result_is_never_a_stub() {
+    let history = turns(4, 4_000);
+
+    let plan = plan(&history, None).plan_stubs(&[call_id(1)]);
+
+    assert_eq!(plan.calls, [call_id(2)]);
 }
 
 /// C9
@@ -152,8 +162,8 @@ fn what_is_small_is_a_stub_already_or_is_of_the_preface_stays() {
     stubbed.preface = 5;
     small.preface = 0;
 
-    assert_eq!(plan(&small, None).plan_stubs(), StubPlan { calls: vec![], gains: 0 });
-    assert_eq!(plan(&stubbed, None).plan_stubs().calls, vec![call_id(2)]);
+    assert_eq!(plan(&small, None).plan_stubs(&[]), StubPlan { calls: vec![], gains: 0 });
+    assert_eq!(plan(&stubbed, None).plan_stubs(&[]).calls, vec![call_id(2)]);
 }
 
 #[test]
@@ -186,7 +196,7 @@ fn planning_ten_thousand_items_costs_a_few_estimates_of_them() {
     let estimating = time(&|| (0..500).map(|_| estimate_items(std::hint::black_box(&history.items))).sum());
     let planning = || {
         let outline = plan(&history, Some(2_500));
-        outline.kept_window(50_000).from as u64 + outline.plan_stubs().gains
+        outline.kept_window(50_000).from as u64 + outline.plan_stubs(&[]).gains
     };
     let fastest = (0..5).map(|_| time(&planning)).min().unwrap();
 
@@ -280,7 +290,7 @@ proptest! {
         let open_turn = Some(last + 1).filter(|_| is_open);
         let first_recent = if is_open { last } else { last.saturating_sub(1) };
 
-        let stubs = plan(&history, open_turn).plan_stubs();
+        let stubs = plan(&history, open_turn).plan_stubs(&[]);
 
         let mut stubbed = history.clone();
         for (index, item) in history.items.iter().enumerate() {
@@ -292,7 +302,7 @@ proptest! {
         }
         let gained = estimate_items(&history.items) - estimate_items(&stubbed.items);
         prop_assert_eq!(gained, stubs.gains);
-        prop_assert_eq!(plan(&stubbed, open_turn).plan_stubs(), StubPlan { calls: vec![], gains: 0 });
+        prop_assert_eq!(plan(&stubbed, open_turn).plan_stubs(&[]), StubPlan { calls: vec![], gains: 0 });
     }
 
     /// T5: whatever the records say.
@@ -302,7 +312,7 @@ proptest! {
     ) {
         let kept_window = plan(&history, open).kept_window(window);
         let by_rule = plan(&history, open).kept_window_by_rule(window / 10, window);
-        plan(&history, open).plan_stubs();
+        plan(&history, open).plan_stubs(&[]);
 
         for kept_window in [kept_window, by_rule] {
             prop_assert!(cost(&history, kept_window.from) <= window);

@@ -23,9 +23,11 @@
 //! | `kept_window` | what a compaction keeps verbatim, and which tool outputs become stubs |
 //! | `summary` | summaries: prompt, parsing, merging, rendering |
 //! | `pins` | what follows the summary: first request, files changed, todo list, tasks |
+//! | `skill_list` | the list of skills that a context begins with; the text of the skills in use |
 //! | `task_notes` | notifications of ended tasks, and notes on running ones |
 //! | `structured` | asking a model for a structured answer, again if the answer is unusable; parsing the answer |
 //! | `quotable`, `pasted_text` | the passages of an input that can be quoted alone; pasted text in an input |
+//! | `marked_block` | text that a user sends along and has not said, in a fenced block |
 //! | `content_words` | the words that say what a text is about |
 //! | `breakdown` | the tokens of a context by its parts |
 //! | `truncate` | truncating texts; neutralising text that looks like the runtime's |
@@ -37,10 +39,12 @@ mod content_words;
 #[path = "histories_tests.rs"]
 mod histories;
 mod kept_window;
+mod marked_block;
 mod normalise;
 mod pasted_text;
 mod pins;
 mod quotable;
+mod skill_list;
 mod structured;
 mod summary;
 mod system_prompt;
@@ -52,12 +56,16 @@ pub use breakdown::ContextBreakdown;
 pub use budget::{CompactionThresholds, ContextBudget, compaction_threshold};
 pub use content_words::ContentWords;
 pub use kept_window::{ContextOutline, KeptWindow, StubPlan, is_stub, stub_text};
+pub use marked_block::{marked_block, with_blocks};
 pub use normalise::normalise;
 pub use pasted_text::UserText;
 pub use pins::{
     changed_files_pin, first_request_pin, parse_first_request_pin, render_pin, render_tasks, render_todo,
 };
 pub use quotable::quotable_passages;
+pub use skill_list::{
+    SkillLine, SkillList, SkillListRoom, render_active_skill, render_skill_list, unlisted_skills,
+};
 pub use structured::{
     AnswerForm, StructuredAsk, StructuredLimits, StructuredPrompt, answer_text, call_arguments, list_entries,
 };

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use longhaul_protocol::{MEMORY_MARK, NOTE_MARK, SUMMARY_MARK, TODO_MARK};
+use longhaul_protocol::{MEMORY_MARK, NOTE_MARK, SKILLS_MARK, SUMMARY_MARK, TODO_MARK};
 
 use crate::token_estimate::BYTES_PER_TOKEN;
 
@@ -11,7 +11,7 @@ use crate::token_estimate::BYTES_PER_TOKEN;
 pub const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// How the runtime's own messages begin. [`neutralise_marks`] adds a question mark to each of them in other texts.
-const RUNTIME_MARKS: [&str; 4] = [NOTE_MARK, SUMMARY_MARK, TODO_MARK, MEMORY_MARK];
+const RUNTIME_MARKS: [&str; 5] = [NOTE_MARK, SUMMARY_MARK, TODO_MARK, MEMORY_MARK, SKILLS_MARK];
 
 /// The most bytes of a text with this many tokens, by the uncorrected estimate.
 pub fn max_bytes_for(tokens: u64) -> usize {

@@ -1,4 +1,4 @@
-//! Checks an installation: config, model, journal, keepers, sandbox and disk. Each finding says what to do about what is
+//! Checks an installation: config, model, journal, keepers, skills, sandbox and disk. Each finding says what to do about what is
 //! wrong. Nothing is changed.
 //!
 //! [`check_home`] looks at a home from outside, as `longhaul doctor` does. [`check_runtime`] looks at the home of a runtime
@@ -6,11 +6,13 @@
 
 mod journal;
 mod model;
+mod web;
 
 use std::path::Path;
 
 use longhaul_agent::config::{SandboxMode, SandboxSettings, Sources, WithoutSandbox};
 use longhaul_agent::keeper::{Enforcement, Found, Launcher, Network, Tasks, what_can_be_enforced};
+use longhaul_agent::skills::{SkillState, find_skills};
 use longhaul_agent::{Config, Runtime};
 use longhaul_protocol::PrintablePath;
 use longhaul_transcript::{format_count, short_id as short};
@@ -49,12 +51,14 @@ pub async fn check_home(home: &Path, sources: &Sources) -> Vec<Finding> {
     let (config, mut findings) = load_config(home, sources);
     if let Some(config) = &config {
         findings.extend(model::check(config).await);
+        findings.extend(web::check(config));
     }
     findings.extend(journal::check(home, None).await);
     let (folder, home) = (home.join("tasks"), home.to_owned());
     let blocking = move || {
         let mut findings = check_existing_keepers(&folder);
         if let Some(config) = &config {
+            findings.extend(check_skills(config));
             findings.extend(check_sandbox(config, || {
                 let launcher = Launcher::this_program().map_err(|error| error.to_string())?;
                 what_can_be_enforced(&launcher).map_err(|error| error.to_string())
@@ -77,11 +81,13 @@ pub async fn check_runtime(runtime: &Runtime) -> Vec<Finding> {
     };
     let mut findings = check_config(&config, &sources);
     findings.extend(model::check(&config).await);
+    findings.extend(web::check(&config));
     findings.extend(journal::check(&config.home, Some(runtime.journal())).await);
     let registry = runtime.task_registry();
     let blocking = move || match registry.tasks() {
         Ok(tasks) => {
             let mut findings = check_keepers(tasks);
+            findings.extend(check_skills(&config));
             findings.extend(check_sandbox(&config, || Ok(tasks.enforcement().clone())));
             findings.push(check_disk(&config.home));
             findings
@@ -173,6 +179,34 @@ fn check_keepers(tasks: &Tasks) -> Vec<Finding> {
         }
     }
     findings.insert(0, Finding::fine("keepers", format!("{} running", format_count(running, "task"))));
+    findings
+}
+
+/// How many skills can be used, and which of them can't.
+fn check_skills(config: &Config) -> Vec<Finding> {
+    let library = find_skills(config, &config.work_dir);
+    if library.skills.is_empty() && library.notes.is_empty() {
+        return vec![];
+    }
+    let ready = format!("{} can be used", format_count(library.ready().count() as u64, "skill"));
+    let mut findings = vec![Finding::fine("skills", ready)];
+    findings
+        .extend(library.notes.iter().map(|note| Finding::wrong("skills", note, "fix or remove the folder")));
+    let broken = library.skills.iter().filter(|skill| skill.state == SkillState::Malformed);
+    findings.extend(broken.map(|skill| {
+        let found = format!("{} is not used: {}", skill.folder.printable(), skill.reason);
+        Finding::wrong("skills", found, "fix it; `longhaul skills check` checks it again")
+    }));
+    // An untrusted skill is no mistake: the user may not want it.
+    let waiting =
+        library.in_state(SkillState::Untrusted).chain(library.in_state(SkillState::Changed)).count();
+    if waiting > 0 {
+        let found = format!(
+            "{} of this project not trusted; `longhaul trust` shows what is in them",
+            format_count(waiting as u64, "skill")
+        );
+        findings.push(Finding::fine("skills", found));
+    }
     findings
 }
 

@@ -25,7 +25,7 @@ pub async fn repeat_turn(home: &Path, key: &str, turns: u64, turns_of_epoch: Opt
         for record in again {
             append = append.record(record.encode());
         }
-        if turn % TURNS_PER_APPEND == 0 || turn == turns {
+        if turn.is_multiple_of(TURNS_PER_APPEND) || turn == turns {
             journal.append(std::mem::replace(&mut append, Append::under(&lease))).await.unwrap();
         }
     }
@@ -38,7 +38,7 @@ fn repeated(record: &SessionRecord, turn: u64, turns_of_epoch: Option<u64>) -> O
     Some(match record.clone() {
         SessionRecord::SessionCreated(_) => return None,
         SessionRecord::EpochStarted(mut epoch) => {
-            let length = turns_of_epoch.filter(|length| turn % length == 0)?;
+            let length = turns_of_epoch.filter(|length| turn.is_multiple_of(*length))?;
             epoch.epoch += turn / length;
             epoch.reason = EpochReason::Compacted;
             epoch.turns = turn - 1;

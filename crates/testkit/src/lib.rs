@@ -13,6 +13,7 @@
 //! | `random` | random numbers with a printed seed |
 //! | `events` | collecting the events of a session |
 //! | `invariants` | what must hold for the records of any session |
+//! | `web_server` | a web server on loopback that answers with given bytes |
 //! | [`wire`] | a scripted model server on loopback, and the same as a transport in memory, byte for byte |
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test that can't go on should stop")]
@@ -27,6 +28,7 @@ mod screen;
 mod screen_svg;
 mod terminal;
 mod test_home;
+mod web_server;
 pub mod wire;
 
 pub use events::{collect_until, ended_turn};
@@ -38,3 +40,4 @@ pub use random::SeededRandom;
 pub use screen::TerminalScreen;
 pub use terminal::Terminal;
 pub use test_home::{TaskProcesses, TestHome};
+pub use web_server::{WebReply, WebServer, web_page, web_redirect};

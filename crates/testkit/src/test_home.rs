@@ -52,6 +52,8 @@ impl TestHome {
         let launcher = Launcher::new(program, ["--exact", "--ignored", "--nocapture", "keeper_process"]);
         let mut config =
             Config { launcher: Some(launcher), ..Config::at(self.home()).with_work_dir(&self.work()) };
+        // What the user who runs the tests has in their home folder is no part of them.
+        config.user_home = None;
         config.settings.memory.extract_min_tokens = 0;
         config
     }

@@ -21,6 +21,7 @@
 //! | `search` | list_files, find_files, search_text |
 //! | `renamed` | calls of tools that have another name now |
 //! | `todo` | the todo list |
+//! | `ask_user` | questions of the agent to the user |
 //! | `exec` | commands, each under a keeper of its own: timeout, background, task limit |
 //! | `tasks` | task_output, task_kill; the end of a task, for its record |
 //! | `output` | what a command printed: plain text, truncation, redaction, the report for the model |
@@ -29,6 +30,7 @@
 //! | `scope` | the files that may be used, and the only way to open them |
 //! | `sandbox` | what the system lets a command reach; protected paths (keys, credentials, startup files) |
 //! | `git` | repositories in and around the work folder: guards against programs that git would run |
+//! | `web` | P5: the one HTTP client for what is fetched on the model's behalf, and the addresses that it may reach |
 //! | `small_file` | configuration and rules that the runtime reads by itself, opened once and checked |
 //! | `blocking_run` | blocking work on threads of its own: cancellation, deadlines |
 //! | `display`, `folder_stamp` | paths and texts for the model; validity of cached folder listings |
@@ -56,6 +58,8 @@
 //!     output_limit: OutputLimit::default(),
 //!     tasks: Arc::default(),
 //!     confinement: Confinement::Sandbox,
+//!     skill_folders: Arc::default(),
+//!     may_fetch: Default::default(),
 //! };
 //! let prepared = read_file.prepare(&call).await.unwrap();
 //! let (_handle, stop) = StopSignal::pair();
@@ -70,6 +74,7 @@
 
 mod approval;
 mod arguments;
+mod ask_user;
 mod blocking_run;
 mod display;
 mod exec;
@@ -90,12 +95,14 @@ mod tasks;
 mod todo;
 mod tool;
 mod toolset;
+mod web;
 
 pub use approval::{
     ApprovalAction, ApprovalPolicy, ApprovalVerdict, InvalidRule, JudgedCall, ToolApprovalRule,
     describe_grant, is_granted, suggest_grant,
 };
 pub use arguments::parse as parse_arguments;
+pub use ask_user::{UserQuestion, ask_user_tool};
 pub use exec::{ExecSettings, ExecTool, command_environment};
 pub use files::{Attachment, omissions_of_diff, unified_diff};
 use function_tool::function_tool;
@@ -108,10 +115,15 @@ pub use renamed::renamed_call;
 pub use sandbox::{Sandbox, SandboxFallback, SandboxMode};
 pub use schema::schema_of;
 pub use scope::{AllowedTarget, DeniedTarget, FileError, Permission, Scope, ScopeConfig};
-pub use small_file::{LastLink, SmallFile, read_file_above, read_small_file};
+pub use small_file::{LastLink, SmallFile, foreign_writer_of, read_file_above, read_small_file};
 pub use tasks::{FinishedTask, TaskSettings, looks_like_a_prompt, task_end, task_tools};
 pub use tool::{
     Confinement, OutputLimit, PreparedCall, Redact, RefusedAccess, ResumedCall, RunCall, SandboxRefusal,
     SessionTask, StopHandle, StopSignal, Tool, ToolDefinition, ToolImage, ToolInvocation, ToolOutcome,
+    UrlPermission,
 };
 pub use toolset::{all_tool_definitions, file_tools};
+pub use web::{
+    AllowList, GuardedClient, InvalidAllowedHost, LookupName, NetworkGuard, SearchService, SearcherConfig,
+    SystemLookup, WebError, WebLimits, WebResponse, web_fetch_tool, web_search_tool,
+};

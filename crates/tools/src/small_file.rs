@@ -169,6 +169,12 @@ fn foreign_writer(file: WriteAccess, folder: WriteAccess, rule: FolderRule) -> O
     other_writer(user, file, "it").or_else(|| other_writer(user, folder, "its folder"))
 }
 
+/// Why a user other than this one and root could have written what has this status. `what` names it in the answer: `it`,
+/// `its folder`.
+pub fn foreign_writer_of(status: &Stat, what: &str) -> Option<String> {
+    other_writer(rustix::process::geteuid().as_raw(), status.into(), what)
+}
+
 fn other_writer(user: u32, of: WriteAccess, what: &str) -> Option<String> {
     if of.user != user && of.user != 0 {
         Some(format!("{what} belongs to another user ({})", of.user))

@@ -8,18 +8,20 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_protocol::{
-    CallId, CommandReport, Effect, FileChange, FileSeen, FileWrite, Hash, SessionId, TaskEnded, TaskId,
-    TaskNews, TaskStarted, Todo, ToolStarted,
+    CallId, CommandReport, Effect, FileChange, FileSeen, FileWrite, Hash, SessionId, SkillShown, TaskEnded,
+    TaskId, TaskNews, TaskStarted, Todo, ToolStarted,
 };
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::UserQuestion;
 use crate::blocking_run::{CancelFlag, run_cancellable};
 
 /// A tool that the model can call.
@@ -73,6 +75,37 @@ pub struct ToolInvocation {
     pub tasks: Arc<[SessionTask]>,
     /// Where its command runs.
     pub confinement: Confinement,
+    /// The folders of the skills in use, by canonical path. Its command may read them, and may not write them.
+    pub skill_folders: Arc<[PathBuf]>,
+    /// Which URLs it may follow a redirect to.
+    pub may_fetch: UrlPermission,
+}
+
+/// Whether a URL may be fetched without asking the user. A page redirects where it likes, and the user's rules are about hosts.
+#[derive(Clone)]
+pub struct UrlPermission(Arc<dyn Fn(&str) -> bool + Send + Sync>);
+
+impl UrlPermission {
+    pub fn new(allows: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(allows))
+    }
+
+    pub fn allows(&self, url: &str) -> bool {
+        (self.0)(url)
+    }
+}
+
+impl Default for UrlPermission {
+    /// No other host.
+    fn default() -> Self {
+        Self::new(|_| false)
+    }
+}
+
+impl std::fmt::Debug for UrlPermission {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("UrlPermission")
+    }
 }
 
 /// Where the command of a call runs.
@@ -145,6 +178,8 @@ pub struct PreparedCall {
     pub caution: Option<String>,
     /// The change that it will make to files, as a unified diff for people.
     pub diff: Option<String>,
+    /// What the user is asked. The answer is the result of the call, which is then never run.
+    pub question: Option<UserQuestion>,
     pub run: RunCall,
 }
 
@@ -165,6 +200,7 @@ impl PreparedCall {
             takes_up_to: None,
             caution: None,
             diff: None,
+            question: None,
             run: Box::new(|stop| Box::pin(run(stop))),
         }
     }
@@ -204,6 +240,12 @@ impl PreparedCall {
         Self { diff, ..self }
     }
 
+    /// Sets what the user is asked.
+    #[must_use]
+    pub fn asking(self, question: UserQuestion) -> Self {
+        Self { question: Some(question), ..self }
+    }
+
     /// Sets the folder of tasks that keeps its command.
     #[must_use]
     pub fn kept_in(self, tasks: &str) -> Self {
@@ -223,6 +265,8 @@ pub struct ToolOutcome {
     pub whole: Option<Vec<u8>>,
     /// The file that the model has now seen.
     pub seen: Option<FileSeen>,
+    /// The skill whose file the model has now seen.
+    pub skill: Option<SkillShown>,
     /// The new todo list.
     pub todo: Option<Vec<Todo>>,
     /// The task as which its command goes on.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::files::{delete_file, edit_file, move_file, patch, read_file, write_file};
 use crate::search::{find_files, list_files, search_text};
 use crate::tasks::{task_kill, task_output};
-use crate::{Scope, Tool, ToolDefinition, exec, todo};
+use crate::web::{fetch, search};
+use crate::{Scope, Tool, ToolDefinition, ask_user, exec, todo};
 
 /// The tools for files and the todo list. The order is fixed: the beginning of a request must not change.
 pub fn file_tools(scope: Arc<Scope>) -> Vec<Arc<dyn Tool>> {
@@ -39,5 +40,8 @@ pub fn all_tool_definitions() -> Vec<ToolDefinition> {
         exec::definition(),
         task_output::definition(),
         task_kill::definition(),
+        ask_user::definition(),
+        fetch::definition(),
+        search::definition(),
     ]
 }

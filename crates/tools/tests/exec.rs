@@ -128,6 +128,8 @@ fn call(arguments: &Value) -> ToolInvocation {
         session: SessionId::generate(),
         tasks: Arc::default(),
         confinement: longhaul_tools::Confinement::Sandbox,
+        skill_folders: Arc::default(),
+        may_fetch: Default::default(),
     }
 }
 
@@ -290,10 +292,8 @@ async fn colours_are_taken_out_and_what_is_no_text_is_replaced() {
 #[tokio::test]
 async fn a_long_output_is_shown_with_head_and_tail_and_kept_whole() {
     let place = Workplace::new();
-    let call = ToolInvocation {
-        output_limit: OutputLimit { lines: 100, bytes: 1000 },
-        ..call(&json!({"command": "seq 10000"}))
-    };
+    let output_limit = OutputLimit { lines: 100, bytes: 1000 };
+    let call = ToolInvocation { output_limit, ..call(&json!({"command": "seq 10000"})) };
 
     let finished = place.run_call(&call).await;
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use longhaul_protocol::{
-    At, CallId, CompactedBy, Effect, Limit, OrderKind, Outcome, PermissionMode, QuestionId, Role, Seq,
-    TaskId, TaskStatus,
+    At, CallId, CompactedBy, Effect, Limit, OrderKind, Outcome, PermissionMode, QuestionId, QuestionKind,
+    Role, Seq, TaskId, TaskStatus,
 };
 
 use serde::Serialize;
@@ -88,6 +88,8 @@ pub enum BlockContent {
     /// A question to the user. `diff` is what would change. The answer is known once a person gave it.
     Question {
         question: QuestionId,
+        kind: QuestionKind,
+        /// With the choices of a question of the agent, one a line.
         text: Option<String>,
         diff: Option<String>,
         answer: Option<String>,

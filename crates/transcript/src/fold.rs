@@ -1,12 +1,15 @@
 //! The fold from events to blocks.
 
-use longhaul_protocol::{AnsweredBy, At, Event, EventKind, Outcome, Role, Seq, TaskStatus};
+use longhaul_protocol::{
+    AnsweredBy, At, Event, EventKind, Outcome, QuestionId, QuestionKind, Role, Seq, TaskStatus,
+};
 
 use crate::block::{
     Block, BlockContent, BlockId, BlockState, Call, CallResult, CompactionOutcome, Retry, TextTarget,
     TurnEnd, Update, milliseconds_between,
 };
 use crate::cost::SessionCost;
+use crate::question::question_with_choices;
 
 /// Folds the events of one session into blocks. It keeps only what is open; a finished block is handed over with its
 /// [`Update::Ended`], and the caller decides how long to keep it.
@@ -161,22 +164,16 @@ impl Transcript {
                     }
                 });
             }
-            EventKind::Question { id, text, diff, .. } => {
+            EventKind::Question { id, kind, text, choices, diff, .. } => {
                 self.open_questions += 1;
-                let (question, text, diff) = (*id, Some(text.clone()), diff.clone());
-                self.start(BlockContent::Question { question, text, diff, answer: None }, origin);
+                let (question, kind, diff) = (*id, kind.unwrap_or_default(), diff.clone());
+                let text = Some(question_with_choices(kind, text, choices));
+                self.start(BlockContent::Question { question, kind, text, diff, answer: None }, origin);
             }
             EventKind::Answered { id, answer, by } => {
-                self.open_questions = self.open_questions.saturating_sub(1);
-                let is_question = |content: &BlockContent| matches!(content, BlockContent::Question { question, .. } if question == id);
-                let unseen = BlockContent::Question { question: *id, text: None, diff: None, answer: None };
                 // A question that the runtime withdrew has no answer.
                 let given = answer.clone().filter(|_| *by == Some(AnsweredBy::User));
-                self.end(is_question, unseen, BlockState::Finished, origin, |content| {
-                    if let BlockContent::Question { answer, .. } = content {
-                        *answer = given;
-                    }
-                });
+                self.end_question(*id, given, origin);
             }
             EventKind::CompactStart { reason } => {
                 self.open.retain(|block| !is_compaction(&block.content));
@@ -296,6 +293,18 @@ impl Transcript {
 
     fn end_reasoning(&mut self, at: At) {
         self.end_if_open(is_reasoning, BlockState::Finished, at);
+    }
+
+    fn end_question(&mut self, id: QuestionId, given: Option<String>, origin: BlockOrigin) {
+        self.open_questions = self.open_questions.saturating_sub(1);
+        let is_question = |content: &BlockContent| matches!(content, BlockContent::Question { question, .. } if *question == id);
+        let kind = QuestionKind::default();
+        let unseen = BlockContent::Question { question: id, kind, text: None, diff: None, answer: None };
+        self.end(is_question, unseen, BlockState::Finished, origin, |content| {
+            if let BlockContent::Question { answer, .. } = content {
+                *answer = given;
+            }
+        });
     }
 
     fn end_compaction(&mut self, outcome: CompactionOutcome, state: BlockState, origin: BlockOrigin) {

@@ -74,8 +74,8 @@ pub use block::{
     TurnEnd, Update,
 };
 pub use call::{
-    call_detail_lines, call_head_lines, call_output, call_summary_line, finished_call_lines, has_more_output,
-    running_call_line,
+    DiffHunk, call_detail_lines, call_head_lines, call_output, call_summary_line, diff_hunks,
+    finished_call_lines, has_more_output, running_call_line,
 };
 pub use cost::{SessionCost, format_money};
 pub use fold::Transcript;
@@ -87,7 +87,7 @@ pub use notice::{
 };
 pub use page::page_text;
 pub use plain::{PlainForm, PlainOutput, PlainRenderer};
-pub use question::question_lines;
+pub use question::{question_lines, question_with_choices};
 pub use reasoning::{reasoning_lines, reasoning_summary};
 pub use record_line::record_line;
 pub use record_span::{LastPage, find_fold_start, find_last_page, recorded_model};

@@ -1,6 +1,6 @@
 //! A log of many sessions: one line per update, with the session and the turn.
 
-use longhaul_protocol::{Event, Outcome, QuestionId};
+use longhaul_protocol::{Event, Outcome, QuestionId, QuestionKind};
 
 use crate::block::{Block, BlockContent, BlockState, Call, CallResult, TurnEnd, Update};
 use crate::notice::{
@@ -17,7 +17,7 @@ const MAX_TEXT_CHARS: usize = 90;
 pub fn log_line(
     event: &Event,
     update: &Update,
-    answer_command: impl Fn(QuestionId) -> String,
+    answer_command: impl Fn(QuestionId, QuestionKind) -> String,
 ) -> Option<String> {
     let text = match update {
         Update::Started(block) => start_text(&block.content, answer_command)?,
@@ -43,16 +43,19 @@ fn with_session(event: &Event, text: &str) -> String {
     }
 }
 
-fn start_text(content: &BlockContent, answer_command: impl Fn(QuestionId) -> String) -> Option<String> {
+fn start_text(
+    content: &BlockContent,
+    answer_command: impl Fn(QuestionId, QuestionKind) -> String,
+) -> Option<String> {
     Some(match content {
         BlockContent::Call(call) => call_text(call),
         BlockContent::Retry(retry) => retry_text(retry),
         BlockContent::Task { task, description, .. } => {
             task_start_text(*task, description.as_deref().unwrap_or_default())
         }
-        BlockContent::Question { question, text, .. } => {
+        BlockContent::Question { question, kind, text, .. } => {
             let text = question_text(text.as_deref().unwrap_or_default());
-            format!("{text}; to answer: {}", answer_command(*question))
+            format!("{text}; to answer: {}", answer_command(*question, *kind))
         }
         _ => return None,
     })

@@ -5,7 +5,7 @@ use crate::fold::Transcript;
 
 fn logged(event: &Event) -> Option<String> {
     let updates = Transcript::new().apply(event);
-    updates.iter().find_map(|update| log_line(event, update, |id| format!("answer {id}")))
+    updates.iter().find_map(|update| log_line(event, update, |id, _| format!("answer {id}")))
 }
 
 fn warning(session: &str, text: &str) -> Event {

@@ -1,8 +1,18 @@
 //! A question to the user, as lines: what would happen, why the runtime asks, and the diff of an edit.
 
+use longhaul_protocol::QuestionKind;
+
 use crate::style::{Color, Span, Style, StyledLine};
 use crate::text::sanitize;
 use crate::wrap::wrap_line;
+
+/// The text of a question, with the numbers by which the choices of a question of the agent can be answered. What other questions offer,
+/// each client says in its own words.
+pub fn question_with_choices(kind: QuestionKind, text: &str, choices: &[String]) -> String {
+    let choices = if kind == QuestionKind::Ask { choices } else { &[] };
+    let lines = choices.iter().enumerate().map(|(index, choice)| format!("\n{}. {choice}", index + 1));
+    text.trim_end().to_owned() + &lines.collect::<String>()
+}
 
 /// The lines of a question. Its first line stands out; the diff follows with its own colours, each line behind a bar, so that no line of
 /// a file looks like a part of the question.

@@ -24,3 +24,15 @@ fn a_question_about_an_edit_shows_its_diff_behind_a_bar() {
         ]
     );
 }
+
+/// E8
+#[test]
+fn the_choices_of_the_agents_question_are_numbered_below_it() {
+    let choices = ["SQLite".to_owned(), "Postgres".to_owned()];
+
+    assert_eq!(
+        question_with_choices(QuestionKind::Ask, "Which?\n", &choices),
+        "Which?\n1. SQLite\n2. Postgres"
+    );
+    assert_eq!(question_with_choices(QuestionKind::Approval, "May it?", &choices), "May it?");
+}

@@ -41,7 +41,9 @@ pub enum EventSources {
 impl SessionEvents {
     pub(super) fn new(session: &Session, sources: EventSources) -> Self {
         let (session, watcher) = (session.clone(), session.watcher());
-        Self { session, watcher, follower: None, sources, seen: 0, awaits_beginning: false }
+        // Another process may begin it before the first event is awaited.
+        let awaits_beginning = sources == EventSources::AllProcesses && session.id().is_none();
+        Self { session, watcher, follower: None, sources, seen: 0, awaits_beginning }
     }
 
     /// The next event. Waits forever if the session can't be followed any more. Cancel-safe.

@@ -1,5 +1,6 @@
 //! The title of a session in lists: the beginning of its first input.
 
+use longhaul_context::UserText;
 use longhaul_journal::{Journal, Page};
 use longhaul_protocol::{
     FIRST_REQUEST_PIN, InboxRecord, Item, Origin, Role, SessionId, SessionRecord, StreamName,
@@ -47,6 +48,12 @@ pub async fn session_title(journal: &dyn Journal, id: SessionId) -> SessionTitle
             _ => None,
         });
     }
-    title.text = title.text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+    title.text = title.text.map(|text| {
+        // What was piped or attached says less about the session than the user's own words.
+        let UserText { own, .. } = UserText::of(&text);
+        let own = own.trim().trim_end_matches("[…]");
+        let words = if own.trim().is_empty() { &text } else { own };
+        words.split_whitespace().collect::<Vec<_>>().join(" ")
+    });
     title
 }

@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use longhaul_context::{
     KeptWindow, WrittenSummary, changed_files_pin, estimate_bytes, estimate_items, estimate_text,
-    first_request_pin, is_task_notification, max_bytes_for, merge_summaries, render_pin, render_summary,
-    render_tasks, render_todo, user_messages,
+    first_request_pin, is_task_notification, max_bytes_for, merge_summaries, render_active_skill, render_pin,
+    render_summary, render_tasks, render_todo, unlisted_skills, user_messages,
 };
 use longhaul_protocol::{
-    BlobRef, CompactDone, CompactedBy, Environment, EpochReason, EpochStarted, FIRST_REQUEST_PIN, Item, Kept,
-    Pin, Place, Role, Seq, SessionRecord, Summary, SystemMessage, TextContent,
+    BlobRef, CallId, CompactDone, CompactedBy, Environment, EpochReason, EpochStarted, FIRST_REQUEST_PIN,
+    Item, Kept, Pin, Place, Role, Seq, SessionRecord, Summary, SystemMessage, TextContent,
 };
 
 use crate::compaction::plan::{CompactionTrigger, ContextLimits};
 use crate::session::apply::IMPORTED_NOTICE;
 use crate::session::state::State;
+use crate::skills::ActiveSkillText;
 
 /// A context with fewer tokens does not have to become much smaller. It only has to fit.
 const SMALL_CONTEXT_TOKENS: u64 = 4_000;
@@ -61,8 +62,18 @@ pub(super) struct EpochDrafter<'a> {
     /// How many tokens of the newest exchanges to keep verbatim, if there is room.
     pub(super) keep: u64,
     pub(super) goal: CompactionGoal,
-    /// The text of long-term memory.
+    pub(super) preface: PrefaceTexts<'a>,
+}
+
+/// The texts of a new context that come from elsewhere than the session's records.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PrefaceTexts<'a> {
+    /// Long-term memory.
     pub(super) memory: Option<&'a str>,
+    /// The list of skills.
+    pub(super) skill_list: Option<&'a str>,
+    /// The skills in use, the newest first.
+    pub(super) active_skills: &'a [ActiveSkillText],
 }
 
 /// The records of a new epoch.
@@ -93,20 +104,38 @@ struct PartLimits {
     first_request: u64,
     list: u64,
     memory: u64,
+    skill_list: u64,
+    /// All skills in use together.
+    active_skills: u64,
 }
 
 impl PartLimits {
-    /// The limits for a window of this size. The text of memory was already fitted when it was read (C13), so it is
-    /// kept whole or not at all.
+    /// The limits for a window of this size. The text of memory and the list of skills were already fitted when they were
+    /// read (C13), so each is kept whole or not at all.
     fn usual(usable: u64) -> Self {
-        Self { summary: usable / 4, first_request: usable / 10, list: usable / 20, memory: usable }
+        Self {
+            summary: usable / 4,
+            first_request: usable / 10,
+            list: usable / 20,
+            memory: usable,
+            skill_list: usable,
+            active_skills: usable / 5,
+        }
     }
 
     /// Only the parts that a context can't do without.
-    const LEAST: Self = Self { summary: 0, first_request: 8, list: 0, memory: 0 };
+    const LEAST: Self =
+        Self { summary: 0, first_request: 8, list: 0, memory: 0, skill_list: 0, active_skills: 0 };
 
     fn tight(usable: u64) -> Self {
-        Self { summary: usable / 8, first_request: usable / 20, list: usable / 40, memory: 0 }
+        Self {
+            summary: usable / 8,
+            first_request: usable / 20,
+            list: usable / 40,
+            memory: 0,
+            skill_list: usable / 20,
+            active_skills: usable / 10,
+        }
     }
 }
 
@@ -298,7 +327,14 @@ impl EpochDrafter<'_> {
         second.extend(pins.iter().map(|pin| render_pin(&truncate_pin(pin, limits.first_request))));
         second.extend((state.foreign_through > 0).then(|| IMPORTED_NOTICE.to_owned()));
         second.extend(render_tasks(state.tasks.running().map(|task| &task.started)));
-        second.extend(self.memory.filter(|text| estimate_text(text) <= limits.memory).map(str::to_owned));
+        second.extend(
+            self.preface.memory.filter(|text| estimate_text(text) <= limits.memory).map(str::to_owned),
+        );
+        second.extend(self.preface.skill_list.map(|list| match estimate_text(list) <= limits.skill_list {
+            true => list.to_owned(),
+            false => unlisted_skills(),
+        }));
+        second.extend(self.active_skill_texts(&kept, limits.active_skills));
 
         let preface = first.iter().chain(&second).cloned();
         let preface = preface.map(|text| Arc::new(Item::Text { role: Role::System, text }));
@@ -356,6 +392,25 @@ impl EpochDrafter<'_> {
             kept.push(Kept { place, item: Item::Note { text: CONTINUE_NOTE.to_owned() } });
         }
         kept
+    }
+
+    /// The texts of the skills in use, the oldest first. The newest get their room first. One whose text is kept as the
+    /// result of a call is not repeated.
+    fn active_skill_texts(&self, kept: &[Kept], most: u64) -> Vec<String> {
+        let is_kept = |call: CallId| {
+            kept.iter()
+                .any(|kept| matches!(&kept.item, Item::ToolResult { call: shown, .. } if *shown == call))
+        };
+        let mut room = max_bytes_for(most);
+        let mut texts = Vec::new();
+        for skill in self.preface.active_skills.iter().filter(|skill| !is_kept(skill.call)) {
+            let body = skill.text.as_deref().map_err(String::as_str);
+            let text = render_active_skill(&skill.name, &skill.folder, body, room);
+            room = room.saturating_sub(text.len());
+            texts.push(text);
+        }
+        texts.reverse();
+        texts
     }
 
     /// The texts that are never summarised: the changed files, and the first request unless it is kept verbatim.

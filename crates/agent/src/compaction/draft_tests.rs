@@ -309,7 +309,7 @@ proptest! {
         let (covered, goal) = (state.head - 1, CompactionGoal::SmallerOrFits);
         let (system, tools) = (epoch.system.clone(), epoch.tools.clone());
         let drafter =
-            EpochDrafter { state: &state, space: &space, system, tools, environment: None, covered, keep: 0, goal, memory: None };
+            EpochDrafter { state: &state, space: &space, system, tools, environment: None, covered, keep: 0, goal, preface: PrefaceTexts::default() };
         let Some(from) = newest_two(&state) else { return Ok(()) };
         let calibration = state.calibration("m");
         let usable = drafter.usable();

@@ -19,7 +19,7 @@ mod summarise;
 
 use std::sync::Arc;
 
-use draft::{CompactionGoal, EpochDraft, EpochDrafter};
+use draft::{CompactionGoal, EpochDraft, EpochDrafter, PrefaceTexts};
 use longhaul_context::WrittenSummary;
 use longhaul_protocol::{CallId, CompactFailed, CompactStart, EpochReason, Seq, SessionRecord, Stubbed};
 use summarise::{SummaryOutcome, summarise};
@@ -32,6 +32,7 @@ use crate::runtime::slot::SessionSlot;
 use crate::session::apply::has_news_to_compact;
 use crate::session::decide::Policy;
 use crate::session::state::State;
+use crate::skills::{active_skill_texts, skill_preface};
 use crate::turn::epoch::epoch_records;
 use crate::turn::fallback::max_answer_tokens;
 use crate::turn::request::known_window;
@@ -66,7 +67,14 @@ pub(crate) async fn compact(worker: &mut Worker, trigger: CompactionTrigger) -> 
     after.extend(usages.into_iter().map(SessionRecord::Usage));
     let was_needed = is_needed(worker.state(), &worker.policy().context, trigger);
     let memory = memory_for_context(worker).await;
-    let drafter = epoch_drafter(worker, trigger, covered, memory.as_deref());
+    let skills = skill_preface(worker).await;
+    let active_skills = active_skill_texts(worker).await;
+    let preface = PrefaceTexts {
+        memory: memory.as_deref(),
+        skill_list: skills.list.as_deref(),
+        active_skills: &active_skills,
+    };
+    let drafter = epoch_drafter(worker, trigger, covered, preface);
     let draft = match summary {
         SummaryOutcome::Written(written) => drafter.draft_with_summary(*written),
         SummaryOutcome::Failed(reason) => Err(reason),
@@ -113,7 +121,7 @@ fn epoch_drafter<'a>(
     worker: &'a Worker,
     trigger: CompactionTrigger,
     covered: Seq,
-    memory: Option<&'a str>,
+    preface: PrefaceTexts<'a>,
 ) -> EpochDrafter<'a> {
     let (state, space) = (worker.state(), &worker.policy().context);
     let (system, tools, environment) = match &state.epoch {
@@ -128,7 +136,7 @@ fn epoch_drafter<'a>(
     };
     let keep = worker.runtime().config.settings.context.keep_tokens;
     let goal = CompactionGoal::new(trigger, is_needed(state, space, trigger));
-    EpochDrafter { state, space, system, tools, environment, covered, keep, goal, memory }
+    EpochDrafter { state, space, system, tools, environment, covered, keep, goal, preface }
 }
 
 /// Records the new epoch, in one append.
@@ -197,8 +205,17 @@ pub fn plan_compaction(
     let covered = state.head - u64::from(state.compaction.open_reason.is_some());
     let goal = CompactionGoal::new(trigger, is_needed(state, space, trigger));
     let (system, tools, environment) = (epoch.system.clone(), epoch.tools.clone(), state.environment.clone());
-    let drafter =
-        EpochDrafter { state, space, system, tools, environment, covered, keep, goal, memory: None };
+    let drafter = EpochDrafter {
+        state,
+        space,
+        system,
+        tools,
+        environment,
+        covered,
+        keep,
+        goal,
+        preface: PrefaceTexts::default(),
+    };
     let draft = match written {
         Some(written) => drafter.draft_with_summary(written),
         None => drafter.draft_by_rule(),
@@ -212,8 +229,17 @@ pub fn is_too_short_to_compact(state: &State) -> bool {
     let Some(epoch) = &state.epoch else { return false };
     let (system, tools, environment) = (epoch.system.clone(), epoch.tools.clone(), state.environment.clone());
     let (space, covered, goal) = (&ContextLimits::default(), state.head, CompactionGoal::Fits);
-    let drafter =
-        EpochDrafter { state, space, system, tools, environment, covered, keep: 0, goal, memory: None };
+    let drafter = EpochDrafter {
+        state,
+        space,
+        system,
+        tools,
+        environment,
+        covered,
+        keep: 0,
+        goal,
+        preface: PrefaceTexts::default(),
+    };
     has_news_to_compact(state) && !drafter.can_shrink()
 }
 

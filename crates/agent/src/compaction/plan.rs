@@ -357,7 +357,9 @@ fn request_tokens(state: &State, space: &ContextLimits) -> (u64, bool) {
 /// Calls whose old output is worth replacing by stubs, and the tokens gained.
 fn worthwhile_stubs(state: &State, space: &ContextLimits, room: ContextBudget) -> Option<(Vec<CallId>, u64)> {
     let calibration = state.calibration(&space.model);
-    let stubs = context_outline(state, &calibration, 0).plan_stubs();
+    // E5: the text of a skill in use stays.
+    let skills: Vec<CallId> = state.active_skills.iter().map(|skill| skill.call).collect();
+    let stubs = context_outline(state, &calibration, 0).plan_stubs(&skills);
     let is_worth_it = !stubs.calls.is_empty() && stubs.gains >= room.window / STUB_GAIN_DIVISOR;
     is_worth_it.then_some((stubs.calls, stubs.gains))
 }

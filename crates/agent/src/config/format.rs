@@ -62,7 +62,9 @@ pub(crate) fn list_settings(settings: &Settings, origins: &Origins) -> Vec<Resol
 /// The value without the password that a URL may contain.
 pub(crate) fn hide_password(key: &str, value: Json) -> Json {
     match (key, &value) {
-        ("model.base_url" | "journal.url", Json::String(address)) => hide_url_password(address).into(),
+        ("model.base_url" | "journal.url" | "web.proxy" | "web.search", Json::String(address)) => {
+            hide_url_password(address).into()
+        }
         _ => value,
     }
 }
@@ -74,7 +76,17 @@ pub(crate) fn resolve_file_paths(mut layer: Layer, folder: &Path) -> Result<Laye
             resolve_path(&mut entry.value, folder, &entry.origin)?;
         }
     }
+    if let Some(LayerEntry { value: Value::Array(paths), origin }) = layer.0.get_mut("skills.paths") {
+        for path in paths.iter_mut().filter(|path| !is_in_user_home(path)) {
+            resolve_path(path, folder, origin)?;
+        }
+    }
     Ok(layer)
+}
+
+/// Whether a path begins with the user's home folder, which is not known here.
+fn is_in_user_home(path: &Value) -> bool {
+    path.as_str().is_some_and(|text| text == "~" || text.starts_with("~/"))
 }
 
 /// Resolves all paths in a project's file against the folder of that file, even if the work folder is deeper.
@@ -82,8 +94,6 @@ pub(crate) fn resolve_project_paths(layer: Layer, folder: &Path) -> Result<Layer
     let mut layer = resolve_file_paths(layer, folder)?;
     for key in ["scope.allow", DENY] {
         let Some(LayerEntry { value: Value::Array(rules), origin }) = layer.0.get_mut(key) else { continue };
-        let is_in_user_home =
-            |target: &Value| target.as_str().is_some_and(|text| text == "~" || text.starts_with("~/"));
         let targets = rules.iter_mut().filter_map(|rule| rule.get_mut("target"));
         for target in targets.filter(|target| !is_in_user_home(target)) {
             resolve_path(target, folder, origin)?;

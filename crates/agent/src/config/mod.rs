@@ -30,6 +30,7 @@ use longhaul_protocol::PrintablePath;
 pub use project::{DisallowedKey, ProjectFile, ProjectInstructions};
 pub use settings::*;
 pub use sources::Sources;
+pub(crate) use trust::save_trust_list;
 pub use trust::{distrust_project, load_trust_list, trust_project, trust_state};
 
 use crate::session::state::State;
@@ -42,6 +43,8 @@ pub struct Config {
     pub home: PathBuf,
     /// The work folder of new sessions.
     pub work_dir: PathBuf,
+    /// The user's home folder, whose skills sessions may use. `None` if the user has none, or none of it should count.
+    pub user_home: Option<PathBuf>,
     /// The merged settings.
     pub settings: Settings,
     /// The source of each setting.
@@ -101,6 +104,7 @@ impl Config {
         Self {
             home: home.into(),
             work_dir: Sources::default().work_dir(),
+            user_home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
             settings: Settings::default(),
             origins: Origins::default(),
             file: None,

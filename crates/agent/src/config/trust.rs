@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use longhaul_config::{TrustList, TrustState, TrustedFile};
 use longhaul_journal::{Home, ReplacingFile};
 use longhaul_protocol::{Hash, PrintablePath};
+use longhaul_skills::SkillFolder;
 use longhaul_tools::{LastLink, read_small_file};
 
 use super::files::MAX_CONFIG_BYTES;
@@ -17,8 +18,12 @@ use crate::{Error, Result};
 /// The list contains the text of every trusted file. A larger list was not written by this program.
 const MAX_TRUST_LIST_BYTES: u64 = 256 << 20;
 
-/// Whether a trusted file has changed since. `None` if it is gone.
+/// Whether a trusted file, or the folder of a trusted skill, has changed since. `None` if it is gone.
 pub fn trust_state(file: &TrustedFile) -> Option<TrustState> {
+    if file.path.is_dir() {
+        let is_same = SkillFolder::read(&file.path).is_ok_and(|folder| folder.hash == file.blake3);
+        return Some(if is_same { TrustState::Trusted } else { TrustState::Changed });
+    }
     let read = read_small_file(&file.path, LastLink::Refuse, MAX_CONFIG_BYTES).ok()??;
     Some(if Hash::of(read.bytes) == file.blake3 { TrustState::Trusted } else { TrustState::Changed })
 }
@@ -61,7 +66,7 @@ pub fn distrust_project(home: &Path, sources: &Sources) -> Result<Option<PathBuf
 }
 
 /// Replaces the file atomically, so that no process ever reads half of it.
-fn save_trust_list(list: &TrustList, home: &Path) -> Result<()> {
+pub(crate) fn save_trust_list(list: &TrustList, home: &Path) -> Result<()> {
     let home = Home::create(home)?;
     let path = trust_file(home.folder());
     let mut file = ReplacingFile::create(&path)?;

@@ -27,16 +27,21 @@ pub(crate) async fn memory_for_context(worker: &Worker) -> Option<String> {
     if page_set.pages.is_empty() {
         return None;
     }
+    let text = context_preface(&page_set, preface_tokens(worker, MAX_MEMORY_TOKENS).await)?;
+    Some(runtime.redactor.redact(&text).into_owned())
+}
+
+/// C13: how many tokens a text at the beginning of this session's context may have, estimated: `most`, or less in a small
+/// window.
+pub(crate) async fn preface_tokens(worker: &Worker, most: u64) -> u64 {
     let space = &worker.policy().context;
     let room = match space.room {
         Some(room) => Some(room),
         None => room_before_first_call(worker).await,
     };
-    let most = room.map_or(MAX_MEMORY_TOKENS, |room| room.at_most(MAX_MEMORY_TOKENS));
+    let most = room.map_or(most, |room| room.at_most(most));
     // In the model's own count, if that is known, because its tokens may be smaller than the estimated ones.
-    let most = worker.state().calibration(&space.model).largest_within(most);
-    let text = context_preface(&page_set, most)?;
-    Some(runtime.redactor.redact(&text).into_owned())
+    worker.state().calibration(&space.model).largest_within(most)
 }
 
 /// The budget of the session's model before the first call.

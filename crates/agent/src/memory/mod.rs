@@ -44,7 +44,7 @@ use longhaul_protocol::{Seq, SessionId, Speaker};
 use tokio::sync::oneshot;
 
 use call_cost::UnrecordedCosts;
-pub(crate) use context_memory::memory_for_context;
+pub(crate) use context_memory::{memory_for_context, preface_tokens};
 pub(crate) use jobs::{check_after_turn, consolidate_if_due, extract_if_idle};
 pub(crate) use scopes::Scopes;
 use single_flight::SingleFlight;

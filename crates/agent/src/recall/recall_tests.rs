@@ -83,6 +83,8 @@ impl Desk {
             output_limit: OutputLimit::default(),
             tasks,
             confinement: longhaul_tools::Confinement::Sandbox,
+            skill_folders: Arc::default(),
+            may_fetch: Default::default(),
         };
         let (_stopper, stop) = StopSignal::pair();
         match tool.prepare(&call).await {

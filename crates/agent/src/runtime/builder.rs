@@ -24,6 +24,7 @@ use crate::prompt::prompt_text;
 use crate::secrets::{hidden_variables, redactor_for};
 use crate::spend::{SpendLedger, SpendLimits};
 use crate::turn::fallback::ModelChain;
+use crate::web::web_tools;
 use crate::worker::task_monitor::TaskMonitor;
 use crate::worker::toolset::FolderToolsCache;
 use crate::{Config, Error, Result};
@@ -43,6 +44,15 @@ enum ConfigSource {
     /// The config file in this home.
     Home(PathBuf),
     Given(Box<Config>),
+}
+
+impl ConfigSource {
+    fn load(self) -> Result<Config> {
+        match self {
+            Self::Home(home) => Config::of_home(home),
+            Self::Given(config) => Ok(*config),
+        }
+    }
 }
 
 impl RuntimeBuilder {
@@ -113,10 +123,7 @@ impl RuntimeBuilder {
 
     /// Opens the runtime. It does not start any session: see [`Runtime::start`].
     pub async fn open(self) -> Result<Runtime> {
-        let mut config = match self.source {
-            ConfigSource::Home(home) => Config::of_home(home)?,
-            ConfigSource::Given(config) => *config,
-        };
+        let mut config = self.source.load()?;
         if let Some(work_dir) = self.work_dir {
             config = config.with_work_dir(&work_dir);
         }
@@ -132,11 +139,7 @@ impl RuntimeBuilder {
                 home_with_journal(&config.home).map(|home| SqliteJournal::open_with(&home, options.clone()))
             }
         };
-        let models = Models::at(&config.home)?;
-        let models = match self.transport {
-            Some(transport) => models.through(transport),
-            None => models,
-        };
+        let models = models_of(&config, self.transport)?;
         let model_chain = match self.model {
             Some(model) => ModelChain::single(model),
             None => ModelChain::from_config(&models, &config)?,
@@ -148,12 +151,7 @@ impl RuntimeBuilder {
         let hidden = hidden_variables(&models, &config);
         let instructions = config.instructions()?;
         let prompt_text = prompt_text(&config)?;
-        // Once: a link that takes its place later must not move new sessions.
-        config.work_dir = config.work_dir.canonicalize().unwrap_or(config.work_dir);
-        if config.work_dir.to_str().is_none() {
-            let reason = "a work folder needs a name that is UTF-8".to_owned();
-            return Err(Error::Folder { path: config.work_dir, reason });
-        }
+        config.work_dir = resolve_work_dir(config.work_dir)?;
         let home = Home::create(&config.home)?;
         let journal: Arc<dyn Journal> = match (self.journal, opening) {
             (Some(journal), _) => journal,
@@ -162,6 +160,7 @@ impl RuntimeBuilder {
         };
         let tasks = tasks(&config, home.folder())?;
         let approvals = approvals(&config)?;
+        let web_tools = web_tools(&config)?;
         let idle = SchedulerHandle::new(Duration::from_secs(config.settings.memory.check_interval_s));
         let config = Config { home: home.folder().to_owned(), ..config };
         let spend = SpendLedger::open(journal.clone(), SpendLimits::new(&config.settings.limits));
@@ -181,6 +180,7 @@ impl RuntimeBuilder {
             tasks: Arc::new(tasks),
             task_monitor: TaskMonitor::default(),
             approvals,
+            web_tools,
             folder_tools: FolderToolsCache::default(),
             worker_backoff: WorkerBackoff::default(),
             activity: ActivityTracker::default(),
@@ -202,6 +202,23 @@ impl RuntimeBuilder {
         }
         Ok(Runtime(inner))
     }
+}
+
+/// The real path of the work folder. Once: a link that takes its place later must not move new sessions.
+fn resolve_work_dir(work_dir: PathBuf) -> Result<PathBuf> {
+    let path = work_dir.canonicalize().unwrap_or(work_dir);
+    match path.to_str() {
+        Some(_) => Ok(path),
+        None => Err(Error::Folder { path, reason: "a work folder needs a name that is UTF-8".to_owned() }),
+    }
+}
+
+fn models_of(config: &Config, transport: Option<Arc<dyn Transport>>) -> Result<Models> {
+    let models = Models::at(&config.home)?;
+    Ok(match transport {
+        Some(transport) => models.through(transport),
+        None => models,
+    })
 }
 
 /// Asks the model's server in the background. The model keeps the answer, and the first turn waits for it if need be.
@@ -230,6 +247,7 @@ fn approvals(config: &Config) -> Result<ApprovalPolicy> {
     let rules = settings.rule.iter().map(|rule| ToolApprovalRule {
         tool: rule.tool.clone(),
         command: rule.command.clone(),
+        host: rule.host.clone(),
         action: action(rule.action),
     });
     let wrong =

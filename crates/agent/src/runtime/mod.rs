@@ -82,6 +82,8 @@ pub(crate) struct RuntimeShared {
     pub(crate) task_monitor: TaskMonitor,
     /// Which calls need the user's approval.
     pub(crate) approvals: ApprovalPolicy,
+    /// `web_fetch` and, with a searcher, `web_search`. Shared by all sessions, because they keep connections and pages.
+    pub(crate) web_tools: Vec<Arc<dyn Tool>>,
     pub(crate) folder_tools: FolderToolsCache,
     pub(crate) worker_backoff: WorkerBackoff,
     pub(crate) activity: ActivityTracker,

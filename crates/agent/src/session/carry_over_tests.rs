@@ -319,6 +319,7 @@ impl Scribe {
                         command: None,
                         line: None,
                         work_dir: None,
+                        host: None,
                         reasons: vec![],
                     }),
                     ..Question::new(id, QuestionKind::Approval, "so?")
@@ -352,8 +353,9 @@ impl Scribe {
             }
             Happens::Stub => {
                 let calibration = self.state.calibration("m");
-                let calls =
-                    crate::compaction::plan::context_outline(&self.state, &calibration, 0).plan_stubs().calls;
+                let calls = crate::compaction::plan::context_outline(&self.state, &calibration, 0)
+                    .plan_stubs(&[])
+                    .calls;
                 self.write(&SessionRecord::EpochStarted(self.next_epoch(EpochReason::Stubbed)));
                 self.write(&SessionRecord::Stubbed(Stubbed { calls }));
             }

@@ -44,6 +44,7 @@ fn only_a_lasting_answer_leaves_a_grant() {
         command: None,
         line: None,
         work_dir: None,
+        host: None,
         reasons: vec![],
     };
     for (answer, lasts) in

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use longhaul_context::{TokenCalibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
-    AddedContext, Answer, ApprovalGrant, At, AttemptId, BlobRef, Block, CallId, Cause, DecodeError, Effect,
-    Environment, Hash, Item, JoinMode, Outcome, PendingInput, Pin, Place, Question, QuestionId, Record, Role,
-    Seq, SessionPermission, Summary, TaskId, Todo, ToolFinished, ToolStarted,
+    ActiveSkill, AddedContext, Answer, ApprovalGrant, At, AttemptId, BlobRef, Block, CallId, Cause,
+    DecodeError, Effect, Environment, Hash, Item, JoinMode, Outcome, PendingInput, Pin, Place, Question,
+    QuestionId, Record, Role, Seq, SessionPermission, Summary, TaskId, Todo, ToolFinished, ToolStarted,
 };
 
 use crate::compaction::plan::Compaction;
@@ -60,6 +60,8 @@ pub struct State {
     pub known_files: Arc<HashMap<String, Hash>>,
     /// Files that tools changed, the newest last.
     pub changed_files: Vec<String>,
+    /// The skills whose SKILL.md the model has read, the newest last.
+    pub active_skills: Vec<ActiveSkill>,
     /// The full outputs of calls whose results are truncated in the context.
     pub full_outputs: HashMap<CallId, BlobRef>,
     /// Texts that must stay in the context verbatim.

@@ -1,7 +1,11 @@
 //! Whether a call may run. This depends on the approval rules, the permission mode, the user's answers, and whether the sandbox works here.
 
+use std::path::PathBuf;
+
 use longhaul_protocol::{Answer, ApprovalGrant, Effect, PermissionMode, Question, SessionRecord, Warning};
-use longhaul_tools::{ApprovalAction, ApprovalVerdict, JudgedCall, PreparedCall, is_granted, suggest_grant};
+use longhaul_tools::{
+    ApprovalAction, ApprovalVerdict, JudgedCall, PreparedCall, UrlPermission, is_granted, suggest_grant,
+};
 
 use crate::config::{SandboxMode, WithoutSandbox};
 use crate::project_approvals::{load_project_grants, save_project_grant};
@@ -11,6 +15,8 @@ use crate::worker::{Worker, WorkerResult};
 
 /// The tool that runs in the sandbox.
 const EXEC: &str = "exec";
+/// The tool whose redirects need permission.
+const WEB_FETCH: &str = "web_fetch";
 const PLAN_REFUSAL: &str = "not run: plan mode is on, and only reads run in it. Go on without it, and end with the plan: the user can \
                             accept it, or leave plan mode.";
 
@@ -94,6 +100,33 @@ pub(super) async fn check_permission(
     }
     let grant = suggest_grant(&call.name, &call.arguments, others);
     Ok(CallPermission::Ask(approval_question(call, &reasons, prepared.diff.as_deref(), grant)))
+}
+
+/// Which pages a call may be redirected to: those that could be fetched without asking.
+pub(super) fn url_permission(worker: &Worker) -> UrlPermission {
+    let (policy, mode) = (worker.runtime().approvals.clone(), worker.permission_mode());
+    let of_session = worker.state().permission.grants.clone();
+    let (home, folder) =
+        (worker.runtime().config.home.clone(), worker.toolset().work_dir().map(PathBuf::from));
+    UrlPermission::new(move |url| {
+        let arguments = serde_json::json!({ "url": url }).to_string();
+        let call = JudgedCall {
+            mode,
+            effect: Effect::Read,
+            tool: WEB_FETCH,
+            arguments: &arguments,
+            is_sandboxed: true,
+        };
+        match policy.judge_in_mode(&call).action {
+            ApprovalAction::Auto => true,
+            ApprovalAction::Deny => false,
+            ApprovalAction::Ask => {
+                let of_project =
+                    folder.as_deref().map(|folder| load_project_grants(&home, folder)).unwrap_or_default();
+                is_granted(of_session.iter().chain(&of_project), WEB_FETCH, &arguments)
+            }
+        }
+    })
 }
 
 /// Whether the user's yes was about all of these reasons.

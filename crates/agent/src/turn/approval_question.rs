@@ -23,6 +23,8 @@ const MAX_BLANKS: usize = 40;
 const MAX_EMPTY_LINES: usize = 2;
 /// The tool whose command is shown in place of its arguments.
 const EXEC: &str = "exec";
+/// The tool whose URL is shown in place of its arguments.
+const WEB_FETCH: &str = "web_fetch";
 
 /// The question to the user. It shows the command first and in full, because the user must see what a yes allows.
 /// `grant` is what `always` and `project` allow.
@@ -41,7 +43,10 @@ pub(super) fn approval_question(
         None if diff.is_some() => {
             format!("change {}?{}", show_path(&call.arguments), show_omissions(diff))
         }
-        None => format!("run with{}", show_command(&call.arguments)),
+        None => match fetched_url(call) {
+            Some(url) => format!("fetch{}", show_command(&url)),
+            None => format!("run with{}", show_command(&call.arguments)),
+        },
     };
     let reasons: Vec<String> = reasons.iter().map(|reason| on_one_line(reason)).collect();
     let why = reasons.join("; ");
@@ -83,6 +88,12 @@ pub(super) fn outside_question(
     let question = Question::new(QuestionId::generate(), QuestionKind::Approval, text);
     let reasons = vec![format!("the sandbox refused it ({what})")];
     Question { choices, call: Some(call.id), reasons, refused: Some(Box::new(refused)), ..question }
+}
+
+/// The address of the page that a call fetches.
+fn fetched_url(call: &CallState) -> Option<String> {
+    let arguments: Value = (call.name == WEB_FETCH).then(|| serde_json::from_str(&call.arguments).ok())??;
+    arguments["url"].as_str().map(str::to_owned)
 }
 
 /// The file that a call is about.
@@ -161,7 +172,7 @@ fn looks_blank(letter: char) -> bool {
 
 /// A text on one line in which every character can be seen: long runs of blanks are shown as a count, and what is invisible or changes the
 /// direction of writing as `\u{202e}`.
-fn on_one_line(text: &str) -> String {
+pub(super) fn on_one_line(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     let runs = letters.chunk_by(|one, next| looks_blank(*one) == looks_blank(*next));
     let mut shown = String::with_capacity(text.len());

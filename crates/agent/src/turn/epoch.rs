@@ -3,15 +3,44 @@
 use std::path::Path;
 
 use longhaul_journal::Blob;
-use longhaul_protocol::{EpochReason, EpochStarted, SessionCreated, SessionRecord};
+use longhaul_protocol::{
+    EpochReason, EpochStarted, SKILLS_MARK, SessionCreated, SessionRecord, SystemMessage, TextContent,
+    Warning,
+};
 
+use crate::memory::memory_for_context;
+use crate::session::apply::skill_list;
 use crate::session::state::Epoch;
+use crate::skills::{SkillPreface, skill_preface};
 use crate::worker::{Worker, WorkerResult};
 
-/// Starts an epoch because the system prompt or the tools have changed.
+/// Starts an epoch because the system prompt or the tools have changed. The list of skills is that of now.
 pub(crate) async fn start_epoch(worker: &mut Worker) -> WorkerResult<()> {
-    let (records, blobs) = epoch_records(worker, EpochReason::Changed);
+    let (mut records, blobs) = epoch_records(worker, EpochReason::Changed);
+    let preface = skill_preface(worker).await;
+    let known = skill_list(worker.state());
+    let none_left = || known.map(|_| format!("{SKILLS_MARK}\nThere are none any more."));
+    if let Some(list) = preface.list.or_else(none_left).filter(|list| known != Some(list)) {
+        records.push(text_message(list));
+    }
+    let is_new = |warning: &Warning| !worker.state().given_warnings.contains(&warning.code);
+    records.extend(preface.warning.filter(is_new).map(SessionRecord::Warning));
     worker.commit(records, blobs).await
+}
+
+/// The records and blobs with which a session begins: its first epoch, what it remembers, and its skills.
+pub(crate) async fn first_epoch_records(worker: &Worker) -> (Vec<SessionRecord>, Vec<Blob>) {
+    let (mut records, blobs) = epoch_records(worker, EpochReason::Created);
+    records.extend(memory_for_context(worker).await.map(text_message));
+    let SkillPreface { list, warning } = skill_preface(worker).await;
+    records.extend(list.map(text_message));
+    records.extend(warning.map(SessionRecord::Warning));
+    (records, blobs)
+}
+
+/// A message that the runtime composed for an epoch.
+fn text_message(text: String) -> SessionRecord {
+    SessionRecord::SystemMessage(SystemMessage { content: vec![TextContent { text }] })
 }
 
 /// The records that begin an epoch with the current context. If the session is new, `session_created` comes first.

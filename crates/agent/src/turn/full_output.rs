@@ -21,9 +21,10 @@ const MAX_SEARCHED_RECORDS: u64 = 20_000;
 /// The largest difference between the clock of a call's id and the clock of its record.
 const CLOCK_SKEW_MS: i64 = 60_000;
 
+/// What `read_file` takes.
 #[derive(Deserialize)]
-struct ReadArguments {
-    path: String,
+pub(crate) struct ReadArguments {
+    pub(crate) path: String,
     offset: Option<usize>,
     limit: Option<usize>,
 }
@@ -126,7 +127,7 @@ impl OutputSearch {
 }
 
 /// The lines that the call asks for, with a hint how to read the rest.
-fn select_lines(text: &str, arguments: &ReadArguments) -> String {
+pub(crate) fn select_lines(text: &str, arguments: &ReadArguments) -> String {
     let from = arguments.offset.unwrap_or(1).max(1);
     let limit = arguments.limit.unwrap_or(DEFAULT_LINES).max(1);
     let total = text.lines().count();

@@ -56,6 +56,8 @@ impl JournalSession {
             output_limit: OutputLimit::default(),
             tasks: Arc::default(),
             confinement: longhaul_tools::Confinement::Sandbox,
+            skill_folders: Arc::default(),
+            may_fetch: Default::default(),
         };
         let run = read_output("read_file", &call, &HashMap::new(), &self.journal).unwrap();
         let (_stopper, stop) = StopSignal::pair();

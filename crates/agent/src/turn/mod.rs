@@ -12,6 +12,7 @@
 //! | `tool_calls`, `tool_result` | running calls, resuming them after a crash; recording and truncating their output |
 //! | `approval`, `approval_question` | whether a call may run; the question to the user |
 //! | `outside_run` | asking about a command that the sandbox refused, and running it once outside |
+//! | `user_question` | asking the user what the agent wants to know |
 //! | `full_output` | reading an output that was truncated |
 //! | `budget` | what was spent today, and the limit for a day |
 //! | `epoch`, `end` | the records that begin an epoch and end a turn |
@@ -32,3 +33,4 @@ pub(crate) mod retry;
 mod size_limits;
 pub(crate) mod tool_calls;
 mod tool_result;
+mod user_question;

@@ -7,10 +7,11 @@
 //! | the effect | the same | the same: a write that happened is not done again, a command that ended is not started again |
 //! | `tool_finished` | the result | nothing: it is never run again |
 //!
-//! `outside_run` has the table of a command that the sandbox refused.
+//! `outside_run` has the table of a command that the sandbox refused, `user_question` that of a question of the agent.
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -22,11 +23,13 @@ use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
 
 use crate::session::state::CallState;
-use crate::turn::approval::{CallEffect, CallPermission, check_permission};
+use crate::skills::prepare_skill_read;
+use crate::turn::approval::{CallEffect, CallPermission, check_permission, url_permission};
 use crate::turn::full_output;
 use crate::turn::outside_run::{finish_call, resume_refused};
 use crate::turn::request::effective_window;
 use crate::turn::tool_result::{output_cap, record_result};
+use crate::turn::user_question::ask_user;
 use crate::worker::tasks::known_tasks;
 use crate::worker::wait::{WaitOutcome, WakeOn};
 use crate::worker::{Worker, WorkerResult, WorkerStop};
@@ -236,7 +239,14 @@ async fn check_call(
         let next = CheckedCall::Run { effect, run, takes_up_to: None };
         return Ok((Some(tool_started(recorded, effect)), next));
     }
-    let preparing = async move { tool.prepare(&arguments).await };
+    let work_dir = worker.toolset().usable_work_dir().map(Path::to_owned);
+    let skill_read = prepare_skill_read(worker.runtime(), work_dir, &call.name, &arguments.arguments);
+    let preparing = async move {
+        match skill_read {
+            Some(prepared) => Ok(prepared),
+            None => tool.prepare(&arguments).await,
+        }
+    };
     let prepared = match ask_tool(worker, preparing, WakeOn::Cancel).await? {
         ToolReply::Done(Ok(prepared)) => prepared,
         ToolReply::Done(Err(refused)) => return refuse(refused),
@@ -245,6 +255,12 @@ async fn check_call(
             return refuse(ToolOutcome::error(format!("not run: the tool {reason}")));
         }
     };
+    if let Some(question) = &prepared.question {
+        return Ok(match ask_user(worker, call, question) {
+            asked @ CheckedCall::Ask(_) => (None, asked),
+            answered => (Some(tool_started(recorded, effect)), answered),
+        });
+    }
     match check_permission(worker, call, CallEffect::new(effect, &prepared)).await? {
         CallPermission::Granted => {
             let next = CheckedCall::Run { effect, run: prepared.run, takes_up_to: prepared.takes_up_to };
@@ -340,6 +356,13 @@ pub(super) fn tool_call(worker: &Worker, call: &CallState) -> ToolInvocation {
         session: worker.id(),
         tasks: known_tasks(worker),
         confinement: Confinement::Sandbox,
+        skill_folders: worker
+            .state()
+            .active_skills
+            .iter()
+            .map(|skill| PathBuf::from(&skill.folder))
+            .collect(),
+        may_fetch: url_permission(worker),
     }
 }
 

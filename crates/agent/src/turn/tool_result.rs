@@ -36,7 +36,18 @@ pub(super) fn compose_result(
 ) -> Option<(ToolFinished, Vec<Blob>)> {
     let call = worker.state().call(id)?;
     let ToolOutcome {
-        content, is_error, images, whole, seen, todo, news, diff, mut lines, mut report, ..
+        content,
+        is_error,
+        images,
+        whole,
+        seen,
+        skill,
+        todo,
+        news,
+        diff,
+        mut lines,
+        mut report,
+        ..
     } = finished;
     let redactor = &worker.runtime().redactor;
     let mut content = redactor.redact(&content).into_owned();
@@ -62,6 +73,7 @@ pub(super) fn compose_result(
         images: pictures.collect(),
         whole: whole.as_deref().map(|whole| BlobRef::to(whole, "text/plain")),
         seen,
+        skill,
         todo,
         news,
         diff,

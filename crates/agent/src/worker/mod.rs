@@ -29,14 +29,13 @@ use std::sync::Arc;
 
 use longhaul_journal::{Blob, Error as JournalError, Lease};
 use longhaul_protocol::{
-    EpochReason, EventKind, InboxRecord, OrderKind, OrderTaken, PermissionMode, SessionId, SessionRecord,
-    SystemMessage, TextContent, Warning,
+    EventKind, InboxRecord, OrderKind, OrderTaken, PermissionMode, SessionId, SessionRecord, Warning,
 };
 use tokio::time::Instant;
 
 use crate::compaction::plan::ContextLimits;
 use crate::compaction::{close_compaction, compact, stub_tool_output};
-use crate::memory::{extract_now, memory_for_context, remember_ordered};
+use crate::memory::{extract_now, remember_ordered};
 use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
 use crate::session::decide::{Action, BudgetCheck, Policy, TurnEnding, decide};
@@ -44,7 +43,7 @@ use crate::session::state::State;
 use crate::turn::attempt::{begin_turn, close_open_attempt, make_model_call};
 use crate::turn::budget::{ask_about_budget, await_answer, check_budget};
 use crate::turn::end::end_turn;
-use crate::turn::epoch::{epoch_records, start_epoch};
+use crate::turn::epoch::{first_epoch_records, start_epoch};
 use crate::turn::fallback::{ModelChain, ModelSelection};
 use crate::turn::request::check_context_room;
 use crate::turn::tool_calls::run_tool_calls;
@@ -245,11 +244,7 @@ impl Worker {
             self.remember_ordered(&mut facts).await;
             let mut blobs = vec![];
             if self.state().epoch.is_none() {
-                let (mut opening, content) = epoch_records(self, EpochReason::Created);
-                if let Some(text) = memory_for_context(self).await {
-                    let content = vec![TextContent { text }];
-                    opening.push(SessionRecord::SystemMessage(SystemMessage { content }));
-                }
+                let (opening, content) = first_epoch_records(self).await;
                 facts.splice(..0, opening);
                 blobs = content;
             }

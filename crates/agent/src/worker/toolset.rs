@@ -14,7 +14,7 @@ use longhaul_model::Capabilities;
 use longhaul_protocol::{BlobRef, Effect, Environment, PrintablePath, SessionId, ToolSchema, Warning};
 use longhaul_tools::{
     ExecSettings, ExecTool, RepositoryTracker, RepositoryWarning, Sandbox, SandboxFallback, Scope,
-    TaskSettings, Tool, command_environment, file_tools, task_tools,
+    TaskSettings, Tool, ask_user_tool, command_environment, file_tools, task_tools,
 };
 
 use crate::Config;
@@ -161,6 +161,11 @@ impl Toolset {
 
     pub(crate) fn work_dir(&self) -> Option<&Path> {
         self.work_dir.as_deref()
+    }
+
+    /// The work folder, if the session has one and nothing keeps turns from running in it.
+    pub(crate) fn usable_work_dir(&self) -> Option<&Path> {
+        self.work_dir.as_deref().filter(|_| self.refusal.is_none())
     }
 
     /// Warnings about the work folder, for the user.
@@ -321,6 +326,8 @@ fn other_tools(runtime: &RuntimeShared) -> Vec<Arc<dyn Tool>> {
     let mut tools = recall_tools(&runtime.journal, &runtime.memory.scopes).to_vec();
     let noting = NoteHooks { redact: runtime.redact(), pages_changed: runtime.memory.pages_changed_hook() };
     tools.push(memory_note_tool(&runtime.journal, &runtime.memory.scopes, noting));
+    tools.push(ask_user_tool());
+    tools.extend(runtime.web_tools.iter().cloned());
     tools.extend(lock(&runtime.tools).iter().cloned());
     tools
 }

@@ -72,6 +72,7 @@ async fn drive(session: &Session, journal: &dyn Journal, acknowledged: &Acknowle
                 QuestionKind::Approval if open.text.contains("echo one") => "always",
                 QuestionKind::Approval => "project",
                 QuestionKind::Budget => unreachable!("no limit is set"),
+                QuestionKind::Ask => unreachable!("the agent asks nothing"),
             };
             if session.answer(open.id, answer).await.is_ok() {
                 acknowledge(answer);

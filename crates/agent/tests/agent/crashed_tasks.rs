@@ -39,7 +39,7 @@ fn answers() -> Value {
 fn config(place: &TestHome) -> Config {
     let mut config = place.config();
     let (tool, command) = ("exec".to_owned(), Some("true ask-me*".to_owned()));
-    config.settings.approval.rule = vec![ApprovalRule { tool, command, action: Approval::Ask }];
+    config.settings.approval.rule = vec![ApprovalRule { tool, command, host: None, action: Approval::Ask }];
     config
 }
 

@@ -33,7 +33,7 @@ fn exec(command: &str) -> Value {
 fn judging(place: &TestHome, command: &str, action: Approval) -> Config {
     let mut config = place.config();
     let (tool, command) = ("exec".to_owned(), Some(command.to_owned()));
-    config.settings.approval.rule = vec![ApprovalRule { tool, command, action }];
+    config.settings.approval.rule = vec![ApprovalRule { tool, command, host: None, action }];
     config
 }
 

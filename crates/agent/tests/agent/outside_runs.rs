@@ -117,7 +117,8 @@ async fn nobody_is_asked_where_it_could_not_run_outside() {
 async fn a_yes_is_judged_again_before_the_command_starts_outside() {
     let deny = |config: &mut Config| {
         let (tool, command) = ("exec".to_owned(), Some("ls *".to_owned()));
-        config.settings.approval.rule = vec![ApprovalRule { tool, command, action: Approval::Deny }];
+        config.settings.approval.rule =
+            vec![ApprovalRule { tool, command, host: None, action: Approval::Deny }];
     };
     let plan = |config: &mut Config| config.settings.approval.mode = PermissionMode::Plan;
     let strict = |config: &mut Config| config.settings.sandbox.mode = SandboxMode::Strict;

@@ -85,7 +85,7 @@ fn server(rules: Vec<RoleRule>, words: Option<&'static str>) -> (Script, Arc<Ato
 fn strict_config(place: &TestHome) -> Config {
     let mut config = config(place, Protocol::OpenaiChat);
     let (tool, command) = ("exec".to_owned(), Some("touch asked".to_owned()));
-    config.settings.approval.rule = vec![ApprovalRule { tool, command, action: Approval::Ask }];
+    config.settings.approval.rule = vec![ApprovalRule { tool, command, host: None, action: Approval::Ask }];
     config
 }
 

@@ -11,7 +11,7 @@ use longhaul_protocol::{PermissionMode, PrintablePath};
 
 use crate::bad_usage;
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct GlobalArgs {
     /// Folder for sessions, memory and config [default: $LONGHAUL_HOME or ~/.longhaul].
     #[arg(long, value_name = "DIR", global = true)]

@@ -7,6 +7,7 @@ mod inbox;
 mod journal;
 mod memory;
 mod sessions;
+mod skills;
 mod statement;
 pub(crate) mod suggestion;
 mod tasks;
@@ -28,6 +29,7 @@ pub(crate) use self::memory::{EditOptions, MemoryCommand, MemoryOptions, MemoryS
 pub(crate) use self::sessions::{
     ForkOptions, ForkPoint, ImportOptions, ListOptions, SessionsCommand, ShowOptions,
 };
+pub(crate) use self::skills::{SkillTrustOptions, SkillsCommand};
 pub(crate) use self::statement::StatementOptions;
 pub(crate) use self::tasks::{
     AnswerOptions, DoctorOptions, TaskFollowOptions, TaskKillOptions, TaskListOptions, TaskOutputOptions,
@@ -136,6 +138,11 @@ pub(crate) enum Command {
     ///
     /// Resumes turns that were interrupted, and answers messages as they are sent with `longhaul send` or over HTTP.
     Serve(ServeOptions),
+    /// Serve an editor over ACP, on standard input and output.
+    ///
+    /// Editors start this command and talk to it with the Agent Client Protocol. When the editor ends, the turn that runs goes on to its
+    /// end in the background.
+    Acp,
     /// Make, list and revoke tokens for the HTTP API.
     ///
     /// Lists them if no command is given.
@@ -182,6 +189,17 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// List, show, check and trust skills.
+    ///
+    /// A skill is a folder with a SKILL.md that tells the agent how to do something. Lists them if no command is given.
+    #[command(args_conflicts_with_subcommands = true)]
+    Skills {
+        #[command(subcommand)]
+        command: Option<SkillsCommand>,
+        /// Print a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
     /// Check everything that is stored for damage.
     ///
     /// Exits with 1 if anything is damaged.
@@ -214,9 +232,10 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Trust this project's longhaul.toml.
+    /// Trust this project's longhaul.toml and its skills.
     ///
-    /// A trusted file may set every key. If the file changes, it has to be trusted again.
+    /// A trusted longhaul.toml may set every key, and the agent may use a trusted skill. What changes has to be trusted again. `longhaul
+    /// skills trust NAME` trusts a single skill.
     Trust(TrustOptions),
     /// Generate shell completions.
     Completions(CompletionsOptions),

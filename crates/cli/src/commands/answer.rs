@@ -38,7 +38,9 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &AnswerOptions) -> anyhow
     if words.trim().is_empty() {
         return Err(bad_usage("the answer is empty; answer yes, no, or the reason for a no"));
     }
-    let words = redactor.redact(Answer::parse(words).word()).into_owned();
+    let asked = open.iter().find(|open| open.id == question);
+    let words = asked.map_or_else(|| Answer::parse(words).word(), |asked| asked.read_answer(words));
+    let words = redactor.redact(words).into_owned();
     session.answer(question, &words).await?;
     print(
         options.json,

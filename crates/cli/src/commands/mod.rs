@@ -1,5 +1,6 @@
 //! The subcommands: one module each, named as it is typed.
 
+pub(crate) mod acp;
 pub(crate) mod answer;
 pub(crate) mod backup;
 pub(crate) mod cancel;
@@ -23,6 +24,7 @@ pub(crate) mod save;
 pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod sessions;
+pub(crate) mod skills;
 pub(crate) mod statement;
 pub(crate) mod status;
 pub(crate) mod tasks;

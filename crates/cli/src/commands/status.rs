@@ -14,7 +14,7 @@ use longhaul_memory::{MemoryCalls, consolidation_calls};
 use longhaul_model::ContextWindow;
 use longhaul_protocol::PermissionMode;
 use longhaul_protocol::{Question, SessionId};
-use longhaul_transcript::format_money;
+use longhaul_transcript::{format_money, question_with_choices};
 use serde_json::{Value, json};
 
 use crate::args::{GlobalArgs, SessionOptions};
@@ -23,7 +23,7 @@ use crate::commands::tasks::lookup::description;
 use crate::output::{
     format_count, format_duration, format_number, named, outcome_text, print, sanitize, truncate,
 };
-use crate::questions::answer_command;
+use crate::questions::how_to_answer;
 use crate::session_lookup::{open_live_entry, session_name};
 use crate::short_id::short;
 use crate::{config, event_text, exit};
@@ -139,12 +139,10 @@ impl StatusReport {
         }
         for open in &self.status.questions {
             // Not shortened: the user approves it on the strength of this text.
-            let text = sanitize(open.text.trim_end()).replace('\n', "\n              ");
+            let text = question_with_choices(open.kind, &open.text, &open.choices);
+            let text = sanitize(text.trim_end()).replace('\n', "\n              ");
             lines.push(named("question", format!("{}: {text}", open.id)));
-            lines.push(named(
-                "",
-                format!("to answer: {} (or no, or a reason)", answer_command(&self.status.key, open.id)),
-            ));
+            lines.push(named("", how_to_answer(&self.status.key, open.id, open.kind)));
         }
         for task in &self.tasks {
             let lasted = task.now.duration_ms.map(|lasted| format!(", for {}", format_duration(lasted)));

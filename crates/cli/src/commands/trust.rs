@@ -1,16 +1,19 @@
-//! `longhaul trust`: lets the longhaul.toml of a project set every key.
+//! `longhaul trust`: lets the longhaul.toml of a project set every key, and the agent use its skills.
 
 use std::path::Path;
 
+use longhaul_agent::Config;
 use longhaul_agent::config::{
     DisallowedKey, ProjectFile, Sources, TrustState, TrustedFile, distrust_project, load_trust_list,
     trust_project, trust_state,
 };
+use longhaul_agent::skills::{Skill, SkillReview, SkillState, find_skills, review_skill};
 use longhaul_protocol::PrintablePath;
-use serde_json::json;
+use serde_json::{Value, json};
 use similar::TextDiff;
 
 use crate::args::{GlobalArgs, TrustOptions};
+use crate::commands::skills::{Asking, trust_reviewed};
 use crate::output::{json, line};
 use crate::questions::{confirm, has_terminal};
 use crate::{bad_usage, exit};
@@ -28,33 +31,64 @@ pub(crate) fn run(globals: &GlobalArgs, options: &TrustOptions) -> anyhow::Resul
 }
 
 fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Result<()> {
-    let Some(file) = ProjectFile::find(home, sources)? else {
-        return Err(none_here(sources, "no longhaul.toml in", "; nothing to trust"));
+    let file = ProjectFile::find(home, sources)?;
+    let skills = unreviewed_skills(home, sources)?;
+    if file.is_none() && skills.is_empty() {
+        return Err(none_here(sources, "no longhaul.toml in", ", and no new skills; nothing to trust"));
+    }
+    let mut trusted = match &file {
+        Some(file) => trust_file(home, file, options)?,
+        None => json!({}),
     };
+    let how = if options.json { Asking::Json } else { Asking::Terminal };
+    let skills = skills.iter().map(|review| trust_reviewed(home, review, options.yes, how));
+    let skills = skills.collect::<anyhow::Result<Vec<_>>>()?;
+    if options.json {
+        trusted["skills"] = skills.into();
+        return json(&trusted);
+    }
+    Ok(())
+}
+
+/// The project's skills that the user has not looked at as they are now.
+fn unreviewed_skills(home: &Path, sources: &Sources) -> anyhow::Result<Vec<SkillReview>> {
+    let config = Config::load(home, sources)?;
+    let library = find_skills(&config, &config.work_dir);
+    let is_new = |skill: &&Skill| matches!(skill.state, SkillState::Untrusted | SkillState::Changed);
+    Ok(library
+        .skills
+        .iter()
+        .filter(is_new)
+        .map(|skill| review_skill(home, &skill.folder))
+        .collect::<Result<_, _>>()?)
+}
+
+/// Trusts the longhaul.toml, and returns the JSON of it.
+fn trust_file(home: &Path, file: &ProjectFile, options: &TrustOptions) -> anyhow::Result<Value> {
     // What is shown is what is trusted: both are of the bytes that were read once.
     if !options.json {
-        show(&file)?;
+        show(file)?;
     }
     if file.trust != TrustState::Trusted && !options.yes {
         if options.json {
             return Err(bad_usage("--json can't ask; add --yes to trust the file"));
         }
-        agree(&file)?;
+        agree(file)?;
     }
-    trust_project(home, &file)?;
-    if options.json {
-        let sets = file.disallowed.iter().map(|disallowed| {
-            json!({"key": disallowed.key, "value": disallowed.value, "line": disallowed.line, "reason": disallowed.reason})
-        });
-        return json(&json!({
-            "path": file.path,
-            "blake3": file.hash,
-            "before": in_words(Some(file.trust)),
-            "sets": sets.collect::<Vec<_>>(),
-        }));
+    trust_project(home, file)?;
+    if !options.json {
+        let again = if file.trust == TrustState::Trusted { "is still" } else { "is now" };
+        line(format!("It {again} trusted. If it changes, run `longhaul trust` again."))?;
     }
-    let again = if file.trust == TrustState::Trusted { "is still" } else { "is now" };
-    line(format!("It {again} trusted. If it changes, run `longhaul trust` again."))
+    let sets = file.disallowed.iter().map(|disallowed| {
+        json!({"key": disallowed.key, "value": disallowed.value, "line": disallowed.line, "reason": disallowed.reason})
+    });
+    Ok(json!({
+        "path": file.path,
+        "blake3": file.hash,
+        "before": in_words(Some(file.trust)),
+        "sets": sets.collect::<Vec<_>>(),
+    }))
 }
 
 /// Asks the user, who has seen what the file sets.
@@ -131,7 +165,7 @@ fn none_here(sources: &Sources, what: &str, next: &str) -> anyhow::Error {
     bad_usage(format!("{what} {} or its parents{next}", folder.printable()))
 }
 
-fn in_words(standing: Option<TrustState>) -> &'static str {
+pub(super) fn in_words(standing: Option<TrustState>) -> &'static str {
     match standing {
         Some(TrustState::Trusted) => "trusted",
         Some(TrustState::Changed) => "changed",

@@ -1,7 +1,7 @@
 //! What a one-shot process does while its request runs: show events, react to signals, ask the user.
 
 use longhaul_agent::{PendingRequest, Request, RequestOutcome, SessionEvents, Watched};
-use longhaul_protocol::{Answer, EventKind, Outcome};
+use longhaul_protocol::{EventKind, Outcome, QuestionKind};
 
 use crate::event_printer::EventPrinter;
 use crate::questions::{OpenQuestion, has_terminal, is_settled};
@@ -10,6 +10,7 @@ use crate::tui::chat::{LineEvent, TerminalLines};
 use crate::{exit, panics};
 
 const ASK: &str = "Answer yes, no, or a reason: ";
+const ASK_TEXT: &str = "Your answer: ";
 
 /// Why the loop ended.
 pub(crate) enum StageEnd {
@@ -29,6 +30,8 @@ pub(crate) struct EventLoop<'a> {
     pub(crate) interrupts: u32,
     /// Outcomes of turns that ended while the process waited for tasks.
     pub(crate) ended: Vec<(Outcome, Option<String>, Option<String>)>,
+    /// The plan that the turn ended with.
+    pub(crate) plan: Option<OpenQuestion>,
     typed: TerminalLines,
 }
 
@@ -48,7 +51,8 @@ struct RequestView {
 
 impl<'a> EventLoop<'a> {
     pub(crate) fn new(printer: &'a mut EventPrinter, signals: &'a mut ExitSignals) -> Self {
-        Self { printer, signals, interrupts: 0, ended: Vec::new(), typed: TerminalLines::default() }
+        let (ended, typed) = (Vec::new(), TerminalLines::default());
+        Self { printer, signals, interrupts: 0, ended, plan: None, typed }
     }
 
     /// Shows what happens until the request is over. The first Ctrl-C cancels the turn, a second one ends this process.
@@ -123,7 +127,8 @@ impl<'a> EventLoop<'a> {
         let first = view.asked.first();
         if first != view.prompted.as_ref() {
             view.prompted = first.cloned();
-            self.printer.raw_aside(ASK);
+            let is_agents = first.is_some_and(|question| question.kind == QuestionKind::Ask);
+            self.printer.raw_aside(if is_agents { ASK_TEXT } else { ASK });
         }
     }
 
@@ -131,7 +136,7 @@ impl<'a> EventLoop<'a> {
         let words = line.trim();
         view.prompted = None;
         let Some(question) = view.asked.first().filter(|_| !words.is_empty()) else { return };
-        let answered = pending.answer(question.id, Answer::parse(words).word()).await;
+        let answered = pending.answer(question.id, question.read_answer(words)).await;
         if is_settled(&answered) {
             view.asked.remove(0);
         }
@@ -153,7 +158,10 @@ impl<'a> EventLoop<'a> {
             }
             kind @ EventKind::Question { .. } if !view.only_settles => {
                 // A plan is the answer of its turn. Whoever wants to, accepts it later.
-                view.asked.extend(OpenQuestion::of_event(kind).filter(OpenQuestion::is_awaited));
+                match OpenQuestion::of_event(kind) {
+                    Some(plan) if !plan.is_awaited() => self.plan = Some(plan),
+                    question => view.asked.extend(question),
+                }
             }
             EventKind::Answered { id, .. } => view.asked.retain(|open| open.id != *id),
             _ => {}

@@ -261,6 +261,10 @@ impl OneShot<'_> {
                     if !matches!(stage, Request::Compact(_)) && !leaves_nothing(&outcome) {
                         self.say_what_goes_on(session, watch.printer).await?;
                     }
+                    if let Some(plan) = watch.plan.take() {
+                        let (accept, resume) = (plan.command(&self.key), self.command("resume"));
+                        watch.printer.note(format!("to accept the plan: {accept}; then {resume}"));
+                    }
                     return Ok(StageOutcome::Done(code));
                 }
             };
@@ -377,7 +381,7 @@ impl OneShot<'_> {
     /// Says how the user can answer the open questions.
     fn say_how_to_answer(&self, open: &[OpenQuestion], printer: &mut EventPrinter) {
         for open in open {
-            printer.note(format!("to answer: {} (or no, or a reason)", open.command(&self.key)));
+            printer.note(open.how_to_answer(&self.key));
         }
     }
 

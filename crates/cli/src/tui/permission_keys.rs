@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use longhaul_protocol::{Answer, QuestionId};
+use longhaul_protocol::{Answer, QuestionId, QuestionKind};
 use longhaul_transcript::{Color, Span, Style, StyledLine, wrap_line};
 
 use crate::questions::OpenQuestion;
@@ -70,6 +70,11 @@ pub(super) fn answer_key(question: &OpenQuestion, key: KeyEvent) -> Option<Strin
         return None;
     }
     let answer = match key.code {
+        // Any other letter begins an answer in the user's own words.
+        KeyCode::Char(digit) if question.kind == QuestionKind::Ask => {
+            let number = usize::try_from(digit.to_digit(10)?).ok()?;
+            Answer::Text(question.choices.get(number.checked_sub(1)?)?)
+        }
         KeyCode::Char(letter) => {
             let letter = letter.to_ascii_lowercase().to_string();
             answers(question).into_iter().find(|answer| answer.word().starts_with(&letter))?
@@ -102,6 +107,10 @@ pub(super) fn answer_lines(question: &OpenQuestion, open: usize, width: u16) -> 
             "  ",
         ));
     }
+    if question.kind == QuestionKind::Ask {
+        lines.extend(wrap_line(&reply_line(question.choices.len()), width, "  "));
+        return lines;
+    }
     let is_plan = !question.is_awaited();
     let mut spans = vec![Span::raw("  ")];
     for answer in answers(question) {
@@ -123,6 +132,20 @@ pub(super) fn answer_lines(question: &OpenQuestion, open: usize, width: u16) -> 
     spans.push(Span::dim(words));
     lines.extend(wrap_line(&StyledLine::from(spans), width, "  "));
     lines
+}
+
+/// How to answer a question of the agent, whose choices are numbered.
+fn reply_line(choices: usize) -> StyledLine {
+    let keys = match choices {
+        0 => return StyledLine::from(vec![Span::dim("  type your answer")]),
+        1 => "1".to_owned(),
+        several => format!("1–{several}"),
+    };
+    StyledLine::from(vec![
+        Span::raw("  "),
+        Span::colored(keys, Color::Yellow),
+        Span::dim(" choose  or type your answer"),
+    ])
 }
 
 #[cfg(test)]

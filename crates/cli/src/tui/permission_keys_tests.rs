@@ -32,3 +32,20 @@ fn one_key_answers_with_a_choice_of_the_question_and_with_nothing_else() {
     assert_eq!(answered(&full, KeyCode::Esc, KeyModifiers::NONE), None, "Esc ends the turn");
     assert_eq!(answered(&plan, KeyCode::Esc, KeyModifiers::NONE).as_deref(), Some("no"));
 }
+
+/// E8
+#[test]
+fn a_number_answers_a_question_of_the_agent_and_letters_begin_an_answer() {
+    let asked = question(QuestionKind::Ask, &["yes", "SQLite"]);
+    let open = question(QuestionKind::Ask, &[]);
+    let key = |question: &OpenQuestion, letter| answered(question, KeyCode::Char(letter), KeyModifiers::NONE);
+
+    assert_eq!(
+        ['1', '2', '3', '0', 'y', 'n'].map(|letter| key(&asked, letter)),
+        [Some("yes"), Some("SQLite"), None, None, None, None].map(|word| word.map(str::to_owned))
+    );
+    assert_eq!(['1', 'y', 'n'].map(|letter| key(&open, letter)), [None, None, None]);
+    let text = |question| answer_lines(question, 1, 80).iter().map(ToString::to_string).collect::<String>();
+    assert_eq!(text(&asked), "  1–2 choose  or type your answer");
+    assert_eq!(text(&open), "  type your answer");
+}

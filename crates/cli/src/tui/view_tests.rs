@@ -16,6 +16,7 @@ use super::super::sgr::Colours;
 use super::super::viewport::Viewport;
 use super::*;
 use crate::tui::chat::slash::COMMANDS;
+use crate::tui::chat::slash::skills::SkillCommands;
 
 /// A view, the bytes that it makes, and a terminal that shows them.
 struct Seen {
@@ -31,7 +32,8 @@ impl Seen {
     }
 
     fn in_folder(size: (u16, u16), folder: std::path::PathBuf) -> Self {
-        let sources = CompletionSources { commands: &COMMANDS, work_dir: folder };
+        let sources =
+            CompletionSources { commands: &COMMANDS, skills: SkillCommands::default(), work_dir: folder };
         let typing = InputField::new(History::none(), sources);
         let mut view = View::new(size, Transcript::new(size.0, Verbosity::Normal), typing);
         let mut cost = SessionCost::default();

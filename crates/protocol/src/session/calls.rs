@@ -103,9 +103,37 @@ pub struct ToolFinished {
     /// Lines of the whole output, if `content` has only its head and tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<u64>,
+    /// The skill whose file the call has shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<SkillShown>,
     /// How the command or the task is doing. The head of `content` says the same.
     #[serde(flatten)]
     pub report: CommandReport,
+}
+
+/// A file of a skill that the model has read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillShown {
+    pub name: String,
+    /// The canonical path of the skill's folder.
+    pub folder: String,
+    /// The hash of the whole folder from which the file was taken.
+    pub hash: Hash,
+    /// The file, relative to the folder. Absent for SKILL.md, which makes the skill active.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+/// A skill whose SKILL.md the model has read. It stays in the context through compactions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActiveSkill {
+    pub name: String,
+    /// The canonical path of its folder.
+    pub folder: String,
+    /// The hash of its folder when the model read it.
+    pub hash: Hash,
+    /// The call that showed it.
+    pub call: CallId,
 }
 
 impl ToolFinished {
@@ -124,6 +152,7 @@ impl ToolFinished {
             news: None,
             diff: None,
             lines: None,
+            skill: None,
             report: CommandReport::default(),
         }
     }

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{FileSeen, Outcome, SessionPermission, TaskNews};
+use super::{ActiveSkill, FileSeen, Outcome, SessionPermission, TaskNews};
 use crate::{At, BlobRef, CallId, Cause, ClientRequest, Hash, Image, InputId, JoinMode, Seq, TaskId};
 
 /// The state that a new epoch takes over, in addition to the fields of `EpochStarted`. Loading a session reads no
@@ -36,6 +36,9 @@ pub struct Carried {
     /// The whole outputs of calls whose results are truncated in the context.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<CarriedOutput>,
+    /// The skills in use, the newest last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<ActiveSkill>,
     /// What the records of tasks in `EpochStarted` do not say about them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<CarriedTask>,

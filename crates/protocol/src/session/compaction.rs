@@ -99,6 +99,10 @@ pub const SUMMARY_MARK: &str = "[Compacted context summary]";
 pub const TODO_MARK: &str = "[Session todo snapshot]";
 /// The first line of the memory of earlier sessions.
 pub const MEMORY_MARK: &str = "[Memory]";
+/// The first line of the list of skills.
+pub const SKILLS_MARK: &str = "[Skills]";
+/// What the heading of a skill in use begins with.
+pub const SKILL_MARK: &str = "[Skill in use: ";
 /// What the heading of the pinned first request begins with.
 pub const FIRST_REQUEST_MARK: &str = "[First request of this session";
 /// The name of the [`Pin`](crate::Pin) with the first request.

@@ -31,14 +31,16 @@ use crate::{
     AttemptId, BlobRef, Cause, ClientRequest, Image, InputId, Item, JoinMode, Order, Seq, SessionId,
 };
 
-pub use calls::{Effect, FileChange, FileSeen, FileWrite, ToolFinished, ToolStarted};
+pub use calls::{
+    ActiveSkill, Effect, FileChange, FileSeen, FileWrite, SkillShown, ToolFinished, ToolStarted,
+};
 pub use carry_over::{
     AddedContext, Carried, CarriedCounting, CarriedOutput, CarriedTask, OpenTurn, PendingInput, TaskStall,
 };
 pub use compaction::{
     CompactDone, CompactFailed, CompactStart, CompactedBy, FIRST_REQUEST_MARK, FIRST_REQUEST_PIN, Kept,
-    MEMORY_MARK, NOTE_MARK, Place, QUOTING_HEADINGS, SHORTENED_MARK, SUMMARY_MARK, Stubbed, Summary,
-    SystemMessage, TODO_MARK, TextContent,
+    MEMORY_MARK, NOTE_MARK, Place, QUOTING_HEADINGS, SHORTENED_MARK, SKILL_MARK, SKILLS_MARK, SUMMARY_MARK,
+    Stubbed, Summary, SystemMessage, TODO_MARK, TextContent,
 };
 pub use environment::{Environment, GitState};
 pub use import::Imported;

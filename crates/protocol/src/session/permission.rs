@@ -93,6 +93,9 @@ pub struct ApprovalGrant {
     /// The folder in which the exact line runs, if the call names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_dir: Option<String>,
+    /// The host whose pages may be fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Reasons to ask that are not rules, and that the user accepted: a startup file, no sandbox. Others still ask.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,

@@ -50,12 +50,26 @@ pub enum QuestionKind {
     Plan,
     /// Whether the turn may pass a soft limit. `reasons` names the limits.
     Budget,
+    /// What the agent wants to know (`ask_user`). Every answer is passed on as it is: `no` is a word like any other.
+    Ask,
 }
 
 impl QuestionKind {
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
     fn is_approval(&self) -> bool {
         *self == Self::Approval
+    }
+
+    /// An answer that a person typed, as it is recorded: for a question of the agent the text itself, for all others the whole word
+    /// that a letter stands for. The number of a choice, or the choice in other case, stands for the choice.
+    pub fn read_answer<'a>(self, choices: &'a [String], typed: &'a str) -> &'a str {
+        let typed = typed.trim();
+        if self != Self::Ask {
+            return Answer::parse(typed).word();
+        }
+        let named = choices.iter().find(|choice| choice.eq_ignore_ascii_case(typed));
+        let number = || typed.parse::<usize>().ok().and_then(|number| choices.get(number.checked_sub(1)?));
+        named.or_else(number).map_or(typed, String::as_str)
     }
 }
 

@@ -1,10 +1,11 @@
-//! Status, config and checks of this installation.
+//! Status, config, skills and checks of this installation.
 
 use axum::Json;
 use axum::extract::State;
 use hyper::{Method, StatusCode};
 use longhaul_agent::LimitStatus;
 use longhaul_agent::config::LimitSettings;
+use longhaul_agent::skills::{SkillReport, find_skills};
 use longhaul_doctor::{Finding, check_runtime};
 use longhaul_protocol::PrintablePath;
 use schemars::JsonSchema;
@@ -28,6 +29,12 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<List<ConfigSetting>>(StatusCode::OK, "Keys by name."),
         Route::new(Method::GET, "/api/doctor", read, "Check this installation", run_checks)
             .answers::<CheckReport>(StatusCode::OK, "What was found, and what to do about it."),
+        Route::new(Method::GET, "/api/skills", read, "List the skills", list_skills)
+            .query::<ListQuery>()
+            .answers::<List<SkillReport>>(
+                StatusCode::OK,
+                "Skills of sessions that name no folder, by name; also those that are not used, with the reason.",
+            ),
     ]
 }
 
@@ -142,6 +149,20 @@ async fn show_config(
     let mut settings: Vec<ConfigSetting> = runtime.config().keys().into_iter().map(setting).collect();
     settings.sort_by(|one, other| one.key.cmp(&other.key));
     List::page(settings, &query, |setting: &ConfigSetting| setting.key.clone())
+}
+
+async fn list_skills(
+    State(state): State<ServerState>,
+    Query(query): Query<ListQuery>,
+) -> ApiResult<Json<List<SkillReport>>> {
+    let config = state.runtime().config().clone();
+    let search = move || find_skills(&config, &config.work_dir);
+    let library = tokio::task::spawn_blocking(search).await.unwrap_or_default();
+    let redact = |text: &str| state.runtime().redactor().redact(text).into_owned();
+    let reports = library.skills.iter().map(|skill| SkillReport::from(skill).redacted(redact));
+    let mut reports: Vec<SkillReport> = reports.collect();
+    reports.sort_by_key(SkillReport::cursor);
+    List::page(reports, &query, SkillReport::cursor)
 }
 
 /// A value without secrets in any of its texts.

@@ -207,17 +207,18 @@ async fn check_answer_scope(
     question: QuestionId,
     answer: &str,
 ) -> ApiResult<()> {
-    let what = match Answer::parse(answer) {
-        _ if caller.scope >= Scope::Admin => return Ok(()),
-        Answer::Project => "allow a call for a whole project",
-        Answer::Yes | Answer::Always => {
-            let open = live.session.open_questions().await?;
-            if !open.iter().any(|open| open.id == question && open.kind == QuestionKind::Plan) {
-                return Ok(());
-            }
-            "accept a plan, because that changes the session's mode"
-        }
-        Answer::No | Answer::Text(_) => return Ok(()),
+    let answer = Answer::parse(answer);
+    if caller.scope >= Scope::Admin || matches!(answer, Answer::No | Answer::Text(_)) {
+        return Ok(());
+    }
+    let open = live.session.open_questions().await?;
+    let kind = open.iter().find(|open| open.id == question).map(|open| open.kind);
+    let what = match (kind, answer) {
+        // A word like any other.
+        (Some(QuestionKind::Ask), _) => return Ok(()),
+        (_, Answer::Project) => "allow a call for a whole project",
+        (Some(QuestionKind::Plan), _) => "accept a plan, because that changes the session's mode",
+        _ => return Ok(()),
     };
     caller.require(Scope::Admin, what)
 }

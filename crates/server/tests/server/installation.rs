@@ -13,7 +13,8 @@ async fn open_questions_of_all_sessions_are_listed_until_they_are_answered() {
     let script = json!([call, "Done."]).to_string();
     let server = TestServer::with_settings(&script, |config| {
         let (tool, command) = ("exec".to_owned(), Some("touch *".to_owned()));
-        config.settings.approval.rule = vec![ApprovalRule { tool, command, action: Approval::Ask }];
+        config.settings.approval.rule =
+            vec![ApprovalRule { tool, command, host: None, action: Approval::Ask }];
     })
     .await;
     assert_eq!(server.get("/api/questions").await.1["items"], json!([]));
@@ -93,5 +94,43 @@ async fn the_installation_is_described_without_secrets() {
     );
     assert_eq!(server.get("/api/models/anthropic").await.1["protocol"], "anthropic");
     assert_eq!(server.get("/api/models/nobody").await.0, 404);
+    server.shutdown().await;
+}
+
+/// E5, H3: skills are listed with the reason why one is not used, and without secrets.
+#[tokio::test(flavor = "multi_thread")]
+async fn skills_are_listed_with_what_keeps_them_from_being_used() {
+    let server = TestServer::with_settings("[]", |config| {
+        config.settings.secrets.patterns = vec!["hunter[0-9]".to_owned()];
+        let write = |folder: std::path::PathBuf| {
+            std::fs::create_dir_all(&folder).unwrap();
+            let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
+            let text = format!("---\nname: {name}\ndescription: Use it with hunter2\n---\nDo it.\n");
+            std::fs::write(folder.join("SKILL.md"), text).unwrap();
+        };
+        write(config.work_dir.join(".agents/skills/release"));
+        write(config.work_dir.parent().unwrap().join("more/mine"));
+        config.settings.skills.paths = vec![config.work_dir.parent().unwrap().join("more")];
+    })
+    .await;
+
+    let (status, skills) = server.get("/api/skills").await;
+
+    let facts = |index: usize| {
+        let skill = &skills["items"][index];
+        (skill["name"].clone(), skill["source"].clone(), skill["state"].clone())
+    };
+    assert_eq!(status, 200);
+    assert_eq!(facts(0), (json!("mine"), json!("config"), json!("ready")));
+    assert_eq!(facts(1), (json!("release"), json!("project"), json!("untrusted")));
+    assert!(
+        skills["items"][1]["reason"].as_str().unwrap().contains("longhaul skills trust release"),
+        "{skills}"
+    );
+    assert!(!skills.to_string().contains("hunter2"), "{skills}");
+    let (_, page) = server.get("/api/skills?limit=1").await;
+    let next = page["next"].as_str().unwrap().replace(' ', "%20").replace('/', "%2F");
+    let (_, rest) = server.get(&format!("/api/skills?limit=1&after={next}")).await;
+    assert_eq!(rest["items"][0]["name"], "release");
     server.shutdown().await;
 }

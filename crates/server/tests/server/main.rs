@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+mod agent_questions;
 mod attacks;
 mod console_lists;
 mod content;

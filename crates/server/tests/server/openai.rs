@@ -327,7 +327,7 @@ async fn a_question_shows_as_such_and_the_next_input_answers_it() {
     let script = json!([{"text": "I run it.", "calls": [call]}, "Done."]).to_string();
     let server = TestServer::with_settings(&script, |config| {
         config.settings.approval.rule =
-            vec![ApprovalRule { tool: "exec".to_owned(), command: None, action: Approval::Ask }];
+            vec![ApprovalRule { tool: "exec".to_owned(), command: None, host: None, action: Approval::Ask }];
     })
     .await;
 

@@ -121,7 +121,7 @@ async fn only_an_admin_token_allows_a_call_for_a_whole_project() {
     let script = json!([{"text": "I run it.", "calls": [call]}, "Done."]).to_string();
     let server = TestServer::with_settings(&script, |config| {
         config.settings.approval.rule =
-            vec![ApprovalRule { tool: "exec".to_owned(), command: None, action: Approval::Ask }];
+            vec![ApprovalRule { tool: "exec".to_owned(), command: None, host: None, action: Approval::Ask }];
     })
     .await;
     let token = create_token(&*server.runtime.journal(), "program", Scope::Act).await.unwrap();

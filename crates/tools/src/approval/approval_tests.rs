@@ -4,7 +4,7 @@ use super::*;
 
 fn rule(tool: &str, command: &str, action: ApprovalAction) -> ToolApprovalRule {
     let command = (!command.is_empty()).then(|| command.to_owned());
-    ToolApprovalRule { tool: tool.to_owned(), command, action }
+    ToolApprovalRule { tool: tool.to_owned(), command, host: None, action }
 }
 
 fn approvals(default: ApprovalAction, rules: &[(&str, ApprovalAction)]) -> ApprovalPolicy {

@@ -3,7 +3,7 @@
 use longhaul_protocol::ApprovalGrant;
 use serde::Deserialize;
 
-use super::{ApprovalAction, ApprovalPolicy, EXEC_TOOL, ToolApprovalRule};
+use super::{ApprovalAction, ApprovalPolicy, EXEC_TOOL, ToolApprovalRule, fetched_host};
 
 /// Commands that people repeat with other arguments, and that do the same kind of thing whatever these are. A grant for one of them is a
 /// pattern; a grant for any other command is its exact line.
@@ -55,7 +55,8 @@ struct GrantedCommand {
 /// The narrowest sensible grant for calls like this one. `reasons` are the reasons to ask, apart from rules and the mode, that the user
 /// would accept with it.
 pub fn suggest_grant(tool: &str, arguments: &str, reasons: Vec<String>) -> Option<ApprovalGrant> {
-    let plain = ApprovalGrant { tool: tool.to_owned(), command: None, line: None, work_dir: None, reasons };
+    let (command, line, work_dir, host) = (None, None, None, fetched_host(tool, arguments));
+    let plain = ApprovalGrant { tool: tool.to_owned(), command, line, work_dir, host, reasons };
     if tool != EXEC_TOOL {
         return Some(plain);
     }
@@ -83,7 +84,10 @@ pub fn is_granted<'a>(
 ) -> bool {
     let grants: Vec<&ApprovalGrant> = grants.into_iter().filter(|grant| grant.tool == tool).collect();
     if tool != EXEC_TOOL {
-        return grants.iter().any(|grant| grant.command.is_none() && grant.line.is_none());
+        let host = fetched_host(tool, arguments);
+        return grants.iter().any(|grant| {
+            grant.command.is_none() && grant.line.is_none() && (grant.host.is_none() || grant.host == host)
+        });
     }
     let Ok(GrantedCommand { command, work_dir }) = serde_json::from_str(arguments) else { return false };
     if grants.iter().any(|grant| grant.line.as_ref() == Some(&command) && grant.work_dir == work_dir) {
@@ -94,6 +98,7 @@ pub fn is_granted<'a>(
         .map(|command| ToolApprovalRule {
             tool: EXEC_TOOL.to_owned(),
             command: Some(command),
+            host: None,
             action: ApprovalAction::Auto,
         })
         .collect();
@@ -104,6 +109,9 @@ pub fn is_granted<'a>(
 
 /// What a grant allows, in words for a person.
 pub fn describe_grant(grant: &ApprovalGrant) -> String {
+    if let Some(host) = &grant.host {
+        return format!("{} from {host}", grant.tool);
+    }
     match (&grant.command, &grant.line) {
         (Some(command), _) => format!("{} {command}", grant.tool),
         (None, Some(_)) => "this exact command".to_owned(),

@@ -78,3 +78,16 @@ fn an_exact_line_is_compared_as_it_is() {
     assert!(is_granted([&grant], "exec", &arguments("rm build/*")));
     assert!(!is_granted([&grant], "exec", &arguments("rm build/x")));
 }
+
+/// P4: `always` for a page is about its host.
+#[test]
+fn a_grant_for_a_page_is_about_its_host() {
+    let call = |url: &str| serde_json::json!({ "url": url }).to_string();
+    let grant = suggest_grant("web_fetch", &call("https://Docs.rs/a"), vec![]).unwrap();
+
+    assert_eq!(describe_grant(&grant), "web_fetch from docs.rs");
+    assert!(is_granted([&grant], "web_fetch", &call("http://docs.rs./b")));
+    for url in ["https://docs.rs.evil.org/", "https://evil.org/docs.rs", "https://docs.rs@evil.org/"] {
+        assert!(!is_granted([&grant], "web_fetch", &call(url)), "{url}");
+    }
+}

@@ -1,4 +1,4 @@
-//! P4: approval rules, by tool and command.
+//! P4: approval rules, by tool, command and host.
 //!
 //! For `exec`, each command of the line is judged alone, and the strictest verdict applies to the line. A rule matches
 //! a command however it is written: behind `env` or `sudo`, in a loop, in quotes. Approval is a convenience, not a
@@ -16,6 +16,7 @@ use longhaul_protocol::former_tool_names;
 use serde::Deserialize;
 
 use crate::shell::{ShellCommand, ShellScript};
+use crate::web::fetch::WEB_FETCH;
 use command_forms::{CommandForm, doubt_of_script, forms_of};
 use glob_pattern::{CommandText, GlobPattern};
 pub use grants::{describe_grant, is_granted, suggest_grant};
@@ -42,6 +43,8 @@ pub struct ToolApprovalRule {
     pub tool: String,
     /// A pattern of commands, such as `git push*`. Without it, the rule matches every call of the tool.
     pub command: Option<String>,
+    /// A pattern of hosts, such as `*.example.org`, for the tool that fetches pages.
+    pub host: Option<String>,
     /// What to do with the calls that match.
     pub action: ApprovalAction,
 }
@@ -81,6 +84,7 @@ struct CompiledRule {
     rule: ToolApprovalRule,
     tool: GlobPattern,
     command: Option<GlobPattern>,
+    host: Option<GlobPattern>,
     /// The same pattern regardless of the order of options. Only for a rule that asks or denies.
     options: Option<OptionPattern>,
 }
@@ -117,6 +121,12 @@ struct ExecArguments {
     command: String,
 }
 
+/// The argument of `web_fetch` that rules look at.
+#[derive(Deserialize)]
+struct FetchArguments {
+    url: String,
+}
+
 impl ApprovalPolicy {
     /// Compiles the rules. `default` applies to calls that no rule matches.
     pub fn new(default: ApprovalAction, rules: Vec<ToolApprovalRule>) -> Result<Self, InvalidRule> {
@@ -141,7 +151,13 @@ impl ApprovalPolicy {
             let matches = |name: &str| rule.tool.matches(&CommandText::plain_text(name));
             matches(tool) || former_tool_names(tool).any(matches)
         };
-        let rules: Vec<&CompiledRule> = self.rules.iter().filter(is_about).collect();
+        let host = fetched_host(tool, arguments);
+        let is_about_host = |rule: &&CompiledRule| match (&rule.host, &host) {
+            (None, _) => true,
+            (Some(pattern), Some(host)) => pattern.matches(&CommandText::plain_text(host)),
+            (Some(_), None) => false,
+        };
+        let rules: Vec<&CompiledRule> = self.rules.iter().filter(is_about).filter(is_about_host).collect();
         let by_tool = self.judge_tool(tool, &rules);
         if tool != EXEC_TOOL {
             return by_tool;
@@ -157,7 +173,10 @@ impl ApprovalPolicy {
         match of_tool.max_by_key(|rule| rule.rule.action) {
             Some(rule) => ApprovalVerdict {
                 action: rule.rule.action,
-                reason: format!("`{tool}` matches the rule for the tool `{}`", rule.rule.tool),
+                reason: match &rule.rule.host {
+                    Some(host) => format!("`{tool}` matches the rule for the host `{host}`"),
+                    None => format!("`{tool}` matches the rule for the tool `{}`", rule.rule.tool),
+                },
             },
             None => ApprovalVerdict { action: self.default, reason: self.default_reason(tool) },
         }
@@ -253,6 +272,18 @@ impl ApprovalPolicy {
     }
 }
 
+/// The host of a call that fetches a page, in the form that every spelling of it has in common.
+pub(crate) fn fetched_host(tool: &str, arguments: &str) -> Option<String> {
+    let arguments: FetchArguments = (tool == WEB_FETCH).then(|| serde_json::from_str(arguments).ok())??;
+    let url = reqwest::Url::parse(arguments.url.trim()).ok()?;
+    let host = url.host_str()?;
+    Some(host.strip_suffix('.').unwrap_or(host).to_owned())
+}
+
+fn is_host_letter(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '*' | '?' | '[' | ']' | ':')
+}
+
 /// The stricter of two verdicts; the first if they are equal.
 fn stricter(one: ApprovalVerdict, other: ApprovalVerdict) -> ApprovalVerdict {
     if other.action > one.action { other } else { one }
@@ -294,9 +325,27 @@ fn compile_rule(index: usize, rule: ToolApprovalRule) -> Result<CompiledRule, In
         }
         Some(command) => Some(GlobPattern::of_command(command)),
     };
+    let host = match rule.host.as_deref() {
+        None => None,
+        Some(host) if !tool.matches(&CommandText::plain_text(WEB_FETCH)) => {
+            return wrong(
+                "host",
+                host,
+                "only `web_fetch` has hosts, so this rule would never hold; leave `host` out",
+            );
+        }
+        Some(host) if host.is_empty() || !host.chars().all(is_host_letter) => {
+            return wrong(
+                "host",
+                host,
+                "a host is a name without scheme, port and path, in ASCII; `*` is anything",
+            );
+        }
+        Some(host) => Some(GlobPattern::new(&host.to_ascii_lowercase())),
+    };
     let strict = rule.command.as_deref().filter(|_| rule.action > ApprovalAction::Auto);
     let options = strict.and_then(OptionPattern::of_command);
-    Ok(CompiledRule { rule, tool, command, options })
+    Ok(CompiledRule { rule, tool, command, host, options })
 }
 
 #[cfg(test)]

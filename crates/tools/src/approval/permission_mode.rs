@@ -1,22 +1,26 @@
 //! What a permission mode does with a call that no rule matches.
 //!
-//! | mode | reads | the agent's own bookkeeping | edits | commands |
-//! | --- | --- | --- | --- | --- |
-//! | `ask` | run | run | ask | ask |
-//! | `auto-edit` | run | run | run | ask |
-//! | `auto` | run | run | run | run |
-//! | `plan` | run | run | refused | refused |
+//! | mode | reads | web pages | the agent's own bookkeeping | edits | commands |
+//! | --- | --- | --- | --- | --- | --- |
+//! | `ask` | run | ask | run | ask | ask |
+//! | `auto-edit` | run | ask | run | run | ask |
+//! | `auto` | run | run | run | run | run |
+//! | `plan` | run | ask | run | refused | refused |
+//!
+//! Fetching a page changes nothing, but its address can carry out what the agent has read. Where commands ask, which could do the same, it asks,
+//! too: once for each host, with the answer `always`. A search goes only to the searcher that the user configured, so it is a plain read.
 //!
 //! The class of a call comes from the [`Effect`] of its tool. An idempotent tool keeps the agent's own books: the todo list, notes, ending
 //! its own tasks. It changes no file and runs no command.
 
 use longhaul_protocol::{Effect, PermissionMode};
 
-use super::{ApprovalAction, ApprovalPolicy, ApprovalVerdict, ToolApprovalRule};
+use super::{ApprovalAction, ApprovalPolicy, ApprovalVerdict, ToolApprovalRule, WEB_FETCH};
 
 /// Why the modes `ask` and `auto-edit` ask. The same in both, so that a yes stays one when the user goes from one to the other.
 const ASKS_BEFORE_EDITS: &str = "the permission mode asks before edits";
 const ASKS_BEFORE_COMMANDS: &str = "the permission mode asks before commands";
+const ASKS_BEFORE_FETCHES: &str = "the permission mode asks before pages are fetched";
 const REFUSED_IN_PLAN: &str = "plan mode is on, and only reads run in it";
 
 /// Commands that only read, whatever their arguments. Options with which one of them runs a program ask.
@@ -40,7 +44,7 @@ pub struct JudgedCall<'a> {
 impl ApprovalPolicy {
     /// Judges a call in a permission mode. Rules win over the mode, except in plan mode: there nothing but reads runs.
     pub fn judge_in_mode(&self, call: &JudgedCall<'_>) -> ApprovalVerdict {
-        let (action, reason) = action_of_mode(call.mode, call.effect);
+        let (action, reason) = action_of_mode(call.mode, call.effect, call.tool);
         if action == ApprovalAction::Deny {
             return ApprovalVerdict { action, reason: reason.to_owned() };
         }
@@ -53,7 +57,10 @@ impl ApprovalPolicy {
 }
 
 /// What the mode does with calls of this effect, and why.
-fn action_of_mode(mode: PermissionMode, effect: Effect) -> (ApprovalAction, &'static str) {
+fn action_of_mode(mode: PermissionMode, effect: Effect, tool: &str) -> (ApprovalAction, &'static str) {
+    if tool == WEB_FETCH && mode != PermissionMode::Auto {
+        return (ApprovalAction::Ask, ASKS_BEFORE_FETCHES);
+    }
     let is_edit = match effect {
         Effect::Read | Effect::Idempotent => return (ApprovalAction::Auto, ""),
         Effect::CheckedWrite => true,
@@ -77,6 +84,7 @@ fn only_reads(call: &JudgedCall<'_>) -> bool {
     let rule = |command: &str, action| ToolApprovalRule {
         tool: call.tool.to_owned(),
         command: Some(command.to_owned()),
+        host: None,
         action,
     };
     let reads = READING_COMMANDS.iter().map(|command| rule(command, ApprovalAction::Auto));

@@ -6,7 +6,7 @@ use super::*;
 const ALL: [PermissionMode; 4] = PermissionMode::ALL;
 
 fn rule(tool: &str, command: Option<&str>, action: ApprovalAction) -> ToolApprovalRule {
-    ToolApprovalRule { tool: tool.to_owned(), command: command.map(str::to_owned), action }
+    ToolApprovalRule { tool: tool.to_owned(), command: command.map(str::to_owned), host: None, action }
 }
 
 fn policy(default: ApprovalAction, rules: Vec<ToolApprovalRule>) -> ApprovalPolicy {
@@ -126,4 +126,63 @@ fn a_rule_about_a_reading_command_holds() {
     let rules = policy(Auto, vec![rule("exec", Some("git log *"), Ask)]);
 
     assert_eq!(exec(&rules, "git log"), [Ask, Ask, Ask, Deny]);
+}
+
+fn fetch(policy: &ApprovalPolicy, url: &str) -> [ApprovalAction; 4] {
+    actions(policy, Effect::Read, "web_fetch", &json!({ "url": url }).to_string())
+}
+
+fn host_rule(host: &str, action: ApprovalAction) -> ToolApprovalRule {
+    ToolApprovalRule { host: Some(host.to_owned()), ..rule("web_fetch", None, action) }
+}
+
+/// P4, P5: the address of a page can carry out what the agent has read, so it is asked about where commands are.
+#[test]
+fn pages_are_asked_about_where_commands_are_and_searches_are_not() {
+    let no_rules = policy(Auto, vec![]);
+
+    assert_eq!(fetch(&no_rules, "https://example.org/"), [Ask, Ask, Auto, Ask]);
+    assert_eq!(actions(&no_rules, Effect::Read, "web_search", r#"{"query": "x"}"#), [Auto; 4]);
+    assert_eq!(actions(&no_rules, Effect::Idempotent, "ask_user", r#"{"question": "x"}"#), [Auto; 4]);
+}
+
+/// P4
+#[test]
+fn rules_can_name_hosts() {
+    let rules = policy(
+        Auto,
+        vec![
+            host_rule("docs.rs", Auto),
+            host_rule("*.example.org", Auto),
+            host_rule("evil.*", Deny),
+            host_rule("a.example.org", Ask),
+        ],
+    );
+
+    for url in ["https://docs.rs/x", "http://DOCS.rs.:8080/", "https://www.example.org/?a=evil.org"] {
+        assert_eq!(fetch(&rules, url), [Auto; 4], "{url}");
+    }
+    assert_eq!(fetch(&rules, "https://a.example.org/"), [Ask; 4]);
+    for url in ["https://evil.org/", "https://docs.rs@evil.org/", "https://EVIL.org\\docs.rs/"] {
+        assert_eq!(fetch(&rules, url), [Deny; 4], "{url}");
+    }
+    for url in ["https://notdocs.rs/", "https://example.org/", "https://docs.rs.evil-not.org/", "no url"] {
+        assert_eq!(fetch(&rules, url), [Ask, Ask, Auto, Ask], "{url}");
+    }
+}
+
+/// P4
+#[test]
+fn a_host_rule_that_could_never_hold_is_an_error() {
+    let wrong = |tool: &str, host: &str| {
+        let rule = ToolApprovalRule { tool: tool.to_owned(), ..host_rule(host, Ask) };
+        ApprovalPolicy::new(Auto, vec![rule]).map(drop).map_err(|error| error.problem)
+    };
+
+    assert!(wrong("*", "docs.rs").is_ok());
+    for (tool, host) in
+        [("exec", "docs.rs"), ("web_fetch", ""), ("web_fetch", "https://docs.rs"), ("web_fetch", "docs.rs/x")]
+    {
+        assert!(wrong(tool, host).is_err(), "{tool} {host}");
+    }
 }

@@ -254,6 +254,7 @@ impl ExecTool {
     async fn confine(&self, call: &ToolInvocation, work_dir: &Path) -> Result<SandboxedCommand, ToolOutcome> {
         let (settings, work_dir) = (Arc::clone(&self.settings), work_dir.to_owned());
         let (session, confinement) = (call.session, call.confinement);
+        let skill_folders = Arc::clone(&call.skill_folders);
         run_to_completion(move || {
             let refused =
                 |why| ToolOutcome::error(format!("exec was not run: it can't be held to the scope. {why}"));
@@ -263,8 +264,13 @@ impl ExecTool {
                 && sandbox.mode() != SandboxMode::Off
                 && sandbox.should_confine(settings.tasks.enforcement()).map_err(refused)?
             {
-                let confined =
-                    sandbox.confine(&settings.scope, &settings.environment, &work_dir, Some(session));
+                let confined = sandbox.confine(
+                    &settings.scope,
+                    &settings.environment,
+                    &work_dir,
+                    Some(session),
+                    &skill_folders,
+                );
                 let mut confined =
                     confined.map_err(|why| ToolOutcome::error(format!("exec was not run: {why}")))?;
                 if let Some(bounds) = &mut confined.bounds {

@@ -27,7 +27,7 @@ const NOTES_RESERVE: OutputLimit = OutputLimit { lines: 3, bytes: 256 };
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// A file, or `output:CALL_ID` as a cut output names it.
+    /// A file, `skill:NAME`, or `output:CALL_ID` as a cut output names it.
     path: String,
     /// First line. Default: 1.
     #[schemars(range(min = 1))]

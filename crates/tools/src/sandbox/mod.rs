@@ -152,13 +152,15 @@ impl Sandbox {
     /// The bounds and the environment of a command that runs in `work_dir`, or why it can't run. Changes nothing on
     /// disk except the notes about repositories.
     ///
-    /// Without a session, the temporary files are in memory and go with the command.
+    /// Without a session, the temporary files are in memory and go with the command. It may read `skill_folders`, and not
+    /// write them.
     pub(crate) fn confine(
         &self,
         scope: &Scope,
         environment: &BTreeMap<String, String>,
         work_dir: &Path,
         session: Option<SessionId>,
+        skill_folders: &[PathBuf],
     ) -> Result<SandboxedCommand, String> {
         if self.mode == SandboxMode::Off {
             return Ok(SandboxedCommand { bounds: None, environment: environment.clone() });
@@ -178,6 +180,7 @@ impl Sandbox {
         }
         places.add_system();
         places.add_path(self.mode);
+        places.add_skills(skill_folders);
         let repository = repository_access::enclosing_repository_outside(scope, &places, places.user_home());
         let work_tree = repository.as_ref().map(|repository| repository.work_tree.clone());
         places.add_repository(repository);

@@ -15,6 +15,9 @@ use crate::sandbox::protected::{ProtectedPaths, missing_startup_files};
 use crate::scope::{is_within_any, untampered};
 use crate::{Permission, Scope};
 
+/// The folder of Longhaul's home with the user's skills.
+const SKILLS_FOLDER: &str = "skills";
+
 /// The paths that a command may reach, and what decides about the rest.
 #[derive(Debug)]
 pub(super) struct ReachablePaths<'a> {
@@ -38,6 +41,8 @@ pub(super) struct ReachablePaths<'a> {
     links: Vec<PathBuf>,
     /// Caches, which a command writes in an overlay of its session.
     pub(super) caches: Vec<PathBuf>,
+    /// The folders of the skills in use: readable wherever they are, and never writable.
+    skills: Vec<PathBuf>,
 }
 
 impl<'a> ReachablePaths<'a> {
@@ -73,7 +78,8 @@ impl<'a> ReachablePaths<'a> {
         let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
         let caches = Vec::new();
         let path = path.collect();
-        Self { scope, user, user_home, protected, path, home, listings, read, write, links, caches }
+        let skills = Vec::new();
+        Self { scope, user, user_home, protected, path, home, listings, read, write, links, caches, skills }
     }
 
     pub(super) fn add_system(&mut self) {
@@ -117,6 +123,21 @@ impl<'a> ReachablePaths<'a> {
     /// The writable paths that are no caches.
     pub(super) fn without_caches(&self) -> Vec<PathBuf> {
         self.write.iter().filter(|place| !self.caches.contains(place)).cloned().collect()
+    }
+
+    /// Adds the folders of skills in use. A folder that goes through a link by now, or that the user denies, is left out; of
+    /// Longhaul's own folder, only skills can be read.
+    pub(super) fn add_skills(&mut self, folders: &[PathBuf]) {
+        let own_skills = self.home.join(SKILLS_FOLDER);
+        let denied: Vec<PathBuf> =
+            denied(self.scope, Permission::Read).into_iter().filter(|path| *path != self.home).collect();
+        let is_usable = |folder: &&PathBuf| {
+            let is_own_data = folder.starts_with(&self.home) && !folder.starts_with(&own_skills);
+            canonical(folder).as_ref() == Some(*folder) && !is_own_data && !is_within_any(folder, &denied)
+        };
+        let usable: Vec<PathBuf> = folders.iter().filter(is_usable).cloned().collect();
+        usable.iter().for_each(|folder| self.add_place(folder.clone(), Permission::Read));
+        self.skills = usable;
     }
 
     /// Adds the repository around the work folder. It is read-only if the work folder is.
@@ -167,6 +188,7 @@ impl<'a> ReachablePaths<'a> {
     /// unless the scope names them. The user runs what lies there outside of any sandbox.
     pub(super) fn read_only(&self) -> Vec<PathBuf> {
         let mut read_only = denied(self.scope, Permission::Write);
+        read_only.extend(self.skills.iter().filter(|folder| self.is_writable(folder)).cloned());
         let folders = self.path.iter().map(|(_, leads_to)| leads_to.clone());
         let in_scope = |folder: &Path| {
             let mut writable =
@@ -243,7 +265,7 @@ impl<'a> ReachablePaths<'a> {
         };
         let is_kept = |path: &&Path| {
             let is_denied = denied.iter().chain([&self.home]).any(|denied| path.starts_with(denied));
-            is_concealed(path) && !is_denied
+            is_concealed(path) && (!is_denied || is_within_any(path, &self.skills))
         };
         let places = self.read.iter().chain(&self.write).chain(in_sight).map(PathBuf::as_path);
         let known_links =

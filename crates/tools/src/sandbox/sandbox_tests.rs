@@ -32,7 +32,7 @@ impl World {
     fn confined(&self, mode: SandboxMode, config: &ScopeConfig) -> SandboxedCommand {
         let scope = Scope::new(&self.root.join("work"), config, &self.root.join("home"));
         let sandbox = Sandbox::new(mode, &self.root.join("home"), &self.environment);
-        sandbox.confine(&scope, &self.environment, &self.root.join("work"), None).unwrap()
+        sandbox.confine(&scope, &self.environment, &self.root.join("work"), None, &[]).unwrap()
     }
 
     fn bounds(&self, config: &ScopeConfig) -> Bounds {
@@ -253,7 +253,7 @@ fn a_session_has_temporary_folders_of_its_own_on_disk() {
     let session = SessionId::generate();
 
     let confined =
-        sandbox.confine(&scope, &world.environment, &world.root.join("work"), Some(session)).unwrap();
+        sandbox.confine(&scope, &world.environment, &world.root.join("work"), Some(session), &[]).unwrap();
 
     let kept_in = world.root.join("home/tmp").join(session.to_string()).join("tmp");
     let expected = Private { at: "/tmp".into(), kept_in: Some(kept_in) };
@@ -451,7 +451,7 @@ fn the_caches_of_a_session_are_layers_one_for_each_place_that_has_some() {
     let sandbox = Sandbox::new(SandboxMode::On, &world.root.join("home"), &world.environment);
     let session = SessionId::generate();
 
-    let confined = sandbox.confine(&scope, &world.environment, &world.root.join("work"), Some(session));
+    let confined = sandbox.confine(&scope, &world.environment, &world.root.join("work"), Some(session), &[]);
 
     let overlays = confined.unwrap().bounds.unwrap().overlays;
     let over = |overlay: &longhaul_keeper::Overlay| {
@@ -468,4 +468,32 @@ fn the_caches_of_a_session_are_layers_one_for_each_place_that_has_some() {
     assert!(
         overlays.iter().all(|overlay| overlay.kept_in.starts_with(sandbox.session_temporary_folder(session)))
     );
+}
+
+/// E5: the folder of a skill in use can be read wherever it is, is never writable, and opens nothing else of Longhaul's home.
+#[test]
+fn the_folders_of_skills_in_use_are_readable_and_read_only() {
+    let world = World::new(&[]);
+    let folder = |path: &str| {
+        fs::create_dir_all(world.root.join(path)).unwrap();
+        world.root.join(path)
+    };
+    let (of_user, of_home) = (folder("user/.agents/skills/mine"), folder("home/skills/own"));
+    let (of_project, private) = (folder("work/.agents/skills/theirs"), folder("home/tasks/one"));
+    let link = world.root.join("user/.agents/skills/link");
+    std::os::unix::fs::symlink(world.root.join("user"), &link).unwrap();
+    let scope = Scope::new(&world.root.join("work"), &ScopeConfig::default(), &world.root.join("home"));
+    let sandbox = Sandbox::new(SandboxMode::On, &world.root.join("home"), &world.environment);
+    let in_use = [of_user.clone(), of_home.clone(), of_project.clone(), private.clone(), link.clone()];
+
+    let confined = sandbox.confine(&scope, &world.environment, &world.root.join("work"), None, &in_use);
+
+    let bounds = confined.unwrap().bounds.unwrap();
+    assert!(bounds.read.contains(&of_user) && bounds.read.contains(&of_home), "{:?}", bounds.read);
+    assert!(bounds.kept.contains(&of_home), "{:?}", bounds.kept);
+    assert!(bounds.read_only.contains(&of_project), "{:?}", bounds.read_only);
+    let reachable = |path: &PathBuf| {
+        bounds.read.contains(path) || bounds.write.contains(path) || bounds.kept.contains(path)
+    };
+    assert!(!reachable(&private) && !reachable(&link), "{bounds:?}");
 }

@@ -210,6 +210,8 @@ impl Workplace {
             session: self.session,
             tasks: Arc::default(),
             confinement: longhaul_tools::Confinement::Sandbox,
+            skill_folders: Arc::default(),
+            may_fetch: Default::default(),
         };
         let (_stopper, stop) = StopSignal::pair();
         let finished = runtime.block_on(async {

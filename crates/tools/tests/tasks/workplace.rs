@@ -107,6 +107,8 @@ impl Workplace {
             output_limit: self.output_limit,
             tasks: self.known.lock().unwrap().clone().into(),
             confinement: longhaul_tools::Confinement::Sandbox,
+            skill_folders: Arc::default(),
+            may_fetch: Default::default(),
         }
     }
 

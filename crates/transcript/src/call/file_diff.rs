@@ -61,6 +61,23 @@ struct DiffLine<'a> {
     text: &'a str,
 }
 
+/// A part of a file before and after a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiffHunk {
+    /// As the diff names it: relative to the work folder, or absolute.
+    pub path: String,
+    /// The first line in the new file.
+    pub line: usize,
+    /// None if the file is new.
+    pub old: Option<String>,
+    pub new: String,
+}
+
+/// The hunks of a unified diff, for a client that compares texts itself. Lines that the diff leaves out are missing.
+pub fn diff_hunks(diff: &str) -> Vec<DiffHunk> {
+    FileDiff::parse(diff).hunks()
+}
+
 /// Where in a hunk the parser is. While lines of the hunk are still to come, a removed line can't be taken for the head of a file.
 #[derive(Debug, Default)]
 struct HunkProgress {
@@ -145,6 +162,25 @@ impl<'a> FileDiff<'a> {
         }
         rows.extend((self.left_out > 0).then_some(DiffRow::LeftOut(self.left_out)));
         rows
+    }
+
+    /// The hunks, each as the text before and after the change.
+    fn hunks(&self) -> Vec<DiffHunk> {
+        let of_file = |file: &ChangedFile<'a>| {
+            let (path, is_new) = (file.path.to_owned(), file.is_new);
+            let hunk = move |lines: &Vec<DiffLine<'a>>| {
+                let text = |left_out| {
+                    let kept = lines.iter().filter(|line| line.kind != left_out);
+                    kept.map(|line| format!("{}\n", line.text)).collect::<String>()
+                };
+                let is_after = |line: &&DiffLine<'a>| line.kind != DiffLineKind::Removed;
+                let line = lines.iter().find(is_after).or(lines.first()).map_or(1, |line| line.number);
+                let old = (!is_new).then(|| text(DiffLineKind::Added));
+                DiffHunk { path: path.clone(), line, old, new: text(DiffLineKind::Removed) }
+            };
+            file.hunks.iter().map(hunk).collect::<Vec<_>>()
+        };
+        self.files.iter().flat_map(of_file).collect()
     }
 
     /// At most `max_lines` lines of the diff, and a row that says how many were left out.

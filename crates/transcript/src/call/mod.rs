@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub use self::detail::{call_detail_lines, call_head_lines, call_output, has_more_output};
+pub use self::file_diff::{DiffHunk, diff_hunks};
 use self::file_diff::{FileDiff, change_count_spans};
 use self::outcome::CallOutcome;
 use self::summary::{file_language, summarize_call};

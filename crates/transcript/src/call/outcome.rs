@@ -56,6 +56,12 @@ fn success(name: &str, result: &CallResult) -> CallOutcome {
         "list_files" => format_count(lines().count() as u64, "entry").replace("entrys", "entries"),
         "write_file" if content.ends_with("(new)") => "new".to_owned(),
         "write_file" | "edit_file" | "move_file" | "delete_file" | "todo" | "memory_note" => return ok(),
+        // The question above it shows the answer.
+        "ask_user" => return ok(),
+        "web_search" => match lines().filter(|line| is_numbered(line)).count() as u64 {
+            0 => return ok(),
+            hits => format_count(hits, "hit"),
+        },
         _ => match result.lines.unwrap_or_else(|| lines().count() as u64) {
             0 => return ok(),
             lines => format_count(lines, "line"),
@@ -128,6 +134,11 @@ fn file_line_count(content: &str) -> u64 {
 }
 
 /// A line that the tool itself added to a result.
+/// `1. Title`
+fn is_numbered(line: &str) -> bool {
+    line.split_once(". ").is_some_and(|(number, _)| number.parse::<u8>().is_ok())
+}
+
 fn is_note(line: &str) -> bool {
     line.is_empty() || (line.starts_with('[') && line.ends_with(']'))
 }

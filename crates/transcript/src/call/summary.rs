@@ -52,6 +52,9 @@ pub(super) fn summarize_call(call: &Call, arguments: Option<&Value>) -> String {
             .zip(text_field(arguments, "to"))
             .map(|(from, to)| format!("{from} → {to}")),
         "memory_note" => text_field(arguments, "text").map(first_line),
+        "web_fetch" => text_field(arguments, "url").map(first_line),
+        "web_search" => text_field(arguments, "query").map(first_line),
+        "ask_user" => text_field(arguments, "question").map(first_line),
         _ => None,
     };
     truncate(&summary.unwrap_or_else(|| list_fields(arguments)), MAX_SUMMARY_CHARS)

@@ -162,6 +162,12 @@ fn call(name: &str, arguments: &str, result: Option<CallResult>) -> BlockContent
     BlockContent::Call(Call { call, name: name.into(), arguments: arguments.into(), effect, result })
 }
 
+/// A question with this text wherever it has one.
+fn asked(question: QuestionId, text: Option<String>) -> BlockContent {
+    let kind = longhaul_protocol::QuestionKind::default();
+    BlockContent::Question { question, kind, diff: text.clone(), answer: text.clone(), text }
+}
+
 /// Every kind of block that has text, with this text wherever it has one.
 fn blocks_with(text: &str) -> Vec<Block> {
     let said = || text.to_owned();
@@ -205,8 +211,8 @@ fn blocks_with(text: &str) -> Vec<Block> {
             status: TaskStatus::Failed,
             exit_code: Some(3),
         },
-        BlockContent::Question { question, text: Some(said()), diff: Some(said()), answer: Some(said()) },
-        BlockContent::Question { question, text: None, diff: None, answer: None },
+        asked(question, Some(said())),
+        asked(question, None),
         BlockContent::Retry(retry),
         BlockContent::Compaction { reason: Some(said()), outcome: None },
         BlockContent::Compaction {

@@ -43,6 +43,8 @@ pub struct Settings {
     pub sandbox: SandboxSettings,
     /// Secrets to redact.
     pub secrets: SecretSettings,
+    /// Where skills are found.
+    pub skills: SkillSettings,
     /// How long sessions are kept.
     pub sessions: SessionSettings,
     /// Limits on turns and spending.
@@ -53,6 +55,8 @@ pub struct Settings {
     pub journal: JournalSettings,
     /// The HTTP server.
     pub server: ServerSettings,
+    /// Web pages and web search.
+    pub web: WebSettings,
 }
 
 /// Sections and keys that are final but that this version does not use yet. They are checked like all others.
@@ -126,6 +130,15 @@ pub struct SecretSettings {
     pub patterns: Vec<String>,
 }
 
+/// Where skills are found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SkillSettings {
+    /// Folders with skills, beside `.agents/skills` and `.claude/skills` of the project and of your home folder, and `skills` of
+    /// Longhaul's home. Relative to the config file.
+    pub paths: Vec<PathBuf>,
+}
+
 /// How long sessions are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -197,6 +210,21 @@ pub struct JournalSettings {
     /// Database URL, such as `postgres://…`; empty: `journal.db` in the home.
     #[serde(deserialize_with = "none_if_empty")]
     pub url: Option<String>,
+}
+
+/// Web pages and web search.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WebSettings {
+    /// Who is asked for a search: `searxng:URL`, or `brave`, `tavily`, `exa` with `BRAVE_API_KEY`, `TAVILY_API_KEY`, `EXA_API_KEY`;
+    /// empty: there is no web search.
+    pub search: String,
+    /// Private hosts that pages may be fetched from: names, addresses or networks, with a port or without, such as `wiki.lan`,
+    /// `127.0.0.1:3000`, `10.0.0.0/8`.
+    pub allow: Vec<String>,
+    /// Proxy for web pages and searches, such as `http://proxy.lan:3128`; empty: none, whatever the environment says. The proxy resolves
+    /// names, so it has to keep private addresses out of reach.
+    pub proxy: String,
 }
 
 /// How the terminal behaves.

@@ -10,7 +10,7 @@ use super::none_if_empty;
 #[serde(deny_unknown_fields, default)]
 pub struct ApprovalSettings {
     /// What is done without asking, where no rule matches: `ask` (reads), `auto-edit` (reads and edits), `auto` (everything), `plan` (reads
-    /// alone; the rest is refused). A session's own mode, set by `--permission`, `/mode` or Shift-Tab, wins.
+    /// alone; the rest is refused). All but `auto` ask before a page is fetched from a new host. A session's own mode, set by `--permission`, `/mode` or Shift-Tab, wins.
     #[schemars(schema_with = "mode_schema")]
     pub mode: PermissionMode,
     /// What to do with calls that no rule matches: `auto`, `ask` or `deny`.
@@ -34,6 +34,9 @@ pub struct ApprovalRule {
     /// Commands that the rule applies to, such as `git push*`; unset: all calls of the tool.
     #[serde(default, deserialize_with = "none_if_empty", skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// Hosts that the rule applies to, such as `*.example.org`, for `web_fetch`; unset: all of them.
+    #[serde(default, deserialize_with = "none_if_empty", skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// What to do with them: `auto`, `ask` or `deny`.
     pub action: Approval,
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use longhaul_context::{TokenCalibration, parse_first_request_pin, parse_rendered_summary, stub_text};
 use longhaul_protocol::{
-    CallId, CompactDone, CompactFailed, EpochStarted, Item, Place, Record, Role, Seq, SessionPermission,
-    Stubbed, SystemMessage,
+    CallId, CompactDone, CompactFailed, EpochStarted, Item, Place, Record, Role, SKILLS_MARK, Seq,
+    SessionPermission, Stubbed, SystemMessage,
 };
 
 use crate::compaction::plan::{Compaction, context_outline};
@@ -26,6 +26,7 @@ pub(super) fn fold_epoch(state: &mut State, record: &Record, epoch: EpochStarted
         state.preface_len = 0;
         state.known_files = Arc::default();
         state.full_outputs.clear();
+        state.active_skills.clear();
         state.tasks = SessionTasks::restore(epoch.tasks, epoch.ended, vec![]);
         state.questions = epoch.questions;
         state.permission = SessionPermission::default();
@@ -61,10 +62,33 @@ pub(super) fn fold_preface(state: &mut State, seq: Seq, message: SystemMessage) 
         restore_from_preface(state, &message);
     }
     for part in message.content {
+        // An epoch that continues the context may have another list of skills.
+        if part.text.starts_with(SKILLS_MARK)
+            && let Some(index) = skill_list_index(state)
+        {
+            state.items.remove(index);
+            state.places.remove(index);
+            state.preface_len -= 1;
+        }
         let item = Arc::new(Item::Text { role: Role::System, text: part.text });
         state.items.insert(state.preface_len, item);
         state.places.insert(state.preface_len, Place { seq, turn: 0, step: 0, said: None });
         state.preface_len += 1;
+    }
+}
+
+/// Where the preface has the list of skills.
+fn skill_list_index(state: &State) -> Option<usize> {
+    let is_list =
+        |item: &Arc<Item>| matches!(&**item, Item::Text { text, .. } if text.starts_with(SKILLS_MARK));
+    state.items[..state.preface_len].iter().position(is_list)
+}
+
+/// The list of skills that the context has.
+pub(crate) fn skill_list(state: &State) -> Option<&str> {
+    match &*state.items[skill_list_index(state)?] {
+        Item::Text { text, .. } => Some(text),
+        _ => None,
     }
 }
 

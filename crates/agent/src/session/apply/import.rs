@@ -95,6 +95,7 @@ fn close_for_import(state: &mut State) {
     state.tasks = SessionTasks::default();
     state.known_files = Arc::default();
     state.changed_files.clear();
+    state.active_skills.clear();
 }
 
 /// The file claims the positions of the items that a compaction kept. None may be later than the import. Otherwise a

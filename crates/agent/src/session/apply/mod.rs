@@ -9,16 +9,16 @@ mod questions;
 use std::sync::Arc;
 
 use longhaul_protocol::{
-    AddedContext, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode, Note,
-    OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord, StepStarted,
-    TaskStarted, ToolFinished, TurnStarted, Usage,
+    ActiveSkill, AddedContext, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode,
+    Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord, SkillShown,
+    StepStarted, TaskStarted, ToolFinished, TurnStarted, Usage,
 };
 
 use self::client::fold_client;
-pub(crate) use self::epoch::has_news_to_compact;
 use self::epoch::{
     fold_compact_done, fold_compact_failed, fold_compact_start, fold_epoch, fold_preface, fold_stubbed,
 };
+pub(crate) use self::epoch::{has_news_to_compact, skill_list};
 use self::erased::fold_gone;
 pub(crate) use self::import::IMPORTED_NOTICE;
 use self::import::fold_import;
@@ -28,6 +28,7 @@ use crate::session::permission::fold_mode;
 use crate::session::state::{
     Attempt, CallState, ProviderCount, SessionCreation, State, TruncatedPrompt, Turn, TurnRequest, text_of,
 };
+use crate::skills::SKILLS_SKIPPED;
 use crate::spend::nano;
 
 /// The note to the model where the user interrupted a turn.
@@ -37,8 +38,16 @@ const CANCELLED: &str = "The user interrupted here. The next message says how to
 const GO_ON: &str =
     "Your answer was interrupted here. Go on from exactly this point, without repeating anything.";
 /// Codes of warnings that are given only once.
-pub(crate) const GIVEN_ONCE: [&str; 7] =
-    ["no_tools", "window_assumed", "cost_unknown", "summary_model", ROLE_ORDER, RULES_SKIPPED, HOME_EXPOSED];
+pub(crate) const GIVEN_ONCE: [&str; 8] = [
+    "no_tools",
+    "window_assumed",
+    "cost_unknown",
+    "summary_model",
+    ROLE_ORDER,
+    RULES_SKIPPED,
+    HOME_EXPOSED,
+    SKILLS_SKIPPED,
+];
 /// The server refused the order of roles, and gets another one from now on.
 pub(crate) const ROLE_ORDER: &str = "role_order";
 /// A file with instructions is not used, or only in part.
@@ -459,6 +468,10 @@ fn fold_result(state: &mut State, finished: ToolFinished) {
     }
     if let Some(todo) = finished.todo {
         state.todo = todo;
+    }
+    if let Some(SkillShown { name, folder, hash, file: None }) = finished.skill {
+        state.active_skills.retain(|active| active.name != name);
+        state.active_skills.push(ActiveSkill { name, folder, hash, call: finished.call });
     }
     if let Some(whole) = finished.whole {
         state.full_outputs.insert(finished.call, whole);

@@ -160,7 +160,7 @@ impl SessionLog {
         if transcript.turn_started_at().is_none() && transcript.open_blocks().is_empty() {
             self.0.remove(&event.session);
         }
-        let command = |id| answer_command(&event.session, id);
+        let command = |id, kind| answer_command(&event.session, id, kind);
         updates.iter().filter_map(|update| log_line(event, update, command)).collect()
     }
 }

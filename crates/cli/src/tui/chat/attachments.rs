@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use longhaul_agent::tools::{Attachment, Scope};
 use longhaul_agent::{AttachedImage, UserMessage};
+use longhaul_context::{marked_block, with_blocks};
 use percent_encoding::percent_decode_str;
-
-use crate::marked_block::{marked_block, with_blocks};
 
 /// Files that one message may name.
 const MAX_ATTACHMENTS: usize = 20;

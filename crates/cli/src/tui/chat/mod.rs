@@ -48,6 +48,7 @@ use longhaul_transcript::Verbosity;
 pub(crate) use past_turns::PastTurns;
 use questions::{AnswerEffect, OpenQuestions};
 use sent_messages::SentMessages;
+use slash::skills::SkillCommands;
 use slash::tasks::note_running_tasks;
 use status_feed::StatusFeed;
 pub(crate) use user_command::UserCommand;
@@ -61,7 +62,7 @@ use crate::open_chats::ChatMark;
 use crate::output::note;
 use crate::session_lookup::{key_or_new, refuse_trashed};
 use crate::signals::{ExitSignals, SIGINT};
-use crate::tui::chat::slash::{COMMANDS, CommandContext, SlashAction, SlashInput, TurnPhase, parse_line};
+use crate::tui::chat::slash::{COMMANDS, CommandContext, SlashAction, SlashInput, TurnPhase};
 use crate::tui::{
     Activity, CompletionSources, History, InputField, Notifier, ScreenUpdate, Transcript, View,
     marks_from_environment,
@@ -89,6 +90,7 @@ struct Chat<'a> {
     /// Shows other terminals which session is open here.
     mark: ChatMark,
     status_feed: Option<StatusFeed>,
+    skills: SkillCommands,
     questions: OpenQuestions,
     /// What the user sent during the turn.
     sent: SentMessages,
@@ -151,10 +153,15 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
     let registry = TaskRegistry::new(runtime.journal(), &home)?;
     let config = with_canonical_home(globals, config)?;
     panics::register_runtime(&runtime, suggested_command::resume(globals, &key));
+    let skills = SkillCommands::search_in_background(&config);
     let notifier = Notifier::new(config.settings.terminal.notify);
     let lines = LineSource::new(options, notifier, |size| {
         let history = History::load(&home.join("history"), runtime.redactor().clone());
-        let sources = CompletionSources { commands: &COMMANDS, work_dir: config.work_dir.clone() };
+        let sources = CompletionSources {
+            commands: &COMMANDS,
+            skills: skills.clone(),
+            work_dir: config.work_dir.clone(),
+        };
         let transcript = Transcript::new(size.0, Verbosity::from_count(globals.verbose))
             .with_todo_marks(marks_from_environment());
         View::new(size, transcript, InputField::new(history, sources))
@@ -173,6 +180,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
         background: BackgroundWork::default(),
         events: session.events(event_sources(&lines)),
         registry,
+        skills,
         questions: OpenQuestions::default(),
         sent: SentMessages::default(),
         deferred: VecDeque::new(),
@@ -304,7 +312,7 @@ impl Chat<'_> {
         {
             return self.run_user_command(command).await;
         }
-        let entry = parse_line(line);
+        let entry = self.skills.parse_line(line, &self.config).await;
         if let SlashInput::Command(..) = entry {
             self.session.touch();
         }
@@ -320,7 +328,8 @@ impl Chat<'_> {
                     },
                 }
             }
-            SlashInput::Mistake(words) => {
+            SlashInput::StartSkill(text) => self.run_turn(Request::Send(text.into())).await,
+            SlashInput::Mistake(words) | SlashInput::Unknown { mistake: words, .. } => {
                 self.printer.note(words);
                 Ok(ChatStep::Line)
             }

@@ -1,7 +1,7 @@
 //! The open questions of the session, and the answers that the user types.
 
 use longhaul_agent::Session;
-use longhaul_protocol::{Answer, EventKind, QuestionId};
+use longhaul_protocol::{Answer, EventKind, QuestionId, QuestionKind};
 
 use super::line_source::LineSource;
 use crate::event_printer::EventPrinter;
@@ -10,7 +10,11 @@ use crate::short_id::{IdMatch, find};
 use crate::tui::ScreenUpdate;
 
 const HOW_TO_ANSWER: &str = "answer yes or no; `always` allows it for this session, `project` for this project; any other text says no, with that reason";
+const HOW_TO_REPLY: &str = "type your answer, or the number of a choice";
 const HOW_TO_ACCEPT: &str = "answer yes to carry it out, or no; any other text says what to change";
+
+/// The reply to `project`.
+const PROJECT_RULE: &str = "always allowed in this project from now on; to be asked again, remove the rule from approvals.toml in the home";
 
 /// What an answer leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +56,11 @@ impl OpenQuestions {
         match lines {
             LineSource::Screen(_) => printer.tell(ScreenUpdate::Questions(self.0.clone())),
             LineSource::Plain(_) | LineSource::Piped(_) => {
-                printer.note(if self.is_empty() { HOW_TO_ACCEPT } else { HOW_TO_ANSWER });
+                printer.note(match self.0.first().map(|open| open.kind) {
+                    Some(QuestionKind::Ask) => HOW_TO_REPLY,
+                    _ if self.is_empty() => HOW_TO_ACCEPT,
+                    _ => HOW_TO_ANSWER,
+                });
             }
         }
     }
@@ -79,8 +87,11 @@ impl OpenQuestions {
         printer: &mut EventPrinter,
         lines: &LineSource,
     ) -> Option<AnswerEffect> {
-        let is_text = matches!(Answer::parse(line), Answer::Text(_));
-        let open = self.0.first().filter(|_| lines.is_interactive() || !is_text)?;
+        let is_choice = |open: &OpenQuestion| match open.kind {
+            QuestionKind::Ask => open.choices.iter().any(|choice| choice == open.read_answer(line)),
+            _ => !matches!(Answer::parse(line), Answer::Text(_)),
+        };
+        let open = self.0.first().filter(|open| lines.is_interactive() || is_choice(open))?;
         let id = open.id;
         Some(self.send_answer(id, line, session, printer).await)
     }
@@ -124,16 +135,20 @@ impl OpenQuestions {
         session: &Session,
         printer: &mut EventPrinter,
     ) -> AnswerEffect {
-        let answer = Answer::parse(answer);
-        let answered = session.answer(question, answer.word()).await;
+        let asked = self.0.iter().find(|open| open.id == question);
+        let answer =
+            asked.map_or_else(|| Answer::parse(answer).word(), |asked| asked.read_answer(answer)).to_owned();
+        let answered = session.answer(question, &answer).await;
         let is_plan = self.0.iter().any(|open| open.id == question && !open.is_awaited());
         if is_settled(&answered) {
             self.0.retain(|open| open.id != question);
         }
-        if let Err(error) = &answered {
-            printer.note(error);
+        match &answered {
+            Ok(()) if answer == Answer::Project && !is_plan => printer.note(PROJECT_RULE),
+            Ok(()) => {}
+            Err(error) => printer.note(error),
         }
-        match is_settled(&answered) && !(is_plan && answer == Answer::No) {
+        match is_settled(&answered) && !(is_plan && Answer::parse(&answer) == Answer::No) {
             true => AnswerEffect::Turn,
             false => AnswerEffect::Nothing,
         }
@@ -142,7 +157,7 @@ impl OpenQuestions {
     /// Notes the commands that answer the questions after the chat has ended.
     pub(super) fn note_answer_commands(&self, key: &str, printer: &mut EventPrinter) {
         for open in &self.0 {
-            printer.note(format!("to answer: {} (or no, or a reason)", open.command(key)));
+            printer.note(open.how_to_answer(key));
         }
     }
 }

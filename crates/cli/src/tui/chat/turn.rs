@@ -16,7 +16,7 @@ use crate::one_shot::{code_of, limit_to_raise, nothing_to};
 use crate::output::{format_duration, truncate, turn_failure_text};
 use crate::session_lookup::refuse_trashed;
 use crate::signals::SIGINT;
-use crate::tui::chat::slash::{Availability, SlashAction, SlashCommand, SlashInput, TurnPhase, parse_line};
+use crate::tui::chat::slash::{Availability, SlashAction, SlashCommand, SlashInput, TurnPhase};
 use crate::tui::terminal::Terminal;
 use crate::tui::{Activity, ScreenUpdate};
 use crate::{exit, panics};
@@ -311,15 +311,17 @@ impl Chat<'_> {
             self.deferred.push_back(line.to_owned());
             return Ok(());
         }
-        let entry = parse_line(line);
+        let entry = self.skills.parse_line(line, &self.config).await;
         if let SlashInput::Command(..) = entry {
             self.session.touch();
         }
         match entry {
             SlashInput::Nothing => {}
-            SlashInput::Mistake(words) => self.printer.note(words),
+            SlashInput::Mistake(words) | SlashInput::Unknown { mistake: words, .. } => {
+                self.printer.note(words)
+            }
             SlashInput::Say(text) if self.try_answer(&text).await => {}
-            SlashInput::Say(text) => {
+            SlashInput::Say(text) | SlashInput::StartSkill(text) => {
                 let Some(message) = self.message_of(text).await? else { return Ok(()) };
                 match self.session.put_message(&message, JoinMode::Join, None).await {
                     Ok(accepted) => {

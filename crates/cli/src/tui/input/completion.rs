@@ -1,4 +1,4 @@
-//! Completion of slash commands, and of files after `@`.
+//! Completion of slash commands and skills, and of files after `@`.
 //!
 //! After `@`, a folder that is typed with its slash lists its entries. Anything else matches fuzzily all paths of the work folder.
 
@@ -13,6 +13,7 @@ use super::files::{FileEntry, FileKind};
 use super::fuzzy::score;
 use super::graphemes::list as render_list;
 use crate::tui::chat::slash::SlashCommand;
+use crate::tui::chat::slash::skills::SkillCommands;
 
 /// Rows of the list.
 pub(super) const ROWS: usize = 6;
@@ -21,6 +22,7 @@ const MAX_COMPLETED_BYTES: usize = 1024;
 
 pub(crate) struct CompletionSources {
     pub(crate) commands: &'static [SlashCommand],
+    pub(crate) skills: SkillCommands,
     /// Paths are relative to this folder.
     pub(crate) work_dir: PathBuf,
 }
@@ -168,7 +170,22 @@ impl Completer {
             let enter = if row.arguments.is_empty() { EnterAction::Run } else { EnterAction::Complete };
             Some(Candidate { label, detail: row.help.to_owned(), text, after: After::Close, enter })
         };
-        self.sources.commands.iter().filter_map(row).collect()
+        let commands = self.sources.commands.iter();
+        let is_command = |name: &str| {
+            commands
+                .clone()
+                .any(|row| row.name[1..] == *name || row.aliases.iter().any(|alias| alias[1..] == *name))
+        };
+        let skills =
+            part.strip_prefix('/').map(|part| self.sources.skills.starting_with(part)).unwrap_or_default();
+        let skills = skills.into_iter().filter(|skill| !is_command(&skill.name)).map(|skill| Candidate {
+            label: format!("/{} [TEXT]", skill.name),
+            detail: skill.description,
+            text: format!("/{} ", skill.name),
+            after: After::Close,
+            enter: EnterAction::Complete,
+        });
+        commands.clone().filter_map(row).chain(skills).collect()
     }
 
     fn files(&mut self, path: &PathPart) -> Vec<Candidate> {

@@ -7,7 +7,11 @@ use crate::tui::chat::slash::COMMANDS;
 static ROWS_OF_COMMANDS: [SlashCommand; COMMANDS.len()] = COMMANDS;
 
 fn completer(work_dir: &Path) -> Completer {
-    Completer::new(CompletionSources { commands: &ROWS_OF_COMMANDS, work_dir: work_dir.to_owned() })
+    Completer::new(CompletionSources {
+        commands: &ROWS_OF_COMMANDS,
+        skills: SkillCommands::default(),
+        work_dir: work_dir.to_owned(),
+    })
 }
 
 /// What is offered for a text with the cursor at its end, as it would be put there.

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use crossterm::event::{KeyCode, KeyEventKind, KeyModifiers};
 
 use super::*;
+use crate::tui::chat::slash::skills::SkillCommands;
 use crate::tui::chat::slash::{COMMANDS, SlashCommand};
 
 #[path = "input_property_tests.rs"]
@@ -13,6 +14,7 @@ static ROWS_OF_COMMANDS: [SlashCommand; COMMANDS.len()] = COMMANDS;
 fn typing() -> InputField {
     let sources = CompletionSources {
         commands: &ROWS_OF_COMMANDS,
+        skills: SkillCommands::default(),
         work_dir: PathBuf::from(env!("CARGO_MANIFEST_DIR")),
     };
     InputField::new(History::none(), sources)

@@ -164,6 +164,8 @@ pub(crate) fn call_with_text(arguments: &str) -> ToolInvocation {
         session: SessionId::generate(),
         tasks: Arc::default(),
         confinement: longhaul_tools::Confinement::Sandbox,
+        skill_folders: Arc::default(),
+        may_fetch: Default::default(),
     }
 }
 

@@ -4,7 +4,7 @@
 use longhaul_agent::last_compaction;
 use longhaul_protocol::OrderKind;
 
-use super::{CommandContext, SlashAction, TurnPhase, help, memory, mode, model, session, tasks};
+use super::{CommandContext, SlashAction, TurnPhase, help, memory, mode, model, session, skills, tasks};
 use crate::commands::compact::focus_of;
 use crate::commands::context::ContextUsage;
 use crate::commands::doctor;
@@ -45,6 +45,7 @@ async fn try_run(
         SlashAction::Doctor => show_doctor(context).await?,
         SlashAction::Tasks => tasks::run(context, arguments, phase).await?,
         SlashAction::Memory => memory::run(context, arguments).await?,
+        SlashAction::Skills => skills::run(context).await?,
         SlashAction::Remember => memory::remember(context, arguments, phase).await,
         // These differ: the prompt loop and the loop of a turn run them.
         SlashAction::Retry

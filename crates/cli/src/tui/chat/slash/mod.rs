@@ -6,6 +6,7 @@ pub(crate) mod memory;
 pub(crate) mod mode;
 mod model;
 pub(crate) mod session;
+pub(crate) mod skills;
 pub(crate) mod tasks;
 
 use std::fmt::Write;
@@ -105,6 +106,7 @@ pub(crate) enum SlashAction {
     Tasks,
     Memory,
     Remember,
+    Skills,
     Session,
     Save,
     Clear,
@@ -115,7 +117,7 @@ pub(crate) enum SlashAction {
 }
 
 /// All commands, in the order of `/help`.
-pub(crate) const COMMANDS: [SlashCommand; 19] = [
+pub(crate) const COMMANDS: [SlashCommand; 20] = [
     SlashCommand {
         name: "/help",
         aliases: &["/?"],
@@ -225,6 +227,15 @@ pub(crate) const COMMANDS: [SlashCommand; 19] = [
         action: SlashAction::Remember,
     },
     SlashCommand {
+        name: "/skills",
+        aliases: &[],
+        arguments: "",
+        help: "List the skills, and what the model is told of them; /NAME [TEXT] starts one.",
+        one_shot: "longhaul skills",
+        when: Availability::Always,
+        action: SlashAction::Skills,
+    },
+    SlashCommand {
         name: "/session",
         aliases: &["/sessions"],
         arguments: "[list [WORDS]|resume [KEY]|fork [SEQ]|rename KEY|pin|unpin|delete|export FILE|prune [--dry-run]]",
@@ -296,6 +307,14 @@ pub(crate) enum SlashInput {
     Say(String),
     /// A command with its arguments.
     Command(&'static SlashCommand, String),
+    /// No command has this name. A skill may have it; else this is the message for the user.
+    Unknown {
+        name: String,
+        arguments: String,
+        mistake: String,
+    },
+    /// A message for the agent to use a skill.
+    StartSkill(String),
     /// An unknown or misused command, with the message for the user. It is not sent to the model.
     Mistake(String),
     Nothing,
@@ -316,7 +335,11 @@ pub(crate) fn parse_line(line: &str) -> SlashInput {
     let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let arguments = arguments.trim();
     match COMMANDS.iter().find(|row| row.name == name || row.aliases.contains(&name)) {
-        None => SlashInput::Mistake(unknown_command(name)),
+        None => SlashInput::Unknown {
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+            mistake: unknown_command(name),
+        },
         Some(row) if row.arguments.is_empty() && !arguments.is_empty() => SlashInput::Mistake(format!(
             "{name} takes no arguments; to send the line to the agent, start it with two slashes: //{}",
             &line[1..]
@@ -349,6 +372,7 @@ pub(crate) fn help() -> String {
         let gap = if usage.len() > 16 { format!("\n  {:<16}", "") } else { String::new() };
         let _ = writeln!(help, "  {usage:<16}{gap}  {}", row.help);
     }
+    help.push_str("  /SKILL [TEXT]     Start the skill of this name; /skills lists them.\n");
     help.push_str("  //TEXT            Send /TEXT to the agent.\n");
     help.push_str("Keys:\n");
     help.push_str(&key_help());

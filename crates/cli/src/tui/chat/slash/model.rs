@@ -1,6 +1,7 @@
 //! `/model`.
 
-use longhaul_model::{ModelChoice, Models, Protocol, ServerQuery};
+use longhaul_agent::model_list::model_choices;
+use longhaul_model::ModelChoice;
 
 use super::{CommandContext, TurnPhase};
 use crate::output::{format_number, truncate};
@@ -48,7 +49,7 @@ async fn use_model(context: &mut CommandContext<'_>, name: &str) {
 /// Lets the user pick a model. The one in use comes first and is marked.
 async fn pick_model(context: &mut CommandContext<'_>) -> anyhow::Result<Option<String>> {
     let (current, _) = context.runtime.model_of(context.session.key()).await;
-    let mut choices = model_choices(context).await?;
+    let mut choices = model_choices(context.config).await?;
     choices.retain(|choice| choice.name != current);
     let source = "in use".to_owned();
     choices.insert(0, ModelChoice { name: current.clone(), source });
@@ -61,22 +62,4 @@ async fn pick_model(context: &mut CommandContext<'_>) -> anyhow::Result<Option<S
     let title = "Which model? /model NAME takes any other.".to_owned();
     let picked = context.pick(title, items).await.map(|index| choices.swap_remove(index).name);
     Ok(picked.filter(|picked| *picked != current))
-}
-
-/// The models that can be used now: also those of the server in the config.
-async fn model_choices(context: &CommandContext<'_>) -> anyhow::Result<Vec<ModelChoice>> {
-    let models = Models::at(&context.config.home)?;
-    let settings = &context.config.settings.model;
-    let named = settings.name.split_once('/').map(|(provider, _)| provider);
-    let provider = named.and_then(|provider| models.providers().get(provider));
-    // Only the key that the config names for this address: a flag may have named another provider than the address belongs to.
-    let key = settings.api_key_env.as_ref().and_then(|variable| std::env::var(variable).ok());
-    let usual = provider.map_or(Protocol::OpenaiChat, |provider| provider.protocol);
-    let server = settings.base_url.as_deref().map(|base_url| ServerQuery {
-        provider: provider.map_or("custom", |provider| provider.name.as_str()),
-        protocol: settings.protocol.unwrap_or(usual),
-        base_url,
-        key: key.as_deref().filter(|key| !key.trim().is_empty()),
-    });
-    Ok(models.choices(server.as_ref()).await)
 }

@@ -5,7 +5,7 @@ use crate::args::Arguments;
 
 fn mistake(line: &str) -> String {
     match parse_line(line) {
-        SlashInput::Mistake(words) => words,
+        SlashInput::Mistake(words) | SlashInput::Unknown { mistake: words, .. } => words,
         entry => panic!("{line} is {entry:?}"),
     }
 }

@@ -1,7 +1,7 @@
 //! Text that a user sends along and has not said: a piped text, a file. It stands in a fenced block with a label, so that the model, memory
 //! and directives take it for data. P8.
 
-use longhaul_context::UserText;
+use crate::pasted_text::UserText;
 
 /// Fences in fences that a user may have left open.
 const MAX_OPEN_FENCES: usize = 8;
@@ -9,7 +9,7 @@ const MAX_OPEN_FENCES: usize = 8;
 const MIN_FENCE: usize = 4;
 
 /// A block with this label. Its fence is longer than any in the text, so the text can't end the block.
-pub(crate) fn marked_block(label: &str, text: &str) -> String {
+pub fn marked_block(label: &str, text: &str) -> String {
     let fence = "~".repeat(longest_run(text, '~').saturating_add(1).max(MIN_FENCE));
     let label: String = label.chars().filter(|letter| !letter.is_control() && *letter != '~').collect();
     let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
@@ -17,7 +17,7 @@ pub(crate) fn marked_block(label: &str, text: &str) -> String {
 }
 
 /// What a user said, with blocks below it.
-pub(crate) fn with_blocks(said: &str, blocks: &[String]) -> String {
+pub fn with_blocks(said: &str, blocks: &[String]) -> String {
     let said = close_fences(said.trim_end());
     let parts = std::iter::once(said.as_str()).chain(blocks.iter().map(String::as_str));
     parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")

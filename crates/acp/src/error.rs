@@ -1,0 +1,66 @@
+use longhaul_protocol::PrintablePath;
+use std::path::PathBuf;
+
+use crate::wire::rpc::RpcError;
+
+/// Why a message of an editor can't be carried out. Each error is the answer to one message; the connection goes on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("this line is not JSON: {reason}")]
+    Syntax { reason: String },
+    #[error("this is no JSON-RPC 2.0 message: {reason}")]
+    Envelope { reason: String },
+    #[error("this line is too long: a message may have {} MiB", max_bytes >> 20)]
+    LineTooLong { max_bytes: usize },
+    #[error("{method} came before initialize; call initialize first")]
+    NotInitialized { method: String },
+    #[error("there is no method {method}")]
+    UnknownMethod { method: String },
+    #[error("{method}: {reason}")]
+    Params { method: String, reason: String },
+    #[error(
+        "there is no session {session} on this connection; open it with session/load, or make one with session/new"
+    )]
+    UnknownSession { session: String },
+    #[error("{} can't be a work folder: {reason}", path.printable())]
+    WorkFolder { path: PathBuf, reason: String },
+    /// The config or the journal can't be opened. The text says what to do.
+    #[error("{0}")]
+    Open(String),
+    #[error("{0}")]
+    TurnFailed(String),
+    #[error("the session ended on this side; load it again")]
+    SessionEnded,
+    #[error(transparent)]
+    Agent(#[from] longhaul_agent::Error),
+    #[error(transparent)]
+    Journal(#[from] longhaul_journal::Error),
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn params(method: &str, reason: impl std::fmt::Display) -> Self {
+        Self::Params { method: method.to_owned(), reason: reason.to_string() }
+    }
+
+    /// The code of JSON-RPC, or of the protocol.
+    fn code(&self) -> i32 {
+        match self {
+            Self::Syntax { .. } => -32_700,
+            Self::Envelope { .. } | Self::LineTooLong { .. } | Self::NotInitialized { .. } => -32_600,
+            Self::UnknownMethod { .. } => -32_601,
+            Self::Params { .. } | Self::WorkFolder { .. } => -32_602,
+            Self::UnknownSession { .. } => -32_002,
+            Self::Open(_) | Self::TurnFailed(_) | Self::SessionEnded | Self::Agent(_) | Self::Journal(_) => {
+                -32_603
+            }
+        }
+    }
+}
+
+impl From<&Error> for RpcError {
+    fn from(error: &Error) -> Self {
+        Self { code: error.code(), message: error.to_string() }
+    }
+}
