@@ -23,7 +23,7 @@ use crate::event_printer::{EventPrinter, Form};
 use crate::one_shot::event_loop::{EventLoop, StageEnd};
 use crate::output::{note, turn_failure_text};
 use crate::permission::set_flagged_mode;
-use crate::questions::{OpenQuestion, has_terminal};
+use crate::questions::{OpenQuestion, answer_command, has_terminal};
 use crate::session_lookup::refuse_trashed;
 use crate::short_id::short;
 use crate::signals::{ExitSignals, SIGINT};
@@ -262,7 +262,8 @@ impl OneShot<'_> {
                         self.say_what_goes_on(session, watch.printer).await?;
                     }
                     if let Some(plan) = watch.plan.take() {
-                        let (accept, resume) = (plan.command(&self.key), self.command("resume"));
+                        let accept = answer_command(&self.key, plan.id, plan.kind);
+                        let resume = self.command("resume");
                         watch.printer.note(format!("to accept the plan: {accept}; then {resume}"));
                     }
                     return Ok(StageOutcome::Done(code));

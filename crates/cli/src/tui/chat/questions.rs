@@ -138,13 +138,14 @@ impl OpenQuestions {
         let asked = self.0.iter().find(|open| open.id == question);
         let answer =
             asked.map_or_else(|| Answer::parse(answer).word(), |asked| asked.read_answer(answer)).to_owned();
+        let is_approval = asked.is_none_or(|asked| asked.kind == QuestionKind::Approval);
         let answered = session.answer(question, &answer).await;
         let is_plan = self.0.iter().any(|open| open.id == question && !open.is_awaited());
         if is_settled(&answered) {
             self.0.retain(|open| open.id != question);
         }
         match &answered {
-            Ok(()) if answer == Answer::Project && !is_plan => printer.note(PROJECT_RULE),
+            Ok(()) if is_approval && Answer::parse(&answer) == Answer::Project => printer.note(PROJECT_RULE),
             Ok(()) => {}
             Err(error) => printer.note(error),
         }
