@@ -127,18 +127,9 @@ impl RuntimeBuilder {
         if let Some(work_dir) = self.work_dir {
             config = config.with_work_dir(&work_dir);
         }
-        let options = match self.is_for_one_turn {
-            true => SqliteOptions { reads_on: ReadThread::Caller, ..SqliteOptions::default() },
-            false => SqliteOptions::default(),
-        };
-        // It is opened while the models and prompts are read. A journal that does not exist yet is created later, because a mistake in
-        // these files must leave nothing behind.
-        let opening = match &self.journal {
-            Some(_) => None,
-            None => {
-                home_with_journal(&config.home).map(|home| SqliteJournal::open_with(&home, options.clone()))
-            }
-        };
+        let reads_on = if self.is_for_one_turn { ReadThread::Caller } else { ReadThread::Pool };
+        let opening =
+            if self.journal.is_some() { None } else { open_existing_journal(&config.home, reads_on) };
         let models = models_of(&config, self.transport)?;
         let model_chain = match self.model {
             Some(model) => ModelChain::single(model),
@@ -156,7 +147,7 @@ impl RuntimeBuilder {
         let journal: Arc<dyn Journal> = match (self.journal, opening) {
             (Some(journal), _) => journal,
             (None, Some(opening)) => Arc::new(opening.await?),
-            (None, None) => Arc::new(SqliteJournal::open_with(&home, options).await?),
+            (None, None) => Arc::new(SqliteJournal::open_with(&home, journal_options(reads_on)).await?),
         };
         let tasks = tasks(&config, home.folder())?;
         let approvals = approvals(&config)?;
@@ -233,8 +224,18 @@ fn prepare_tools(inner: Arc<RuntimeShared>) {
     tokio::spawn(async move { inner.folder_tools.prepare(&inner, &inner.config.work_dir) });
 }
 
-fn home_with_journal(home: &Path) -> Option<Home> {
-    Home::existing(home).ok().filter(|home| home.has_journal().is_ok_and(|has| has))
+fn journal_options(reads_on: ReadThread) -> SqliteOptions {
+    SqliteOptions { reads_on, ..SqliteOptions::default() }
+}
+
+/// Opens the journal in the background while the models and prompts are read. A journal that does not exist yet is
+/// created later, because a mistake in these files must leave nothing behind.
+fn open_existing_journal(
+    home: &Path,
+    reads_on: ReadThread,
+) -> Option<impl Future<Output = longhaul_journal::Result<SqliteJournal>> + use<>> {
+    let home = Home::existing(home).ok().filter(|home| home.has_journal().is_ok_and(|has| has))?;
+    Some(SqliteJournal::open_with(&home, journal_options(reads_on)))
 }
 
 fn approvals(config: &Config) -> Result<ApprovalPolicy> {

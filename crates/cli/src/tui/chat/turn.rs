@@ -318,7 +318,7 @@ impl Chat<'_> {
         match entry {
             SlashInput::Nothing => {}
             SlashInput::Mistake(words) | SlashInput::Unknown { mistake: words, .. } => {
-                self.printer.note(words)
+                self.printer.note(words);
             }
             SlashInput::Say(text) if self.try_answer(&text).await => {}
             SlashInput::Say(text) | SlashInput::StartSkill(text) => {
