@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+#[allow(dead_code, reason = "other tests use the rest of it")]
 mod desk;
 
 use std::fs;
