@@ -23,6 +23,7 @@ pub(crate) struct Editor {
     pub(crate) seen: Vec<Value>,
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "tests hand over messages that they make on the spot")]
 impl Editor {
     /// An editor that has started its agent.
     pub(crate) fn start(desk: &Desk) -> Self {

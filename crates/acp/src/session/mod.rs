@@ -334,7 +334,8 @@ impl SessionTask {
         match SessionRecord::decode(record) {
             Ok(SessionRecord::TurnStarted(started)) => self.open_turn = Some(started.turn),
             Ok(SessionRecord::InputTaken(InputTaken { id, images, .. })) => {
-                if !self.prompts.take_input(id, record.seq) && !images.is_empty() {
+                let is_own = self.prompts.take_input(id, record.seq);
+                if !is_own && !images.is_empty() {
                     self.images.insert(record.seq, images);
                 }
             }
