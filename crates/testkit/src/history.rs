@@ -38,7 +38,7 @@ fn repeated(record: &SessionRecord, turn: u64, turns_of_epoch: Option<u64>) -> O
     Some(match record.clone() {
         SessionRecord::SessionCreated(_) => return None,
         SessionRecord::EpochStarted(mut epoch) => {
-            let length = turns_of_epoch.filter(|length| turn % length == 0)?;
+            let length = turns_of_epoch.filter(|length| turn.is_multiple_of(*length))?;
             epoch.epoch += turn / length;
             epoch.reason = EpochReason::Compacted;
             epoch.turns = turn - 1;
