@@ -71,6 +71,8 @@ mod journal;
 mod lease;
 mod lifecycle;
 mod names;
+mod question;
+mod scoring;
 mod search;
 mod sqlite;
 mod stems;
@@ -98,7 +100,7 @@ pub use lifecycle::{
     restore_session, session_times, trash_session, unpin_session,
 };
 pub use names::{name_session, name_session_with, resolve};
-pub use search::{MatchMode, SearchHit, SearchQuery, WordFrequencies, sessions_with_words};
+pub use search::{SearchAnswer, SearchHit, SearchQuery, SearchScope, WeightedWord, sessions_with_words};
 pub use sqlite::{RestoreReport, SqliteJournal, SqliteOptions, restore, verify_home};
 pub use stems::stems;
 pub use stream_copy::{RecordCopy, begin_with_copies};

@@ -10,11 +10,11 @@ mod scopes;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use baselines::{Having, single_records, substrings};
+use baselines::{Having, PlainBm25, substrings};
 use conversation::{Evidence, World, is_in_a_page, make};
 use facts::{Fact, Told};
 use longhaul_journal::{Home, Journal, SqliteJournal};
-use longhaul_memory::{RecallHit, RecallPlace, recall};
+use longhaul_memory::{RecallBudget, RecallHit, RecallPlace, recall};
 use longhaul_protocol::{Seq, SessionId};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/memory.md");
@@ -79,9 +79,15 @@ fn has_line(excerpt: &str, fact: &Fact) -> bool {
     excerpt.lines().any(|shown| shown == line)
 }
 
-async fn ask(journal: &dyn Journal, world: &World, fact: &Fact, evidence: &Evidence) -> Outcome {
+async fn ask(
+    journal: &dyn Journal,
+    world: &World,
+    plain: &PlainBm25<'_>,
+    fact: &Fact,
+    evidence: &Evidence,
+) -> Outcome {
     let question = fact.question();
-    let found = recall(journal, &world.places, &question, 10).await.unwrap();
+    let found = recall(journal, &world.places, &question, RecallBudget::entries(10)).await.unwrap().hits;
     let place_of = |hits: Vec<(SessionId, Seq)>| {
         hits.into_iter().position(|hit| hit == (evidence.session, evidence.seq))
     };
@@ -101,7 +107,7 @@ async fn ask(journal: &dyn Journal, world: &World, fact: &Fact, evidence: &Evide
     let places = [
         place,
         found.iter().position(|found| is_mainly(found, fact, evidence)),
-        place_of(single_records(journal, world, &question).await),
+        place_of(plain.find(&question)),
         place_of(substrings(world, &question, Having::All)),
         place_of(substrings(world, &question, Having::Any)),
     ];
@@ -154,9 +160,10 @@ async fn what_was_said_is_found_again_as_well_as_the_docs_say() {
     let (_folder, journal) = journal().await;
     let world = make(&journal).await;
 
+    let plain = PlainBm25::new(&world.texts);
     let mut outcomes = Vec::new();
     for (fact, evidence) in world.facts.iter().zip(&world.evidence) {
-        outcomes.push(ask(&journal, &world, fact, evidence).await);
+        outcomes.push(ask(&journal, &world, &plain, fact, evidence).await);
     }
 
     let table = table(&world, &outcomes);

@@ -1,7 +1,7 @@
 //! What is found, what is not, and how it is shown.
 
 use longhaul_journal::{Append, Journal};
-use longhaul_memory::{PageSet, RecallHit, RecallPlace, RecallScope, recall};
+use longhaul_memory::{PageSet, RecallHit, RecallPlace, RecallScope, recall, RecallBudget};
 use longhaul_protocol::{
     ExtractRecord, Extracted, ExtractedItem, ExtractedKind, Imported, InputId, InputTaken, JoinMode, Seq,
     SessionId, SessionRecord, Speaker, StreamName, SystemMessage, TextContent, ToolFinished,
@@ -36,7 +36,7 @@ async fn places(journal: &dyn Journal, scope: &str, sessions: &[SessionId]) -> R
 }
 
 async fn find(journal: &dyn Journal, places: &RecallScope, query: &str) -> Vec<RecallHit> {
-    recall(journal, places, query, 10).await.unwrap()
+    recall(journal, places, query, RecallBudget::entries(10)).await.unwrap().hits
 }
 
 /// Y12
