@@ -13,6 +13,8 @@ const EARLIER: [f32; 5] = [0.6, 0.4, 0.3, 0.2, 0.1];
 const LATER: [f32; 2] = [0.5, 0.3];
 const BM25_K1: f32 = 1.2;
 const BM25_B: f32 = 0.5;
+/// The share of the neighbours' lengths that counts for tool output, which they describe less than an utterance.
+const TOOL_OUTPUT_SHARE: f32 = 0.3;
 /// The least weight of a word, however common it is.
 const MIN_IDF: f64 = 0.5;
 
@@ -81,7 +83,8 @@ impl ScoredRecords {
         }
     }
 
-    /// The length of each record with its neighbours: its own, plus theirs times the root of their share.
+    /// The length of each record: its own, plus those of its neighbours times the root of their share. For tool
+    /// output, those of the neighbours count less.
     fn lengths_with_neighbours(&self) -> Vec<f32> {
         let mut lengths: Vec<f32> = self.lengths.iter().map(|length| f32::from(*length)).collect();
         add_neighbour_lengths(&mut lengths, self, 0..self.len(), &EARLIER, RestartAt::Before);
@@ -113,8 +116,10 @@ fn add_neighbour_lengths<const N: usize>(
         if restart == RestartAt::Before && flags.has(RecordFlags::FIRST) {
             passed = [0.0; N];
         }
-        lengths[index] += passed.iter().zip(roots).map(|(length, root)| length * root).sum::<f32>();
-        if flags.has(RecordFlags::SPEECH) {
+        let around = passed.iter().zip(roots).map(|(length, root)| length * root).sum::<f32>();
+        let is_speech = flags.has(RecordFlags::SPEECH);
+        lengths[index] += if is_speech { around } else { TOOL_OUTPUT_SHARE * around };
+        if is_speech {
             passed.copy_within(..N - 1, 1);
             passed[0] = f32::from(records.lengths[index]);
         }
@@ -141,7 +146,11 @@ impl Scoring {
         let mut norms = records.lengths_with_neighbours();
         let is_erased = |flags: &&RecordFlags| flags.has(RecordFlags::ERASED);
         let count = records.len() - records.flags.iter().filter(is_erased).count();
-        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a mean needs no more")]
+        #[allow(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            reason = "a mean needs no more"
+        )]
         let mean = (norms.iter().copied().map(f64::from).sum::<f64>() / count.max(1) as f64).max(1.0) as f32;
         for norm in &mut norms {
             *norm = BM25_K1 * (1.0 - BM25_B + BM25_B * *norm / mean);
@@ -223,8 +232,7 @@ impl Scoring {
         let is_found = |(index, score): &(usize, f32)| {
             *score > 0.0 && !self.records.flags[*index].has(RecordFlags::ERASED)
         };
-        let mut found: Vec<(usize, f32)> =
-            self.scores.iter().copied().enumerate().filter(is_found).collect();
+        let mut found: Vec<(usize, f32)> = self.scores.iter().copied().enumerate().filter(is_found).collect();
         let order = |(one, a): &(usize, f32), (other, b): &(usize, f32)| b.total_cmp(a).then(other.cmp(one));
         if limit > 0 && found.len() > limit {
             found.select_nth_unstable_by(limit - 1, order);

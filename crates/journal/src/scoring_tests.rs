@@ -77,14 +77,19 @@ fn an_erased_record_is_not_found_by_its_neighbours() {
 
 #[test]
 fn hints_favour_what_they_fit() {
-    let flags = [USER, USER.with(RecordFlags::ONLY_ASKS), USER.with(RecordFlags::NAMES_TIME), RecordFlags::ASSISTANT];
+    let flags =
+        [USER, USER.with(RecordFlags::ONLY_ASKS), USER.with(RecordFlags::NAMES_TIME), RecordFlags::ASSISTANT];
     let streams: Vec<&[RecordFlags]> = flags.iter().map(std::slice::from_ref).collect();
     let mut scoring = scoring(&streams);
     scoring.add_word(&[0, 1, 2, 3]);
     let before = scoring.scores.clone();
 
     let speakers = [(3..4, RecordFlags::ASSISTANT), (0..1, RecordFlags::ASSISTANT)];
-    scoring.apply_hints(&ScoringHints { asks_when: true, speakers: &speakers, nearness: &[1.0, 0.0, 0.0, 0.3] });
+    scoring.apply_hints(&ScoringHints {
+        asks_when: true,
+        speakers: &speakers,
+        nearness: &[1.0, 0.0, 0.0, 0.3],
+    });
 
     let ratios: Vec<f32> = scoring.scores.iter().zip(before).map(|(after, before)| after / before).collect();
     for (ratio, expected) in ratios.iter().zip([5.0, 0.9, 1.6, 1.5 * 2.2]) {

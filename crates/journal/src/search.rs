@@ -130,7 +130,13 @@ impl SearchableText {
             _ => return None,
         };
         let blobs: Vec<BlobRef> = blob.into_iter().filter(BlobRef::is_text).collect();
-        (!text.is_empty() || !blobs.is_empty()).then_some(Self { text, blobs, speaker, is_request, written: record.at })
+        (!text.is_empty() || !blobs.is_empty()).then_some(Self {
+            text,
+            blobs,
+            speaker,
+            is_request,
+            written: record.at,
+        })
     }
 
     /// What the scoring has to know about it, and the days that it names.

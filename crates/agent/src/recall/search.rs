@@ -18,8 +18,7 @@ const DEFAULT_MEMORY_HITS: usize = 25;
 /// The most tokens of what memory shows. The first hit is always shown.
 const MAX_MEMORY_TOKENS: u64 = 1_500;
 const MAX_QUERY_CHARS: usize = 1_000;
-const NOT_IN_SESSION: &str =
-    "[no record of this session has any of these words; try others]";
+const NOT_IN_SESSION: &str = "[no record of this session has any of these words; try others]";
 const NOT_IN_MEMORY: &str = "[nothing of this is remembered; other words may find it]";
 const READ_HINT: &str = "[the best first; recall_read with the ref in brackets shows the whole]";
 
@@ -110,7 +109,8 @@ async fn search_session(
     query: &str,
     limit: Option<usize>,
 ) -> Result<ToolOutcome> {
-    let FoundRecords { lines, unindexed } = find_records(&access.journal, session, query, session_hits(limit)).await?;
+    let FoundRecords { lines, unindexed } =
+        find_records(&access.journal, session, query, session_hits(limit)).await?;
     Ok(ToolOutcome::ok(format_hits(&lines, NOT_IN_SESSION, unindexed)))
 }
 

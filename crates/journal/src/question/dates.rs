@@ -37,9 +37,28 @@ const NUMBERS: [&str; 12] =
     ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
 /// Words that name a time without naming a date.
 const TIME_WORDS: [&str; 22] = [
-    "ago", "tonight", "tomorrow", "morgen", "morning", "afternoon", "evening", "noon", "midnight", "weekend",
-    "spring", "summer", "autumn", "winter", "heute", "gestern", "vorgestern", "montag", "freitag", "mardi",
-    "lundi", "ayer",
+    "ago",
+    "tonight",
+    "tomorrow",
+    "morgen",
+    "morning",
+    "afternoon",
+    "evening",
+    "noon",
+    "midnight",
+    "weekend",
+    "spring",
+    "summer",
+    "autumn",
+    "winter",
+    "heute",
+    "gestern",
+    "vorgestern",
+    "montag",
+    "freitag",
+    "mardi",
+    "lundi",
+    "ayer",
 ];
 
 /// The day of a moment, in UTC.
@@ -235,7 +254,8 @@ impl Mention<'_> {
         };
         match self.token(1) {
             "week" => {
-                let monday = self.today.checked_sub(i64::from(self.today.weekday().to_monday_zero_offset()).days());
+                let monday =
+                    self.today.checked_sub(i64::from(self.today.weekday().to_monday_zero_offset()).days());
                 let monday = monday.ok()?.checked_add((7 * steps).days()).ok()?;
                 Some(DateSpan::days(monday, monday.checked_add(6.days()).ok()?))
             }
@@ -299,14 +319,18 @@ fn is_digits(token: &str) -> bool {
 }
 
 fn year(token: &str) -> Option<i16> {
-    (token.len() == 4 && is_digits(token)).then(|| token.parse().ok())?.filter(|year| (1_900..2_100).contains(year))
+    (token.len() == 4 && is_digits(token))
+        .then(|| token.parse().ok())?
+        .filter(|year| (1_900..2_100).contains(year))
 }
 
 /// `5`, `5th`.
 fn day_of_month(token: &str) -> Option<i8> {
     let digits = token.trim_end_matches(char::is_alphabetic);
     let ending = &token[digits.len()..];
-    matches!(ending, "" | "st" | "nd" | "rd" | "th").then(|| digits.parse().ok())?.filter(|day| (1..=31).contains(day))
+    matches!(ending, "" | "st" | "nd" | "rd" | "th")
+        .then(|| digits.parse().ok())?
+        .filter(|day| (1..=31).contains(day))
 }
 
 fn number(date: Date) -> Day {

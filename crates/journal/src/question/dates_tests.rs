@@ -51,7 +51,11 @@ fn a_record_may_name_a_day_to_come() {
 fn times_without_a_date_are_known() {
     let names_time = |text: &str| TimeMention::find(text, number(TODAY), Tense::Nearest).names_time;
 
-    assert!(["It was at 14:30.", "every Friday", "in the morning", "back in 2019", "at 3 pm"].iter().all(|text| names_time(text)));
+    assert!(
+        ["It was at 14:30.", "every Friday", "in the morning", "back in 2019", "at 3 pm"]
+            .iter()
+            .all(|text| names_time(text))
+    );
     assert!(!["port 4037", "ratio 3:1", "take the second one"].iter().any(|text| names_time(text)));
 }
 
@@ -62,7 +66,8 @@ fn a_day_is_told_of_on_the_days_that_follow() {
     let at = |date: Date| number(date);
 
     let days: Vec<f32> = [-4, -3, 0, 1, 10, 11, 31, 32].map(|days| day.nearness(at(TODAY) + days)).to_vec();
-    let months = [(2, 1), (2, 28), (3, 31), (4, 30), (5, 2)].map(|(month, day)| at(jiff::civil::date(2026, month, day)));
+    let months = [(2, 1), (2, 28), (3, 31), (4, 30), (5, 2)]
+        .map(|(month, day)| at(jiff::civil::date(2026, month, day)));
 
     assert_eq!(days, [0.0, 0.3, 1.0, 0.6, 0.6, 0.3, 0.3, 0.0]);
     assert_eq!(months.map(|day| month.nearness(day)), [0.3, 0.3, 1.0, 0.3, 0.0]);

@@ -54,9 +54,12 @@ impl Question {
         let stop_words: BTreeSet<&str> = STOP_WORDS.split_whitespace().collect();
         let lower = text.to_lowercase();
         let words: Vec<WordRun<'_>> = word_runs(&lower).collect();
-        let is_stop_word = |run: &&WordRun<'_>| matches!(run, WordRun::Spaced(word) if stop_words.contains(word));
-        let telling: Vec<String> = words.iter().filter(|run| !is_stop_word(run)).flat_map(question_stems).collect();
-        let mut stems = if telling.is_empty() { words.iter().flat_map(question_stems).collect() } else { telling };
+        let is_stop_word =
+            |run: &&WordRun<'_>| matches!(run, WordRun::Spaced(word) if stop_words.contains(word));
+        let telling: Vec<String> =
+            words.iter().filter(|run| !is_stop_word(run)).flat_map(question_stems).collect();
+        let mut stems =
+            if telling.is_empty() { words.iter().flat_map(question_stems).collect() } else { telling };
         let mut seen = BTreeSet::new();
         stems.retain(|stem| seen.insert(stem.clone()));
         stems.truncate(MAX_STEMS);
@@ -72,7 +75,8 @@ impl Question {
     /// The words to look for in a text: as they were written, and without their endings.
     pub(crate) fn excerpt_words(&self, text: &str) -> BTreeSet<String> {
         let lower = text.to_lowercase();
-        let telling = word_runs(&lower).filter(|run| question_stems(run).iter().any(|stem| self.stems.contains(stem)));
+        let telling =
+            word_runs(&lower).filter(|run| question_stems(run).iter().any(|stem| self.stems.contains(stem)));
         let words = telling.map(|(WordRun::Spaced(word) | WordRun::Unspaced(word))| word.to_owned());
         words.chain(self.stems.iter().filter(|stem| stem.len() >= 3).cloned()).collect()
     }
@@ -86,7 +90,8 @@ impl Question {
 
 /// "What did I say" names the user, "what did you say" the assistant.
 fn named_speaker(words: &[WordRun<'_>]) -> Option<RecordFlags> {
-    let words: Vec<&str> = words.iter().map(|(WordRun::Spaced(word) | WordRun::Unspaced(word))| *word).collect();
+    let words: Vec<&str> =
+        words.iter().map(|(WordRun::Spaced(word) | WordRun::Unspaced(word))| *word).collect();
     let names = |speaker: &str, pronoun: &str| {
         words.windows(2).any(|pair| match pair {
             ["the", word] => *word == speaker,
@@ -102,12 +107,17 @@ fn named_speaker(words: &[WordRun<'_>]) -> Option<RecordFlags> {
 }
 
 fn asks_when(words: &[WordRun<'_>]) -> bool {
-    let words: Vec<&str> = words.iter().map(|(WordRun::Spaced(word) | WordRun::Unspaced(word))| *word).collect();
+    let words: Vec<&str> =
+        words.iter().map(|(WordRun::Spaced(word) | WordRun::Unspaced(word))| *word).collect();
     let asks_which = |pair: &[&str]| {
-        matches!(pair, ["which" | "what", "day" | "date" | "month" | "year" | "week" | "time"] | ["how", "long"])
+        matches!(
+            pair,
+            ["which" | "what", "day" | "date" | "month" | "year" | "week" | "time"] | ["how", "long"]
+        )
     };
     words.first().is_some_and(|first| ASKING_WHEN.contains(first))
-        || words.contains(&"when") && words.first().is_some_and(|first| matches!(*first, "since" | "and" | "until"))
+        || words.contains(&"when")
+            && words.first().is_some_and(|first| matches!(*first, "since" | "and" | "until"))
         || words.windows(2).any(asks_which)
 }
 

@@ -32,7 +32,11 @@ fn scripts_without_spaces_are_looked_for_two_by_two() {
 
 #[test]
 fn a_question_may_ask_when() {
-    assert!(["When did it fail?", "Since when?", "On which day was it?", "Wann war das?"].iter().all(|text| ask(text).asks_when));
+    assert!(
+        ["When did it fail?", "Since when?", "On which day was it?", "Wann war das?"]
+            .iter()
+            .all(|text| ask(text).asks_when)
+    );
     assert!(!["What happens when it fails?", "Which port?"].iter().any(|text| ask(text).asks_when));
 }
 

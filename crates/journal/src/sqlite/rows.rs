@@ -67,7 +67,8 @@ pub(crate) fn heads(db: &Connection) -> Sql<Vec<(StreamNumber, StreamName, Head)
          ORDER BY streams.id",
     )?;
     let rows = statement.query_map([], |row| {
-        let (number, name) = (row.get(0).map(StreamNumber)?, text(row, 1)?.and_then(|name| name.parse().ok()));
+        let (number, name) =
+            (row.get(0).map(StreamNumber)?, text(row, 1)?.and_then(|name| name.parse().ok()));
         let head = match row.get::<_, Option<i64>>(2)? {
             None => Some(Head::EMPTY),
             Some(id) => hash(row, 3).ok().map(|hash| Head { seq: StreamNumber::from_row_id(id).1, hash }),

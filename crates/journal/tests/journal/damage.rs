@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use longhaul_journal::{
-    Append, Blob, Error, Home, Journal, Page, SearchQuery, SqliteJournal, VerifyReport,
-    name_session, put, records, verify_home,
+    Append, Blob, Error, Home, Journal, Page, SearchQuery, SqliteJournal, VerifyReport, name_session, put,
+    records, verify_home,
 };
 use longhaul_protocol::{
     BlobRef, CallId, Hash, InboxRecord, Input, InputId, JoinMode, Note, Record, SessionRecord, StreamName,

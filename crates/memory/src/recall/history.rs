@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use longhaul_journal::{Error, Journal, Page, SearchHit, import_mark, record_at};
 use longhaul_protocol::{Record, Seq, SessionId, Speaker, StreamName};
 
@@ -11,7 +13,7 @@ const MAX_ATTEMPT_RECORDS: usize = 40;
 /// The most bytes of a request that is shown only because the hit answers it.
 const MAX_REQUEST_BYTES: usize = 180;
 
-/// The records that count, each as an entry of its own, until there are enough.
+/// The records that count, each as an entry of its own, until there are enough different ones.
 pub(super) async fn candidates(
     journal: &dyn Journal,
     places: &RecallScope,
@@ -19,14 +21,18 @@ pub(super) async fn candidates(
     most: usize,
 ) -> Result<Vec<RecallCandidate>> {
     let mut candidates = Vec::new();
+    let mut texts = HashSet::new();
     for hit in hits {
         let Some(session) = hit.stream.session_id() else { continue };
         if places.present.is_some_and(|(now, from)| now == session && hit.seq >= from) {
             continue;
         }
-        candidates.extend(load(journal, session, hit).await?);
-        if candidates.len() == most {
+        if texts.len() == most {
             break;
+        }
+        if let Some(candidate) = load(journal, session, hit).await? {
+            texts.insert(candidate.hit.excerpt.to_lowercase());
+            candidates.push(candidate);
         }
     }
     Ok(candidates)
@@ -52,7 +58,9 @@ async fn load(journal: &dyn Journal, session: SessionId, hit: SearchHit) -> Resu
 
 /// Shows the request with an answer, briefly. An answer alone may say nothing: "Let us take 5433."
 pub(super) async fn add_request(journal: &dyn Journal, hit: &mut RecallHit) -> Result<()> {
-    let (RecallPlace::Record { session, seq }, Some(request)) = (&hit.place, hit.request) else { return Ok(()) };
+    let (RecallPlace::Record { session, seq }, Some(request)) = (&hit.place, hit.request) else {
+        return Ok(());
+    };
     let stream = StreamName::session(*session);
     let foreign_through = import_mark(journal, *session).await?.foreign_through;
     // The words of another user, who came with an import, are not shown as a part of what was said here.

@@ -9,7 +9,7 @@ use super::{RecallBudget, RecallHit, RecallPlace, RecallScope, Recalled, extract
 use crate::Result;
 
 /// Records to look at for each wanted hit: not all can be shown.
-const RECORDS_PER_HIT: usize = 3;
+const RECORDS_PER_HIT: usize = 6;
 /// Extracts to read for each wanted hit: few of their items match.
 const EXTRACTS_PER_HIT: usize = 4;
 /// Scores that differ by less than this share are ties.

@@ -12,25 +12,29 @@ const AVERAGE_WORDS: f64 = 15.0;
 #[derive(Debug)]
 pub(super) struct TextScorer {
     words: Vec<WeightedWord>,
+    all: f64,
 }
 
 impl TextScorer {
     pub(super) fn new(words: Vec<WeightedWord>) -> Self {
-        Self { words }
+        let all = words.iter().map(|word| word.weight).sum();
+        Self { words, all }
     }
 
-    /// The score of a text. Words in `around` count with `weight_around`.
+    /// The BM25 score of a text, multiplied by the squared share of the question that it covers: a short text without
+    /// neighbours that lacks a word is about something else. Words in `around` count with `weight_around`.
     pub(super) fn score(&self, text: &str, around: &str, weight_around: f64) -> f64 {
         let (text, around) = (stems(text), stems(around));
         let length = count(text.len() + around.len()) / AVERAGE_WORDS;
         let norm = BM25_K1 * (1.0 - BM25_B + BM25_B * length);
-        let mut score = 0.0;
+        let (mut score, mut covered) = (0.0, 0.0);
         for WeightedWord { stem, weight } in &self.words {
             let has = |words: &[String]| if words.contains(stem) { 1.0 } else { 0.0 };
             let times = has(&text) + weight_around * has(&around);
             score += weight * times * (BM25_K1 + 1.0) / (times + norm);
+            covered += if times > 0.0 { *weight } else { 0.0 };
         }
-        score
+        if covered > 0.0 { score * (covered / self.all).powi(2) } else { 0.0 }
     }
 }
 

@@ -50,7 +50,9 @@ impl<'a> PlainBm25<'a> {
         for (index, (.., text)) in texts.iter().enumerate() {
             let words = plain_words(text);
             lengths.push(words.len());
-            words.into_iter().for_each(|word| *postings.entry(word).or_default().entry(index).or_default() += 1);
+            words
+                .into_iter()
+                .for_each(|word| *postings.entry(word).or_default().entry(index).or_default() += 1);
         }
         Self { texts, lengths, postings }
     }

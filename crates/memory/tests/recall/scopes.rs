@@ -1,7 +1,7 @@
 //! What is found, what is not, and how it is shown.
 
 use longhaul_journal::{Append, Journal};
-use longhaul_memory::{PageSet, RecallHit, RecallPlace, RecallScope, recall, RecallBudget};
+use longhaul_memory::{PageSet, RecallBudget, RecallHit, RecallPlace, RecallScope, recall};
 use longhaul_protocol::{
     ExtractRecord, Extracted, ExtractedItem, ExtractedKind, Imported, InputId, InputTaken, JoinMode, Seq,
     SessionId, SessionRecord, Speaker, StreamName, SystemMessage, TextContent, ToolFinished,

@@ -20,7 +20,9 @@ use std::sync::Arc;
 use longhaul_agent::Config;
 use longhaul_agent::memory_pages::{MemoryHitReport, MemorySearch, PageChangeReport, page_text};
 use longhaul_journal::Journal;
-use longhaul_memory::{Error, PageEdited, check_page_name, page_diff, page_log, undo_change, unindexed_notice};
+use longhaul_memory::{
+    Error, PageEdited, check_page_name, page_diff, page_log, undo_change, unindexed_notice,
+};
 use longhaul_protocol::{PrintablePath, Seq};
 use serde_json::json;
 

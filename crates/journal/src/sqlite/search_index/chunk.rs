@@ -45,7 +45,9 @@ pub(super) fn encode_weights(records: &[IndexedRecord]) -> Vec<u8> {
 }
 
 pub(super) fn decode_weights(bytes: &[u8]) -> impl Iterator<Item = (RecordFlags, u16)> {
-    bytes.chunks_exact(WEIGHT_BYTES).map(|entry| (RecordFlags(entry[0]), u16::from_le_bytes([entry[1], entry[2]])))
+    bytes
+        .chunks_exact(WEIGHT_BYTES)
+        .map(|entry| (RecordFlags(entry[0]), u16::from_le_bytes([entry[1], entry[2]])))
 }
 
 /// The rest of a block.
@@ -55,7 +57,10 @@ pub(super) fn encode_places(records: &[IndexedRecord]) -> Vec<u8> {
     for record in records {
         push_number(&mut bytes, record.seq.wrapping_sub(seq));
         push_number(&mut bytes, u64::from(record.request_distance));
-        push_number(&mut bytes, fold_sign(i64::from(record.day) - i64::from(day)) << 1 | u64::from(record.named.is_some()));
+        push_number(
+            &mut bytes,
+            fold_sign(i64::from(record.day) - i64::from(day)) << 1 | u64::from(record.named.is_some()),
+        );
         if let Some((from, to)) = record.named {
             push_number(&mut bytes, fold_sign(i64::from(from) - i64::from(record.day)));
             push_number(&mut bytes, fold_sign(i64::from(to) - i64::from(from)));

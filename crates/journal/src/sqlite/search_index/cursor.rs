@@ -78,7 +78,11 @@ pub(super) fn save_cursor(change: &Transaction<'_>, cursor: &IndexCursor) -> rus
 }
 
 /// The block that has the record with this ordinal.
-pub(super) fn load_chunk(db: &Connection, id: StreamNumber, ordinal: usize) -> rusqlite::Result<Vec<IndexedRecord>> {
+pub(super) fn load_chunk(
+    db: &Connection,
+    id: StreamNumber,
+    ordinal: usize,
+) -> rusqlite::Result<Vec<IndexedRecord>> {
     let loaded = db
         .prepare_cached("SELECT weights, places FROM chunks WHERE stream = ?1 AND chunk = ?2")?
         .query_row(params![id.0, chunk_number(ordinal)], |row| {

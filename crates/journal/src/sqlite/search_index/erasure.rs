@@ -36,7 +36,8 @@ pub(crate) struct WordsToErase {
 impl WordsToErase {
     pub(super) fn read(journal: &Connection, stream: &StreamName, seq: Seq) -> IndexResult<Self> {
         let record = record_at(journal, stream, seq)?.filter(|record| matches!(record.body, Body::Here(_)));
-        let stems = record.map(|record| Words::of(journal, &record).map_or_else(String::new, |words| words.stems));
+        let stems =
+            record.map(|record| Words::of(journal, &record).map_or_else(String::new, |words| words.stems));
         Ok(Self { stream: stream.clone(), seq, stems })
     }
 }
@@ -109,7 +110,11 @@ pub(super) fn has_unknown_words(db: &mut Connection, journal: &Connection) -> In
 }
 
 /// Takes the words of a whole stream out, while the journal has its records.
-pub(super) fn erase_stream(db: &mut Connection, journal: &Connection, stream: &StreamName) -> IndexResult<()> {
+pub(super) fn erase_stream(
+    db: &mut Connection,
+    journal: &Connection,
+    stream: &StreamName,
+) -> IndexResult<()> {
     /// Records in memory at once.
     const PAGE: Page = Page { records: 500, bytes: 4 << 20 };
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -180,7 +185,12 @@ fn indexed_place(
     Ok(None)
 }
 
-fn delete_posting(change: &Transaction<'_>, id: StreamNumber, ordinal: usize, stems: &str) -> IndexResult<()> {
+fn delete_posting(
+    change: &Transaction<'_>,
+    id: StreamNumber,
+    ordinal: usize,
+    stems: &str,
+) -> IndexResult<()> {
     change
         .prepare_cached("INSERT INTO postings (postings, rowid, stems) VALUES ('delete', ?1, ?2)")?
         .execute(params![id.row_id(ordinal as u64), stems])?;
@@ -201,8 +211,11 @@ fn drop_mark(change: &Transaction<'_>, stream: &StreamName, seq: Seq) -> IndexRe
 }
 
 fn record_at(journal: &Connection, stream: &StreamName, seq: Seq) -> IndexResult<Option<Record>> {
-    let Some(number) = rows::stream_number(journal, stream).map_err(IndexError::Journal)? else { return Ok(None) };
-    let one = rows::page(journal, (number, stream), seq, Page { records: 1, bytes: 0 }).map_err(IndexError::Journal)?;
+    let Some(number) = rows::stream_number(journal, stream).map_err(IndexError::Journal)? else {
+        return Ok(None);
+    };
+    let one = rows::page(journal, (number, stream), seq, Page { records: 1, bytes: 0 })
+        .map_err(IndexError::Journal)?;
     Ok(one.into_iter().find_map(|found| match found {
         ScannedRow::Record(record) if record.seq == seq => Some(record),
         _ => None,

@@ -145,7 +145,8 @@ impl SearchIndex {
         places: &[(StreamName, Seq)],
     ) -> Result<Vec<WordsToErase>> {
         let read = |(stream, seq): &(StreamName, Seq)| WordsToErase::read(journal, stream, *seq);
-        let words = places.iter().map(read).collect::<IndexResult<Vec<_>>>().map_err(|error| self.said(&error))?;
+        let words =
+            places.iter().map(read).collect::<IndexResult<Vec<_>>>().map_err(|error| self.said(&error))?;
         if self.path.exists() {
             self.with_rebuild(|db| erasure::mark(db, &words))?;
         }

@@ -58,7 +58,11 @@ pub(super) fn run_query(
     }
     let near = question.date.map(|date| searched.load_nearness(&date)).transpose()?.unwrap_or_default();
     let speakers = searched.named_speakers(&question);
-    scoring.apply_hints(&ScoringHints { asks_when: question.asks_when, speakers: &speakers, nearness: &near });
+    scoring.apply_hints(&ScoringHints {
+        asks_when: question.asks_when,
+        speakers: &speakers,
+        nearness: &near,
+    });
     let shown = question.excerpt_words(&search.words);
     let hit = |(index, score)| searched.hit(journal, index, score, &shown).transpose();
     let hits = scoring.best(search.limit).into_iter().filter_map(hit).collect::<IndexResult<_>>()?;
@@ -180,7 +184,8 @@ impl<'a> SearchedRecords<'a> {
                 let id: i64 = row.get(0)?;
                 if self.advance_to(&mut place, id) {
                     // `chunks` is a strict table: its columns are blobs.
-                    let column = |column: usize| row.get_ref(column).map(|value| value.as_blob().unwrap_or_default());
+                    let column =
+                        |column: usize| row.get_ref(column).map(|value| value.as_blob().unwrap_or_default());
                     let columns: Vec<&[u8]> = (1..=count).map(column).collect::<rusqlite::Result<_>>()?;
                     each(place, &columns);
                 }
@@ -254,7 +259,8 @@ impl<'a> SearchedRecords<'a> {
             distance => ordinal.checked_sub(distance),
         };
         let request = request.map(|ordinal| self.record(*id, ordinal)).transpose()?.flatten();
-        let request = request.filter(|request| request.flags.has(RecordFlags::USER)).map(|request| request.seq);
+        let request =
+            request.filter(|request| request.flags.has(RecordFlags::USER)).map(|request| request.seq);
         let excerpt = excerpt(journal, stream, found.seq, words);
         let (stream, seq) = (stream.1.clone(), found.seq);
         Ok(Some(SearchHit { stream, seq, excerpt, score: f64::from(score), request }))
@@ -272,7 +278,12 @@ fn quoted(stem: &str) -> String {
     format!("\"{stem}\"")
 }
 
-fn excerpt(journal: &Connection, (number, name): &SearchedStream, seq: Seq, words: &BTreeSet<String>) -> String {
+fn excerpt(
+    journal: &Connection,
+    (number, name): &SearchedStream,
+    seq: Seq,
+    words: &BTreeSet<String>,
+) -> String {
     let one = rows::page(journal, (*number, name), seq, Page { records: 1, bytes: 0 });
     let text = match one.unwrap_or_default().first() {
         Some(ScannedRow::Record(record)) => matching_text(journal, record, words),

@@ -301,7 +301,12 @@ pub(crate) async fn many_streams_are_looked_at_and_no_others(place: &impl Place)
 pub(crate) async fn a_rare_word_counts_more(place: &impl Place) {
     let stream = a_stream();
     let journal = place.open().await;
-    append_notes(&*journal, &stream, &["quartz", "quartzes", "basalt", "quartz and more quartz", "sand", "mud"]).await;
+    append_notes(
+        &*journal,
+        &stream,
+        &["quartz", "quartzes", "basalt", "quartz and more quartz", "sand", "mud"],
+    )
+    .await;
 
     let search = SearchQuery::new("the quartz and the basalt", 10).within(vec![stream.clone()]);
     let answer = journal.search(&search).await.unwrap();
@@ -317,7 +322,8 @@ pub(crate) async fn streams_are_found_by_all_words(place: &impl Place) {
     let (loud, quiet, other) = (a_stream(), a_stream(), a_stream());
     let journal = place.open().await;
     append_notes(&*journal, &loud, &["a vermilion kestrel"; 30]).await;
-    append_notes(&*journal, &quiet, &["nothing", &format!("vermilion {} kestrels", "and more ".repeat(100))]).await;
+    append_notes(&*journal, &quiet, &["nothing", &format!("vermilion {} kestrels", "and more ".repeat(100))])
+        .await;
     append_notes(&*journal, &other, &["vermilion", "kestrel"]).await;
 
     let mut found = journal.streams_with_words("Kestrels vermilion").await.unwrap();
