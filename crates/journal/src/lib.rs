@@ -27,6 +27,7 @@
 //! | `erasure` | erasing a record wherever the session repeats it |
 //! | `subscribers` | connections between processes for live events |
 //! | `search`, `stems` | the searchable text of a record; tokenising and stemming |
+//! | `question`, `scoring` | what a question says: words, person, time; how records are ranked for it |
 //! | `verify_report` | the result of verifying a journal |
 //! | `home` | the folder with all files: its lock, private files, atomic replacement |
 //! | `sqlite` | the default engine: one SQLite file, many processes, group commit, search index, backup |

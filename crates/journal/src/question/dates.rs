@@ -130,7 +130,10 @@ pub(crate) struct TimeMention {
 
 impl TimeMention {
     pub(crate) fn find(text: &str, written: Day, tense: Tense) -> Self {
-        let Ok(today) = EPOCH.checked_add(i64::from(written).days()) else { return Self::default() };
+        let span = jiff::Span::new().try_days(i64::from(written));
+        let Some(today) = span.ok().and_then(|span| EPOCH.checked_add(span).ok()) else {
+            return Self::default();
+        };
         let tokens = tokens(text);
         let mention = |index: usize| Mention { tokens: &tokens, index, today, tense };
         let date = (0..tokens.len()).find_map(|index| mention(index).date());

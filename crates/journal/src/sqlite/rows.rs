@@ -59,14 +59,14 @@ pub(crate) fn head(db: &Connection, stream: StreamNumber) -> Sql<Head> {
         .map(|head| head.unwrap_or(Head::EMPTY))
 }
 
-/// All streams by number, with their heads. Skips damaged names and heads: `verify` reports them.
-pub(crate) fn heads(db: &Connection) -> Sql<Vec<(StreamNumber, StreamName, Head)>> {
+/// The streams whose names begin with `prefix`, with their heads. Skips damaged names and heads: `verify` reports them.
+pub(crate) fn heads(db: &Connection, prefix: &str) -> Sql<Vec<(StreamNumber, StreamName, Head)>> {
     let mut statement = db.prepare_cached(
         "SELECT streams.id, name, records.id, hash FROM streams LEFT JOIN records ON records.id =
          (SELECT max(id) FROM records WHERE id >= streams.id << 36 AND id < (streams.id + 1) << 36)
-         ORDER BY streams.id",
+         WHERE name >= ?1 AND name < ?1 || char(0x10ffff)",
     )?;
-    let rows = statement.query_map([], |row| {
+    let rows = statement.query_map([prefix], |row| {
         let (number, name) =
             (row.get(0).map(StreamNumber)?, text(row, 1)?.and_then(|name| name.parse().ok()));
         let head = match row.get::<_, Option<i64>>(2)? {

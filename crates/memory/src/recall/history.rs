@@ -1,6 +1,6 @@
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use longhaul_journal::{Error, Journal, Page, SearchHit, import_mark, record_at};
+use longhaul_journal::{Error, Journal, Page, SearchHit, import_mark};
 use longhaul_protocol::{Record, Seq, SessionId, Speaker, StreamName};
 
 use super::lexical::RecallCandidate;
@@ -8,8 +8,8 @@ use super::{RecallHit, RecallPlace, RecallScope};
 use crate::text::truncate_line;
 use crate::{Result, Utterance, UtteranceReader};
 
-/// Records after a hit in which the end of its attempt is looked for.
-const MAX_ATTEMPT_RECORDS: usize = 40;
+/// Records in which the end of a hit's attempt is looked for, at first and at most.
+const ATTEMPT_RECORDS: [usize; 2] = [4, 40];
 /// The most bytes of a request that is shown only because the hit answers it.
 const MAX_REQUEST_BYTES: usize = 180;
 
@@ -22,6 +22,7 @@ pub(super) async fn candidates(
 ) -> Result<Vec<RecallCandidate>> {
     let mut candidates = Vec::new();
     let mut texts = HashSet::new();
+    let mut foreign: HashMap<SessionId, Seq> = HashMap::new();
     for hit in hits {
         let Some(session) = hit.stream.session_id() else { continue };
         if places.present.is_some_and(|(now, from)| now == session && hit.seq >= from) {
@@ -30,7 +31,12 @@ pub(super) async fn candidates(
         if texts.len() == most {
             break;
         }
-        if let Some(candidate) = load(journal, session, hit).await? {
+        let foreign_through = match foreign.get(&session) {
+            Some(through) => *through,
+            None => import_mark(journal, session).await?.foreign_through,
+        };
+        foreign.insert(session, foreign_through);
+        if let Some(candidate) = load(journal, session, hit, foreign_through).await? {
             texts.insert(candidate.hit.excerpt.to_lowercase());
             candidates.push(candidate);
         }
@@ -39,9 +45,13 @@ pub(super) async fn candidates(
 }
 
 /// `None` if the record was withdrawn or only repeats others.
-async fn load(journal: &dyn Journal, session: SessionId, hit: SearchHit) -> Result<Option<RecallCandidate>> {
+async fn load(
+    journal: &dyn Journal,
+    session: SessionId,
+    hit: SearchHit,
+    foreign_through: Seq,
+) -> Result<Option<RecallCandidate>> {
     let SearchHit { stream, seq, excerpt, score, request } = hit;
-    let foreign_through = import_mark(journal, session).await?.foreign_through;
     let Some((record, said)) = read_utterance(journal, &stream, seq, foreign_through).await? else {
         return Ok(None);
     };
@@ -74,34 +84,29 @@ pub(super) async fn add_request(journal: &dyn Journal, hit: &mut RecallHit) -> R
     Ok(())
 }
 
-/// What was said in a record. `None` if it does not count.
+/// What was said in a record. `None` if it does not count: what a model wrote counts if the end of its attempt keeps it.
 async fn read_utterance(
     journal: &dyn Journal,
     stream: &StreamName,
     seq: Seq,
     foreign_through: Seq,
 ) -> Result<Option<(Record, Utterance)>> {
-    let record = match record_at(journal, stream, seq).await {
-        Ok(Some(record)) => record,
-        // `verify` reports the damage.
-        Ok(None) | Err(Error::Damaged { .. }) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let mut reader = UtteranceReader::to_session(foreign_through);
-    let is_it = |said: &Utterance| said.seq == seq;
-    if let Some(said) = reader.push(&record).into_iter().find(is_it) {
-        return Ok(Some((record, said)));
+    for records in ATTEMPT_RECORDS {
+        let mut page = match journal.read(stream, seq, Page { records, ..Page::default() }).await {
+            Ok(page) => page,
+            // `verify` reports the damage.
+            Err(Error::Damaged { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let mut reader = UtteranceReader::to_session(foreign_through);
+        let is_it = |said: &Utterance| said.seq == seq;
+        let said = page.iter().flat_map(|record| reader.push(record)).find(is_it);
+        if let Some(said) = said {
+            return Ok(Some((page.swap_remove(0), said)));
+        }
+        if !reader.is_waiting() || page.len() < records {
+            return Ok(None);
+        }
     }
-    if !reader.is_waiting() {
-        return Ok(None);
-    }
-    // What a model wrote counts if the end of its attempt keeps it.
-    let page = Page { records: MAX_ATTEMPT_RECORDS, ..Page::default() };
-    let after = match journal.read(stream, seq + 1, page).await {
-        Ok(after) => after,
-        Err(Error::Damaged { .. }) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let said = after.iter().find_map(|record| reader.push(record).into_iter().find(is_it));
-    Ok(said.map(|said| (record, said)))
+    Ok(None)
 }

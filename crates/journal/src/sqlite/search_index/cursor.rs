@@ -31,13 +31,20 @@ pub(super) fn cursor(db: &Connection, stream: &StreamName) -> rusqlite::Result<O
         .optional()
 }
 
-pub(super) fn cursors(db: &Connection) -> rusqlite::Result<HashMap<StreamName, IndexCursor>> {
+/// The cursors of these streams.
+pub(super) fn cursors<'a>(
+    db: &Connection,
+    streams: impl ExactSizeIterator<Item = &'a StreamName>,
+) -> rusqlite::Result<HashMap<String, IndexCursor>> {
+    /// With more streams than this, reading all cursors is faster.
+    const MAX_SINGLE: usize = 16;
+    if streams.len() <= MAX_SINGLE {
+        let known =
+            |stream: &StreamName| Ok(cursor(db, stream)?.map(|cursor| (stream.as_str().to_owned(), cursor)));
+        return streams.filter_map(|stream| known(stream).transpose()).collect();
+    }
     let mut statement = db.prepare_cached(&format!("SELECT {COLUMNS}, stream FROM cursors"))?;
-    let rows = statement.query_map([], |row| {
-        let name = rows::text(row, 5)?.and_then(|name| name.parse().ok());
-        Ok(name.zip(Some(read(row)?)))
-    })?;
-    rows.filter_map(Result::transpose).collect()
+    statement.query_map([], |row| Ok((row.get(5)?, read(row)?)))?.collect()
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<IndexCursor> {

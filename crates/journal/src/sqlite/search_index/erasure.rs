@@ -198,8 +198,8 @@ fn delete_posting(
 }
 
 /// Merges all segments of the index into one. Until then they keep the deleted words.
-fn merge_segments(change: &Transaction<'_>) -> IndexResult<()> {
-    change.execute("INSERT INTO postings (postings) VALUES ('optimize')", [])?;
+pub(super) fn merge_segments(db: &Connection) -> IndexResult<()> {
+    db.execute("INSERT INTO postings (postings) VALUES ('optimize')", [])?;
     Ok(())
 }
 

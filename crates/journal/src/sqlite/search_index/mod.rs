@@ -41,6 +41,9 @@ const FORMAT: u32 = 4;
 /// How long a search indexes before it answers from what is indexed, and says so. A million records take longer, and a
 /// search of a few new ones never does.
 const MAX_INDEXING: Duration = Duration::from_secs(20);
+/// Records that one search indexes before it merges the segments of the index. Many segments make every later search
+/// slower; a few new records cost little.
+const MERGE_AFTER: u64 = 5_000;
 /// The most streams whose heads are read one by one.
 const MAX_SINGLE_HEADS: usize = 16;
 
@@ -128,12 +131,18 @@ impl SearchIndex {
         scope: &SearchScope,
     ) -> IndexResult<(Vec<SearchedStream>, u64)> {
         let deadline = Instant::now() + self.max_indexing;
-        let mut known = cursors(db)?;
-        let (mut searched, mut unindexed) = (Vec::new(), 0);
-        for (number, name, head) in scoped_heads(journal, scope).map_err(IndexError::Journal)? {
-            let known = known.remove(&name).map(|cursor| cursor.at);
-            unindexed += update_stream(db, journal, (number, &name, head), known, deadline)?;
+        let heads = scoped_heads(journal, scope).map_err(IndexError::Journal)?;
+        let mut known = cursors(db, heads.iter().map(|(_, name, _)| name))?;
+        let (mut searched, mut unindexed, mut indexed) = (Vec::new(), 0, 0);
+        for (number, name, head) in heads {
+            let known = known.remove(name.as_str()).map(|cursor| cursor.at);
+            let left = update_stream(db, journal, (number, &name, head), known, deadline)?;
+            let from = known.map_or(0, |known| known.seq);
+            (unindexed, indexed) = (unindexed + left, indexed + head.seq.saturating_sub(from + left));
             searched.push((number, name));
+        }
+        if indexed >= MERGE_AFTER {
+            erasure::merge_segments(db)?;
         }
         Ok((searched, unindexed))
     }
@@ -292,10 +301,18 @@ fn scoped_heads(
     scope: &SearchScope,
 ) -> rusqlite::Result<Vec<(rows::StreamNumber, StreamName, crate::Head)>> {
     match scope {
-        SearchScope::All => rows::heads(journal),
+        SearchScope::All => rows::heads(journal, ""),
         SearchScope::Streams(streams) if streams.len() > MAX_SINGLE_HEADS => {
             let wanted: HashSet<&StreamName> = streams.iter().collect();
-            Ok(rows::heads(journal)?.into_iter().filter(|(_, name, _)| wanted.contains(name)).collect())
+            let family =
+                |stream: &StreamName| stream.as_str().split_inclusive('/').next().unwrap_or("").to_owned();
+            let first = streams.first().map_or_else(String::new, family);
+            let prefix =
+                if streams.iter().all(|stream| stream.as_str().starts_with(&first)) { &*first } else { "" };
+            Ok(rows::heads(journal, prefix)?
+                .into_iter()
+                .filter(|(_, name, _)| wanted.contains(name))
+                .collect())
         }
         SearchScope::Streams(streams) => {
             let wanted: HashSet<&StreamName> = streams.iter().collect();

@@ -43,7 +43,7 @@ pub(super) fn run_query(
     streams: &[SearchedStream],
 ) -> IndexResult<SearchAnswer> {
     let question = Question::parse(&search.words, search.asked_at);
-    if question.stems.is_empty() || search.limit == 0 {
+    if question.stems.is_empty() || streams.is_empty() || search.limit == 0 {
         return Ok(SearchAnswer::default());
     }
     // One snapshot, because another process may rebuild the index meanwhile, with other numbers.
@@ -101,10 +101,10 @@ struct SearchedRecords<'a> {
 
 impl<'a> SearchedRecords<'a> {
     fn find(db: &'a Connection, streams: &'a [SearchedStream]) -> IndexResult<Self> {
-        let mut cursors = cursors(db)?;
+        let mut cursors = cursors(db, streams.iter().map(|(_, name)| name))?;
         let mut found: Vec<_> = streams
             .iter()
-            .filter_map(|stream| Some((stream, cursors.remove(&stream.1)?)))
+            .filter_map(|stream| Some((stream, cursors.remove(stream.1.as_str())?)))
             .filter(|(_, cursor)| cursor.records > 0)
             .collect();
         found.sort_unstable_by_key(|(_, cursor)| cursor.id);

@@ -36,14 +36,14 @@ impl Place {
         let (stream, other) =
             (StreamName::session(SessionId::generate()), StreamName::session(SessionId::generate()));
         let text = |number: usize| match number {
-            150 => "the password is quincewort, she said".to_owned(),
+            150 => "the password is zzyzxq, she said".to_owned(),
             _ => format!("filler {number} for the quinces"),
         };
         said(&journal, &stream, &(0..300).map(text).collect::<Vec<_>>()).await;
         said(&journal, &other, &(0..300).map(|number| format!("marmalade {number}")).collect::<Vec<_>>())
             .await;
         let place = Self { _folder: folder, home, journal, stream };
-        assert_eq!(place.find("quincewort").await, 1);
+        assert_eq!(place.find("zzyzxq").await, 1);
         place
     }
 
@@ -68,14 +68,14 @@ impl Place {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_erased_word_leaves_no_trace_in_the_index() {
     let place = Place::new().await;
-    assert!(holds(&place.home, "quincewort"), "it was there");
+    assert!(holds(&place.home, "zzyzxq"), "it was there");
 
     place.journal.erase(&[(place.stream.clone(), 151)], "leaked").await.unwrap();
 
-    assert!(!holds(&place.home, "quincewort"));
-    assert_eq!((place.find("quincewort").await, place.find("quinces").await), (0, 299));
+    assert!(!holds(&place.home, "zzyzxq"));
+    assert_eq!((place.find("zzyzxq").await, place.find("quinces").await), (0, 299));
     assert_eq!(place.find("marmalade").await, 300);
-    assert!(!holds(&place.home, "quincewort"), "a search does not bring it back");
+    assert!(!holds(&place.home, "zzyzxq"), "a search does not bring it back");
 }
 
 /// J10: an erasure that is killed between the stub and the index is finished by the next search, which knows the mark.
@@ -87,13 +87,13 @@ async fn an_erasure_that_was_killed_is_finished_by_the_next_search() {
     let place = Place { journal, ..place };
     let index = SearchIndex::new(&place.home);
     place.erase_and_die(&index).await;
-    assert!(holds(&place.home, "quincewort"), "the words are still there");
+    assert!(holds(&place.home, "zzyzxq"), "the words are still there");
     let reader = connect_to_read(&place.home.journal_file(), None).unwrap();
 
     let found = index.search(&reader, &SearchQuery::new("quinces", 1_000)).unwrap();
 
     assert_eq!((found.hits.len(), found.unindexed), (299, 0));
-    assert!(!holds(&place.home, "quincewort"));
+    assert!(!holds(&place.home, "zzyzxq"));
 }
 
 /// J10: killed after the marks and before the stub, nothing was erased, and everything is found.
@@ -105,9 +105,9 @@ async fn an_erasure_that_was_killed_before_its_stub_changes_nothing() {
 
     index.prepare_erasure(&reader, &[(place.stream.clone(), 151)]).unwrap();
 
-    assert_eq!(place.find("quincewort").await, 1);
+    assert_eq!(place.find("zzyzxq").await, 1);
     place.journal.erase(&[(place.stream.clone(), 151)], "leaked").await.unwrap();
-    assert!(!holds(&place.home, "quincewort"));
+    assert!(!holds(&place.home, "zzyzxq"));
 }
 
 /// J10: a removed stream takes its words along.
@@ -117,7 +117,7 @@ async fn a_removed_stream_leaves_no_trace_in_the_index() {
 
     place.journal.remove(&place.stream, None).await.unwrap();
 
-    assert!(!holds(&place.home, "quincewort"));
+    assert!(!holds(&place.home, "zzyzxq"));
     assert_eq!((place.find("quinces").await, place.find("marmalade").await), (0, 300));
 }
 
@@ -152,13 +152,13 @@ async fn an_old_index_is_replaced() {
          CREATE TABLE cursors (id INTEGER PRIMARY KEY, stream TEXT, seq INTEGER, hash BLOB, speech TEXT);
          CREATE VIRTUAL TABLE entries USING fts5 (text, content = '');
          CREATE VIRTUAL TABLE gists USING fts5 (own, around, content = '', contentless_delete = 1);
-         INSERT INTO entries (rowid, text) VALUES (1, 'quincewort');",
+         INSERT INTO entries (rowid, text) VALUES (1, 'zzyzxq');",
     )
     .unwrap();
     drop(old);
 
     let journal = SqliteJournal::open(&place.home).await.unwrap();
-    let found = journal.search(&SearchQuery::new("quincewort", 10)).await.unwrap();
+    let found = journal.search(&SearchQuery::new("zzyzxq", 10)).await.unwrap();
 
     assert_eq!(found.hits.len(), 1);
     let db = Connection::open(&path).unwrap();
