@@ -110,9 +110,11 @@ async fn measure(folder: &Path, size: usize, questions: usize) {
 
     let indexing = time_indexing(&journal).await;
     let file = std::fs::metadata(folder.join("cache/search.db")).expect("an index").len();
-    let mut times = Vec::new();
+    let (mut times, mut work) = (Vec::new(), Vec::new());
     for number in 0..questions {
+        let worked = cpu_time();
         times.push(time_recall(&journal, &places, &question(number)).await);
+        work.push(cpu_time().saturating_sub(worked));
     }
     let memory = memory_kb("VmHWM:").saturating_sub(before);
     let mut one_session = Vec::new();
@@ -132,10 +134,12 @@ async fn measure(folder: &Path, size: usize, questions: usize) {
         added.push(time_indexing_of(&journal, stream).await);
     }
     println!(
-        "{size:>8} records, {sessions:>4} sessions: recall {:>7.1} ms median, {:>7.1} worst of {questions}; in one session {:>5.2} median, {:>5.2} worst; \
+        "{size:>8} records, {sessions:>4} sessions: recall {:>7.1} ms median, {:>7.1} worst of {questions} (processor {:>6.1}, {:>6.1}); in one session {:>5.2} median, {:>5.2} worst; \
          indexing all {:>6.2} s, one more {:>5.2} ms p99; index {:>6.1} MB, memory {:>5.1} MB",
         milliseconds(share(&mut times, 50)),
         milliseconds(share(&mut times, 100)),
+        milliseconds(share(&mut work, 50)),
+        milliseconds(share(&mut work, 100)),
         milliseconds(share(&mut one_session, 50)),
         milliseconds(share(&mut one_session, 100)),
         indexing.as_secs_f64(),
@@ -181,6 +185,16 @@ fn milliseconds(time: Duration) -> f64 {
 #[allow(clippy::cast_precision_loss, reason = "it is shown with one digit")]
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
+}
+
+/// The time that all threads of the process have run. Unlike the time on the wall, it doesn't grow with what else the machine does.
+fn cpu_time() -> Duration {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let run = |thread: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        stat.split(' ').next()?.parse().ok()
+    };
+    Duration::from_nanos(threads.filter_map(run).sum())
 }
 
 /// The memory of the process in kilobytes: `VmRSS:` now, `VmHWM:` at most.
