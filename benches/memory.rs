@@ -192,7 +192,7 @@ fn cpu_time() -> Duration {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let run = |thread: std::fs::DirEntry| {
         let stat = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        stat.split(' ').next()?.parse().ok()
+        stat.split(' ').next()?.parse::<u64>().ok()
     };
     Duration::from_nanos(threads.filter_map(run).sum())
 }
