@@ -103,7 +103,7 @@ async fn measure(folder: &Path, size: usize, questions: usize) {
     }
     let book = PageSet::load(&journal, "bench").await.expect("pages");
     let keys = ids.iter().map(|id| (*id, format!("cli:{id}"))).collect();
-    let places = RecallScope { book, sessions: keys, present: None };
+    let places = RecallScope { book, sessions: keys, present: None, asked_at: None };
     // Forgets how much memory the appends took.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let before = memory_kb("VmRSS:");

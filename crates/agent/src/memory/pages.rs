@@ -313,7 +313,7 @@ pub async fn search_memory(
             sessions.push((entry.id, entry.key));
         }
     }
-    let places = RecallScope { book: pages.clone(), sessions, present: None };
+    let places = RecallScope { book: pages.clone(), sessions, present: None, asked_at: None };
     let budget = RecallBudget::entries(limit);
     let Recalled { hits, unindexed } = recall(journal, &places, query, budget).await?;
     let key_of = |session: SessionId| {

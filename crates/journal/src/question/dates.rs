@@ -210,7 +210,8 @@ impl Mention<'_> {
     fn iso_date(&self) -> Option<DateSpan> {
         let dash = |offset: usize| self.tokens.get(self.index + offset)?.then.filter(|then| *then == '-');
         let year = year(self.token(0))?;
-        (dash(0)?, dash(1)?);
+        dash(0)?;
+        dash(1)?;
         let date = Date::new(year, self.token(1).parse().ok()?, self.token(2).parse().ok()?).ok()?;
         Some(DateSpan::days(date, date))
     }

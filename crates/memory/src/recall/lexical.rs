@@ -59,7 +59,9 @@ async fn search(
     limit: usize,
 ) -> Result<SearchAnswer> {
     let streams = places.sessions.iter().map(|(session, _)| stream(*session)).collect();
-    Ok(journal.search(&SearchQuery::new(question, limit).within(streams)).await?)
+    let mut query = SearchQuery::new(question, limit).within(streams);
+    query.asked_at = places.asked_at.unwrap_or(query.asked_at);
+    Ok(journal.search(&query).await?)
 }
 
 /// Completes the hits, as many of the first as the budget allows, but always one.

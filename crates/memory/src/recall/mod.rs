@@ -25,6 +25,8 @@ pub struct RecallScope {
     pub sessions: Vec<(SessionId, String)>,
     /// The caller's session and the first record of its context. Recall skips these records and the question itself.
     pub present: Option<(SessionId, Seq)>,
+    /// When the question is asked, for words such as `yesterday`; `None` for now.
+    pub asked_at: Option<At>,
 }
 
 /// How much recall shows: entries up to either limit, but always the first.

@@ -268,7 +268,7 @@ pub(crate) async fn make(journal: &dyn Journal, today: At) -> Club {
         sessions.push((session, key));
     }
     let book = PageSet::load(journal, "club").await.unwrap();
-    Club { asked, texts, places: RecallScope { book, sessions, present: None } }
+    Club { asked, texts, places: RecallScope { book, sessions, present: None, asked_at: Some(today) } }
 }
 
 /// Records that were written at other times than now.

@@ -32,7 +32,7 @@ async fn extracted(journal: &dyn Journal, session: SessionId, scope: &str, text:
 async fn places(journal: &dyn Journal, scope: &str, sessions: &[SessionId]) -> RecallScope {
     let book = PageSet::load(journal, scope).await.unwrap();
     let sessions = sessions.iter().map(|session| (*session, format!("cli:{session}"))).collect();
-    RecallScope { book, sessions, present: None }
+    RecallScope { book, sessions, present: None, asked_at: None }
 }
 
 async fn find(journal: &dyn Journal, places: &RecallScope, query: &str) -> Vec<RecallHit> {
