@@ -13,8 +13,6 @@ const EARLIER: [f32; 5] = [0.6, 0.4, 0.3, 0.2, 0.1];
 const LATER: [f32; 2] = [0.5, 0.3];
 const BM25_K1: f32 = 1.2;
 const BM25_B: f32 = 0.5;
-/// The share of the neighbours' lengths that counts for tool output, which they describe less than an utterance.
-const TOOL_OUTPUT_SHARE: f32 = 0.3;
 /// The least weight of a word, however common it is.
 const MIN_IDF: f64 = 0.5;
 
@@ -83,8 +81,7 @@ impl ScoredRecords {
         }
     }
 
-    /// The length of each record: its own, plus those of its neighbours times the root of their share. For tool
-    /// output, those of the neighbours count less.
+    /// The length of each record with its neighbours: its own, plus theirs times the root of their share.
     fn lengths_with_neighbours(&self) -> Vec<f32> {
         let mut lengths: Vec<f32> = self.lengths.iter().map(|length| f32::from(*length)).collect();
         add_neighbour_lengths(&mut lengths, self, 0..self.len(), &EARLIER, RestartAt::Before);
@@ -116,10 +113,8 @@ fn add_neighbour_lengths<const N: usize>(
         if restart == RestartAt::Before && flags.has(RecordFlags::FIRST) {
             passed = [0.0; N];
         }
-        let around = passed.iter().zip(roots).map(|(length, root)| length * root).sum::<f32>();
-        let is_speech = flags.has(RecordFlags::SPEECH);
-        lengths[index] += if is_speech { around } else { TOOL_OUTPUT_SHARE * around };
-        if is_speech {
+        lengths[index] += passed.iter().zip(roots).map(|(length, root)| length * root).sum::<f32>();
+        if flags.has(RecordFlags::SPEECH) {
             passed.copy_within(..N - 1, 1);
             passed[0] = f32::from(records.lengths[index]);
         }
