@@ -1,17 +1,18 @@
 //! What it costs to find things again, as what is remembered grows. `scripts/bench` runs it; the figures with their machine are in
-//! `docs/performance.md`. The largest number of items can be given: `cargo bench -p longhaul-memory --bench memory -- 10000`.
+//! `docs/performance.md`. The number of records can be given, and that of questions:
+//! `cargo bench -p longhaul-memory --bench memory -- 10000 200`.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use longhaul_journal::{Append, Home, Journal, MatchMode, SearchQuery, SqliteJournal};
-use longhaul_memory::{PageSet, RecallScope, recall};
+use longhaul_journal::{Append, Home, Journal, SearchQuery, SqliteJournal};
+use longhaul_memory::{PageSet, RecallBudget, RecallScope, recall};
 use longhaul_protocol::{
     AttemptEnded, AttemptId, Block, InputId, InputTaken, Item, JoinMode, NewRecord, Role, SessionId,
     SessionRecord, StreamName,
 };
 
-/// How much is remembered.
+/// How much is remembered, if the command does not say it.
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
 /// In so many sessions, where there are so many records.
 const SESSIONS: usize = 1_000;
@@ -19,12 +20,9 @@ const SESSIONS: usize = 1_000;
 const LEAST: usize = 100;
 /// So many words there are.
 const VOCABULARY: f64 = 1_600.0;
-const ROUNDS: usize = 21;
-const QUESTIONS: [&str; 3] = [
-    "Which berth does the pilot of the northern crane use?",
-    "What did we decide about the tariff of signal 217?",
-    "Why was the radar of the harbour gate replaced?",
-];
+const QUESTIONS: usize = 200;
+/// Records that are added one by one.
+const ADDED: usize = 300;
 const WORDS: [&str; 40] = [
     "gate", "tide", "berth", "crane", "pilot", "radar", "tariff", "harbour", "signal", "north", "ferry",
     "ledger", "anchor", "cargo", "depot", "engine", "fender", "galley", "hatch", "island", "jetty", "keel",
@@ -33,11 +31,13 @@ const WORDS: [&str; 40] = [
 ];
 
 fn main() {
-    let most = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(usize::MAX);
+    let given: Vec<usize> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
+    let sizes = given.first().map_or(SIZES.to_vec(), |size| vec![*size]);
+    let questions = given.get(1).copied().unwrap_or(QUESTIONS);
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    for size in SIZES.into_iter().filter(|size| *size <= most) {
+    for size in sizes {
         let folder = tempfile::tempdir().expect("a folder");
-        tokio.block_on(measure(folder.path(), size));
+        tokio.block_on(measure(folder.path(), size, questions));
     }
 }
 
@@ -81,7 +81,17 @@ fn record(number: usize) -> [NewRecord; 2] {
     ]
 }
 
-async fn measure(folder: &Path, size: usize) {
+/// A question of three or four words that were said, frequent and rare ones alike.
+fn question(number: usize) -> String {
+    let word = |index: usize| word(number * 7_919 + index * 104_729 + (number << index));
+    match number % 3 {
+        0 => format!("Which {} does the {} of the {} {} use?", word(1), word(2), word(3), word(4)),
+        1 => format!("What did we decide about the {} of {} {number}?", word(1), word(2)),
+        _ => format!("Why was the {} of the {} {} replaced?", word(1), word(2), word(3)),
+    }
+}
+
+async fn measure(folder: &Path, size: usize, questions: usize) {
     let journal = SqliteJournal::open(&Home::create(folder).expect("a home")).await.expect("a journal");
     let sessions = SESSIONS.min(size / LEAST).max(1);
     let ids: Vec<SessionId> = (0..sessions).map(|number| SessionId::from_bits(1 + number as u128)).collect();
@@ -93,58 +103,103 @@ async fn measure(folder: &Path, size: usize) {
     }
     let book = PageSet::load(&journal, "bench").await.expect("pages");
     let keys = ids.iter().map(|id| (*id, format!("cli:{id}"))).collect();
-    let places = RecallScope { book, sessions: keys, present: None };
+    let places = RecallScope { book, sessions: keys, present: None, asked_at: None };
+    // Forgets how much memory the appends took.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    let before = memory_kb("VmRSS:");
 
-    let first = ask(&journal, &places, 0).await;
-    let mut times = Vec::new();
-    for round in 0..ROUNDS {
-        times.push(ask(&journal, &places, round).await);
+    let indexing = time_indexing(&journal).await;
+    let file = std::fs::metadata(folder.join("cache/search.db")).expect("an index").len();
+    let (mut times, mut work) = (Vec::new(), Vec::new());
+    for number in 0..questions {
+        let worked = cpu_time();
+        times.push(time_recall(&journal, &places, &question(number)).await);
+        work.push(cpu_time().saturating_sub(worked));
     }
-    let mut after = Vec::new();
-    for round in 0..ROUNDS {
-        let append =
-            record(round * 2).into_iter().fold(Append::to(&StreamName::session(ids[0])), Append::record);
-        journal.append(append).await.expect("an append");
-        after.push(ask(&journal, &places, round).await);
+    let memory = memory_kb("VmHWM:").saturating_sub(before);
+    let mut one_session = Vec::new();
+    for number in 0..questions {
+        let streams = vec![StreamName::session(ids[number % ids.len()])];
+        let since = Instant::now();
+        journal.search(&SearchQuery::new(question(number), 20).within(streams)).await.expect("a search");
+        one_session.push(since.elapsed());
     }
-    let mut plain = Vec::new();
-    for round in 0..ROUNDS {
-        plain.push(look_in_one(&journal, ids[round % ids.len()], round).await);
+    let mut added = Vec::new();
+    for number in 0..ADDED {
+        let stream = StreamName::session(ids[number % ids.len()]);
+        journal
+            .append(record(number).into_iter().fold(Append::to(&stream), Append::record))
+            .await
+            .expect("an append");
+        added.push(time_indexing_of(&journal, stream).await);
     }
-    let [times, after, plain] = [times, after, plain].map(median);
     println!(
-        "{size:>7} items, {sessions:>4} sessions: indexing {:>8.1} ms, recall in memory {:>7.1} ms, after one more record {:>7.1} ms, words in one session {:>6.2} ms",
-        milliseconds(first.saturating_sub(times)),
-        milliseconds(times),
-        milliseconds(after),
-        milliseconds(plain)
+        "{size:>8} records, {sessions:>4} sessions: recall {:>7.1} ms median, {:>7.1} worst of {questions} (processor {:>6.1}, {:>6.1}); in one session {:>5.2} median, {:>5.2} worst; \
+         indexing all {:>6.2} s, one more {:>5.2} ms p99; index {:>6.1} MB, memory {:>5.1} MB",
+        milliseconds(share(&mut times, 50)),
+        milliseconds(share(&mut times, 100)),
+        milliseconds(share(&mut work, 50)),
+        milliseconds(share(&mut work, 100)),
+        milliseconds(share(&mut one_session, 50)),
+        milliseconds(share(&mut one_session, 100)),
+        indexing.as_secs_f64(),
+        milliseconds(share(&mut added, 99)),
+        megabytes(file),
+        megabytes(memory * 1_024),
     );
     journal.close().await;
 }
 
-async fn ask(journal: &SqliteJournal, places: &RecallScope, round: usize) -> Duration {
-    let question = QUESTIONS[round % QUESTIONS.len()];
+/// Indexes until nothing is left.
+async fn time_indexing(journal: &SqliteJournal) -> Duration {
     let since = Instant::now();
-    let found = recall(journal, places, question, 10).await.expect("a search");
-    let time = since.elapsed();
-    assert!(!found.is_empty());
-    time
-}
-
-/// What `recall` does in this session: words as they are, in one session.
-async fn look_in_one(journal: &SqliteJournal, id: SessionId, round: usize) -> Duration {
-    let (words, streams) = (QUESTIONS[round % QUESTIONS.len()].to_owned(), vec![StreamName::session(id)]);
-    let search = SearchQuery { words, matching: MatchMode::Any, streams, limit: 20 };
-    let since = Instant::now();
-    journal.search(&search).await.expect("a search");
+    // A search for no hits only updates the index.
+    while journal.search(&SearchQuery::new("", 0)).await.expect("a search").unindexed > 0 {}
     since.elapsed()
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
+async fn time_indexing_of(journal: &SqliteJournal, stream: StreamName) -> Duration {
+    let since = Instant::now();
+    journal.search(&SearchQuery::new("", 0).within(vec![stream])).await.expect("a search");
+    since.elapsed()
+}
+
+async fn time_recall(journal: &SqliteJournal, places: &RecallScope, question: &str) -> Duration {
+    let since = Instant::now();
+    let found = recall(journal, places, question, RecallBudget::entries(10)).await.expect("a search");
+    let time = since.elapsed();
+    assert!(!found.hits.is_empty(), "{question}");
+    time
+}
+
+/// The time that this percentage of them stays within.
+fn share(times: &mut [Duration], percent: usize) -> Duration {
+    times.sort_unstable();
+    times[(times.len() * percent).div_ceil(100).max(1) - 1]
 }
 
 fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
+}
+
+#[allow(clippy::cast_precision_loss, reason = "it is shown with one digit")]
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+/// The time that all threads of the process have run. Unlike the time on the wall, it doesn't grow with what else the machine does.
+fn cpu_time() -> Duration {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let run = |thread: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        stat.split(' ').next()?.parse::<u64>().ok()
+    };
+    Duration::from_nanos(threads.filter_map(run).sum())
+}
+
+/// The memory of the process in kilobytes: `VmRSS:` now, `VmHWM:` at most.
+fn memory_kb(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }

@@ -5,8 +5,8 @@ use longhaul_protocol::{At, Hash, Record, Seq, SessionId, StreamName};
 use tokio::sync::broadcast;
 
 use crate::{
-    Append, Blob, Head, Holder, Lease, Result, SearchHit, SearchQuery, Subscribers, Subscription,
-    VerifyReport, WordFrequencies,
+    Append, Blob, Head, Holder, Lease, Result, SearchAnswer, SearchQuery, Subscribers, Subscription,
+    VerifyReport,
 };
 
 /// A journal. An engine keeps the promises on this crate's first page, and one test suite checks them for any engine.
@@ -104,10 +104,10 @@ pub trait Journal: Send + Sync {
     async fn adopt(&self, lease: &Lease, records: Vec<Record>, blobs: Vec<Blob>) -> Result<()>;
 
     /// Finds records by words. Updates the index for the searched streams first.
-    async fn search(&self, search: &SearchQuery) -> Result<Vec<SearchHit>>;
+    async fn search(&self, search: &SearchQuery) -> Result<SearchAnswer>;
 
-    /// Counts the records that contain each of these words, in any of its forms. Does not update the index first.
-    async fn frequencies(&self, words: &[String]) -> Result<WordFrequencies>;
+    /// The streams that have a record with all of the words, in any of their forms. Updates the index first.
+    async fn streams_with_words(&self, words: &str) -> Result<Vec<StreamName>>;
 
     /// Reads everything and reports what is not as it was committed.
     async fn verify(&self) -> Result<VerifyReport>;

@@ -27,6 +27,7 @@
 //! | `erasure` | erasing a record wherever the session repeats it |
 //! | `subscribers` | connections between processes for live events |
 //! | `search`, `stems` | the searchable text of a record; tokenising and stemming |
+//! | `question`, `scoring` | what a question says: words, person, time; how records are ranked for it |
 //! | `verify_report` | the result of verifying a journal |
 //! | `home` | the folder with all files: its lock, private files, atomic replacement |
 //! | `sqlite` | the default engine: one SQLite file, many processes, group commit, search index, backup |
@@ -71,6 +72,8 @@ mod journal;
 mod lease;
 mod lifecycle;
 mod names;
+mod question;
+mod scoring;
 mod search;
 mod sqlite;
 mod stems;
@@ -98,7 +101,7 @@ pub use lifecycle::{
     restore_session, session_times, trash_session, unpin_session,
 };
 pub use names::{name_session, name_session_with, resolve};
-pub use search::{MatchMode, SearchHit, SearchQuery, WordFrequencies, sessions_with_words};
+pub use search::{SearchAnswer, SearchHit, SearchQuery, SearchScope, WeightedWord, sessions_with_words};
 pub use sqlite::{ReadThread, RestoreReport, SqliteJournal, SqliteOptions, restore, verify_home};
 pub use stems::stems;
 pub use stream_copy::{RecordCopy, begin_with_copies};

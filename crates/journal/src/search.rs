@@ -1,46 +1,74 @@
-//! The part of full-text search that all engines share: the query and its hits, the searchable text of a record, and
-//! how text is split into words.
+//! The part of full-text search that all engines share: the query and its answer, the searchable text of a record, and
+//! the excerpt that a hit shows.
 
 use std::collections::{BTreeSet, HashSet};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use longhaul_protocol::{
-    BlobRef, ExtractRecord, Item, MemoryRecord, Record, Seq, SessionId, SessionRecord, StreamName,
-    SystemMessage, is_recall_tool, is_unspaced,
+    At, BlobRef, ExtractRecord, Item, MemoryRecord, Record, Role, Seq, SessionId, SessionRecord, StreamName,
+    SystemMessage, is_recall_tool,
 };
 
-use crate::{Journal, Result, stems};
-
-/// Characters of an utterance that count for the topic of its neighbours.
-const MAX_NEIGHBOUR_CHARS: usize = 300;
-/// Characters of a record that count for its own topic.
-const MAX_GIST_CHARS: usize = 16_000;
-/// Records that a search for sessions looks at at a time, the best hits first.
-const MAX_SESSION_HITS: usize = 1_000;
+use crate::question::dates::{Tense, TimeMention, day_of};
+use crate::question::only_asks;
+use crate::scoring::RecordFlags;
+use crate::{Journal, Result};
 
 /// A search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchQuery {
-    /// The words to find; case and accents don't matter.
+    /// Words or a question. Words are found in all their forms, whatever their case and accents.
     pub words: String,
-    /// How many of the words a record must have.
-    pub matching: MatchMode,
-    /// The streams to search; empty for all.
-    pub streams: Vec<StreamName>,
+    /// Where to search.
+    pub scope: SearchScope,
     /// The most hits.
     pub limit: usize,
+    /// When it is asked. `yesterday` in a question is the day before.
+    pub asked_at: At,
 }
 
-/// How many of the words of a search a record must have to be found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum MatchMode {
-    /// All of them.
-    #[default]
+impl SearchQuery {
+    /// A search of all streams that is asked now.
+    pub fn new(words: impl Into<String>, limit: usize) -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let asked_at = At(i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX));
+        Self { words: words.into(), scope: SearchScope::All, limit, asked_at }
+    }
+
+    /// The same in these streams alone.
+    #[must_use]
+    pub fn within(self, streams: Vec<StreamName>) -> Self {
+        Self { scope: SearchScope::Streams(streams), ..self }
+    }
+}
+
+/// The streams of a search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SearchScope {
+    /// Every stream of the journal.
     All,
-    /// At least one. More words, and rarer ones, rank higher.
-    Any,
-    /// At least one word in any of its forms, in the record itself or, with less weight, in the utterances around it.
-    /// Records with more of the words rank higher. Only the beginning of a very long text counts.
-    Around,
+    /// These and no others.
+    Streams(Vec<StreamName>),
+}
+
+/// What a search found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SearchAnswer {
+    /// The best first.
+    pub hits: Vec<SearchHit>,
+    /// The words that were looked for.
+    pub words: Vec<WeightedWord>,
+    /// Records that are not searched yet, because the index is being built anew. Usually 0.
+    pub unindexed: u64,
+}
+
+/// A word of a search, without its ending, as [`stems`](crate::stems) gives it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WeightedWord {
+    /// The stem.
+    pub stem: String,
+    /// How much it counts: more if fewer of the searched records have it.
+    pub weight: f64,
 }
 
 /// A record that a search found.
@@ -54,70 +82,37 @@ pub struct SearchHit {
     pub excerpt: String,
     /// The rank: higher is better. Only comparable within one search.
     pub score: f64,
+    /// The user's input that the record followed.
+    pub request: Option<Seq>,
 }
 
 /// The sessions in which all of these words were said in one record.
 pub async fn sessions_with_words(journal: &dyn Journal, words: &str) -> Result<HashSet<SessionId>> {
-    find_sessions(journal, words, MAX_SESSION_HITS).await
-}
-
-/// Looks at `limit` hits at a time. A session that has more of them than that must not hide the others, so the next look leaves out
-/// the sessions that are found.
-async fn find_sessions(journal: &dyn Journal, words: &str, limit: usize) -> Result<HashSet<SessionId>> {
-    let (mut found, mut streams) = (HashSet::new(), vec![]);
-    loop {
-        let (words, matching) = (words.to_owned(), MatchMode::All);
-        let hits = journal.search(&SearchQuery { words, matching, streams, limit }).await?;
-        found.extend(hits.iter().filter_map(|hit| hit.stream.session_id()));
-        if hits.len() < limit {
-            return Ok(found);
-        }
-        let is_left = |stream: &StreamName| stream.session_id().is_some_and(|id| !found.contains(&id));
-        streams = journal.streams().await?.into_iter().filter(is_left).collect();
-        if streams.is_empty() {
-            return Ok(found);
-        }
-    }
-}
-
-/// How many records contain each of some words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WordFrequencies {
-    /// Records with each of the words.
-    pub with: Vec<u64>,
-    /// All indexed records.
-    pub all: u64,
-}
-
-impl WordFrequencies {
-    /// The weight of each word: its inverse document frequency, at least 0.1.
-    pub fn weights(&self) -> Vec<f64> {
-        #[allow(clippy::cast_precision_loss, reason = "a weight needs no more")]
-        let weight = |with: &u64| {
-            let (with, all) = (*with as f64, self.all as f64);
-            ((all - with + 0.5) / (with + 0.5)).ln().max(0.1)
-        };
-        self.with.iter().map(weight).collect()
-    }
+    let streams = journal.streams_with_words(words).await?;
+    Ok(streams.iter().filter_map(StreamName::session_id).collect())
 }
 
 /// The searchable text of a record, and the blobs whose text belongs to it. Records that only repeat others have none.
 pub(crate) struct SearchableText {
     pub(crate) text: String,
     pub(crate) blobs: Vec<BlobRef>,
-    /// Whether it is an utterance: a message between a person and a model. Only utterances count for the topic of
-    /// their neighbours, because the output of a tool can be about anything.
-    pub(crate) is_speech: bool,
+    /// Who said it, if it is an utterance: a message between a person and a model. Only utterances count for their
+    /// neighbours, because the output of a tool can be about anything.
+    speaker: RecordFlags,
+    /// Whether it is an input of the user, which the records after it answer.
+    pub(crate) is_request: bool,
+    written: At,
 }
 
 impl SearchableText {
     pub(crate) fn from_record(record: &Record) -> Option<Self> {
         let family = record.stream.as_str().split('/').next().unwrap_or_default();
-        let mut is_speech = false;
+        let (mut speaker, mut is_request) = (RecordFlags::default(), false);
         let (text, blob) = match family {
             "session" => {
                 let fact = SessionRecord::decode(record).ok()?;
-                is_speech = self::is_speech(&fact);
+                speaker = speaker_of(&fact);
+                is_request = matches!(fact, SessionRecord::InputTaken(_));
                 session_text(fact)?
             }
             "extract" => match ExtractRecord::decode(record).ok()? {
@@ -135,30 +130,36 @@ impl SearchableText {
             _ => return None,
         };
         let blobs: Vec<BlobRef> = blob.into_iter().filter(BlobRef::is_text).collect();
-        (!text.is_empty() || !blobs.is_empty()).then_some(Self { text, blobs, is_speech })
+        (!text.is_empty() || !blobs.is_empty()).then_some(Self {
+            text,
+            blobs,
+            speaker,
+            is_request,
+            written: record.at,
+        })
     }
 
-    /// The stems that describe the record's own topic.
-    pub(crate) fn gist(&self) -> String {
-        stems_of_beginning(&self.text, MAX_GIST_CHARS)
-    }
-
-    /// The stems that count for the topic of its neighbours.
-    pub(crate) fn for_neighbours(&self) -> String {
-        stems_of_beginning(&self.text, MAX_NEIGHBOUR_CHARS)
+    /// What the scoring has to know about it, and the days that it names.
+    pub(crate) fn describe(&self) -> (RecordFlags, Option<(i32, i32)>) {
+        let time = TimeMention::find(&self.text, day_of(self.written), Tense::Nearest);
+        let flags = self
+            .speaker
+            .with_if(only_asks(&self.text), RecordFlags::ONLY_ASKS)
+            .with_if(time.names_time, RecordFlags::NAMES_TIME);
+        (flags, time.date.map(|date| (date.from, date.to)))
     }
 }
 
-fn stems_of_beginning(text: &str, characters: usize) -> String {
-    let end = text.char_indices().nth(characters).map_or(text.len(), |(end, _)| end);
-    stems(&text[..end]).join(" ")
-}
-
-fn is_speech(fact: &SessionRecord) -> bool {
+fn speaker_of(fact: &SessionRecord) -> RecordFlags {
     match fact {
-        SessionRecord::InputTaken(_) | SessionRecord::Question(_) | SessionRecord::Answered(_) => true,
-        SessionRecord::Block(block) => matches!(block.item, Item::Text { .. }),
-        _ => false,
+        SessionRecord::InputTaken(_) | SessionRecord::Answered(_) => RecordFlags::USER,
+        SessionRecord::Question(_) => RecordFlags::ASSISTANT,
+        SessionRecord::Block(block) => match block.item {
+            Item::Text { role: Role::Assistant, .. } => RecordFlags::ASSISTANT,
+            Item::Text { role: Role::User, .. } => RecordFlags::USER,
+            _ => RecordFlags::default(),
+        },
+        _ => RecordFlags::default(),
     }
 }
 
@@ -211,29 +212,8 @@ fn lines(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// Puts spaces around the characters of scripts without spaces, so that each counts as a word. Then a search for
-/// several characters in a row is a phrase search, which finds words of any length.
-pub(crate) fn space_out(text: &str) -> String {
-    let mut spaced = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_unspaced(character) {
-            spaced.extend([' ', character, ' ']);
-        } else {
-            spaced.push(character);
-        }
-    }
-    spaced
-}
-
-/// The terms of a search. Each is a word as a phrase, in the form of [`space_out`].
-pub(crate) fn terms(words: &str) -> impl Iterator<Item = String> {
-    let searchable = |term: &&str| term.chars().any(char::is_alphanumeric);
-    let between = |character: char| character.is_whitespace() || character.is_control();
-    words.split(between).filter(searchable).map(space_out)
-}
-
 /// The part of a text that contains the most of the words, on one line.
-pub(crate) fn excerpt(text: &str, words: &str) -> String {
+pub(crate) fn excerpt(text: &str, words: &BTreeSet<String>) -> String {
     const AROUND: usize = 60;
     let lower = text.to_lowercase();
     let found = densest(&lower, words, 2 * AROUND).unwrap_or(0);
@@ -244,22 +224,15 @@ pub(crate) fn excerpt(text: &str, words: &str) -> String {
 }
 
 /// Whether a text contains one of the words, even inside another word.
-pub(crate) fn contains_any_word(text: &str, words: &str) -> bool {
+pub(crate) fn contains_any_word(text: &str, words: &BTreeSet<String>) -> bool {
     let lower = text.to_lowercase();
-    trimmed_words(words).iter().any(|word| lower.contains(word))
-}
-
-/// The words in lower case, without punctuation around them.
-fn trimmed_words(words: &str) -> BTreeSet<String> {
-    let trim = |word: &str| word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase();
-    words.split_whitespace().map(trim).filter(|word| !word.is_empty()).collect()
+    words.iter().any(|word| lower.contains(word))
 }
 
 /// The byte offset of the first place where the most different words occur within `within` bytes.
-fn densest(lower: &str, words: &str, within: usize) -> Option<usize> {
+fn densest(lower: &str, words: &BTreeSet<String>, within: usize) -> Option<usize> {
     /// The most occurrences of one word to consider.
     const MAX_PLACES: usize = 1_000;
-    let words = trimmed_words(words);
     let places =
         |(number, word)| lower.match_indices(word).take(MAX_PLACES).map(move |(place, _)| (place, number));
     let mut places: Vec<(usize, usize)> =

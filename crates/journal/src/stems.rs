@@ -12,20 +12,42 @@ const MIN_DERIVED_STEM: usize = 4;
 const SUFFIXES: [&str; 6] = ["ment", "ness", "ence", "ance", "ion", "ly"];
 
 /// The stems of a text's words in their order: in lower case, without accents and endings. In a script without spaces,
-/// each character counts as a word.
+/// where the ends of words are unknown, each character counts as a word, and so does each pair.
 pub fn stems(text: &str) -> Vec<String> {
     let lower: String = text.chars().flat_map(char::to_lowercase).collect();
-    let mut words: Vec<String> = Vec::new();
+    let mut stems: Vec<String> = Vec::new();
     for run in word_runs(&lower) {
         match run {
-            WordRun::Spaced(word) => {
-                let letters = word.chars().filter(|letter| !is_combining_mark(*letter));
-                words.push(letters.map(without_accent).collect());
+            WordRun::Spaced(word) => stems.extend(word_stem(word)),
+            WordRun::Unspaced(row) => {
+                stems.extend(row.chars().map(String::from));
+                stems.extend(character_pairs(row));
             }
-            WordRun::Unspaced(characters) => words.extend(characters.chars().map(String::from)),
         }
     }
-    words.into_iter().filter(|word| !word.is_empty()).map(stem).collect()
+    stems
+}
+
+/// The stems with which the words of a question, in lower case, are looked up. A row of a script without spaces is
+/// looked up by its pairs. Pairs of hiragana only inflect words, so they are left out.
+pub(crate) fn question_stems(run: &WordRun<'_>) -> Vec<String> {
+    let inflects = |letter: char| matches!(letter, '\u{3040}'..='\u{309f}');
+    match run {
+        WordRun::Spaced(word) => word_stem(word).into_iter().collect(),
+        WordRun::Unspaced(row) if row.chars().nth(1).is_none() => vec![(*row).to_owned()],
+        WordRun::Unspaced(row) => character_pairs(row).filter(|pair| !pair.chars().all(inflects)).collect(),
+    }
+}
+
+fn character_pairs(row: &str) -> impl Iterator<Item = String> {
+    row.chars().zip(row.chars().skip(1)).map(|(one, other)| String::from_iter([one, other]))
+}
+
+/// `None` for a word of nothing but accents.
+fn word_stem(word: &str) -> Option<String> {
+    let letters = word.chars().filter(|letter| !is_combining_mark(*letter));
+    let word: String = letters.map(without_accent).collect();
+    (!word.is_empty()).then(|| stem(word))
 }
 
 /// Whether a character is a combining accent.

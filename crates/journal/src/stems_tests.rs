@@ -40,8 +40,9 @@ fn other_words_stay_apart() {
 }
 
 #[test]
-fn scripts_without_spaces_are_characters_one_by_one() {
+fn scripts_without_spaces_are_characters_one_by_one_and_two_by_two() {
     assert_eq!(stems("用db库"), ["用", "db", "库"]);
+    assert_eq!(stems("数据库"), ["数", "据", "库", "数据", "据库"]);
 }
 
 proptest! {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_journal::{
-    Append, Blob, Error, Head, Holder, Journal, Lease, Page, Result, SearchHit, SearchQuery, SessionEntry,
-    StreamSize, Subscribers, Subscription, VerifyReport, WakeSignals, WordFrequencies,
+    Append, Blob, Error, Head, Holder, Journal, Lease, Page, Result, SearchAnswer, SearchQuery, SessionEntry,
+    StreamSize, Subscribers, Subscription, VerifyReport, WakeSignals,
 };
 use longhaul_protocol::{Hash, NewRecord, Record, Seq, SessionId, StreamName};
 use tokio::sync::watch;
@@ -423,12 +423,12 @@ impl Journal for FaultyJournal {
         Ok(())
     }
 
-    async fn search(&self, search: &SearchQuery) -> Result<Vec<SearchHit>> {
+    async fn search(&self, search: &SearchQuery) -> Result<SearchAnswer> {
         self.journal.search(search).await
     }
 
-    async fn frequencies(&self, words: &[String]) -> Result<WordFrequencies> {
-        self.journal.frequencies(words).await
+    async fn streams_with_words(&self, words: &str) -> Result<Vec<StreamName>> {
+        self.journal.streams_with_words(words).await
     }
 
     async fn verify(&self) -> Result<VerifyReport> {

@@ -22,14 +22,15 @@ pub(crate) use format::minute;
 use longhaul_journal::{Journal, Result};
 use longhaul_protocol::{Seq, SessionId};
 use longhaul_tools::{OutputLimit, ToolOutcome};
+pub(crate) use search::FoundRecords;
 
-/// The records of a session that have words of the query, the best first: one line each, with its reference in brackets.
+/// The records of a session that have words of the query, or stand beside those that do.
 pub(crate) async fn find_records(
     journal: &Arc<dyn Journal>,
     session: SessionId,
     query: &str,
     limit: usize,
-) -> Result<Vec<String>> {
+) -> Result<FoundRecords> {
     search::find(reader::SessionHistory::new(journal.clone(), session), query, limit).await
 }
 

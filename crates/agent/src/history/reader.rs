@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use longhaul_journal::{Error, Journal, Page, Result, SearchHit, SearchQuery};
+use longhaul_journal::{Error, Journal, Page, Result, SearchAnswer, SearchQuery};
 use longhaul_protocol::{AttemptId, Block, Record, Seq, SessionId, SessionRecord, StreamName};
 
 /// The most records in memory at once.
@@ -47,7 +47,7 @@ impl SessionHistory {
         Self { journal, stream: StreamName::session(session), attempts: HashMap::new() }
     }
 
-    pub(super) async fn search(&self, search: &SearchQuery) -> Result<Vec<SearchHit>> {
+    pub(super) async fn search(&self, search: &SearchQuery) -> Result<SearchAnswer> {
         self.journal.search(search).await
     }
 

@@ -50,7 +50,9 @@ pub(crate) use scopes::Scopes;
 use single_flight::SingleFlight;
 #[cfg(test)]
 pub(crate) use tools::memory_note_about;
-pub(crate) use tools::{MemoryAccess, NO_MEMORY, NoteHooks, PagesChangedFn, find_memories, memory_note_tool};
+pub(crate) use tools::{
+    FoundMemories, MemoryAccess, NO_MEMORY, NoteHooks, PagesChangedFn, find_memories, memory_note_tool,
+};
 
 use crate::runtime::slot::SessionSlot;
 use crate::runtime::{RuntimeShared, lock};

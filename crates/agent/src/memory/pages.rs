@@ -5,8 +5,8 @@ use std::path::Path;
 
 use longhaul_journal::{Journal, SessionPlace, all_sessions, records, session_place};
 use longhaul_memory::{
-    CORE_PAGE, Error as MemoryError, Page, PageEdit, PageEdited, PageLogEntry, PageSet, RecallHit,
-    RecallPlace, RecallScope, change_page, recall, undo_change,
+    CORE_PAGE, Error as MemoryError, Page, PageEdit, PageEdited, PageLogEntry, PageSet, RecallBudget,
+    RecallHit, RecallPlace, RecallScope, Recalled, change_page, recall, undo_change,
 };
 use longhaul_protocol::{
     At, Body, ChangedBy, ExtractRecord, MemoryRecord, PagesChanged, Seq, SessionId, Speaker, StreamName,
@@ -287,14 +287,23 @@ pub async fn count_waiting_items(journal: &dyn Journal, pages: &PageSet) -> Resu
     Ok(items)
 }
 
-/// Searches a memory: its pages, and what was extracted from and said in its sessions. The best hits first.
+/// What a search of a memory found.
+#[derive(Debug, Clone, Default)]
+pub struct MemorySearch {
+    /// The best first.
+    pub hits: Vec<MemoryHit>,
+    /// Records that are not searched yet, because the index is being built anew. Usually 0.
+    pub unindexed: u64,
+}
+
+/// Searches a memory: its pages, and what was extracted from and said in its sessions.
 pub async fn search_memory(
     config: &Config,
     journal: &dyn Journal,
     pages: &PageSet,
     query: &str,
     limit: usize,
-) -> Result<Vec<MemoryHit>> {
+) -> Result<MemorySearch> {
     let mut sessions = Vec::new();
     let mut entries = all_sessions(journal);
     while let Some(entry) = entries.next().await? {
@@ -304,8 +313,9 @@ pub async fn search_memory(
             sessions.push((entry.id, entry.key));
         }
     }
-    let places = RecallScope { book: pages.clone(), sessions, present: None };
-    let found = recall(journal, &places, query, limit).await?;
+    let places = RecallScope { book: pages.clone(), sessions, present: None, asked_at: None };
+    let budget = RecallBudget::entries(limit);
+    let Recalled { hits, unindexed } = recall(journal, &places, query, budget).await?;
     let key_of = |session: SessionId| {
         places.sessions.iter().find(|(id, _)| *id == session).map(|(_, key)| key.clone())
     };
@@ -316,7 +326,7 @@ pub async fn search_memory(
         };
         MemoryHit { key: session.and_then(key_of), found }
     };
-    Ok(found.into_iter().map(hit).collect())
+    Ok(MemorySearch { hits: hits.into_iter().map(hit).collect(), unindexed })
 }
 
 /// All changes of a memory, the oldest first, and a message for each that can't be read.

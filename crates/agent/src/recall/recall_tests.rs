@@ -208,10 +208,10 @@ async fn without_a_scope_this_session_and_memory_are_searched() {
     let other = desk.call(now, "recall_read", serde_json::json!({"ref": range})).await;
 
     let lines: Vec<&str> = found.content.lines().collect();
-    assert_eq!(lines.len(), 5, "{}", found.content);
-    assert_eq!((lines[0], lines[2]), ("In this session:", "In memory:"));
+    assert_eq!(lines.len(), 6, "{}", found.content);
+    assert_eq!((lines[0], lines[3]), ("In this session:", "In memory:"));
     assert!(lines[1].starts_with(&format!("[#{here}] ")), "{}", found.content);
-    assert!(lines[3].starts_with(&format!("[cli:before#{there}] ")), "{}", found.content);
+    assert!(lines[4].starts_with(&format!("[cli:before#{there}] ")), "{}", found.content);
     assert!(read.content.starts_with(&format!("[#{here}] ")), "{}", read.content);
     assert!(read.content.ends_with("  The harbour archive has a passphrase."), "{}", read.content);
     assert!(other.content.starts_with(&format!("[cli:before#{there}] ")), "{}", other.content);

@@ -1,4 +1,5 @@
 use async_trait::async_trait;
+use longhaul_memory::{RecallBudget, unindexed_notice};
 use longhaul_protocol::{Effect, RECALL, SessionId};
 use longhaul_tools::{
     PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments, schema_of,
@@ -7,13 +8,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::Result;
-use crate::history::find_records;
-use crate::memory::{MemoryAccess, NO_MEMORY, find_memories};
+use crate::history::{FoundRecords, find_records};
+use crate::memory::{FoundMemories, MemoryAccess, NO_MEMORY, find_memories};
 
-const DEFAULT_LIMIT: usize = 10;
+/// The most hits in this session, if the call names no limit.
+const DEFAULT_SESSION_HITS: usize = 10;
+/// The most hits in memory, if the call names no limit. Usually the tokens end sooner.
+const DEFAULT_MEMORY_HITS: usize = 25;
+/// The most tokens of what memory shows. The first hit is always shown.
+const MAX_MEMORY_TOKENS: u64 = 1_500;
 const MAX_QUERY_CHARS: usize = 1_000;
-const NOT_IN_SESSION: &str =
-    "[no record of this session has any of these words; words are looked for whole, so try others]";
+const NOT_IN_SESSION: &str = "[no record of this session has any of these words; try others]";
 const NOT_IN_MEMORY: &str = "[nothing of this is remembered; other words may find it]";
 const READ_HINT: &str = "[the best first; recall_read with the ref in brackets shows the whole]";
 
@@ -25,7 +30,7 @@ struct Arguments {
     query: String,
     /// Default: both.
     scope: Option<RecallWhere>,
-    /// Most hits. Default: 10.
+    /// Most hits.
     #[schemars(range(min = 1, max = 50))]
     limit: Option<usize>,
 }
@@ -57,12 +62,13 @@ pub(super) fn definition() -> ToolDefinition {
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
         limits: &[
-            "Without `scope`, both are searched, each for up to `limit` hits.",
-            "`session`: words are looked for whole, whatever their case and accents; what has all of them comes first. Summaries, and \
-             what recall itself showed, are not found: only what they repeat is.",
-            "`memory`: only sessions of the same memory are looked at (`memory.scope`). Words are found in their forms and by what was \
-             said around them. What is said in the turn that asks is not found. What came from a file, a page of the web or a command is \
-             marked.",
+            "Without `scope`, both are searched, each for up to `limit` hits. Without `limit`, there are ten of this session, and as many \
+             of memory as 1,500 tokens hold.",
+            "Words are found in all their forms and by what was said around them. A question may name a person, or a time: `last week`, \
+             `in March`.",
+            "`session`: summaries, and what recall itself showed, are not found: only what they repeat is.",
+            "`memory`: only sessions of the same memory are searched (`memory.scope`). What is said in the turn that asks is not \
+             found. What came from a file, a page of the web or a command is marked.",
             "A query has at most 1,000 characters.",
         ],
         example: r#"{"query": "which port has the staging database"}"#,
@@ -86,7 +92,6 @@ impl Tool for Recall {
             )));
         }
         let (access, session) = (self.access.clone(), call.session);
-        let limit = limit.unwrap_or(DEFAULT_LIMIT);
         Ok(PreparedCall::new(move |_stop| async move {
             let found = match scope {
                 Some(RecallWhere::Session) => search_session(&access, session, &query, limit).await,
@@ -102,23 +107,24 @@ async fn search_session(
     access: &MemoryAccess,
     session: SessionId,
     query: &str,
-    limit: usize,
+    limit: Option<usize>,
 ) -> Result<ToolOutcome> {
-    let found = find_records(&access.journal, session, query, limit).await?;
-    Ok(ToolOutcome::ok(format_hits(&found, NOT_IN_SESSION)))
+    let FoundRecords { lines, unindexed } =
+        find_records(&access.journal, session, query, session_hits(limit)).await?;
+    Ok(ToolOutcome::ok(format_hits(&lines, NOT_IN_SESSION, unindexed)))
 }
 
 async fn search_memory(
     access: &MemoryAccess,
     session: SessionId,
     query: &str,
-    limit: usize,
+    limit: Option<usize>,
 ) -> Result<ToolOutcome> {
-    let Some(found) = find_memories(access, session, query, limit).await? else {
+    let Some(found) = find_memories(access, session, query, memory_budget(limit)).await? else {
         return Ok(ToolOutcome::error(NO_MEMORY));
     };
-    let lines: Vec<String> = found.into_iter().map(|hit| hit.line).collect();
-    Ok(ToolOutcome::ok(format_hits(&lines, NOT_IN_MEMORY)))
+    let lines: Vec<String> = found.hits.into_iter().map(|hit| hit.line).collect();
+    Ok(ToolOutcome::ok(format_hits(&lines, NOT_IN_MEMORY, found.unindexed)))
 }
 
 /// Hits in this session, then those in memory that are not of this session's records.
@@ -126,24 +132,37 @@ async fn search_both(
     access: &MemoryAccess,
     session: SessionId,
     query: &str,
-    limit: usize,
+    limit: Option<usize>,
 ) -> Result<ToolOutcome> {
-    let here = find_records(&access.journal, session, query, limit).await?;
-    let remembered = find_memories(access, session, query, limit).await?.unwrap_or_default();
-    let elsewhere = remembered.into_iter().filter(|hit| hit.record_of != Some(session));
+    let here = find_records(&access.journal, session, query, session_hits(limit)).await?;
+    let remembered = find_memories(access, session, query, memory_budget(limit)).await?;
+    let FoundMemories { hits, unindexed } = remembered.unwrap_or_default();
+    let elsewhere = hits.into_iter().filter(|hit| hit.record_of != Some(session));
     let elsewhere: Vec<String> = elsewhere.map(|hit| hit.line).collect();
     let mut sections = Vec::new();
-    for (heading, lines) in [("In this session:", here), ("In memory:", elsewhere)] {
+    for (heading, lines) in [("In this session:", here.lines), ("In memory:", elsewhere)] {
         if !lines.is_empty() {
             sections.push(format!("{heading}\n{}", lines.join("\n")));
         }
     }
-    Ok(ToolOutcome::ok(format_hits(&sections, NOT_IN_MEMORY)))
+    Ok(ToolOutcome::ok(format_hits(&sections, NOT_IN_MEMORY, here.unindexed.max(unindexed))))
 }
 
-fn format_hits(lines: &[String], nothing: &str) -> String {
-    match lines {
+fn session_hits(limit: Option<usize>) -> usize {
+    limit.unwrap_or(DEFAULT_SESSION_HITS)
+}
+
+fn memory_budget(limit: Option<usize>) -> RecallBudget {
+    RecallBudget { entries: limit.unwrap_or(DEFAULT_MEMORY_HITS), tokens: MAX_MEMORY_TOKENS }
+}
+
+fn format_hits(lines: &[String], nothing: &str, unindexed: u64) -> String {
+    let mut found = match lines {
         [] => nothing.to_owned(),
         lines => format!("{}\n{READ_HINT}", lines.join("\n")),
+    };
+    if let Some(notice) = unindexed_notice(unindexed) {
+        found.push_str(&format!("\n[{notice}]"));
     }
+    found
 }

@@ -21,8 +21,8 @@ use crate::sqlite::wake_socket::{self, WakeSocket};
 use crate::sqlite::writer::{Commit, Queue, Writer};
 use crate::sqlite::{backup, erase, known_heads, lease, verify, writer};
 use crate::{
-    Append, Blob, Error, Head, Holder, Journal, Lease, Page, Result, SearchHit, SearchQuery, SessionEntry,
-    StreamSize, Subscribers, Subscription, VerifyReport, WakeSignals, WordFrequencies,
+    Append, Blob, Error, Head, Holder, Journal, Lease, Page, Result, SearchAnswer, SearchQuery, SessionEntry,
+    StreamSize, Subscribers, Subscription, VerifyReport, WakeSignals,
 };
 
 /// A journal in a home's `journal.db`.
@@ -347,13 +347,15 @@ impl Journal for SqliteJournal {
 
     async fn erase(&self, places: &[(StreamName, Seq)], reason: &str) -> Result<()> {
         let (places, reason, index) = (places.to_vec(), reason.to_owned(), Arc::clone(&self.index));
+        let (marked, marking) = (places.clone(), Arc::clone(&index));
+        let words = self.long_readers.with(move |db| marking.prepare_erasure(db, &marked)).await?;
         let stubs = move |commit: &mut Commit<'_>| {
             places.iter().try_for_each(|(stream, seq)| erase::erase_body(commit, stream, *seq, &reason))
         };
         self.queue()?.commit(stubs).await?;
         let scrubbed = self
             .queue()?
-            .run_exclusive(move |writer| index.clear().and_then(|()| erase::scrub(writer)))
+            .run_exclusive(move |writer| index.erase(&words).and_then(|()| erase::scrub(writer)))
             .await;
         let path = self.home.journal_file();
         scrubbed.map_err(|error| Error::NotScrubbed { path, reason: error.to_string() })
@@ -369,6 +371,8 @@ impl Journal for SqliteJournal {
         // Before the removal, so that a crash leaves no known head of a removed stream. Also after it, because
         // another process may have written the head meanwhile.
         self.queue()?.run_exclusive(forget_head()).await?;
+        let (name, index) = (stream.clone(), Arc::clone(&self.index));
+        self.long_readers.with(move |db| index.erase_stream(db, &name)).await?;
         let (name, shown) = (stream.clone(), lease.cloned());
         self.queue()?.commit(move |commit| erase::remove_stream(commit, &name, shown.as_ref())).await?;
         self.queue()?.run_exclusive(forget_head()).await?;
@@ -389,14 +393,14 @@ impl Journal for SqliteJournal {
         self.queue()?.commit(move |commit| adopt_records(commit, &lease, records, blobs)).await
     }
 
-    async fn search(&self, search: &SearchQuery) -> Result<Vec<SearchHit>> {
+    async fn search(&self, search: &SearchQuery) -> Result<SearchAnswer> {
         let (search, index) = (search.clone(), Arc::clone(&self.index));
         self.long_readers.with(move |db| index.search(db, &search)).await
     }
 
-    async fn frequencies(&self, words: &[String]) -> Result<WordFrequencies> {
-        let (words, index) = (words.to_vec(), Arc::clone(&self.index));
-        self.long_readers.with(move |_| index.frequencies(&words)).await
+    async fn streams_with_words(&self, words: &str) -> Result<Vec<StreamName>> {
+        let (words, index) = (words.to_owned(), Arc::clone(&self.index));
+        self.long_readers.with(move |db| index.streams_with_words(db, &words)).await
     }
 
     async fn verify(&self) -> Result<VerifyReport> {

@@ -59,6 +59,25 @@ pub(crate) fn head(db: &Connection, stream: StreamNumber) -> Sql<Head> {
         .map(|head| head.unwrap_or(Head::EMPTY))
 }
 
+/// The streams whose names begin with `prefix`, with their heads. Skips damaged names and heads: `verify` reports them.
+pub(crate) fn heads(db: &Connection, prefix: &str) -> Sql<Vec<(StreamNumber, StreamName, Head)>> {
+    let mut statement = db.prepare_cached(
+        "SELECT streams.id, name, records.id, hash FROM streams LEFT JOIN records ON records.id =
+         (SELECT max(id) FROM records WHERE id >= streams.id << 36 AND id < (streams.id + 1) << 36)
+         WHERE name >= ?1 AND name < ?1 || char(0x10ffff)",
+    )?;
+    let rows = statement.query_map([prefix], |row| {
+        let (number, name) =
+            (row.get(0).map(StreamNumber)?, text(row, 1)?.and_then(|name| name.parse().ok()));
+        let head = match row.get::<_, Option<i64>>(2)? {
+            None => Some(Head::EMPTY),
+            Some(id) => hash(row, 3).ok().map(|hash| Head { seq: StreamNumber::from_row_id(id).1, hash }),
+        };
+        Ok(name.zip(head).map(|(name, head)| (number, name, head)))
+    })?;
+    rows.filter_map(Result::transpose).collect()
+}
+
 fn last_at(db: &Connection, stream: StreamNumber) -> Sql<Option<At>> {
     db.prepare_cached("SELECT at FROM records WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT 1")?
         .query_row([stream.row_id(0), stream.end()], |row| row.get(0).map(At))

@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::child::{self, Part};
 use crate::random::TestRandom;
 use longhaul_journal::{
-    Append, Blob, Home, Journal, SqliteJournal, SqliteOptions, name_session, records, resolve,
+    Append, Blob, Home, Journal, SearchQuery, SqliteJournal, SqliteOptions, name_session, records, resolve,
 };
-use longhaul_protocol::{BlobRef, CallId, Record, SessionRecord, StreamName, ToolFinished};
+use longhaul_protocol::{BlobRef, CallId, Note, Record, SessionRecord, StreamName, ToolFinished};
 
 const KEY: &str = "cli:killed";
 
@@ -94,4 +94,63 @@ fn place_in_append(record: &Record) -> (u64, u64, u64) {
     let Ok(SessionRecord::ToolFinished(piece)) = SessionRecord::decode(record) else { panic!("{record:?}") };
     let numbers: Vec<u64> = piece.name.split(' ').map(|number| number.parse().unwrap()).collect();
     (numbers[0], numbers[1], numbers[2])
+}
+
+/// Records that the search index has to be made of.
+const NOTES: u64 = 5_000;
+
+fn needle() -> SearchQuery {
+    SearchQuery::new("pebbles", 2 * usize::try_from(NOTES).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a part that the test below plays in other processes"]
+async fn index_everything() {
+    let journal = SqliteJournal::open(&child::home()).await.unwrap();
+    println!("indexes");
+    journal.search(&needle()).await.unwrap();
+    println!("done");
+}
+
+/// Rule 1: a search that is killed while it indexes leaves an index from which the next one answers rightly.
+#[test]
+fn a_search_answers_rightly_after_an_indexing_was_killed() {
+    let seed = TestRandom::any_seed();
+    let mut random = TestRandom::new(seed);
+    let folder = tempfile::tempdir().unwrap();
+    fill(folder.path());
+
+    for round in 0..8 {
+        let _ = std::fs::remove_dir_all(folder.path().join("cache"));
+        // Several kills in one index, so that one of them hits a batch after the first.
+        for _ in 0..=round % 3 {
+            let mut part = Part::start("kill::index_everything", folder.path());
+            part.hear("indexes").expect("the part searches");
+            std::thread::sleep(Duration::from_micros(random.below(900_000) as u64));
+            part.kill();
+        }
+
+        find_all(folder.path(), &format!("round {round} of seed {seed}"));
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn fill(folder: &Path) {
+    let journal = SqliteJournal::open(&Home::create(folder).unwrap()).await.unwrap();
+    let stream = StreamName::session(name_session(&journal, KEY).await.unwrap());
+    let note =
+        |number: u64| SessionRecord::Note(Note::new(format!("pebble {number} of {}", number % 97))).encode();
+    journal.append((0..NOTES).map(note).fold(Append::to(&stream), Append::record)).await.unwrap();
+    journal.close().await;
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn find_all(folder: &Path, when: &str) {
+    let journal = SqliteJournal::open(&Home::existing(folder).unwrap()).await.unwrap();
+    let found = journal.search(&needle()).await.unwrap();
+    let mut seqs: Vec<u64> = found.hits.iter().map(|hit| hit.seq).collect();
+    seqs.sort_unstable();
+    assert_eq!(found.unindexed, 0, "{when}");
+    assert!(seqs.into_iter().eq(1..=NOTES), "{when}");
+    journal.close().await;
 }

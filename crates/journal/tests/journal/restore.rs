@@ -1,8 +1,6 @@
 //! J11: a backup comes back only if it is sound, and a restore that was cut short is finished.
 
-use longhaul_journal::{
-    Append, Error, Home, Journal, MatchMode, SearchQuery, SqliteJournal, resolve, restore,
-};
+use longhaul_journal::{Append, Error, Home, Journal, SearchQuery, SqliteJournal, resolve, restore};
 use longhaul_protocol::{Note, SessionRecord, StreamName};
 
 use crate::child::Part;
@@ -38,16 +36,8 @@ async fn a_restore_brings_the_backup_back_and_keeps_what_it_replaced() {
 
     assert_eq!(head_of(&home, "cli:session-0").await, 41);
     let journal = SqliteJournal::open(&home).await.unwrap();
-    let found = journal
-        .search(&SearchQuery {
-            words: "xylophone".into(),
-            matching: MatchMode::All,
-            streams: vec![],
-            limit: 1,
-        })
-        .await
-        .unwrap();
-    assert!(found.is_empty(), "the search knows nothing that is no more");
+    let found = journal.search(&SearchQuery::new("xylophone", 1)).await.unwrap();
+    assert!(found.hits.is_empty(), "the search knows nothing that is no more");
     let kept = Home::create(&folder.path().join("kept")).unwrap();
     std::fs::copy(restored.kept.unwrap(), kept.journal_file()).unwrap();
     assert_eq!(head_of(&kept, "cli:session-0").await, 42, "the journal that it replaced is kept whole");

@@ -83,7 +83,9 @@ conformance::conformance! { SqliteHome::new();
     a_record_is_found_by_what_was_said_around_it
     what_is_said_later_is_added_to_what_it_follows
     many_streams_are_looked_at_and_no_others
-    it_is_known_how_rare_a_word_is
+    a_rare_word_counts_more
+    streams_are_found_by_all_words
+    an_answer_is_found_with_its_request
     two_that_first_use_a_key_agree_on_one_session
     names_follow_their_stream
     sessions_are_listed_with_what_loading_them_needs

@@ -4,8 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use longhaul_journal::{
-    Append, Blob, Error, Home, Journal, MatchMode, SearchQuery, SqliteJournal, erase_record, name_session,
-    put,
+    Append, Blob, Error, Home, Journal, SearchQuery, SqliteJournal, erase_record, name_session, put,
 };
 use longhaul_protocol::{
     AttemptId, BlobRef, Block, CallId, Carried, CompactStart, EpochReason, EpochStarted, InboxRecord, Input,
@@ -35,10 +34,7 @@ async fn every_file_is_private_to_the_user() {
     let session = name_session(&journal, "cli:x").await.unwrap();
     let stream = StreamName::session(session);
     journal.append(Append::to(&stream).record(SessionRecord::Note(Note::new("x")).encode())).await.unwrap();
-    journal
-        .search(&SearchQuery { words: "x".into(), matching: MatchMode::All, streams: vec![], limit: 1 })
-        .await
-        .unwrap();
+    journal.search(&SearchQuery::new("x", 1)).await.unwrap();
     let _rings = journal.wake_signals().await.unwrap();
     journal.backup(&folder.join("backup.db")).await.unwrap();
 
@@ -131,15 +127,7 @@ async fn erased_bytes_are_gone_from_every_file() {
     let finished = ToolFinished { whole, ..ToolFinished::new(call, &name, content) };
     let append = Append::to(&streams[0]).record(SessionRecord::ToolFinished(finished).encode());
     journal.append(append.blob(Blob::new(output))).await.unwrap();
-    journal
-        .search(&SearchQuery {
-            words: "hunter2secret".into(),
-            matching: MatchMode::All,
-            streams: vec![],
-            limit: 1,
-        })
-        .await
-        .unwrap();
+    journal.search(&SearchQuery::new("hunter2secret", 1)).await.unwrap();
     let holding = |secret: &str| -> Vec<PathBuf> {
         let holds = |path: &PathBuf| {
             let bytes = std::fs::read(path).unwrap_or_default();

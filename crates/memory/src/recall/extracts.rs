@@ -2,7 +2,7 @@ use longhaul_journal::{Error, Journal, Page, SearchHit, import_mark};
 use longhaul_protocol::{ExtractRecord, ExtractedItem, ItemSource, Record, Seq, SessionId};
 
 use super::lexical::RecallCandidate;
-use super::score::WeightedQuery;
+use super::score::TextScorer;
 use super::{RecallHit, RecallPlace, RecallScope};
 use crate::Result;
 use crate::provenance::distrust_imported;
@@ -10,7 +10,7 @@ use crate::provenance::distrust_imported;
 pub(super) async fn candidates(
     journal: &dyn Journal,
     places: &RecallScope,
-    weighed: &WeightedQuery,
+    scorer: &TextScorer,
     hits: Vec<SearchHit>,
 ) -> Result<Vec<RecallCandidate>> {
     let mut candidates = Vec::new();
@@ -24,7 +24,7 @@ pub(super) async fn candidates(
         };
         let Some(session) = record.stream.session_id() else { continue };
         let foreign_through = import_mark(journal, session).await?.foreign_extracts_through;
-        candidates.extend(items(&record, session, places, weighed, foreign_through));
+        candidates.extend(items(&record, session, places, scorer, foreign_through));
     }
     Ok(candidates)
 }
@@ -33,7 +33,7 @@ fn items(
     record: &Record,
     session: SessionId,
     places: &RecallScope,
-    weighed: &WeightedQuery,
+    scorer: &TextScorer,
     foreign_through: Seq,
 ) -> Vec<RecallCandidate> {
     let Ok(ExtractRecord::Extracted(extracted)) = ExtractRecord::decode(record) else { return Vec::new() };
@@ -42,7 +42,7 @@ fn items(
         return Vec::new();
     }
     let candidate = |(item, ExtractedItem { text, sources, speaker, quote, .. }): (usize, ExtractedItem)| {
-        let score = weighed.score(&text, "", 0.0);
+        let score = scorer.score(&text, "", 0.0);
         let seq = record.seq;
         let used = places.book.cited.get(&ItemSource { session, seq, item }).copied().unwrap_or(0);
         let place = RecallPlace::Item { session, seq, item };
@@ -50,7 +50,7 @@ fn items(
             Some(quote) => format!("{text} (the user said: \"{quote}\")"),
             None => text,
         };
-        let found = RecallHit { place, speaker, at: record.at, excerpt, sources };
+        let found = RecallHit { place, speaker, at: record.at, excerpt, sources, request: None };
         (score > 0.0).then_some(RecallCandidate { hit: found, score, citations: used })
     };
     extracted.items.into_iter().enumerate().filter_map(candidate).collect()

@@ -1,19 +1,21 @@
 use std::collections::HashSet;
 
-use longhaul_journal::Journal;
+use longhaul_context::max_bytes_for;
+use longhaul_journal::{Journal, SearchAnswer, SearchQuery};
 use longhaul_protocol::{Seq, SessionId, StreamName};
 
-use super::query::RecallQuery;
-use super::score::WeightedQuery;
-use super::{RecallHit, RecallPlace, RecallScope, extracts, history, pages};
+use super::score::TextScorer;
+use super::{RecallBudget, RecallHit, RecallPlace, RecallScope, Recalled, extracts, history, pages};
 use crate::Result;
 
-/// Records to read for each wanted hit: not all can be shown.
+/// Records to look at for each wanted hit: not all can be shown.
 const RECORDS_PER_HIT: usize = 6;
 /// Extracts to read for each wanted hit: few of their items match.
 const EXTRACTS_PER_HIT: usize = 4;
 /// Scores that differ by less than this share are ties.
 const TIE_MARGIN: f64 = 0.1;
+/// The bytes of an entry beside its text: its reference, the time and the speaker.
+const ENTRY_BYTES: usize = 60;
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 #[derive(Debug)]
@@ -24,7 +26,7 @@ pub(super) struct RecallCandidate {
     pub(super) citations: usize,
 }
 
-/// Finds what has the words of a question: at most `most` hits, the best first.
+/// Finds what has the words of a question, the best first, as much as the budget allows.
 ///
 /// More of the words, and rarer ones, score higher. Among ties the later day comes first, then what is cited more
 /// (items by page versions, pages by their versions), then the newer one.
@@ -32,21 +34,63 @@ pub async fn recall(
     journal: &dyn Journal,
     places: &RecallScope,
     question: &str,
-    most: usize,
-) -> Result<Vec<RecallHit>> {
-    let query = RecallQuery::of(question);
-    if query.terms.is_empty() || most == 0 {
-        return Ok(Vec::new());
-    }
-    // In this order: only a search updates the index, which then knows how rare a word is.
-    let records = query.hits(journal, places, StreamName::session, RECORDS_PER_HIT * most).await?;
-    let extracts = query.hits(journal, places, StreamName::extract, EXTRACTS_PER_HIT * most).await?;
-    let weighed = WeightedQuery::new(journal, query).await?;
-    let items = extracts::candidates(journal, places, &weighed, extracts).await?;
-    let records = history::candidates(journal, places, records, most).await?;
-    let mut candidates = pages::candidates(places, &weighed);
+    budget: RecallBudget,
+) -> Result<Recalled> {
+    let most = budget.entries;
+    let records = search(journal, places, question, StreamName::session, RECORDS_PER_HIT * most).await?;
+    let extracts = search(journal, places, question, StreamName::extract, EXTRACTS_PER_HIT * most).await?;
+    let unindexed = records.unindexed + extracts.unindexed;
+    let scorer = TextScorer::new(records.words);
+    let items = extracts::candidates(journal, places, &scorer, extracts.hits).await?;
+    let records = history::candidates(journal, places, records.hits, most).await?;
+    let mut candidates = pages::candidates(places, &scorer);
     candidates.extend(dedup_candidates(items, records));
-    Ok(rank_candidates(candidates).into_iter().take(most).map(|candidate| candidate.hit).collect())
+    let ranked = rank_candidates(candidates).into_iter().take(most).map(|candidate| candidate.hit);
+    let hits = show_within(journal, ranked.collect(), budget).await?;
+    Ok(Recalled { hits, unindexed })
+}
+
+/// Searches one stream of each session.
+async fn search(
+    journal: &dyn Journal,
+    places: &RecallScope,
+    question: &str,
+    stream: fn(SessionId) -> StreamName,
+    limit: usize,
+) -> Result<SearchAnswer> {
+    let streams = places.sessions.iter().map(|(session, _)| stream(*session)).collect();
+    let mut query = SearchQuery::new(question, limit).within(streams);
+    query.asked_at = places.asked_at.unwrap_or(query.asked_at);
+    Ok(journal.search(&query).await?)
+}
+
+/// Completes the hits, as many of the first as the budget allows, but always one.
+async fn show_within(
+    journal: &dyn Journal,
+    ranked: Vec<RecallHit>,
+    budget: RecallBudget,
+) -> Result<Vec<RecallHit>> {
+    let shown: HashSet<RecallPlace> = ranked.iter().map(|hit| hit.place.clone()).collect();
+    let mut left = max_bytes_for(budget.tokens);
+    let mut hits = Vec::new();
+    for mut hit in ranked {
+        let is_shown = |request: Seq| match &hit.place {
+            RecallPlace::Record { session, .. } => {
+                shown.contains(&RecallPlace::Record { session: *session, seq: request })
+            }
+            RecallPlace::Page(_) | RecallPlace::Item { .. } => false,
+        };
+        if !hit.request.is_some_and(is_shown) {
+            history::add_request(journal, &mut hit).await?;
+        }
+        let size = hit.excerpt.len() + ENTRY_BYTES;
+        if size > left && !hits.is_empty() {
+            break;
+        }
+        left = left.saturating_sub(size);
+        hits.push(hit);
+    }
+    Ok(hits)
 }
 
 /// Merges items with the records that they came from: the item is shown, with the better of both scores.

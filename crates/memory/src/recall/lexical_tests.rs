@@ -4,8 +4,14 @@ use super::*;
 
 fn page(name: &str, score: f64, at: i64, citations: usize) -> RecallCandidate {
     let place = RecallPlace::Page(name.to_owned());
-    let hit =
-        RecallHit { place, speaker: Speaker::User, at: At(at), excerpt: name.to_owned(), sources: vec![] };
+    let hit = RecallHit {
+        place,
+        speaker: Speaker::User,
+        at: At(at),
+        excerpt: name.to_owned(),
+        sources: vec![],
+        request: None,
+    };
     RecallCandidate { hit, score, citations }
 }
 

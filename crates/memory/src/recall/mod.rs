@@ -2,16 +2,14 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `query` | the terms of a question |
-//! | `score` | how well a short text matches, by the measure of the journal's search index |
+//! | `score` | how well a short text matches, by the measure of the journal's search |
 //! | `pages`, `extracts`, `history` | candidates from the three kinds of places |
-//! | `lexical` | the search of all three by words, and the order of hits |
+//! | `lexical` | the search of all three by words, the order of hits, and how many are shown |
 
 mod extracts;
 mod history;
 mod lexical;
 mod pages;
-mod query;
 mod score;
 
 pub use lexical::recall;
@@ -27,6 +25,38 @@ pub struct RecallScope {
     pub sessions: Vec<(SessionId, String)>,
     /// The caller's session and the first record of its context. Recall skips these records and the question itself.
     pub present: Option<(SessionId, Seq)>,
+    /// When the question is asked, for words such as `yesterday`; `None` for now.
+    pub asked_at: Option<At>,
+}
+
+/// How much recall shows: entries up to either limit, but always the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecallBudget {
+    pub entries: usize,
+    pub tokens: u64,
+}
+
+impl RecallBudget {
+    /// This many entries, whatever their size.
+    pub fn entries(entries: usize) -> Self {
+        Self { entries, tokens: u64::MAX }
+    }
+}
+
+/// What recall found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recalled {
+    /// The best first.
+    pub hits: Vec<RecallHit>,
+    /// Records that are not searched yet, because the index is being built anew. Usually 0.
+    pub unindexed: u64,
+}
+
+/// Says that a search has not seen everything; `None` if it has.
+pub fn unindexed_notice(unindexed: u64) -> Option<String> {
+    (unindexed > 0).then(|| {
+        format!("the search index is being rebuilt: {unindexed} records are not searched yet; search again in a moment")
+    })
 }
 
 /// The place of a hit.
@@ -57,4 +87,6 @@ pub struct RecallHit {
     pub excerpt: String,
     /// For an item, the records that it came from. For a record, the records that are shown with it.
     pub sources: Vec<Seq>,
+    /// For an answer, the user's input before it.
+    pub request: Option<Seq>,
 }

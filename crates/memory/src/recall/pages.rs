@@ -1,7 +1,7 @@
 use longhaul_protocol::{ChangedBy, Speaker};
 
 use super::lexical::RecallCandidate;
-use super::score::WeightedQuery;
+use super::score::TextScorer;
 use super::{RecallHit, RecallPlace, RecallScope};
 
 /// The weight of a word in the page name or heading, relative to the line.
@@ -10,11 +10,11 @@ const MAX_SHOWN_LINES: usize = 3;
 const MAX_LINE_CHARS: usize = 240;
 
 /// The pages with matching lines. The score of a page is that of its best line.
-pub(super) fn candidates(places: &RecallScope, weighed: &WeightedQuery) -> Vec<RecallCandidate> {
+pub(super) fn candidates(places: &RecallScope, scorer: &TextScorer) -> Vec<RecallCandidate> {
     let pages = places.book.pages.iter();
     pages
         .filter_map(|(name, page)| {
-            let mut lines = scored_lines(name, &page.text, weighed);
+            let mut lines = scored_lines(name, &page.text, scorer);
             lines.sort_by(|one, other| other.score.total_cmp(&one.score));
             let score = lines.first()?.score;
             lines.truncate(MAX_SHOWN_LINES);
@@ -32,6 +32,7 @@ pub(super) fn candidates(places: &RecallScope, weighed: &WeightedQuery) -> Vec<R
                 at: last.at,
                 excerpt: excerpt.join("\n"),
                 sources: vec![],
+                request: None,
             };
             Some(RecallCandidate { hit: found, score, citations: page.versions.len() })
         })
@@ -44,7 +45,7 @@ struct ScoredLine<'a> {
     score: f64,
 }
 
-fn scored_lines<'a>(name: &str, text: &'a str, weighed: &WeightedQuery) -> Vec<ScoredLine<'a>> {
+fn scored_lines<'a>(name: &str, text: &'a str, scorer: &TextScorer) -> Vec<ScoredLine<'a>> {
     let mut heading = "";
     let mut lines = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -55,7 +56,7 @@ fn scored_lines<'a>(name: &str, text: &'a str, weighed: &WeightedQuery) -> Vec<S
             continue;
         }
         let above = if line.starts_with('#') { name.to_owned() } else { format!("{name} {heading}") };
-        let score = weighed.score(line, &above, HEADING_WEIGHT);
+        let score = scorer.score(line, &above, HEADING_WEIGHT);
         if score > 0.0 {
             lines.push(ScoredLine { number, text: line, score });
         }

@@ -208,7 +208,12 @@ pub(crate) async fn make(journal: &dyn Journal) -> World {
     let records = sessions.iter().map(|session| session.head).sum();
     let texts = sessions.iter_mut().flat_map(|session| session.texts.drain(..)).collect();
     let keys = sessions.iter().enumerate().map(|(number, session)| (session.id, format!("cli:{number}")));
-    let places = RecallScope { book: book(journal, &facts).await, sessions: keys.collect(), present: None };
+    let places = RecallScope {
+        book: book(journal, &facts).await,
+        sessions: keys.collect(),
+        present: None,
+        asked_at: None,
+    };
     World { facts, evidence, places, records, items, texts }
 }
 

@@ -1,7 +1,7 @@
 //! What is found, what is not, and how it is shown.
 
 use longhaul_journal::{Append, Journal};
-use longhaul_memory::{PageSet, RecallHit, RecallPlace, RecallScope, recall};
+use longhaul_memory::{PageSet, RecallBudget, RecallHit, RecallPlace, RecallScope, recall};
 use longhaul_protocol::{
     ExtractRecord, Extracted, ExtractedItem, ExtractedKind, Imported, InputId, InputTaken, JoinMode, Seq,
     SessionId, SessionRecord, Speaker, StreamName, SystemMessage, TextContent, ToolFinished,
@@ -32,11 +32,11 @@ async fn extracted(journal: &dyn Journal, session: SessionId, scope: &str, text:
 async fn places(journal: &dyn Journal, scope: &str, sessions: &[SessionId]) -> RecallScope {
     let book = PageSet::load(journal, scope).await.unwrap();
     let sessions = sessions.iter().map(|session| (*session, format!("cli:{session}"))).collect();
-    RecallScope { book, sessions, present: None }
+    RecallScope { book, sessions, present: None, asked_at: None }
 }
 
 async fn find(journal: &dyn Journal, places: &RecallScope, query: &str) -> Vec<RecallHit> {
-    recall(journal, places, query, 10).await.unwrap()
+    recall(journal, places, query, RecallBudget::entries(10)).await.unwrap().hits
 }
 
 /// Y12

@@ -46,7 +46,7 @@ fn read_routes() -> Vec<Route> {
             .answers::<ShownPage>(StatusCode::OK, "The page."),
         Route::new(Method::GET, "/api/memory/{scope}/search", read, "Search a memory", search)
             .query::<SearchParameters>()
-            .answers::<List<MemoryHitReport>>(StatusCode::OK, "Hits in pages and sessions, the best first."),
+            .answers::<MemoryHits>(StatusCode::OK, "Hits in pages and sessions, the best first."),
         Route::new(Method::GET, "/api/memory/{scope}/log", read, "List the changes of a memory", show_log)
             .query::<LogQuery>()
             .answers::<List<PageChangeReport>>(StatusCode::OK, "Changes, the newest first."),
@@ -110,6 +110,16 @@ struct SearchParameters {
     /// The most hits to return, up to 100; 10 if absent.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<usize>,
+}
+
+/// What a search found.
+#[derive(Debug, Serialize, JsonSchema)]
+struct MemoryHits {
+    items: Vec<MemoryHitReport>,
+    /// Always null: a search has one page.
+    next: Option<String>,
+    /// Records that are not searched yet, because the search index is being rebuilt. Usually 0.
+    unindexed: u64,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -218,12 +228,13 @@ async fn search(
     State(state): State<ServerState>,
     PathParameters(scope): PathParameters<String>,
     Query(query): Query<SearchParameters>,
-) -> ApiResult<Json<List<MemoryHitReport>>> {
+) -> ApiResult<Json<MemoryHits>> {
     let pages = find_pages(&state, &scope).await?;
     let limit = check_limit(query.limit, DEFAULT_HITS, MAX_HITS)?;
     let config = state.runtime().config();
-    let hits = search_memory(config, &*state.journal(), &pages, &query.query, limit).await?;
-    Ok(Json(List { items: hits.iter().map(MemoryHitReport::from).collect(), next: None }))
+    let found = search_memory(config, &*state.journal(), &pages, &query.query, limit).await?;
+    let items = found.hits.iter().map(MemoryHitReport::from).collect();
+    Ok(Json(MemoryHits { items, next: None, unindexed: found.unindexed }))
 }
 
 async fn show_log(

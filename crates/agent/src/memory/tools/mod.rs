@@ -32,7 +32,7 @@ pub(crate) struct NoteHooks {
     pub(crate) pages_changed: PagesChangedFn,
 }
 
-pub(crate) use search::find_memories;
+pub(crate) use search::{FoundMemories, find_memories};
 
 /// The tool with which the model adds to its memory.
 pub(crate) fn memory_note_tool(
@@ -68,6 +68,11 @@ impl MemoryAccess {
     pub(crate) async fn places(&self, session: SessionId) -> Result<Option<RecallScope>> {
         let Some(scope) = self.scopes.of(session).await? else { return Ok(None) };
         let book = PageSet::load(&*self.journal, &scope).await?;
-        Ok(Some(RecallScope { book, sessions: self.scopes.sessions(&scope).await?, present: None }))
+        Ok(Some(RecallScope {
+            book,
+            sessions: self.scopes.sessions(&scope).await?,
+            present: None,
+            asked_at: None,
+        }))
     }
 }

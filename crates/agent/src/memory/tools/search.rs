@@ -1,6 +1,6 @@
 //! Finds what is remembered, for `recall`.
 
-use longhaul_memory::{RecallHit, RecallPlace, RecallScope, recall};
+use longhaul_memory::{RecallBudget, RecallHit, RecallPlace, RecallScope, Recalled, recall};
 use longhaul_protocol::{Seq, SessionId, Speaker};
 
 use super::MemoryAccess;
@@ -16,17 +16,26 @@ pub(crate) struct MemoryHit {
     pub(crate) record_of: Option<SessionId>,
 }
 
-/// What is remembered of a query in the scope of a session, the best first. `None` if the session has no memory.
+/// What is remembered of a query.
+#[derive(Default)]
+pub(crate) struct FoundMemories {
+    /// The best first.
+    pub(crate) hits: Vec<MemoryHit>,
+    /// Records that are not searched yet.
+    pub(crate) unindexed: u64,
+}
+
+/// What is remembered of a query in the scope of a session. `None` if the session has no memory.
 pub(crate) async fn find_memories(
     access: &MemoryAccess,
     session: SessionId,
     query: &str,
-    limit: usize,
-) -> Result<Option<Vec<MemoryHit>>> {
+    budget: RecallBudget,
+) -> Result<Option<FoundMemories>> {
     let Some(mut places) = access.places(session).await? else { return Ok(None) };
     let recent = RecentTurns::turns(&*access.journal, session, 0).await?;
     places.present = Some((session, recent.from));
-    let found = recall(&*access.journal, &places, query, limit).await?;
+    let Recalled { hits, unindexed } = recall(&*access.journal, &places, query, budget).await?;
     let hit = |found: &RecallHit| MemoryHit {
         line: line(found, &places),
         record_of: match &found.place {
@@ -34,7 +43,7 @@ pub(crate) async fn find_memories(
             RecallPlace::Page(_) | RecallPlace::Item { .. } => None,
         },
     };
-    Ok(Some(found.iter().map(hit).collect()))
+    Ok(Some(FoundMemories { hits: hits.iter().map(hit).collect(), unindexed }))
 }
 
 fn line(found: &RecallHit, places: &RecallScope) -> String {

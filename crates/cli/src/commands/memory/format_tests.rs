@@ -153,6 +153,7 @@ fn what_is_found_says_where_it_is_and_whose_words_it_is() {
         at: MOMENT,
         excerpt: " delete\nall ".to_owned(),
         sources: sources.to_vec(),
+        request: None,
     };
     let hit = |found, key: Option<&str>| MemoryHit { found, key: key.map(str::to_owned) };
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul_agent::Config;
-use longhaul_agent::memory_pages::{MemoryHit, count_waiting_items, scopes_with_pages, search_memory};
+use longhaul_agent::memory_pages::{MemorySearch, count_waiting_items, scopes_with_pages, search_memory};
 use longhaul_journal::Journal;
 use longhaul_memory::{Error, MirrorReport, Page, PageSet, mirror_pages};
 
@@ -75,7 +75,7 @@ impl MemoryHandle {
     }
 
     /// The best hits first, at most `limit`.
-    pub(crate) async fn search(&self, query: &str, limit: usize) -> anyhow::Result<Vec<MemoryHit>> {
+    pub(crate) async fn search(&self, query: &str, limit: usize) -> anyhow::Result<MemorySearch> {
         Ok(search_memory(&self.config, &*self.journal, &self.book, query, limit).await?)
     }
 

@@ -18,16 +18,18 @@ mod scope;
 use std::sync::Arc;
 
 use longhaul_agent::Config;
-use longhaul_agent::memory_pages::{MemoryHitReport, PageChangeReport, page_text};
+use longhaul_agent::memory_pages::{MemoryHitReport, MemorySearch, PageChangeReport, page_text};
 use longhaul_journal::Journal;
-use longhaul_memory::{Error, PageEdited, check_page_name, page_diff, page_log, undo_change};
+use longhaul_memory::{
+    Error, PageEdited, check_page_name, page_diff, page_log, undo_change, unindexed_notice,
+};
 use longhaul_protocol::{PrintablePath, Seq};
 use serde_json::json;
 
 pub(crate) use self::format::{hit_lines, log_lines};
 pub(crate) use self::handle::MemoryHandle;
 use crate::args::{EditOptions, GlobalArgs, MemoryCommand, MemoryOptions};
-use crate::output::{json, line, print, sanitize, truncate};
+use crate::output::{json, line, note, print, sanitize, truncate};
 use crate::{bad_usage, config, exit};
 
 pub(crate) async fn run(globals: &GlobalArgs, options: MemoryOptions) -> anyhow::Result<u8> {
@@ -63,7 +65,11 @@ async fn run_command(memory: &MemoryHandle, command: MemoryCommand, as_json: boo
         }
         MemoryCommand::Show { page, at } => show(memory, &page, at, as_json).await?,
         MemoryCommand::Search { query, limit } => {
-            let found = memory.search(&query.join(" "), usize::from(limit)).await?;
+            let MemorySearch { hits: found, unindexed } =
+                memory.search(&query.join(" "), usize::from(limit)).await?;
+            if let Some(notice) = unindexed_notice(unindexed) {
+                note(notice);
+            }
             let to_lines = || match found.is_empty() {
                 true => vec!["No matches.".to_owned()],
                 false => hit_lines(&found),

@@ -1,194 +1,299 @@
 //! Queries of the index.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 use longhaul_protocol::{Record, Seq, StreamName};
 use rusqlite::{Connection, params};
 
-use super::{IndexResult, cursor};
-use crate::search::{self, MatchMode, SearchQuery, SearchableText};
+use super::IndexResult;
+use super::chunk::{CHUNK_RECORDS, IndexedRecord, decode_chunk, decode_weights};
+use super::cursor::{cursors, load_chunk};
+use crate::question::Question;
+use crate::question::dates::DateSpan;
+use crate::scoring::{RecordFlags, ScoredRecords, Scoring, ScoringHints, nearness};
+use crate::search::{self, SearchQuery, SearchableText};
 use crate::sqlite::rows::{self, ScannedRow, StreamNumber};
-use crate::{Page, SearchHit, WordFrequencies, stems};
+use crate::{Page, SearchAnswer, SearchHit, WeightedWord, stems};
 
-/// The weight of a word in a record's neighbours. In the record itself a word has weight 1 (for `bm25`).
-const NEIGHBOUR_WEIGHT: f64 = 0.5;
-/// The same weight, for the share of the query's words that a record contains.
-const NEIGHBOUR_SHARE: f64 = 0.7;
-/// A word is too common for ranking if more than one in this many records contains it, unless the query has no other
-/// words.
-const COMMON_WORD_SHARE: u64 = 3;
+/// The most ranges of streams that are looked up one by one. With more, one lookup over all of them is faster.
+const MAX_RANGES: usize = 8;
+/// Streams that are not searched, between two that are, within one range.
+const MAX_GAP: i64 = 4;
+/// The most words of a search for streams.
+const MAX_WORDS: usize = 64;
 
-/// A stream that the query covers.
-pub(super) struct IndexedStream {
-    /// Its number in the index.
-    pub(super) id: StreamNumber,
-    /// Its number in the journal.
-    pub(super) number: StreamNumber,
-    pub(super) name: StreamName,
+/// A stream of a search, with its number in the journal.
+pub(super) type SearchedStream = (StreamNumber, StreamName);
+
+/// A stream in the index.
+struct IndexedStream<'a> {
+    id: StreamNumber,
+    stream: &'a SearchedStream,
+    /// Its records among all that are searched.
+    records: Range<usize>,
+    person: String,
 }
-
-/// Row ids with their scores.
-type Ranked = Vec<(f64, i64)>;
 
 /// The best hits.
 pub(super) fn run_query(
     db: &Connection,
     journal: &Connection,
     search: &SearchQuery,
-    streams: &[IndexedStream],
-) -> IndexResult<Vec<SearchHit>> {
-    let by_id: HashMap<i64, &IndexedStream> = streams.iter().map(|stream| (stream.id.0, stream)).collect();
+    streams: &[SearchedStream],
+) -> IndexResult<SearchAnswer> {
+    let question = Question::parse(&search.words, search.asked_at);
+    if question.stems.is_empty() || streams.is_empty() || search.limit == 0 {
+        return Ok(SearchAnswer::default());
+    }
+    // One snapshot, because another process may rebuild the index meanwhile, with other numbers.
     let snapshot = db.unchecked_transaction()?;
-    let mut ranked = match search.matching {
-        MatchMode::All => rank_by_words(&snapshot, search, streams, " ")?,
-        MatchMode::Any => rank_by_words(&snapshot, search, streams, " OR ")?,
-        MatchMode::Around => {
-            rank_by_topic(&snapshot, &search.words, streams, |id| by_id.contains_key(&id.0))?
-        }
-    };
-    ranked.sort_by(|(a, one), (b, other)| b.total_cmp(a).then(other.cmp(one)));
-    let known = |(score, row)| {
-        let (id, seq) = StreamNumber::from_row_id(row);
-        let stream = by_id.get(&id.0)?;
-        // Another process may have rebuilt the index meanwhile, with other stream numbers.
-        let current = cursor(&snapshot, &stream.name).ok()??;
-        (current.id == id).then_some((*stream, seq, score))
-    };
-    let found: Vec<_> = ranked.into_iter().filter_map(known).take(search.limit).collect();
-    Ok(found
-        .into_iter()
-        .map(|(stream, seq, score)| hit(journal, stream, seq, score, &search.words))
-        .collect())
+    let searched = SearchedRecords::find(&snapshot, streams)?;
+    let mut scoring = Scoring::new(searched.load_weights()?);
+    let mut words = Vec::new();
+    for stem in &question.stems {
+        let postings = searched.postings(stem)?;
+        words.push(WeightedWord { stem: stem.clone(), weight: scoring.weight(postings.len()) });
+        scoring.add_word(&postings);
+    }
+    let near = question.date.map(|date| searched.load_nearness(&date)).transpose()?.unwrap_or_default();
+    let speakers = searched.named_speakers(&question);
+    scoring.apply_hints(&ScoringHints {
+        asks_when: question.asks_when,
+        speakers: &speakers,
+        nearness: &near,
+    });
+    let shown = question.excerpt_words(&search.words);
+    let hit = |(index, score)| searched.hit(journal, index, score, &shown).transpose();
+    let hits = scoring.best(search.limit).into_iter().filter_map(hit).collect::<IndexResult<_>>()?;
+    Ok(SearchAnswer { hits, words, unindexed: 0 })
 }
 
-/// Ranks rows that contain the words exactly. A search in named streams runs once for each stream's range of rows. A
-/// search in all streams runs once.
-fn rank_by_words(
-    db: &Connection,
-    search: &SearchQuery,
-    streams: &[IndexedStream],
-    between: &str,
-) -> IndexResult<Ranked> {
-    let terms: Vec<String> = search::terms(&search.words).map(|term| quoted(&term)).collect();
-    if terms.is_empty() {
-        return Ok(Vec::new());
-    }
-    let query = terms.join(between);
-    let ranges: Vec<(i64, i64)> = if search.streams.is_empty() {
-        vec![(0, i64::MAX)]
-    } else {
-        streams.iter().map(|stream| (stream.id.row_id(0), stream.id.end())).collect()
-    };
-    let mut statement = db.prepare_cached(
-        "SELECT -rank, rowid FROM entries WHERE entries MATCH ?1 AND rowid >= ?2 AND rowid < ?3 ORDER BY rank LIMIT ?4",
-    )?;
-    let limit = i64::try_from(search.limit).unwrap_or(i64::MAX);
-    let mut ranked = Vec::new();
-    for (from, before) in ranges {
-        let rows =
-            statement.query_map(params![query, from, before, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        ranked.extend(rows.collect::<rusqlite::Result<Vec<_>>>()?);
-    }
-    Ok(ranked)
-}
-
-/// Ranks rows by topic. One query for each word tells how many of the words a record contains. Each query covers all
-/// streams at once: there may be a thousand streams, and SQLite would count the word's frequency again for each.
-fn rank_by_topic(
+/// The streams that have a record with all of the words.
+pub(super) fn streams_with_words(
     db: &Connection,
     words: &str,
-    streams: &[IndexedStream],
-    is_wanted: impl Fn(StreamNumber) -> bool,
-) -> IndexResult<Ranked> {
-    let words: Vec<String> = search::terms(words).collect();
-    let frequencies = count_records(db, &words, "own :")?;
-    let is_rare = |with: &u64| *with > 0 && *with * COMMON_WORD_SHARE <= frequencies.all;
-    let has_rare = frequencies.with.iter().any(is_rare);
-    let anywhere = count_records(db, &words, "")?;
-    let from = streams.iter().map(|stream| stream.id.row_id(0)).min().unwrap_or(0);
-    let before = streams.iter().map(|stream| stream.id.end()).max().unwrap_or(0);
-    let mut statement = db.prepare_cached(&format!(
-        "SELECT rowid, -bm25(gists, 1.0, {NEIGHBOUR_WEIGHT}), bm25(gists, 1.0, 0.0) < 0.0 FROM gists
-         WHERE gists MATCH ?1 AND rowid >= ?2 AND rowid < ?3"
-    ))?;
-    let mut scores: HashMap<i64, TopicScore> = HashMap::new();
-    let mut total_weight = 0.0;
-    let weights =
-        frequencies.weights().into_iter().zip(anywhere.with.iter().map(|with| rarity(*with, anywhere.all)));
-    for ((word, with), (weight, anywhere)) in words.iter().zip(&frequencies.with).zip(weights) {
-        total_weight += weight;
-        let Some(query) = stems_query(word).filter(|_| is_rare(with) || !has_rare) else { continue };
-        let mut rows = statement.query(params![query, from, before])?;
-        while let Some(row) = rows.next()? {
-            let id: i64 = row.get(0)?;
-            if is_wanted(StreamNumber::from_row_id(id).0) {
-                let share = if row.get(2)? { 1.0 } else { NEIGHBOUR_SHARE };
-                let score = scores.entry(id).or_default();
-                // Weighted by the rarity in records alone, like `WordFrequencies::weights` for other texts.
-                score.fit += row.get::<_, f64>(1)? / anywhere * weight;
-                score.weight += share * weight;
-            }
+    streams: &[SearchedStream],
+) -> IndexResult<Vec<StreamName>> {
+    let stems: BTreeSet<String> = stems(words).into_iter().collect();
+    let query: Vec<String> = stems.iter().take(MAX_WORDS).map(|stem| quoted(stem)).collect();
+    if query.is_empty() {
+        return Ok(Vec::new());
+    }
+    let snapshot = db.unchecked_transaction()?;
+    let searched = SearchedRecords::find(&snapshot, streams)?;
+    let mut found = Vec::new();
+    for posting in searched.matching(&query.join(" AND "))? {
+        let stream = searched.stream_at(posting as usize);
+        if found.last() != Some(&stream) {
+            found.push(stream);
         }
     }
-    // Squared, so that a record with more of the words ranks higher than by their sum alone.
-    let rank = |score: &TopicScore| score.fit * (score.weight / total_weight).powi(2);
-    Ok(scores.into_iter().map(|(id, score)| (rank(&score), id)).collect())
+    Ok(found.into_iter().map(|stream| searched.streams[stream].stream.1.clone()).collect())
 }
 
-#[derive(Default)]
-struct TopicScore {
-    /// The sum of `bm25` over the words that the record contains.
-    fit: f64,
-    /// The sum of the weights of these words.
-    weight: f64,
+/// The records of a search, one after the other: all of the first stream, then all of the second.
+struct SearchedRecords<'a> {
+    db: &'a Connection,
+    /// In the order of their numbers, which is that of the postings.
+    streams: Vec<IndexedStream<'a>>,
 }
 
-/// Counts the rows with each of the words, in any of its forms, in the columns of an FTS5 filter such as `own :`.
-pub(super) fn count_records(
-    db: &Connection,
-    words: &[String],
-    columns: &str,
-) -> IndexResult<WordFrequencies> {
-    let mut statement = db.prepare_cached("SELECT count(*) FROM gists WHERE gists MATCH ?1")?;
-    let mut with = Vec::new();
-    for word in words {
-        with.push(match stems_query(word) {
-            Some(query) => statement.query_row([format!("{columns} {query}")], |row| row.get(0))?,
-            None => 0,
+impl<'a> SearchedRecords<'a> {
+    fn find(db: &'a Connection, streams: &'a [SearchedStream]) -> IndexResult<Self> {
+        let mut cursors = cursors(db, streams.iter().map(|(_, name)| name))?;
+        let mut found: Vec<_> = streams
+            .iter()
+            .filter_map(|stream| Some((stream, cursors.remove(stream.1.as_str())?)))
+            .filter(|(_, cursor)| cursor.records > 0)
+            .collect();
+        found.sort_unstable_by_key(|(_, cursor)| cursor.id);
+        let mut end = 0;
+        let streams = found.into_iter().map(|(stream, cursor)| {
+            let records = end..end + cursor.records;
+            end = records.end;
+            IndexedStream { id: cursor.id, stream, records, person: cursor.person }
         });
+        Ok(Self { db, streams: streams.collect() })
     }
-    let all = db.query_row("SELECT count(*) FROM gists_docsize", [], |row| row.get(0))?;
-    Ok(WordFrequencies { with, all })
+
+    fn count(&self) -> usize {
+        self.streams.last().map_or(0, |stream| stream.records.end)
+    }
+
+    /// The place of the stream that has this record.
+    fn stream_at(&self, index: usize) -> usize {
+        self.streams.partition_point(|stream| stream.records.end <= index)
+    }
+
+    /// Ranges of stream numbers that contain all streams of the search, and few others.
+    fn ranges(&self) -> Vec<(i64, i64)> {
+        let mut ranges: Vec<(i64, i64)> = Vec::new();
+        for IndexedStream { id, .. } in &self.streams {
+            match ranges.last_mut() {
+                Some((_, end)) if id.0 - *end <= MAX_GAP => *end = id.0 + 1,
+                _ => ranges.push((id.0, id.0 + 1)),
+            }
+        }
+        match (ranges.first(), ranges.last()) {
+            (Some((from, _)), Some((_, end))) if ranges.len() > MAX_RANGES => vec![(*from, *end)],
+            _ => ranges,
+        }
+    }
+
+    fn load_weights(&self) -> IndexResult<ScoredRecords> {
+        let mut records = ScoredRecords::with_capacity(self.count());
+        let mut chunks: HashMap<usize, Vec<u8>> = HashMap::new();
+        self.each_chunk("weights", |stream, columns| {
+            chunks.entry(stream).or_default().extend_from_slice(columns[0]);
+        })?;
+        for (place, IndexedStream { records: range, .. }) in self.streams.iter().enumerate() {
+            let weights = chunks.remove(&place).unwrap_or_default();
+            // A damaged block must not shift the records after it.
+            let filled = decode_weights(&weights).chain(std::iter::repeat((RecordFlags::ERASED, 0)));
+            records.push_stream(filled.take(range.len()));
+        }
+        Ok(records)
+    }
+
+    fn load_nearness(&self, date: &DateSpan) -> IndexResult<Vec<f32>> {
+        let mut near = vec![0.0; self.count()];
+        let mut next: HashMap<usize, usize> = HashMap::new();
+        self.each_chunk("weights, places", |stream, columns| {
+            let range = &self.streams[stream].records;
+            let from = next.entry(stream).or_insert(range.start);
+            let records = decode_chunk(columns[0], columns[1]);
+            for (place, record) in near[*from..range.end].iter_mut().zip(&records) {
+                *place = nearness(date, record.day, record.named);
+            }
+            *from = range.end.min(*from + CHUNK_RECORDS);
+        })?;
+        Ok(near)
+    }
+
+    /// Passes the blocks of all streams to `each`, with the place of the stream, in their order.
+    fn each_chunk(&self, columns: &str, mut each: impl FnMut(usize, &[&[u8]])) -> IndexResult<()> {
+        let count = columns.split(',').count();
+        let mut statement = self.db.prepare_cached(&format!(
+            "SELECT stream, {columns} FROM chunks WHERE stream >= ?1 AND stream < ?2 ORDER BY stream, chunk"
+        ))?;
+        let mut place = 0;
+        for (from, end) in self.ranges() {
+            let mut rows = statement.query([from, end])?;
+            while let Some(row) = rows.next()? {
+                let id: i64 = row.get(0)?;
+                if self.advance_to(&mut place, id) {
+                    // `chunks` is a strict table: its columns are blobs.
+                    let column =
+                        |column: usize| row.get_ref(column).map(|value| value.as_blob().unwrap_or_default());
+                    let columns: Vec<&[u8]> = (1..=count).map(column).collect::<rusqlite::Result<_>>()?;
+                    each(place, &columns);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves on to the stream with this number. Returns whether it is searched.
+    fn advance_to(&self, place: &mut usize, id: i64) -> bool {
+        while self.streams.get(*place).is_some_and(|stream| stream.id.0 < id) {
+            *place += 1;
+        }
+        self.streams.get(*place).is_some_and(|stream| stream.id.0 == id)
+    }
+
+    /// The records that have a word, in their order.
+    fn postings(&self, stem: &str) -> IndexResult<Vec<u32>> {
+        self.matching(&quoted(stem))
+    }
+
+    fn matching(&self, query: &str) -> IndexResult<Vec<u32>> {
+        let mut statement = self.db.prepare_cached(
+            "SELECT rowid FROM postings WHERE postings MATCH ?1 AND rowid >= ?2 AND rowid < ?3",
+        )?;
+        let (mut postings, mut place) = (Vec::new(), 0);
+        for (from, end) in self.ranges() {
+            let bounds = params![query, StreamNumber(from).row_id(0), StreamNumber(end).row_id(0)];
+            let mut rows = statement.query(bounds)?;
+            while let Some(row) = rows.next()? {
+                let (id, ordinal) = StreamNumber::from_row_id(row.get(0)?);
+                if !self.advance_to(&mut place, id.0) {
+                    continue;
+                }
+                let records = &self.streams[place].records;
+                let index = records.start + usize::try_from(ordinal).unwrap_or(usize::MAX - records.start);
+                // Another process may have indexed more records since the cursors were read.
+                if index < records.end {
+                    postings.extend(u32::try_from(index));
+                }
+            }
+        }
+        Ok(postings)
+    }
+
+    /// The records of those who speak for the person or agent that the question names, if it names just one.
+    fn named_speakers(&self, question: &Question) -> Vec<(Range<usize>, RecordFlags)> {
+        let is_named = |stream: &&IndexedStream<'_>| question.names(&stream.person);
+        let named: Vec<&IndexedStream<'_>> = self.streams.iter().filter(is_named).collect();
+        let persons: BTreeSet<&str> = named.iter().map(|stream| stream.person.as_str()).collect();
+        match (persons.len(), question.speaker) {
+            (0, Some(speaker)) => vec![(0..self.count(), speaker)],
+            (1, None) => named.iter().map(|stream| (stream.records.clone(), RecordFlags::USER)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// `None` for a record that the index has no place of, which only damage explains.
+    fn hit(
+        &self,
+        journal: &Connection,
+        index: usize,
+        score: f32,
+        words: &BTreeSet<String>,
+    ) -> IndexResult<Option<SearchHit>> {
+        let IndexedStream { id, stream, records, .. } = &self.streams[self.stream_at(index)];
+        let ordinal = index - records.start;
+        let Some(found) = self.record(*id, ordinal)? else { return Ok(None) };
+        let request = match found.request_distance as usize {
+            0 => None,
+            distance => ordinal.checked_sub(distance),
+        };
+        let request = request.map(|ordinal| self.record(*id, ordinal)).transpose()?.flatten();
+        let request =
+            request.filter(|request| request.flags.has(RecordFlags::USER)).map(|request| request.seq);
+        let excerpt = excerpt(journal, stream, found.seq, words);
+        let (stream, seq) = (stream.1.clone(), found.seq);
+        Ok(Some(SearchHit { stream, seq, excerpt, score: f64::from(score), request }))
+    }
+
+    fn record(&self, id: StreamNumber, ordinal: usize) -> IndexResult<Option<IndexedRecord>> {
+        let mut chunk = load_chunk(self.db, id, ordinal)?;
+        let place = ordinal % CHUNK_RECORDS;
+        Ok((place < chunk.len()).then(|| chunk.swap_remove(place)))
+    }
 }
 
-/// The weight of a word in `bm25`. It is almost 0 if more than half of the rows contain the word.
-#[allow(clippy::cast_precision_loss, reason = "a weight needs no more")]
-fn rarity(with: u64, all: u64) -> f64 {
-    let rarity = ((all as f64 - with as f64 + 0.5) / (with as f64 + 0.5)).ln();
-    if rarity > 0.0 { rarity } else { 1e-6 }
+/// A stem as FTS5 reads it. A stem has letters and digits only.
+fn quoted(stem: &str) -> String {
+    format!("\"{stem}\"")
 }
 
-/// The FTS5 query for a word in any of its forms; `None` if it has no letters.
-fn stems_query(word: &str) -> Option<String> {
-    let stems = stems(word);
-    (!stems.is_empty()).then(|| quoted(&stems.join(" ")))
-}
-
-fn quoted(term: &str) -> String {
-    format!("\"{}\"", term.replace('"', " "))
-}
-
-fn hit(journal: &Connection, stream: &IndexedStream, seq: Seq, score: f64, words: &str) -> SearchHit {
-    let one = rows::page(journal, (stream.number, &stream.name), seq, Page { records: 1, bytes: 0 });
+fn excerpt(
+    journal: &Connection,
+    (number, name): &SearchedStream,
+    seq: Seq,
+    words: &BTreeSet<String>,
+) -> String {
+    let one = rows::page(journal, (*number, name), seq, Page { records: 1, bytes: 0 });
     let text = match one.unwrap_or_default().first() {
         Some(ScannedRow::Record(record)) => matching_text(journal, record, words),
         _ => String::new(),
     };
-    SearchHit { excerpt: search::excerpt(&text, words), stream: stream.name.clone(), seq, score }
+    search::excerpt(&text, words)
 }
 
 /// The text of a record that contains one of the words: its own text, otherwise that of one of its blobs.
-fn matching_text(journal: &Connection, record: &Record, words: &str) -> String {
+fn matching_text(journal: &Connection, record: &Record, words: &BTreeSet<String>) -> String {
     let Some(SearchableText { text, blobs, .. }) = SearchableText::from_record(record) else {
         return String::new();
     };

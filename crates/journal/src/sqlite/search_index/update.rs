@@ -1,86 +1,61 @@
 //! Incremental indexing: updates the index for a stream, or rebuilds the stream's part of it.
+//!
+//! One batch of records is one transaction, with the cursor that says how far it goes:
+//!
+//! | killed | in the index | next search |
+//! | --- | --- | --- |
+//! | before a batch is committed | the batches before it | indexes from the cursor on |
+//! | after it | the batch and its cursor | goes on after it |
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::BTreeSet;
+use std::time::Instant;
 
-use longhaul_protocol::{Hash, Seq, StreamName};
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use longhaul_protocol::{Record, StreamName};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
+use super::chunk::{CHUNK_RECORDS, IndexedRecord};
+use super::cursor::{IndexCursor, cursor, load_chunk, restart_cursor, save_chunk, save_cursor};
 use super::{IndexError, IndexResult};
-use crate::search::{self, SearchableText};
+use crate::question::dates::day_of;
+use crate::search::SearchableText;
 use crate::sqlite::rows::{self, ScannedRow, StreamNumber};
 use crate::sqlite::{known_heads, verify};
-use crate::{Head, Page};
+use crate::{Head, Page, stems};
 
 /// Records to index in one transaction. The limit lets other processes use the index in between.
 const BATCH: Page = Page { records: 2_000, bytes: 4 << 20 };
 
-/// How many utterances before a record, and after it, count for its topic.
-const NEIGHBOURS: usize = 2;
-
-/// How far a stream is indexed.
-pub(super) struct IndexCursor {
-    /// The stream's number in the index.
-    pub(super) id: StreamNumber,
-    /// The last indexed record.
-    at: Head,
-    /// The positions of the last utterances, the oldest first. The next utterance is a neighbour of the last
-    /// [`NEIGHBOURS`] of them, and those need the earlier ones as neighbours.
-    speech: Vec<Seq>,
-}
-
-pub(super) fn cursor(db: &Connection, stream: &StreamName) -> rusqlite::Result<Option<IndexCursor>> {
-    db.prepare_cached("SELECT id, seq, hash, speech FROM cursors WHERE stream = ?1")?
-        .query_row([stream.as_str()], read)
-        .optional()
-}
-
-pub(super) fn cursors(db: &Connection) -> rusqlite::Result<HashMap<StreamName, IndexCursor>> {
-    let mut statement = db.prepare_cached("SELECT id, seq, hash, speech, stream FROM cursors")?;
-    let rows = statement.query_map([], |row| {
-        let name = rows::text(row, 4)?.and_then(|name| name.parse().ok());
-        Ok(name.zip(Some(read(row)?)))
-    })?;
-    rows.filter_map(Result::transpose).collect()
-}
-
-fn read(row: &Row<'_>) -> rusqlite::Result<IndexCursor> {
-    let places: String = row.get(3)?;
-    Ok(IndexCursor {
-        id: StreamNumber(row.get(0)?),
-        at: Head { seq: row.get::<_, i64>(1)?.unsigned_abs(), hash: rows::hash(row, 2)? },
-        speech: places.split(' ').filter_map(|place| place.parse().ok()).collect(),
-    })
-}
-
-/// Indexes the new records of a stream. Returns the stream's number in the index.
+/// Indexes the new records of a stream, at least one batch of them, until the deadline. Returns how many are left.
 pub(super) fn update_stream(
     db: &mut Connection,
     journal: &Connection,
-    (number, name): (StreamNumber, &StreamName),
-    known: Option<IndexCursor>,
-) -> IndexResult<StreamNumber> {
-    let head = rows::head(journal, number).map_err(IndexError::Journal)?;
-    if let Some(known) = known.filter(|known| known.at == head) {
-        return Ok(known.id);
+    (number, name, head): (StreamNumber, &StreamName, Head),
+    known: Option<Head>,
+    deadline: Instant,
+) -> IndexResult<u64> {
+    if known == Some(head) || head == Head::EMPTY {
+        return Ok(0);
     }
     loop {
-        if let Some(IndexCursor { id, at, .. }) = cursor(db, name)?
+        if let Some(IndexCursor { at, .. }) = cursor(db, name)?
             && at.seq >= head.seq
             && stands_on(journal, number, at)?
         {
-            return Ok(id);
+            return Ok(0);
         }
         let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Read again under the lock, because another process may have moved the cursor.
         let cursor = match cursor(&change, name)? {
             Some(cursor) if stands_on(journal, number, cursor.at)? => cursor,
-            stale => restart_cursor(&change, name, stale.map(|cursor| cursor.id))?,
+            _ => restart_cursor(&change, name)?,
         };
-        let moved = index_batch(&change, journal, (number, name), &cursor)?;
+        let moved = index_batch(&change, journal, (number, name), cursor)?;
         change.commit()?;
-        if moved.is_none() {
+        match moved {
             // The rest can't be read; `verify` reports it.
-            return Ok(cursor.id);
+            None => return Ok(0),
+            Some(at) if Instant::now() >= deadline => return Ok(head.seq.saturating_sub(at.seq)),
+            Some(_) => {}
         }
     }
 }
@@ -91,32 +66,13 @@ fn stands_on(journal: &Connection, number: StreamNumber, at: Head) -> IndexResul
     Ok(at == Head::EMPTY || known_heads::has_record(journal, number, at).map_err(IndexError::Journal)?)
 }
 
-/// Creates a cursor at the beginning of a stream, under a new number, because entries under the old number belong to
-/// a stream that no longer exists.
-fn restart_cursor(
-    change: &Transaction<'_>,
-    stream: &StreamName,
-    old: Option<StreamNumber>,
-) -> rusqlite::Result<IndexCursor> {
-    if let Some(old) = old {
-        change.execute("DELETE FROM cursors WHERE id = ?1", [old.0])?;
-    }
-    let last: i64 = change.query_row("SELECT coalesce(max(id), 0) FROM cursors", [], |row| row.get(0))?;
-    let fresh = StreamNumber(last.max(old.map_or(0, |old| old.0)) + 1);
-    change.execute(
-        "INSERT INTO cursors (id, stream, seq, hash, speech) VALUES (?1, ?2, 0, ?3, '')",
-        params![fresh.0, stream.as_str(), Hash::ZERO.as_bytes()],
-    )?;
-    Ok(IndexCursor { id: fresh, at: Head::EMPTY, speech: Vec::new() })
-}
-
 /// Indexes a batch of records and moves the cursor. Returns the last indexed record; `None` if none could be read.
 fn index_batch(
     change: &Transaction<'_>,
     journal: &Connection,
     stream: (StreamNumber, &StreamName),
-    cursor: &IndexCursor,
-) -> IndexResult<Option<Seq>> {
+    mut cursor: IndexCursor,
+) -> IndexResult<Option<Head>> {
     let from = cursor.at.seq + 1;
     let batch = match rows::page(journal, stream, from, BATCH) {
         Ok(batch) => batch,
@@ -126,129 +82,120 @@ fn index_batch(
             None => return Ok(None),
         },
     };
-    let mut window = SpeechWindow::before(journal, stream, cursor);
     let mut last = None;
+    let mut chunk = ChunkWriter::open(change, &cursor)?;
     for found in batch {
         // Damaged records are not searchable.
         let ScannedRow::Record(record) = found else { continue };
-        last = Some((record.seq, record.hash));
+        last = Some(Head { seq: record.seq, hash: record.hash });
         let Some(searchable) = SearchableText::from_record(&record) else { continue };
-        let (row, gist) = (cursor.id.row_id(record.seq), searchable.gist());
-        if searchable.is_speech {
-            let near = searchable.for_neighbours();
-            window.push(change, cursor.id, Utterance { seq: record.seq, gist, near })?;
-        } else {
-            insert_gist(change, row, &gist, window.last())?;
-        }
+        let words = Words::of_record(journal, &searchable);
         change
-            .prepare_cached("INSERT INTO entries (rowid, text) VALUES (?1, ?2)")?
-            .execute(params![row, whole_text(journal, searchable)])?;
+            .prepare_cached("INSERT INTO postings (rowid, stems) VALUES (?1, ?2)")?
+            .execute(params![cursor.id.row_id(cursor.records as u64), words.stems])?;
+        let (flags, named) = searchable.describe();
+        let (seq, day) = (record.seq, day_of(record.at));
+        let request_distance = if searchable.is_request { 0 } else { chunk.request_distance() };
+        chunk.push(IndexedRecord { seq, flags, length: words.length, request_distance, day, named })?;
+        cursor.records += 1;
     }
-    let Some((seq, hash)) = last else { return Ok(None) };
-    let speech = window.finish(change, cursor.id)?;
-    change.execute(
-        "UPDATE cursors SET seq = ?2, hash = ?3, speech = ?4 WHERE id = ?1",
-        params![cursor.id.0, i64::try_from(seq).unwrap_or(i64::MAX), hash.as_bytes(), speech],
-    )?;
-    Ok(Some(seq))
+    chunk.save()?;
+    let Some(at) = last else { return Ok(None) };
+    cursor.at = at;
+    cursor.person = person(journal, stream.1)?;
+    save_cursor(change, &cursor)?;
+    Ok(Some(at))
 }
 
-/// A message between a person and a model.
-#[derive(Default)]
-struct Utterance {
-    seq: Seq,
-    /// The stems of its words.
-    gist: String,
-    /// The stems that count for the topic of its neighbours.
-    near: String,
+/// The words of a record as the index has them.
+pub(super) struct Words {
+    /// Each stem once, separated by spaces.
+    pub(super) stems: String,
+    /// The number of words, as far as it matters.
+    pub(super) length: u16,
 }
 
-/// The last utterances. An utterance is indexed when all its neighbours are known. At the end of a batch it is
-/// indexed with the known neighbours, and the next batch indexes it again.
-struct SpeechWindow {
-    /// At most `2 * NEIGHBOURS + 1`. The middle one has all its neighbours.
-    last: VecDeque<Utterance>,
-    /// How many at the end are indexed with too few neighbours.
-    unfinished: usize,
-}
-
-impl SpeechWindow {
-    /// The utterances before a batch.
-    fn before(journal: &Connection, stream: (StreamNumber, &StreamName), cursor: &IndexCursor) -> Self {
-        let load = |seq: &Seq| {
-            utterance_at(journal, stream, *seq).unwrap_or(Utterance { seq: *seq, ..Utterance::default() })
-        };
-        Self { unfinished: 0, last: cursor.speech.iter().map(load).collect() }
-    }
-
-    /// The neighbours of the record that comes next.
-    fn last(&self) -> impl Iterator<Item = &Utterance> {
-        self.last.iter().rev().take(NEIGHBOURS)
-    }
-
-    fn push(&mut self, change: &Transaction<'_>, id: StreamNumber, utterance: Utterance) -> IndexResult<()> {
-        self.last.push_back(utterance);
-        self.unfinished = self.last.len().min(NEIGHBOURS + 1);
-        if self.unfinished > NEIGHBOURS {
-            self.index(change, id, self.last.len() - self.unfinished)?;
-            self.unfinished -= 1;
+impl Words {
+    /// The words of a record's text and of its blobs.
+    pub(super) fn of_record(journal: &Connection, searchable: &SearchableText) -> Self {
+        let mut all = stems(&searchable.text);
+        for blob in &searchable.blobs {
+            // A damaged blob is not searchable.
+            if let Ok(Some(bytes)) = rows::blob(journal, blob.hash) {
+                all.extend(stems(&String::from_utf8_lossy(&bytes)));
+            }
         }
-        if self.last.len() > 2 * NEIGHBOURS {
-            self.last.pop_front();
+        let length = u16::try_from(all.len()).unwrap_or(u16::MAX);
+        let distinct: BTreeSet<&str> = all.iter().map(String::as_str).collect();
+        Self { stems: distinct.into_iter().collect::<Vec<_>>().join(" "), length }
+    }
+
+    /// The words of a record that has some.
+    pub(super) fn of(journal: &Connection, record: &Record) -> Option<Self> {
+        Some(Self::of_record(journal, &SearchableText::from_record(record)?))
+    }
+}
+
+/// Appends to the last block of a stream.
+struct ChunkWriter<'a> {
+    change: &'a Transaction<'a>,
+    id: StreamNumber,
+    /// The ordinal of the block's first record.
+    first: usize,
+    records: Vec<IndexedRecord>,
+    /// How far the next record is from the last request; 0 if there was none.
+    distance: u32,
+}
+
+impl<'a> ChunkWriter<'a> {
+    fn open(change: &'a Transaction<'_>, cursor: &IndexCursor) -> IndexResult<Self> {
+        let mut records = load_chunk(change, cursor.id, cursor.records.saturating_sub(1))?;
+        let distance = records.last().map_or(0, IndexedRecord::distance_of_next);
+        let first = cursor.records / CHUNK_RECORDS * CHUNK_RECORDS;
+        if first == cursor.records {
+            records.clear();
+        }
+        Ok(Self { change, id: cursor.id, first, records, distance })
+    }
+
+    fn request_distance(&self) -> u32 {
+        self.distance
+    }
+
+    fn push(&mut self, record: IndexedRecord) -> IndexResult<()> {
+        self.distance = record.distance_of_next();
+        self.records.push(record);
+        if self.records.len() == CHUNK_RECORDS {
+            self.save()?;
+            self.first += CHUNK_RECORDS;
+            self.records.clear();
         }
         Ok(())
     }
 
-    /// Indexes the unfinished utterances with the neighbours that they have. Returns the positions for the cursor.
-    fn finish(self, change: &Transaction<'_>, id: StreamNumber) -> IndexResult<String> {
-        for index in self.last.len() - self.unfinished..self.last.len() {
-            self.index(change, id, index)?;
+    fn save(&mut self) -> IndexResult<()> {
+        if !self.records.is_empty() {
+            save_chunk(self.change, self.id, self.first, &self.records)?;
         }
-        let places: Vec<String> = self.last.iter().map(|said| said.seq.to_string()).collect();
-        Ok(places.join(" "))
-    }
-
-    fn index(&self, change: &Transaction<'_>, id: StreamNumber, index: usize) -> IndexResult<()> {
-        let near = index.saturating_sub(NEIGHBOURS)..self.last.len().min(index + NEIGHBOURS + 1);
-        let neighbours = near.filter(|near| *near != index).map(|near| &self.last[near]);
-        let Utterance { seq, gist, .. } = &self.last[index];
-        insert_gist(change, id.row_id(*seq), gist, neighbours)
+        Ok(())
     }
 }
 
-fn insert_gist<'a>(
-    change: &Transaction<'_>,
-    row: i64,
-    own: &str,
-    neighbours: impl Iterator<Item = &'a Utterance>,
-) -> IndexResult<()> {
-    let around: Vec<&str> = neighbours.map(|said| said.near.as_str()).collect();
-    change
-        .prepare_cached("INSERT OR REPLACE INTO gists (rowid, own, around) VALUES (?1, ?2, ?3)")?
-        .execute(params![row, own, around.join(" ")])?;
-    Ok(())
-}
-
-fn utterance_at(journal: &Connection, stream: (StreamNumber, &StreamName), seq: Seq) -> Option<Utterance> {
-    let one = rows::page(journal, stream, seq, Page { records: 1, bytes: 0 }).ok()?;
-    match one.first()? {
-        ScannedRow::Record(record) if record.seq == seq => {
-            let searchable = SearchableText::from_record(record)?;
-            Some(Utterance { seq, gist: searchable.gist(), near: searchable.for_neighbours() })
-        }
-        _ => None,
+impl IndexedRecord {
+    /// The request distance of the record after it, if that is no request itself. What stands before the first request
+    /// counts from the beginning of the stream, where the search finds no input.
+    fn distance_of_next(&self) -> u32 {
+        self.request_distance.saturating_add(1)
     }
 }
 
-/// The whole text of a record with that of its blobs, tokenised for the index.
-fn whole_text(journal: &Connection, searchable: SearchableText) -> String {
-    let SearchableText { mut text, blobs, .. } = searchable;
-    for blob in blobs {
-        // A damaged blob is not searchable.
-        if let Ok(Some(bytes)) = rows::blob(journal, blob.hash) {
-            text.push('\n');
-            text.push_str(&String::from_utf8_lossy(&bytes));
-        }
-    }
-    search::space_out(&text)
+/// The end of a session's key, if it could be a name.
+fn person(journal: &Connection, stream: &StreamName) -> IndexResult<String> {
+    let Some(session) = stream.session_id() else { return Ok(String::new()) };
+    let key: Option<String> = journal
+        .prepare_cached("SELECT key FROM sessions WHERE id = ?1")
+        .and_then(|mut keys| keys.query_row([session.to_string()], |row| row.get(0)).optional())
+        .map_err(IndexError::Journal)?;
+    let end = key.as_deref().and_then(|key| key.split_once(':')).map_or("", |(_, end)| end);
+    Ok(if end.contains(char::is_alphabetic) { end.to_owned() } else { String::new() })
 }

@@ -1,4 +1,4 @@
-use longhaul_journal::{Append, Blob, Error, MatchMode, SearchQuery, put};
+use longhaul_journal::{Append, Blob, Error, SearchQuery, put};
 use longhaul_protocol::{BlobRef, Body, CallId, NewRecord, SessionId, SessionRecord, ToolFinished};
 
 use super::{Place, a_stream, append_notes, note, read_all};
@@ -86,19 +86,14 @@ pub(crate) async fn an_erased_body_takes_its_search_entries_and_unshared_blobs_a
         .append(first.record(with_blob(b"plugh in a shared one")).blob(own.clone()).blob(shared.clone()))
         .await
         .unwrap();
-    let find = |words: &str| SearchQuery {
-        words: words.to_owned(),
-        matching: MatchMode::All,
-        streams: vec![stream.clone()],
-        limit: 10,
-    };
-    assert_eq!(journal.search(&find("xyzzy")).await.unwrap().len(), 1);
+    let find = |words: &str| SearchQuery::new(words, 10).within(vec![stream.clone()]);
+    assert_eq!(journal.search(&find("xyzzy")).await.unwrap().hits.len(), 1);
 
     journal.erase(&[(stream.clone(), 1)], "why").await.unwrap();
     journal.erase(&[(stream.clone(), 2)], "why").await.unwrap();
 
-    assert!(journal.search(&find("xyzzy")).await.unwrap().is_empty());
-    assert_eq!(journal.search(&find("plugh")).await.unwrap().len(), 1, "the third record still has it");
+    assert!(journal.search(&find("xyzzy")).await.unwrap().hits.is_empty());
+    assert_eq!(journal.search(&find("plugh")).await.unwrap().hits.len(), 1, "the third record still has it");
     assert!(journal.blob(own.hash()).await.is_err());
     assert!(journal.blob(shared.hash()).await.is_ok());
     assert!(journal.verify().await.unwrap().is_sound());

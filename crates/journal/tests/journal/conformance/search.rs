@@ -1,4 +1,4 @@
-use longhaul_journal::{Append, Blob, Journal, MatchMode, SearchQuery};
+use longhaul_journal::{Append, Blob, Journal, SearchQuery};
 use longhaul_protocol::{
     AttemptId, BlobRef, Block, CallId, InputId, InputTaken, Item, JoinMode, NewRecord, Role, Seq,
     SessionRecord, StreamName, ToolFinished,
@@ -6,15 +6,15 @@ use longhaul_protocol::{
 
 use super::{Place, a_stream, append_notes};
 
-/// The places in a stream where words are found, in order.
+/// The places in a stream where any of the words is found, the best first.
 async fn found(journal: &dyn Journal, stream: &StreamName, words: &str) -> Vec<Seq> {
-    let search = SearchQuery {
-        words: words.to_owned(),
-        matching: MatchMode::All,
-        streams: vec![stream.clone()],
-        limit: 100,
-    };
-    let mut seqs: Vec<Seq> = journal.search(&search).await.unwrap().iter().map(|hit| hit.seq).collect();
+    let search = SearchQuery::new(words, 100).within(vec![stream.clone()]);
+    journal.search(&search).await.unwrap().hits.iter().map(|hit| hit.seq).collect()
+}
+
+/// The same in the order of the places.
+async fn found_in_order(journal: &dyn Journal, stream: &StreamName, words: &str) -> Vec<Seq> {
+    let mut seqs = found(journal, stream, words).await;
     seqs.sort_unstable();
     seqs
 }
@@ -25,8 +25,8 @@ pub(crate) async fn words_are_found_in_any_order_case_and_accent(place: &impl Pl
     append_notes(&*journal, &stream, &["The quick brown Fox", "a café in Zürich", "brown bread", "foxglove"])
         .await;
 
-    assert_eq!(found(&*journal, &stream, "fox BROWN").await, [1]);
-    assert_eq!(found(&*journal, &stream, "brown").await, [1, 3]);
+    assert_eq!(found(&*journal, &stream, "fox BROWN").await, [1, 3], "what has both comes first");
+    assert_eq!(found_in_order(&*journal, &stream, "brown").await, [1, 3]);
     assert_eq!(found(&*journal, &stream, "cafe zurich").await, [2]);
     assert_eq!(found(&*journal, &stream, "fox").await, [1], "a word is not found inside another");
     assert_eq!(found(&*journal, &stream, "wolf").await, [0; 0]);
@@ -46,15 +46,12 @@ pub(crate) async fn any_of_the_words_finds_and_ranks(place: &impl Place) {
         "sand",
     ];
     append_notes(&*journal, &stream, &texts).await;
-    let any = |words: &str, limit: usize| {
-        let (words, streams) = (words.to_owned(), vec![stream.clone()]);
-        SearchQuery { words, matching: MatchMode::Any, streams, limit }
-    };
+    let any = |words: &str, limit: usize| SearchQuery::new(words, limit).within(vec![stream.clone()]);
 
-    let best = journal.search(&any("the harbour passphrase of yesterday", 1)).await.unwrap();
-    let all = journal.search(&any("harbour passphrase yesterday", 10)).await.unwrap();
-    let none = journal.search(&any("yesterday \"", 10)).await.unwrap();
-    let many = journal.search(&any(&"osprey ".repeat(1_000), 10)).await.unwrap();
+    let best = journal.search(&any("the harbour passphrase of yesterday", 1)).await.unwrap().hits;
+    let all = journal.search(&any("harbour passphrase yesterday", 10)).await.unwrap().hits;
+    let none = journal.search(&any("yesterday \"", 10)).await.unwrap().hits;
+    let many = journal.search(&any(&"osprey ".repeat(1_000), 10)).await.unwrap().hits;
 
     assert_eq!(best.iter().map(|hit| hit.seq).collect::<Vec<_>>(), [2]);
     assert_eq!(all.iter().map(|hit| hit.seq).collect::<Vec<_>>(), [2, 3]);
@@ -79,7 +76,7 @@ pub(crate) async fn what_tools_show_of_the_past_is_not_found(place: &impl Place)
     }
     journal.append(append).await.unwrap();
 
-    assert_eq!(found(&*journal, &stream, "osprey").await, [11, 12]);
+    assert_eq!(found_in_order(&*journal, &stream, "osprey").await, [11, 12]);
 }
 
 /// What was cut out of a result is found, and shown.
@@ -94,9 +91,8 @@ pub(crate) async fn an_excerpt_shows_what_only_the_whole_output_has(place: &impl
     let append = Append::to(&stream).record(SessionRecord::ToolFinished(finished).encode());
     journal.append(append.blob(Blob::new(whole.as_bytes()))).await.unwrap();
 
-    let (words, streams) = ("osprey harbour".to_owned(), vec![stream.clone()]);
-    let hits =
-        journal.search(&SearchQuery { words, matching: MatchMode::All, streams, limit: 1 }).await.unwrap();
+    let search = SearchQuery::new("osprey harbour", 1).within(vec![stream.clone()]);
+    let hits = journal.search(&search).await.unwrap().hits;
 
     assert!(hits[0].excerpt.contains("the osprey of the harbour"), "{hits:?}");
 }
@@ -128,13 +124,34 @@ pub(crate) async fn odd_searches_are_no_error(place: &impl Place) {
     let journal = place.open().await;
     append_notes(&*journal, &stream, &["plain text with \"quotes\" and a-hyphen"]).await;
 
-    for nothing in ["", "   ", "***", "\"", "AND OR NOT(", "NEAR", "\0", "plain\0absent"] {
+    for nothing in ["", "   ", "***", "\"", "NEAR", "\0", "stems:absent", "\u{301}"] {
         assert_eq!(found(&*journal, &stream, nothing).await, [0; 0], "{nothing:?}");
     }
-    for something in ["\"quotes\"", "a-hyphen", "text*", "(plain)", "text:plain", "quotes' --"] {
-        assert!(found(&*journal, &stream, something).await.len() <= 1, "{something:?} must not fail");
+    let somethings = [
+        "\"quotes\"",
+        "a-hyphen",
+        "text*",
+        "(plain)",
+        "text:plain",
+        "quotes' --",
+        "plain\0absent",
+        "AND OR NOT(",
+        "NEAR(plain text, 2)",
+        "^plain",
+        "{plain}",
+        "with and",
+    ];
+    for something in somethings {
+        assert_eq!(found(&*journal, &stream, something).await, [1], "{something:?}");
+        journal.streams_with_words(something).await.unwrap();
     }
-    assert_eq!(found(&*journal, &stream, "\"quotes\" a-hyphen").await, [1]);
+    let many: String = (0..10_000).map(|number| format!("word{number} ")).collect();
+    assert_eq!(found(&*journal, &stream, &format!("plain {many}")).await, [1]);
+    assert_eq!(journal.streams_with_words(&many).await.unwrap(), []);
+    let none = journal.search(&SearchQuery::new("plain", 0)).await.unwrap();
+    let nowhere = journal.search(&SearchQuery::new("plain", 10).within(vec![])).await.unwrap();
+    let unknown = journal.search(&SearchQuery::new("plain", 10).within(vec![a_stream()])).await.unwrap();
+    assert_eq!((none.hits, nowhere.hits, unknown.hits), (vec![], vec![], vec![]));
 }
 
 /// The index has a cursor of its own: it catches up before it answers, whoever appended.
@@ -145,7 +162,7 @@ pub(crate) async fn a_search_sees_what_was_appended_before_it(place: &impl Place
     for round in 1..=3 {
         append_notes(&*writer, &stream, &["needle"]).await;
         let expected: Vec<Seq> = (1..=round).collect();
-        assert_eq!(found(&*searcher, &stream, "needle").await, expected);
+        assert_eq!(found_in_order(&*searcher, &stream, "needle").await, expected);
     }
 }
 
@@ -155,9 +172,7 @@ pub(crate) async fn a_search_stays_within_the_streams_that_it_names(place: &impl
     append_notes(&*journal, &one, &["wherefore"]).await;
     append_notes(&*journal, &two, &["nothing", "wherefore"]).await;
 
-    let everywhere =
-        SearchQuery { words: "wherefore".into(), matching: MatchMode::All, streams: vec![], limit: 10 };
-    let mut hits: Vec<_> = journal.search(&everywhere).await.unwrap();
+    let mut hits = journal.search(&SearchQuery::new("wherefore", 10)).await.unwrap().hits;
     hits.sort_by_key(|hit| hit.seq);
 
     assert_eq!(found(&*journal, &one, "wherefore").await, [1]);
@@ -203,9 +218,8 @@ fn printed(text: &str) -> NewRecord {
 
 /// The places in some streams where words stand or were said nearby, the best first.
 async fn found_around(journal: &dyn Journal, streams: &[StreamName], words: &str) -> Vec<(usize, Seq)> {
-    let (words, matching) = (words.to_owned(), MatchMode::Around);
-    let search = SearchQuery { words, matching, streams: streams.to_vec(), limit: 100 };
-    let hits = journal.search(&search).await.unwrap();
+    let search = SearchQuery::new(words, 100).within(streams.to_vec());
+    let hits = journal.search(&search).await.unwrap().hits;
     assert!(hits.windows(2).all(|pair| pair[0].score >= pair[1].score), "{hits:?}");
     let number = |stream: &StreamName| streams.iter().position(|known| known == stream).unwrap();
     hits.iter().map(|hit| (number(&hit.stream), hit.seq)).collect()
@@ -232,7 +246,7 @@ pub(crate) async fn a_record_is_found_by_what_was_said_around_it(place: &impl Pl
 
     assert_eq!(ferry.remove(0), (0, 3), "its own words count more");
     ferry.sort_unstable();
-    assert_eq!(ferry, [(0, 1), (0, 2), (0, 4), (0, 5), (0, 6)]);
+    assert_eq!(ferry, [(0, 1), (0, 2), (0, 4), (0, 5), (0, 6), (0, 7), (0, 8)]);
     let mut harbours: Vec<Seq> = harbours[..2].iter().map(|(_, seq)| *seq).collect();
     harbours.sort_unstable();
     assert_eq!(harbours, [3, 4], "in any form");
@@ -266,7 +280,7 @@ pub(crate) async fn what_is_said_later_is_added_to_what_it_follows(place: &impl 
     }
     let mut cedar = found_around(&*journal, &streams[..1], "cedar").await;
     cedar.sort_unstable();
-    assert_eq!(cedar.iter().map(|(_, seq)| *seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(cedar.iter().map(|(_, seq)| *seq).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
 }
 
 /// Y12: however many streams there are, nothing else is looked at.
@@ -279,24 +293,63 @@ pub(crate) async fn many_streams_are_looked_at_and_no_others(place: &impl Place)
     let some: Vec<StreamName> = streams.iter().step_by(2).cloned().collect();
 
     let mut found = found_around(&*journal, &some, "lantern").await;
-    let all =
-        SearchQuery { words: "lantern".into(), matching: MatchMode::All, streams: some.clone(), limit: 100 };
-    let plainly = journal.search(&all).await.unwrap();
 
     found.sort_unstable();
     assert_eq!(found, (0..10).map(|number| (number, 1)).collect::<Vec<_>>());
-    assert_eq!(plainly.len(), 10);
 }
 
-pub(crate) async fn it_is_known_how_rare_a_word_is(place: &impl Place) {
+pub(crate) async fn a_rare_word_counts_more(place: &impl Place) {
     let stream = a_stream();
     let journal = place.open().await;
-    append_notes(&*journal, &stream, &["quartz", "quartzes", "basalt", "quartz and more quartz"]).await;
-    assert_eq!(found(&*journal, &stream, "basalt").await, [3]);
-    let words = ["quartz", "obsidian", "*"].map(str::to_owned);
+    append_notes(
+        &*journal,
+        &stream,
+        &["quartz", "quartzes", "basalt", "quartz and more quartz", "sand", "mud"],
+    )
+    .await;
 
-    let frequencies = journal.frequencies(&words).await.unwrap();
+    let search = SearchQuery::new("the quartz and the basalt", 10).within(vec![stream.clone()]);
+    let answer = journal.search(&search).await.unwrap();
 
-    assert_eq!(frequencies.with, [3, 0, 0]);
-    assert!(frequencies.all >= 4);
+    let words: Vec<&str> = answer.words.iter().map(|word| word.stem.as_str()).collect();
+    assert_eq!(words, ["quartz", "basalt"]);
+    assert!(answer.words[1].weight > answer.words[0].weight, "{answer:?}");
+    assert_eq!(answer.hits[0].seq, 3);
+}
+
+/// S2: the streams in which all words stand in one record, however often another stream has them.
+pub(crate) async fn streams_are_found_by_all_words(place: &impl Place) {
+    let (loud, quiet, other) = (a_stream(), a_stream(), a_stream());
+    let journal = place.open().await;
+    append_notes(&*journal, &loud, &["a vermilion kestrel"; 30]).await;
+    append_notes(&*journal, &quiet, &["nothing", &format!("vermilion {} kestrels", "and more ".repeat(100))])
+        .await;
+    append_notes(&*journal, &other, &["vermilion", "kestrel"]).await;
+
+    let mut found = journal.streams_with_words("Kestrels vermilion").await.unwrap();
+    found.sort();
+    let mut expected = vec![loud, quiet];
+    expected.sort();
+
+    assert_eq!(found, expected);
+    assert_eq!(journal.streams_with_words("vermilion walrus").await.unwrap(), []);
+    assert_eq!(journal.streams_with_words("?!").await.unwrap(), []);
+}
+
+/// Y11: what the question says beside its words.
+pub(crate) async fn an_answer_is_found_with_its_request(place: &impl Place) {
+    let stream = a_stream();
+    let journal = place.open().await;
+    let append = Append::to(&stream)
+        .record(asked("Which berth is free?"))
+        .record(printed("a list"))
+        .record(answered("The northern mooring."));
+    journal.append(append).await.unwrap();
+
+    let search = SearchQuery::new("mooring", 10).within(vec![stream.clone()]);
+    let hits = journal.search(&search).await.unwrap().hits;
+
+    assert_eq!((hits[0].seq, hits[0].request), (3, Some(1)));
+    let input = hits.iter().find(|hit| hit.seq == 1).unwrap();
+    assert_eq!(input.request, None);
 }

@@ -1,7 +1,7 @@
 //! `/memory` and `/remember`.
 
-use longhaul_agent::memory_pages::memory_scope_of;
-use longhaul_memory::page_log;
+use longhaul_agent::memory_pages::{MemorySearch, memory_scope_of};
+use longhaul_memory::{page_log, unindexed_notice};
 
 use super::{CommandContext, TurnPhase};
 use crate::commands::memory::{MemoryHandle, hit_lines, log_lines};
@@ -29,10 +29,11 @@ async fn memory_lines(context: &CommandContext<'_>, arguments: &str) -> anyhow::
     Ok(match (command, rest) {
         ("" | "list", "") => memory.listing().await?.lines(),
         ("show", page) if !page.is_empty() => vec![memory.page(page)?.text.trim_end().to_owned()],
-        ("search", query) if !query.is_empty() => match memory.search(query, MAX_HITS).await? {
-            found if found.is_empty() => vec!["no matches".to_owned()],
-            found => hit_lines(&found),
-        },
+        ("search", query) if !query.is_empty() => {
+            let MemorySearch { hits, unindexed } = memory.search(query, MAX_HITS).await?;
+            let found = if hits.is_empty() { vec!["no matches".to_owned()] } else { hit_lines(&hits) };
+            found.into_iter().chain(unindexed_notice(unindexed)).collect()
+        }
         ("log", page) => {
             let page = Some(page).filter(|page| !page.is_empty());
             let entries = page_log(&*memory.journal, &memory.book.scope, page).await?;

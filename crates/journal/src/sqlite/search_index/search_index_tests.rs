@@ -1,0 +1,173 @@
+use longhaul_protocol::{Note, SessionId, SessionRecord};
+
+use super::*;
+use crate::sqlite::readers::connect_to_read;
+use crate::{Append, Journal, SqliteJournal};
+
+async fn said(journal: &SqliteJournal, stream: &StreamName, texts: &[String]) {
+    let note = |text: &String| SessionRecord::Note(Note::new(text.clone())).encode();
+    journal.append(texts.iter().map(note).fold(Append::to(stream), Append::record)).await.unwrap();
+}
+
+/// The raw files of the index.
+fn holds(home: &Home, word: &str) -> bool {
+    let folder = home.folder().join("cache");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let holds = |path: &PathBuf| {
+        let bytes = std::fs::read(path).unwrap();
+        bytes.windows(word.len()).any(|window| window == word.as_bytes())
+    };
+    files.collect::<Vec<_>>().iter().any(holds)
+}
+
+/// A home with words in the index that are going to be erased, and a stream beside.
+struct Place {
+    _folder: tempfile::TempDir,
+    home: Home,
+    journal: SqliteJournal,
+    stream: StreamName,
+}
+
+impl Place {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(folder.path()).unwrap();
+        let journal = SqliteJournal::open(&home).await.unwrap();
+        let (stream, other) =
+            (StreamName::session(SessionId::generate()), StreamName::session(SessionId::generate()));
+        let text = |number: usize| match number {
+            150 => "the password is zzyzxq, she said".to_owned(),
+            _ => format!("filler {number} for the quinces"),
+        };
+        said(&journal, &stream, &(0..300).map(text).collect::<Vec<_>>()).await;
+        said(&journal, &other, &(0..300).map(|number| format!("marmalade {number}")).collect::<Vec<_>>())
+            .await;
+        let place = Self { _folder: folder, home, journal, stream };
+        assert_eq!(place.find("zzyzxq").await, 1);
+        place
+    }
+
+    async fn find(&self, words: &str) -> usize {
+        self.journal.search(&SearchQuery::new(words, 1_000)).await.unwrap().hits.len()
+    }
+
+    /// The stub alone, as an erasure leaves it that is killed before the index was changed.
+    async fn erase_and_die(&self, index: &SearchIndex) {
+        let reader = connect_to_read(&self.home.journal_file(), None).unwrap();
+        index.prepare_erasure(&reader, &[(self.stream.clone(), 151)]).unwrap();
+        let hidden = self.home.folder().join("cache");
+        let away = self.home.folder().join("away");
+        std::fs::rename(&hidden, &away).unwrap();
+        self.journal.erase(&[(self.stream.clone(), 151)], "leaked").await.unwrap();
+        let _ = std::fs::remove_dir_all(&hidden);
+        std::fs::rename(&away, &hidden).unwrap();
+    }
+}
+
+/// J10: a word that only the erased record had is in no posting and in no byte of the files; the others are still found.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erased_word_leaves_no_trace_in_the_index() {
+    let place = Place::new().await;
+    assert!(holds(&place.home, "zzyzxq"), "it was there");
+
+    place.journal.erase(&[(place.stream.clone(), 151)], "leaked").await.unwrap();
+
+    assert!(!holds(&place.home, "zzyzxq"));
+    assert_eq!((place.find("zzyzxq").await, place.find("quinces").await), (0, 299));
+    assert_eq!(place.find("marmalade").await, 300);
+    assert!(!holds(&place.home, "zzyzxq"), "a search does not bring it back");
+}
+
+/// J10: an erasure that is killed between the stub and the index is finished by the next search, which knows the mark.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_that_was_killed_is_finished_by_the_next_search() {
+    let place = Place::new().await;
+    place.journal.close().await;
+    let journal = SqliteJournal::open(&place.home).await.unwrap();
+    let place = Place { journal, ..place };
+    let index = SearchIndex::new(&place.home);
+    place.erase_and_die(&index).await;
+    assert!(holds(&place.home, "zzyzxq"), "the words are still there");
+    let reader = connect_to_read(&place.home.journal_file(), None).unwrap();
+
+    let found = index.search(&reader, &SearchQuery::new("quinces", 1_000)).unwrap();
+
+    assert_eq!((found.hits.len(), found.unindexed), (299, 0));
+    assert!(!holds(&place.home, "zzyzxq"));
+}
+
+/// J10: killed after the marks and before the stub, nothing was erased, and everything is found.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_that_was_killed_before_its_stub_changes_nothing() {
+    let place = Place::new().await;
+    let index = SearchIndex::new(&place.home);
+    let reader = connect_to_read(&place.home.journal_file(), None).unwrap();
+
+    index.prepare_erasure(&reader, &[(place.stream.clone(), 151)]).unwrap();
+
+    assert_eq!(place.find("zzyzxq").await, 1);
+    place.journal.erase(&[(place.stream.clone(), 151)], "leaked").await.unwrap();
+    assert!(!holds(&place.home, "zzyzxq"));
+}
+
+/// J10: a removed stream takes its words along.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_stream_leaves_no_trace_in_the_index() {
+    let place = Place::new().await;
+
+    place.journal.remove(&place.stream, None).await.unwrap();
+
+    assert!(!holds(&place.home, "zzyzxq"));
+    assert_eq!((place.find("quinces").await, place.find("marmalade").await), (0, 300));
+}
+
+/// A search that would index for too long answers from what it has, and says how much is missing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_says_what_it_has_not_indexed_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::create(folder.path()).unwrap();
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    let stream = StreamName::session(SessionId::generate());
+    said(&journal, &stream, &(0..5_000).map(|number| format!("pebble {number}")).collect::<Vec<_>>()).await;
+    let index = SearchIndex { max_indexing: Duration::ZERO, ..SearchIndex::new(&home) };
+    let reader = connect_to_read(&home.journal_file(), None).unwrap();
+    let search = || index.search(&reader, &SearchQuery::new("pebbles", 10_000)).unwrap();
+
+    let parts: Vec<(usize, u64)> =
+        (0..4).map(|_| search()).map(|found| (found.hits.len(), found.unindexed)).collect();
+
+    assert_eq!(parts, [(2_000, 3_000), (4_000, 1_000), (5_000, 0), (5_000, 0)]);
+}
+
+/// Rule 1: an index of an earlier version is replaced by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_index_is_replaced() {
+    let place = Place::new().await;
+    place.journal.close().await;
+    let path = place.home.folder().join("cache/search.db");
+    std::fs::remove_file(&path).unwrap();
+    let old = Connection::open(&path).unwrap();
+    old.execute_batch(
+        "PRAGMA user_version = 3;
+         CREATE TABLE cursors (id INTEGER PRIMARY KEY, stream TEXT, seq INTEGER, hash BLOB, speech TEXT);
+         CREATE VIRTUAL TABLE entries USING fts5 (text, content = '');
+         CREATE VIRTUAL TABLE gists USING fts5 (own, around, content = '', contentless_delete = 1);
+         INSERT INTO entries (rowid, text) VALUES (1, 'zzyzxq');",
+    )
+    .unwrap();
+    drop(old);
+
+    let journal = SqliteJournal::open(&place.home).await.unwrap();
+    let found = journal.search(&SearchQuery::new("zzyzxq", 10)).await.unwrap();
+
+    assert_eq!(found.hits.len(), 1);
+    let db = Connection::open(&path).unwrap();
+    let tables: Vec<String> = db
+        .prepare("SELECT name FROM sqlite_schema WHERE name IN ('entries', 'gists', 'postings')")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .collect::<rusqlite::Result<_>>()
+        .unwrap();
+    assert_eq!(tables, ["postings"]);
+}
