@@ -175,6 +175,7 @@ impl Tool for ExecTool {
             target: LOCAL_TARGET.to_owned(),
             token_file: self.settings.token_file.clone(),
             bounds: confined.bounds,
+            relay: false,
         };
         let tasks = self.settings.tasks.identity().to_owned();
         let settings = Arc::clone(&self.settings);
