@@ -31,7 +31,7 @@ use crate::{
     AttemptId, BlobRef, Cause, ClientRequest, Image, InputId, Item, JoinMode, Order, Seq, SessionId,
 };
 
-pub use calls::{Effect, FileChange, FileSeen, FileWrite, ToolFinished, ToolStarted};
+pub use calls::{Effect, FileChange, FileSeen, FileWrite, ToolFinished, ToolStarted, ToolTask};
 pub use carry_over::{
     AddedContext, Carried, CarriedCounting, CarriedOutput, CarriedTask, OpenTurn, PendingInput, TaskStall,
 };
@@ -69,6 +69,8 @@ record_kinds! {
         "usage" => Usage(Usage),
         /// A tool is about to run.
         "tool_started" => ToolStarted(ToolStarted),
+        /// A call goes on at a server, as a task that can be asked about.
+        "tool_task" => ToolTask(ToolTask),
         "tool_finished" => ToolFinished(ToolFinished),
         /// A command continues in the background.
         "task_started" => TaskStarted(TaskStarted),

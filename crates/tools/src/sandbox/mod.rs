@@ -76,9 +76,9 @@ pub enum SandboxFallback {
 
 /// The bounds and the environment of a command. Without bounds, it is not confined.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SandboxedCommand {
-    pub(crate) bounds: Option<Bounds>,
-    pub(crate) environment: BTreeMap<String, String>,
+pub struct SandboxedCommand {
+    pub bounds: Option<Bounds>,
+    pub environment: BTreeMap<String, String>,
 }
 
 impl Sandbox {
@@ -160,6 +160,39 @@ impl Sandbox {
         work_dir: &Path,
         session: Option<SessionId>,
     ) -> Result<SandboxedCommand, String> {
+        let own_folders = session.map(|session| self.session_temporary_folder(session));
+        self.confine_with(scope, environment, work_dir, session, own_folders)
+    }
+
+    /// The bounds and the environment of a server that runs in the work folder for several sessions, or why it can't run. Its
+    /// temporary files, and what it adds to the user's caches, are kept in `own_folder` from one start to the next.
+    pub fn confine_server(
+        &self,
+        scope: &Scope,
+        environment: &BTreeMap<String, String>,
+        own_folder: &Path,
+        enforcement: &Enforcement,
+    ) -> Result<SandboxedCommand, String> {
+        if self.mode == SandboxMode::Off || !self.should_confine(enforcement)? {
+            return Ok(SandboxedCommand { bounds: None, environment: environment.clone() });
+        }
+        scope.find_protected_files();
+        let own_folder = Some(own_folder.to_owned());
+        let mut confined = self.confine_with(scope, environment, scope.work_dir(), None, own_folder)?;
+        if let Some(bounds) = &mut confined.bounds {
+            bounds.processes = enforcement.processes();
+        }
+        Ok(confined)
+    }
+
+    fn confine_with(
+        &self,
+        scope: &Scope,
+        environment: &BTreeMap<String, String>,
+        work_dir: &Path,
+        session: Option<SessionId>,
+        own_folders: Option<PathBuf>,
+    ) -> Result<SandboxedCommand, String> {
         if self.mode == SandboxMode::Off {
             return Ok(SandboxedCommand { bounds: None, environment: environment.clone() });
         }
@@ -169,7 +202,6 @@ impl Sandbox {
         }
         let home = self.temporary.parent().unwrap_or(&self.temporary);
         let mut places = ReachablePaths::new(scope, environment, home, self.listings.now());
-        let own_folders = session.map(|session| self.session_temporary_folder(session));
         let private = private_folders(scope, own_folders.as_deref());
         // Writable paths come first, so that nothing else is found through them.
         if self.mode == SandboxMode::On {
