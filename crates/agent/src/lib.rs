@@ -124,6 +124,7 @@ pub use longhaul_redact::{Redactor, StreamRedactor};
 // Re-exports for embedding programs.
 pub use longhaul_journal as journal;
 pub use longhaul_keeper as keeper;
+pub use longhaul_mcp as mcp;
 pub use longhaul_model as model;
 pub use longhaul_protocol as protocol;
 pub use longhaul_tools as tools;

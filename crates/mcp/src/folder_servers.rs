@@ -67,6 +67,11 @@ impl FolderServers {
         let _ = tokio::time::timeout(limit, all).await;
     }
 
+    /// Whether all servers run.
+    pub fn are_ready(&self, session: SessionId) -> bool {
+        self.usable(session).all(|server| server.live_catalogue().is_some())
+    }
+
     /// The tools that the running servers offer now, for a new epoch.
     pub fn offer(&self, session: SessionId) -> ToolOffer {
         let servers: Vec<_> = self.usable(session).collect();

@@ -106,7 +106,11 @@ impl Server {
             let failures = match phase {
                 Phase::Stopped => Some(0),
                 Phase::Starting => None,
-                Phase::Ready(connection) => connection.is_closed().then_some(0),
+                Phase::Ready(connection) => {
+                    // A turn that begins may use it.
+                    connection.calls().touch();
+                    connection.is_closed().then_some(0)
+                }
                 Phase::Failed(failure) => failure.is_over().then_some(failure.count),
             };
             if let Some(failures) = failures {

@@ -93,7 +93,7 @@ pub(crate) fn schema_of(tool: &dyn Tool) -> ToolSchema {
     ToolSchema { name: name.to_string(), description: description.to_string(), parameters: schema.clone() }
 }
 
-/// The tool and the arguments that a call of `tools_call` names. `None` if it names none.
+/// The tool of a server and the arguments that a call of `tools_call` names. `None` if it names none.
 pub fn unwrap_tools_call(arguments: &str) -> Option<(String, String)> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -103,6 +103,7 @@ pub fn unwrap_tools_call(arguments: &str) -> Option<(String, String)> {
         arguments: Option<Value>,
     }
     let wrapped: Wrapped = serde_json::from_str(arguments).ok()?;
+    crate::folder_servers::split_name(&wrapped.name)?;
     let arguments = match wrapped.arguments {
         None | Some(Value::Null) => json!({}),
         // Some models write the object as a text.

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `test_home` | a home and a work folder that are removed with the test |
 //! | `journal` | a real journal with fault injection: it crashes or refuses at a given append |
+//! | `mcp` | an MCP server, as a program of its own |
 //! | `model` | models that wait at a gate, and that record their requests |
 //! | `terminal`, `screen`, `screen_svg` | a program in a terminal of its own; the screen that a user sees, and as SVG |
 //! | `random` | random numbers with a printed seed |
@@ -19,6 +20,7 @@
 mod events;
 mod invariants;
 mod journal;
+mod mcp;
 mod model;
 mod random;
 mod screen;
@@ -30,6 +32,7 @@ pub mod wire;
 pub use events::{collect_until, ended_turn};
 pub use invariants::{broken_rules, of_newest_epoch, records_of};
 pub use journal::{Crash, CrashMoment, FaultyJournal};
+pub use mcp::write_mcp_server;
 pub use model::{GatedModel, ModelGate, RecordingModel};
 pub use random::SeededRandom;
 pub use screen::TerminalScreen;

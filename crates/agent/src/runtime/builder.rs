@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use longhaul_journal::{Error as JournalError, Home, Journal, SqliteJournal};
 use longhaul_keeper::{Launcher, Tasks};
+use longhaul_mcp::McpServers;
 use longhaul_model::transport::Transport;
 use longhaul_model::{Model, Models};
 use longhaul_tools::{ApprovalAction, ApprovalPolicy, InvalidRule, Tool, ToolApprovalRule};
@@ -149,7 +150,9 @@ impl RuntimeBuilder {
             (None, Some(opening)) => Arc::new(opening.await.map_err(|_| JournalError::Closed)??),
             (None, None) => Arc::new(SqliteJournal::open(&home).await?),
         };
-        let tasks = tasks(&config, home.folder())?;
+        let launcher = launcher(&config, home.folder())?;
+        let tasks = Tasks::at(&home.folder().join("tasks"), launcher.clone())?;
+        let mcp = McpServers::new(home.folder(), launcher, config.settings.mcp.clone())?;
         let approvals = approvals(&config)?;
         let idle = SchedulerHandle::new(Duration::from_secs(config.settings.memory.check_interval_s));
         let config = Config { home: home.folder().to_owned(), ..config };
@@ -168,6 +171,7 @@ impl RuntimeBuilder {
             tools: Mutex::new(self.tools),
             session_models: Mutex::default(),
             tasks: Arc::new(tasks),
+            mcp,
             task_monitor: TaskMonitor::default(),
             approvals,
             folder_tools: FolderToolsCache::default(),
@@ -221,12 +225,11 @@ fn approvals(config: &Config) -> Result<ApprovalPolicy> {
     ApprovalPolicy::new(action(settings.default), rules.collect()).map_err(wrong)
 }
 
-fn tasks(config: &Config, home: &Path) -> Result<Tasks> {
-    let folder = home.join("tasks");
-    let folder_error = |reason: String| Error::Folder { path: folder.clone(), reason };
-    let launcher = match &config.launcher {
-        Some(launcher) => launcher.clone(),
-        None => Launcher::this_program().map_err(|error| folder_error(error.to_string()))?,
-    };
-    Ok(Tasks::at(&folder, launcher)?)
+/// How keepers are started.
+fn launcher(config: &Config, home: &Path) -> Result<Launcher> {
+    let failed = |error: std::io::Error| Error::Folder { path: home.join("tasks"), reason: error.to_string() };
+    match &config.launcher {
+        Some(launcher) => Ok(launcher.clone()),
+        None => Launcher::this_program().map_err(failed),
+    }
 }

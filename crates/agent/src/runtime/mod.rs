@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use longhaul_journal::{Holder, Journal, WakeSignal};
 use longhaul_keeper::Tasks;
+use longhaul_mcp::{McpServers, ServerStatus};
 use longhaul_model::{Capabilities, Model, Models};
 use longhaul_protocol::{ClientRequest, Event, EventKind, SessionId, StreamName};
 use longhaul_tools::{ApprovalPolicy, Redact, Tool};
@@ -79,6 +80,8 @@ pub(crate) struct RuntimeShared {
     /// Models that single sessions use instead of the runtime's, by session key.
     session_models: Mutex<HashMap<String, Arc<ModelChain>>>,
     pub(crate) tasks: Arc<Tasks>,
+    /// The MCP servers of this process.
+    pub(crate) mcp: McpServers,
     pub(crate) task_monitor: TaskMonitor,
     /// Which calls need the user's approval.
     pub(crate) approvals: ApprovalPolicy,
@@ -268,7 +271,7 @@ impl Runtime {
         let (model, facts) = self.model_of(key).await;
         let overhead = PromptOverhead::of_epoch(&*self.0.journal, state)
             .await
-            .unwrap_or_else(|| PromptOverhead::of_toolset(&Toolset::new(&self.0, state, &model)));
+            .unwrap_or_else(|| PromptOverhead::of_toolset(&Toolset::new(&self.0, state, &model, None)));
         ContextReport::new(state, &model, &facts, overhead, &self.0.config.settings)
     }
 
@@ -299,6 +302,12 @@ impl Runtime {
     /// The questions of all sessions that wait for a person, in the order of the sessions' keys.
     pub async fn open_questions(&self) -> Result<Vec<SessionQuestion>> {
         self.0.questions.list(&*self.0.journal).await
+    }
+
+    /// The MCP servers of the sessions in the runtime's work folder, with their states in this process.
+    pub fn mcp_servers(&self) -> Vec<ServerStatus> {
+        let work_dir = self.0.config.work_dir.clone();
+        self.0.folder_tools.get_or_create(&self.0, Some(&work_dir)).servers().statuses(None)
     }
 
     /// Whether this runtime hosts the home, or waits to do so until another process has ended.
@@ -334,6 +343,8 @@ impl Runtime {
         if tokio::time::timeout(SHUTDOWN_GRACE, ended).await.is_err() {
             lock(&self.0.workers).abort_all();
         }
+        // Their keepers end the programs.
+        self.0.mcp.stop_all();
         for listening in lock(&self.0.listening).drain(..) {
             listening.abort();
         }

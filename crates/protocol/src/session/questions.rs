@@ -50,6 +50,8 @@ pub enum QuestionKind {
     Plan,
     /// Whether the turn may pass a soft limit. `reasons` names the limits.
     Budget,
+    /// What an MCP server asks while it works on a call.
+    Elicitation,
 }
 
 impl QuestionKind {

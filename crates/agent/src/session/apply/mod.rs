@@ -11,7 +11,7 @@ use std::sync::Arc;
 use longhaul_protocol::{
     AddedContext, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode, Note,
     OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord, StepStarted,
-    TaskStarted, ToolFinished, TurnStarted, Usage,
+    TaskStarted, ToolFinished, ToolTask, TurnStarted, Usage,
 };
 
 use self::client::fold_client;
@@ -96,6 +96,11 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
         SessionRecord::ToolStarted(started) => {
             if let Some(call) = call_mut(state, started.call) {
                 call.started = Some(started);
+            }
+        }
+        SessionRecord::ToolTask(ToolTask { call, task }) => {
+            if let Some(started) = call_mut(state, call).and_then(|call| call.started.as_mut()) {
+                started.remote_task = Some(task);
             }
         }
         SessionRecord::ToolFinished(finished) => fold_result(state, finished),
@@ -566,6 +571,7 @@ fn call_of(block: &Item) -> Option<CallState> {
             approval: None,
             started: None,
             refused: None,
+            elicited: None,
             result: None,
             finished_seq: 0,
         }),
