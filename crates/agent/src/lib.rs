@@ -77,6 +77,7 @@ mod recall;
 mod replay;
 mod runtime;
 mod secrets;
+mod server_check;
 pub mod session;
 mod spend;
 pub mod tasks;
@@ -112,6 +113,7 @@ pub use memory::pages as memory_pages;
 pub use prompt::instruction_files::instruction_files;
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use secrets::redactor;
+pub use server_check::check_servers;
 pub use spend::{
     LimitReached, LimitStatus, SoftLimits, Statement, StatementBy, StatementItem, StatementQuery,
     limit_status, statement, statement_since,

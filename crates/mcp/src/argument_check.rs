@@ -16,7 +16,10 @@ pub(crate) fn check_arguments(
     arguments: &str,
 ) -> Result<Map<String, Value>, ToolOutcome> {
     let wrong = |what: String| {
-        ToolOutcome::error(format!("{} was not run, because its arguments don't fit: {what}", definition.name))
+        ToolOutcome::error(format!(
+            "{} was not run, because its arguments don't fit: {what}",
+            definition.name
+        ))
     };
     let text = if arguments.trim().is_empty() { "{}" } else { arguments };
     let value: Value = serde_json::from_str(text).map_err(|error| wrong(format!("not JSON: {error}")))?;
@@ -71,7 +74,8 @@ impl SchemaCheck<'_> {
             Value::Object(fields) => self.check_fields(at, fields, schema, depth),
             Value::Array(items) => {
                 check_range(&name, items.len() as f64, "items", schema, ["minItems", "maxItems"])?;
-                let each = |(index, item)| self.check(&format!("{at}[{index}]"), item, &schema["items"], depth + 1);
+                let each =
+                    |(index, item)| self.check(&format!("{at}[{index}]"), item, &schema["items"], depth + 1);
                 items.iter().enumerate().filter(|_| schema["items"].is_object()).try_for_each(each)
             }
             Value::String(text) => {
@@ -98,9 +102,16 @@ impl SchemaCheck<'_> {
         for (name, value) in fields {
             match known.and_then(|known| known.get(name)) {
                 Some(field) => self.check(&inner(name), value, field, depth + 1)?,
-                None if schema["additionalProperties"] == Value::Bool(false) && schema["patternProperties"].is_null() => {
-                    let names: Vec<String> = known.into_iter().flatten().map(|(name, _)| format!("`{name}`")).collect();
-                    return Err(format!("there is no field `{}`; there are: {}", inner(name), names.join(", ")));
+                None if schema["additionalProperties"] == Value::Bool(false)
+                    && schema["patternProperties"].is_null() =>
+                {
+                    let names: Vec<String> =
+                        known.into_iter().flatten().map(|(name, _)| format!("`{name}`")).collect();
+                    return Err(format!(
+                        "there is no field `{}`; there are: {}",
+                        inner(name),
+                        names.join(", ")
+                    ));
                 }
                 None => {}
             }
@@ -135,7 +146,13 @@ fn check_type(name: &str, value: &Value, schema: &Value) -> Result<(), String> {
     }
 }
 
-fn check_range(name: &str, size: f64, unit: &str, schema: &Value, [least, most]: [&str; 2]) -> Result<(), String> {
+fn check_range(
+    name: &str,
+    size: f64,
+    unit: &str,
+    schema: &Value,
+    [least, most]: [&str; 2],
+) -> Result<(), String> {
     let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
     if let Some(least) = schema[least].as_f64().filter(|least| size < *least) {
         return Err(format!("{name} must be at least {least}{unit}, not {size}"));

@@ -46,8 +46,10 @@ impl CatalogueTool {
 impl Catalogue {
     /// The catalogue of what a server lists. `wanted` are the tools to offer; all, if empty.
     pub(crate) fn new(server: &str, wanted: &[String], listed: Vec<rmcp::model::Tool>) -> Self {
-        let mut listed: Vec<_> =
-            listed.into_iter().filter(|tool| wanted.is_empty() || wanted.iter().any(|name| *name == tool.name)).collect();
+        let mut listed: Vec<_> = listed
+            .into_iter()
+            .filter(|tool| wanted.is_empty() || wanted.iter().any(|name| *name == tool.name))
+            .collect();
         // A stable sort, so that the first of two tools with one name stays the first.
         listed.sort_by(|one, other| one.name.cmp(&other.name));
         let mut catalogue = Self::default();
@@ -64,12 +66,16 @@ impl Catalogue {
             let schema = clean_schema((*tool.input_schema).clone());
             if schema.to_string().len() > MAX_SCHEMA_BYTES {
                 let limit = MAX_SCHEMA_BYTES >> 10;
-                catalogue.warnings.push(format!("the schema of its tool `{shown}` is over {limit} KiB; it is left out"));
+                catalogue
+                    .warnings
+                    .push(format!("the schema of its tool `{shown}` is over {limit} KiB; it is left out"));
                 continue;
             }
             let name = unique_name(server, &tool.name, &names);
             if name != format!("{server}__{}", tool.name) {
-                catalogue.warnings.push(format!("its tool `{shown}` is called `{name}`, because models can't call it by its name"));
+                catalogue.warnings.push(format!(
+                    "its tool `{shown}` is called `{name}`, because models can't call it by its name"
+                ));
             }
             names.insert(name.clone());
             catalogue.tools.push(CatalogueTool {
@@ -101,7 +107,8 @@ fn effect_of(tool: &rmcp::model::Tool) -> Effect {
 
 fn description_of(tool: &rmcp::model::Tool) -> String {
     let title = tool.title.as_deref().or(tool.annotations.as_ref().and_then(|hints| hints.title.as_deref()));
-    let text = tool.description.as_deref().filter(|text| !text.trim().is_empty()).or(title).unwrap_or_default();
+    let text =
+        tool.description.as_deref().filter(|text| !text.trim().is_empty()).or(title).unwrap_or_default();
     let end = text.floor_char_boundary(MAX_DESCRIPTION_BYTES);
     match end < text.len() {
         true => format!("{}…", &text[..end]),

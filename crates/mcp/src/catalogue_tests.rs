@@ -30,7 +30,8 @@ fn an_effect_comes_from_the_annotations_and_without_them_anything_is_possible() 
 
     let catalogue = Catalogue::new("s", &[], vec![read, put, tool("post")]);
 
-    let effects: Vec<_> = catalogue.tools.iter().map(|tool| (tool.remote_name.as_str(), tool.effect)).collect();
+    let effects: Vec<_> =
+        catalogue.tools.iter().map(|tool| (tool.remote_name.as_str(), tool.effect)).collect();
     assert_eq!(effects, [("post", Effect::Unknown), ("put", Effect::Idempotent), ("read", Effect::Read)]);
 }
 
@@ -39,13 +40,17 @@ fn an_effect_comes_from_the_annotations_and_without_them_anything_is_possible() 
 fn odd_names_are_made_callable_and_kept_apart_and_the_user_is_told() {
     let long = "x".repeat(100);
 
-    let catalogue = Catalogue::new("s", &[], vec![tool("a.b"), tool("a b"), tool(&long), tool("größe"), tool("")]);
+    let catalogue =
+        Catalogue::new("s", &[], vec![tool("a.b"), tool("a b"), tool(&long), tool("größe"), tool("")]);
 
     let found = names(&catalogue);
     assert_eq!(found.len(), 5);
     assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), 5);
     for name in &found {
-        assert!(name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)), "{name}");
+        assert!(
+            name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)),
+            "{name}"
+        );
     }
     assert_eq!(catalogue.warnings.len(), 5);
     let remote: BTreeSet<_> = catalogue.tools.iter().map(|tool| tool.remote_name.as_str()).collect();

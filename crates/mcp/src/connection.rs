@@ -6,17 +6,20 @@ use std::time::Duration;
 use longhaul_keeper::Tasks;
 use longhaul_protocol::{SessionId, TaskId};
 use longhaul_tools::StopSignal;
+use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
     CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, GetTaskParams,
-    InputRequest, InputRequests, InputResponses, ProtocolVersion, RequestId, ServerResult, TaskPayload, UpdateTaskParams,
+    InputRequest, InputRequests, InputResponses, ProtocolVersion, RequestId, ServerResult, TaskPayload,
+    UpdateTaskParams,
 };
 use rmcp::service::{
-    ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService, RunningServiceCancellationToken,
-    ServiceError,
+    ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
+    RunningServiceCancellationToken, ServiceError,
 };
-use rmcp::transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig};
-use rmcp::RoleClient;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
+};
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
 
@@ -100,12 +103,14 @@ impl Connection {
             .custom_headers(http_headers(settings)?);
         let transport = StreamableHttpClientTransport::with_client(client, config);
         let handler = Arc::new(Handler::default());
-        let service = handler.clone().serve_with_lifecycle(transport, lifecycle()).await.map_err(|error| {
-            Error::NotStarted(match error.is_authorization_required() {
-                true => "it wants a sign-in (OAuth), which is not supported; give a token in `headers`".to_owned(),
-                false => format!("no MCP server answered at its url: {}", root_cause(&error)),
-            })
-        })?;
+        let service =
+            handler.clone().serve_with_lifecycle(transport, lifecycle()).await.map_err(|error| {
+                Error::NotStarted(match error.is_authorization_required() {
+                    true => "it wants a sign-in (OAuth), which is not supported; give a token in `headers`"
+                        .to_owned(),
+                    false => format!("no MCP server answered at its url: {}", root_cause(&error)),
+                })
+            })?;
         Ok(Self::new(service, handler, settings, None, Vec::new()))
     }
 
@@ -195,12 +200,21 @@ impl Connection {
     }
 
     /// Polls a task until it ends. Its call may have been made by a process that is gone.
-    pub(crate) async fn resume_task(&self, session: SessionId, task: &str, stop: StopSignal) -> Result<CallToolResult> {
+    pub(crate) async fn resume_task(
+        &self,
+        session: SessionId,
+        task: &str,
+        stop: StopSignal,
+    ) -> Result<CallToolResult> {
         let _open = self.calls().begin(session, stop.line().clone());
         self.await_task(task, stop).await
     }
 
-    async fn call_once(&self, params: CallToolRequestParams, mut stop: StopSignal) -> Result<CallToolResponse> {
+    async fn call_once(
+        &self,
+        params: CallToolRequestParams,
+        mut stop: StopSignal,
+    ) -> Result<CallToolResponse> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::with_timeout(self.timeout).reset_timeout_on_progress();
         let sent = self.peer().send_cancellable_request(request, options).await;
@@ -243,14 +257,19 @@ impl Connection {
             };
             match task.payload {
                 TaskPayload::Completed { result } => {
-                    let result: std::result::Result<CallToolResult, _> = serde_json::from_value(Value::Object(result));
-                    return result.map_err(|error| Error::Refused(format!("the result of its task is none: {error}")));
+                    let result: std::result::Result<CallToolResult, _> =
+                        serde_json::from_value(Value::Object(result));
+                    return result
+                        .map_err(|error| Error::Refused(format!("the result of its task is none: {error}")));
                 }
                 TaskPayload::Failed { error } => {
-                    let message = error.get("message").and_then(Value::as_str).unwrap_or("no reason was given");
+                    let message =
+                        error.get("message").and_then(Value::as_str).unwrap_or("no reason was given");
                     return Err(Error::Refused(format!("its task failed: {message}")));
                 }
-                TaskPayload::Cancelled => return Err(Error::Refused("its task was cancelled there".to_owned())),
+                TaskPayload::Cancelled => {
+                    return Err(Error::Refused("its task was cancelled there".to_owned()));
+                }
                 TaskPayload::InputRequired { input_requests } => {
                     let responses = self.answer_requests(input_requests, &stop).await;
                     if let Err(error) = self.peer().update_task(UpdateTaskParams::new(id, responses)).await {
@@ -278,7 +297,8 @@ impl Connection {
         for (key, request) in requests {
             let answer = match request {
                 InputRequest::Elicitation(request) => {
-                    serde_json::to_value(elicitation::ask(stop.line(), request.params).await).unwrap_or_default()
+                    serde_json::to_value(elicitation::ask(stop.line(), request.params).await)
+                        .unwrap_or_default()
                 }
                 InputRequest::ListRoots(_) => serde_json::json!({ "roots": [] }),
                 // Sampling is not offered.
@@ -293,12 +313,12 @@ impl Connection {
         match error {
             ServiceError::McpError(error) => Error::Refused(error.message.to_string()),
             ServiceError::Timeout { timeout } => Error::Timeout { seconds: timeout.as_secs() },
-            ServiceError::TransportClosed | ServiceError::TransportSend(_) | ServiceError::Cancelled { .. } => {
-                Error::Ended(match &self.program {
-                    Some(program) => program.failure("it closed its output").await,
-                    None => format!("the connection to it failed: {error}"),
-                })
-            }
+            ServiceError::TransportClosed
+            | ServiceError::TransportSend(_)
+            | ServiceError::Cancelled { .. } => Error::Ended(match &self.program {
+                Some(program) => program.failure("it closed its output").await,
+                None => format!("the connection to it failed: {error}"),
+            }),
             other => Error::Refused(other.to_string()),
         }
     }
@@ -347,7 +367,8 @@ fn http_headers(
         let wrong = |reason: &str| Error::Settings(format!("the header {name:?} {reason}"));
         let value = expand_variables(value, |name| std::env::var(name).ok())
             .map_err(|missing| wrong(&format!("needs the variable {missing}, which is not set")))?;
-        let mut value = reqwest::header::HeaderValue::from_str(&value).map_err(|_| wrong("has a value that no header can have"))?;
+        let mut value = reqwest::header::HeaderValue::from_str(&value)
+            .map_err(|_| wrong("has a value that no header can have"))?;
         value.set_sensitive(true);
         let name = name.parse().map_err(|_| wrong("has a name that no header can have"))?;
         Ok((name, value))

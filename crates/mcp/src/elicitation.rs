@@ -63,7 +63,9 @@ fn parse_answer(answer: &str, schema: &Value) -> ParsedAnswer {
         [] if is_no => None,
         [] => Some(Map::new()),
         _ if answer.starts_with('{') => serde_json::from_str(answer).ok(),
-        [(name, field)] if is_no && field["type"] != "boolean" && !words_of(field).iter().any(|word| word == answer) => {
+        [(name, field)]
+            if is_no && field["type"] != "boolean" && !words_of(field).iter().any(|word| word == answer) =>
+        {
             let _ = name;
             None
         }
@@ -113,7 +115,8 @@ fn fields(schema: &Value) -> Vec<(String, &Value)> {
 /// The words that a field may have.
 fn words_of(field: &Value) -> Vec<String> {
     let named = field["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let titled = field["oneOf"].as_array().into_iter().flatten().filter_map(|choice| choice["const"].as_str());
+    let titled =
+        field["oneOf"].as_array().into_iter().flatten().filter_map(|choice| choice["const"].as_str());
     named.chain(titled).map(str::to_owned).collect()
 }
 

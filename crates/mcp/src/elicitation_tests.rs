@@ -22,7 +22,8 @@ fn one_field_takes_the_answer_as_its_value_and_no_declines() {
 /// E1
 #[test]
 fn a_choice_and_a_truth_offer_their_words_and_nothing_else_is_taken() {
-    let choice = json!({"properties": {"size": {"type": "string", "enum": ["S", "M"]}}, "required": ["size"]});
+    let choice =
+        json!({"properties": {"size": {"type": "string", "enum": ["S", "M"]}}, "required": ["size"]});
     let truth = json!({"properties": {"sure": {"type": "boolean"}}, "required": ["sure"]});
 
     assert_eq!(question("?", &choice).choices, ["S", "M"]);

@@ -79,7 +79,8 @@ impl FolderServers {
         let count: usize = live.iter().flatten().map(|catalogue| catalogue.tools.len()).sum();
         let is_deferred = count as u64 > self.pool.settings().defer_past;
         // The tools of a server that is late are found by search, so that they are in reach within this epoch.
-        let is_incomplete = live.iter().any(|catalogue| catalogue.as_ref().is_none_or(|found| found.tools.is_empty()));
+        let is_incomplete =
+            live.iter().any(|catalogue| catalogue.as_ref().is_none_or(|found| found.tools.is_empty()));
         let mut offer = ToolOffer::default();
         for (server, catalogue) in servers.iter().zip(&live) {
             for tool in catalogue.iter().flat_map(|catalogue| &catalogue.tools).filter(|_| !is_deferred) {
@@ -106,7 +107,10 @@ impl FolderServers {
             let server = servers.get(server_name)?;
             met.push(server_name);
             let known = server.catalogue();
-            let effect = known.as_ref().and_then(|known| known.find(&schema.name)).map_or(Effect::Unknown, |tool| tool.effect);
+            let effect = known
+                .as_ref()
+                .and_then(|known| known.find(&schema.name))
+                .map_or(Effect::Unknown, |tool| tool.effect);
             let tool = RemoteTool::new(self.clone(), server_name, schema.clone(), effect);
             offer.schemas.push(schema.clone());
             offer.tools.push(Arc::new(tool));
@@ -127,11 +131,15 @@ impl FolderServers {
         for server in self.usable(session) {
             let Some(live) = server.live_catalogue() else { continue };
             let name = server.name();
-            let of_server = |schema: &&ToolSchema| split_name(&schema.name).is_some_and(|(server, _)| server == name);
+            let of_server =
+                |schema: &&ToolSchema| split_name(&schema.name).is_some_and(|(server, _)| server == name);
             let before: Vec<&ToolSchema> = recorded.iter().filter(of_server).collect();
             if before.is_empty() {
                 if !is_deferred && !live.tools.is_empty() {
-                    lines.push(format!("the MCP server {name} is ready now; find its {} tools with {TOOLS_FIND}", live.tools.len()));
+                    lines.push(format!(
+                        "the MCP server {name} is ready now; find its {} tools with {TOOLS_FIND}",
+                        live.tools.len()
+                    ));
                 }
                 continue;
             }
@@ -139,7 +147,9 @@ impl FolderServers {
             let gone = list_names(before.iter().filter(is_gone).map(|schema| schema.name.as_str()));
             let is_new = |tool: &&CatalogueTool| !before.iter().any(|schema| schema.name == tool.name);
             let new = list_names(live.tools.iter().filter(is_new).map(|tool| tool.name.as_str()));
-            let is_changed = |schema: &&&ToolSchema| live.find(&schema.name).is_some_and(|tool| tool.schema != schema.parameters);
+            let is_changed = |schema: &&&ToolSchema| {
+                live.find(&schema.name).is_some_and(|tool| tool.schema != schema.parameters)
+            };
             let changed = list_names(before.iter().filter(is_changed).map(|schema| schema.name.as_str()));
             if let Some(gone) = gone {
                 lines.push(format!("the MCP server {name} no longer has {gone}"));
@@ -148,7 +158,9 @@ impl FolderServers {
                 lines.push(format!("the MCP server {name} has changed the arguments of {changed}; an error says what it takes"));
             }
             if let Some(new) = new {
-                lines.push(format!("the MCP server {name} now also has {new}, which you can call after the next compaction"));
+                lines.push(format!(
+                    "the MCP server {name} now also has {new}, which you can call after the next compaction"
+                ));
             }
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
@@ -166,7 +178,9 @@ impl FolderServers {
     pub fn statuses(&self, session: Option<SessionId>) -> Vec<ServerStatus> {
         let status = |(name, settings): (&String, &ServerSettings)| match (check_server_name(name), session) {
             (Err(reason), _) => failed_status(name, settings, reason),
-            (Ok(()), Some(session)) => self.pool.server(name, settings, self.place.as_ref(), session).status(),
+            (Ok(()), Some(session)) => {
+                self.pool.server(name, settings, self.place.as_ref(), session).status()
+            }
             (Ok(()), None) => {
                 let used = self.pool.used();
                 let known = used.iter().find(|server| server.name() == name && server.settings() == settings);

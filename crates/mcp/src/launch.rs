@@ -14,7 +14,17 @@ use crate::{Error, Result, ServerSettings};
 
 /// Variables that programs need to find themselves, their files and the user's language. Every server gets them.
 const BASE_VARIABLES: &[&str] = &[
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
     "NODE_EXTRA_CA_CERTS",
 ];
 const BASE_PREFIXES: &[&str] = &["LC_", "XDG_"];
@@ -49,7 +59,8 @@ pub(crate) fn launch_server(
     settings: &ServerSettings,
     place: &ServerPlace,
 ) -> Result<LaunchedServer> {
-    let (environment, warnings) = server_environment(settings, |name| std::env::var(name).ok(), std::env::vars());
+    let (environment, warnings) =
+        server_environment(settings, |name| std::env::var(name).ok(), std::env::vars());
     find_program(&settings.command, environment.get("PATH").map(String::as_str), place.scope.work_dir())?;
     place.scope.check_work_dir().map_err(|error| Error::NotStarted(error.to_string()))?;
     let own_folder = home.join("mcp/caches").join(format!("{name}-{}", settings.fingerprint()));
@@ -129,7 +140,10 @@ fn find_program(command: &str, path: Option<&str>, work_dir: &Path) -> Result<Pa
     };
     candidates.into_iter().find(|path| path.is_file()).ok_or_else(|| {
         let place = if command.contains('/') { "does not exist" } else { "is not on the PATH" };
-        Error::NotStarted(format!("the command `{}` {place}; install it, or correct `command`", longhaul_protocol::printable(command.as_bytes())))
+        Error::NotStarted(format!(
+            "the command `{}` {place}; install it, or correct `command`",
+            longhaul_protocol::printable(command.as_bytes())
+        ))
     })
 }
 

@@ -4,7 +4,8 @@ use super::*;
 #[test]
 fn a_server_gets_the_variables_that_are_named_and_no_others() {
     let all = [("PATH", "/bin"), ("LC_ALL", "C"), ("TOKEN", "t"), ("OPENAI_API_KEY", "k")];
-    let lookup = |name: &str| all.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+    let lookup =
+        |name: &str| all.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
     let settings = ServerSettings {
         env: vec!["TOKEN".to_owned(), "MISSING".to_owned()],
         variables: BTreeMap::from([("URL".to_owned(), "http://x/${TOKEN}".to_owned())]),

@@ -30,7 +30,9 @@ impl OutputTrouble {
     /// A warning about lines that were no messages.
     pub(crate) fn warning(&self) -> Option<String> {
         let stray = self.lock().stray.clone()?;
-        Some(format!("it prints to its standard output what is no message, such as {stray:?}; such lines are dropped"))
+        Some(format!(
+            "it prints to its standard output what is no message, such as {stray:?}; such lines are dropped"
+        ))
     }
 
     /// Why the connection was closed by us.
@@ -98,7 +100,9 @@ async fn pass_messages(
 /// Whether a line looks like a JSON-RPC message: the client parses it and answers what is wrong in it.
 fn is_message(line: &[u8]) -> bool {
     let line = line.trim_ascii();
-    line.starts_with(b"{") && line.ends_with(b"}") && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()
+    line.starts_with(b"{")
+        && line.ends_with(b"}")
+        && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()
 }
 
 fn quote(line: &[u8]) -> String {

@@ -34,7 +34,8 @@ struct ProjectServer {
 
 /// The servers in the text of such a file, and what is wrong with others in it.
 pub fn parse_project_file(text: &str) -> Result<(BTreeMap<String, ServerSettings>, Vec<String>), String> {
-    let file: ProjectFile = serde_json::from_str(text).map_err(|error| format!("this is not a list of MCP servers: {error}"))?;
+    let file: ProjectFile =
+        serde_json::from_str(text).map_err(|error| format!("this is not a list of MCP servers: {error}"))?;
     let (mut servers, mut warnings) = (BTreeMap::new(), Vec::new());
     for (name, value) in file.servers {
         match parse_server(&name, value) {

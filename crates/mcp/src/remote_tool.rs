@@ -94,7 +94,10 @@ struct OutgoingCall {
 impl OutgoingCall {
     async fn run(self, mut stop: StopSignal) -> ToolOutcome {
         let Some(server) = self.servers.server(&self.server, self.session) else {
-            return ToolOutcome::error(format!("not run: the MCP server {} is not configured any more", self.server));
+            return ToolOutcome::error(format!(
+                "not run: the MCP server {} is not configured any more",
+                self.server
+            ));
         };
         let connection = tokio::select! {
             connection = server.ready() => connection,
@@ -103,14 +106,24 @@ impl OutgoingCall {
         let connection = match connection {
             Ok(connection) => connection,
             Err(error) => {
-                return ToolOutcome::error(format!("not run: the MCP server {} can't be used: {error}", self.server));
+                return ToolOutcome::error(format!(
+                    "not run: the MCP server {} can't be used: {error}",
+                    self.server
+                ));
             }
         };
         let catalogue = server.catalogue();
         let Some(tool) = catalogue.as_ref().and_then(|catalogue| catalogue.find(&self.name)) else {
-            return ToolOutcome::error(format!("not run: the MCP server {} does not have {} any more", self.server, self.name));
+            return ToolOutcome::error(format!(
+                "not run: the MCP server {} does not have {} any more",
+                self.server, self.name
+            ));
         };
-        let call = RemoteCall { session: self.session, tool: tool.remote_name.clone(), arguments: self.arguments.clone() };
+        let call = RemoteCall {
+            session: self.session,
+            tool: tool.remote_name.clone(),
+            arguments: self.arguments.clone(),
+        };
         match connection.call_tool(call, stop).await {
             Ok(result) => outcome_of(result),
             Err(error) => self.failed(&error),
@@ -151,4 +164,3 @@ impl OutgoingCall {
         })
     }
 }
-

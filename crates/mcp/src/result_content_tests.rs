@@ -25,7 +25,8 @@ fn an_image_is_kept_and_a_damaged_one_is_named() {
     ]}));
 
     assert_eq!(found.images, [ToolImage { media: "image/png".to_owned(), bytes: b"\x89PNG".to_vec() }]);
-    let expected = "[an image that is left out: it is damaged]\n[an image that is left out: no model takes its type]";
+    let expected =
+        "[an image that is left out: it is damaged]\n[an image that is left out: no model takes its type]";
     assert_eq!(found.content, expected);
 }
 

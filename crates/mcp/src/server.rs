@@ -59,14 +59,14 @@ enum Phase {
 struct Failure {
     error: Error,
     at: Instant,
-    /// Failures in a row.
+    /// Failed starts in a row. 0 for a server that ran and ended: it may start again at once.
     count: u32,
 }
 
 impl Failure {
     fn is_over(&self) -> bool {
-        let pause = FIRST_PAUSE.saturating_mul(1 << self.count.min(6).saturating_sub(1)).min(MAX_PAUSE);
-        self.at.elapsed() >= pause
+        let Some(doublings) = self.count.checked_sub(1) else { return true };
+        self.at.elapsed() >= FIRST_PAUSE.saturating_mul(1 << doublings.min(6)).min(MAX_PAUSE)
     }
 }
 
@@ -162,7 +162,9 @@ impl Server {
             reason,
             transport: self.settings.transport().ok(),
             protocol,
-            tools: catalogue.map(|catalogue| catalogue.tools.iter().map(|tool| tool.name.clone()).collect()).unwrap_or_default(),
+            tools: catalogue
+                .map(|catalogue| catalogue.tools.iter().map(|tool| tool.name.clone()).collect())
+                .unwrap_or_default(),
             warnings,
         }
     }
@@ -191,7 +193,9 @@ impl Server {
     async fn connect(&self) -> Result<Connection> {
         let transport = self.settings.transport().map_err(|problem| Error::Settings(problem.to_owned()))?;
         let connection = match (transport, &self.place) {
-            (TransportKind::Http, _) => Connection::to_address(self.host.http.clone(), &self.settings).await?,
+            (TransportKind::Http, _) => {
+                Connection::to_address(self.host.http.clone(), &self.settings).await?
+            }
             (TransportKind::Stdio, Some(place)) => {
                 let (host, name) = (Arc::clone(&self.host), self.name.clone());
                 let (settings, place) = (self.settings.clone(), place.clone());
@@ -222,7 +226,8 @@ impl Server {
     async fn attend(&self, connection: &Arc<Connection>) {
         let mut phase = self.phase.subscribe();
         loop {
-            let idle_until = connection.calls().idle_since().unwrap_or_else(Instant::now) + self.host.idle_time;
+            let idle_until =
+                connection.calls().idle_since().unwrap_or_else(Instant::now) + self.host.idle_time;
             let wait = idle_until.saturating_duration_since(Instant::now()).max(Duration::from_millis(10));
             tokio::select! {
                 () = tokio::time::sleep(wait) => {
@@ -237,7 +242,7 @@ impl Server {
                 }
                 () = connection.closed() => {
                     let reason = connection.end_reason().await;
-                    return self.fail(Error::Ended(reason), 1);
+                    return self.fail(Error::Ended(reason), 0);
                 }
                 () = async { drop(phase.wait_for(|phase| !matches!(phase, Phase::Ready(_))).await) } => return,
             }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use longhaul_protocol::{Effect, ToolSchema};
 use longhaul_tools::{
-    PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments, schema_of as schema_of_arguments,
+    PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments,
+    schema_of as schema_of_arguments,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -129,7 +130,8 @@ impl Tool for ToolsFind {
         let (servers, session) = (self.servers.clone(), call.session);
         Ok(PreparedCall::new(move |_| async move {
             servers.wait_until_ready(session).await;
-            let catalogues: Vec<_> = servers.usable(session).filter_map(|server| server.catalogue()).collect();
+            let catalogues: Vec<_> =
+                servers.usable(session).filter_map(|server| server.catalogue()).collect();
             let tools = catalogues.iter().flat_map(|catalogue| &catalogue.tools);
             let failed = servers.statuses(Some(session)).into_iter().filter_map(|status| {
                 Some(format!("The MCP server {} can't be used: {}", status.name, status.reason?))
@@ -143,8 +145,10 @@ impl Tool for ToolsFind {
 /// The tools that match a query best, with what is needed to call them.
 fn describe_matches<'a>(query: &str, tools: impl Iterator<Item = &'a CatalogueTool>) -> String {
     let words: Vec<String> = words_of(query).collect();
-    let mut scored: Vec<(u64, &CatalogueTool)> =
-        tools.map(|tool| (score(&words, tool), tool)).filter(|(score, _)| *score > 0 || words.is_empty()).collect();
+    let mut scored: Vec<(u64, &CatalogueTool)> = tools
+        .map(|tool| (score(&words, tool), tool))
+        .filter(|(score, _)| *score > 0 || words.is_empty())
+        .collect();
     // A stable sort: equal ones stay in the order of their names.
     scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     if scored.is_empty() {
@@ -174,7 +178,9 @@ fn score(words: &[String], tool: &CatalogueTool) -> u64 {
 }
 
 fn words_of(text: &str) -> impl Iterator<Item = String> {
-    text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
+    text.split(|character: char| !character.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
 }
 
 /// Never runs: the runtime makes the call of the named tool out of it.
@@ -188,10 +194,10 @@ impl Tool for ToolsCall {
         &self.definition
     }
 
-    async fn prepare(&self, call: &ToolInvocation) -> Result<PreparedCall, ToolOutcome> {
-        let arguments: Result<Value, _> = parse_arguments(&self.definition, &call.arguments);
-        arguments?;
-        Err(ToolOutcome::error(format!("there is no tool of that name; find its name with {TOOLS_FIND}")))
+    async fn prepare(&self, _call: &ToolInvocation) -> Result<PreparedCall, ToolOutcome> {
+        Err(ToolOutcome::error(format!(
+            "{TOOLS_CALL} was not run: there is no tool of that name; it takes a `name` that {TOOLS_FIND} gave, and `arguments`"
+        )))
     }
 }
 

@@ -13,8 +13,11 @@ fn tool(name: &str, description: &str) -> CatalogueTool {
 /// E2
 #[test]
 fn the_best_match_comes_first_and_has_its_arguments() {
-    let tools =
-        [tool("hub__list_issues", "List them"), tool("hub__create_issue", "Open a ticket"), tool("fs__read", "Read a file")];
+    let tools = [
+        tool("hub__list_issues", "List them"),
+        tool("hub__create_issue", "Open a ticket"),
+        tool("fs__read", "Read a file"),
+    ];
 
     let found = describe_matches("create an issue", tools.iter());
 

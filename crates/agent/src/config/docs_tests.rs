@@ -26,7 +26,9 @@ fn table() -> String {
             for (inner, field) in field["items"]["properties"].as_object().into_iter().flatten() {
                 row(&format!("{key}[].{inner}"), field, "", &mut table);
             }
-            for (inner, field) in field["additionalProperties"]["properties"].as_object().into_iter().flatten() {
+            for (inner, field) in
+                field["additionalProperties"]["properties"].as_object().into_iter().flatten()
+            {
                 row(&format!("{key}.NAME.{inner}"), field, "", &mut table);
             }
         }

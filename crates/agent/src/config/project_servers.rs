@@ -40,13 +40,16 @@ impl ProjectServersFile {
             .map_err(|error| format!("{}: {error}", folder.printable()))?;
         for path in candidates {
             let ignored = |reason: &str| format!("ignoring {}: {reason}", path.printable());
-            let Some(text) = read_project_file(&path, file_place(&path, sources)).map_err(|why| ignored(&why))? else {
+            let Some(text) =
+                read_project_file(&path, file_place(&path, sources)).map_err(|why| ignored(&why))?
+            else {
                 continue;
             };
             let (servers, warnings) = parse_project_file(&text).map_err(|why| ignored(&why))?;
             let list = load_trust_list(home).map_err(|error| error.to_string())?;
             let hash = Hash::of(&text);
-            let warnings = warnings.iter().map(|warning| format!("{}: {warning}", path.printable())).collect();
+            let warnings =
+                warnings.iter().map(|warning| format!("{}: {warning}", path.printable())).collect();
             return Ok(Some(Self {
                 hash,
                 trust: list.state(&path, hash),

@@ -226,8 +226,9 @@ fn approvals(config: &Config) -> Result<ApprovalPolicy> {
 }
 
 /// How keepers are started.
-fn launcher(config: &Config, home: &Path) -> Result<Launcher> {
-    let failed = |error: std::io::Error| Error::Folder { path: home.join("tasks"), reason: error.to_string() };
+pub(crate) fn launcher(config: &Config, home: &Path) -> Result<Launcher> {
+    let failed =
+        |error: std::io::Error| Error::Folder { path: home.join("tasks"), reason: error.to_string() };
     match &config.launcher {
         Some(launcher) => Ok(launcher.clone()),
         None => Launcher::this_program().map_err(failed),

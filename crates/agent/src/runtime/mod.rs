@@ -135,6 +135,7 @@ impl Sessions {
 }
 
 pub use builder::RuntimeBuilder;
+pub(crate) use builder::launcher;
 
 impl Runtime {
     /// Builds a runtime on this home folder, which is created if it is missing.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use longhaul_context::{TokenCalibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
     AddedContext, Answer, ApprovalGrant, At, AttemptId, BlobRef, Block, CallId, Cause, DecodeError, Effect,
-    Environment, Hash, Item, JoinMode, Outcome, PendingInput, Pin, Place, Question, QuestionId, QuestionKind, Record, Role,
-    Seq, SessionPermission, Summary, TaskId, Todo, ToolFinished, ToolStarted,
+    Environment, Hash, Item, JoinMode, Outcome, PendingInput, Pin, Place, Question, QuestionId, QuestionKind,
+    Record, Role, Seq, SessionPermission, Summary, TaskId, Todo, ToolFinished, ToolStarted,
 };
 
 use crate::compaction::plan::Compaction;

@@ -31,8 +31,8 @@ use crate::turn::budget::{reserve_call, soft_limit_warning};
 use crate::turn::end::withdraw_question;
 use crate::turn::outcome::{attempt_ended, open_items, record_outcome, stopped_attempt};
 use crate::turn::request::{ModelCall, prepare_model_call, select_model};
-use crate::worker::tasks::record_finished_tasks;
 use crate::worker::server_tools::server_tools_note;
+use crate::worker::tasks::record_finished_tasks;
 use crate::worker::wait::{WaitOutcome, WakeOn};
 use crate::worker::{Worker, WorkerResult, WorkerStop};
 

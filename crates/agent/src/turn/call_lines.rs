@@ -103,8 +103,8 @@ impl CallLines {
 /// Withdraws the open questions of a call's server. The call has its result, so an answer would reach nobody.
 pub(super) async fn withdraw_elicitations(worker: &mut Worker, call: CallId) -> WorkerResult<()> {
     let questions = worker.state().questions.iter();
-    let of_call =
-        questions.filter(|question| question.call == Some(call) && question.kind == QuestionKind::Elicitation);
+    let of_call = questions
+        .filter(|question| question.call == Some(call) && question.kind == QuestionKind::Elicitation);
     let withdrawn: Vec<SessionRecord> =
         of_call.map(|question| withdraw_question(question.id, CALL_ENDED)).collect();
     match withdrawn.is_empty() {

@@ -17,14 +17,15 @@ use std::time::Duration;
 use longhaul_mcp::{TOOLS_CALL, is_mcp_tool, unwrap_tools_call};
 use longhaul_protocol::{CallId, Effect, Question, SessionRecord, ToolFinished, ToolStarted};
 use longhaul_tools::{
-    CallMessage, Confinement, ResumedCall, RunCall, StopHandle, StopSignal, ToolInvocation, ToolOutcome, renamed_call,
+    CallMessage, Confinement, ResumedCall, RunCall, StopHandle, StopSignal, ToolInvocation, ToolOutcome,
+    renamed_call,
 };
 use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
 
 use crate::session::state::CallState;
-use crate::turn::call_lines::{CallLines, withdraw_elicitations};
 use crate::turn::approval::{CallEffect, CallPermission, check_permission};
+use crate::turn::call_lines::{CallLines, withdraw_elicitations};
 use crate::turn::full_output;
 use crate::turn::outside_run::{finish_call, resume_refused};
 use crate::turn::request::effective_window;
@@ -395,7 +396,16 @@ fn effect_for_permission(name: &str, effect: Effect) -> Effect {
 /// The start of a call that writes no file.
 fn tool_started(call: &CallState, effect: Effect) -> ToolStarted {
     let (name, arguments) = (call.name.clone(), call.arguments.clone());
-    ToolStarted { call: call.id, name, arguments, effect, write: None, writes: vec![], kept_in: None, remote_task: None }
+    ToolStarted {
+        call: call.id,
+        name,
+        arguments,
+        effect,
+        write: None,
+        writes: vec![],
+        kept_in: None,
+        remote_task: None,
+    }
 }
 
 /// The result of a call if the runtime can't tell whether it happened.

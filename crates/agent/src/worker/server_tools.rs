@@ -92,7 +92,11 @@ fn folder_of(runtime: &RuntimeShared, state: &State) -> Arc<FolderTools> {
 }
 
 /// The schemas of MCP tools in the record of the epoch.
-async fn recorded_schemas(journal: &dyn Journal, state: &State, folder: &FolderTools) -> Option<Vec<ToolSchema>> {
+async fn recorded_schemas(
+    journal: &dyn Journal,
+    state: &State,
+    folder: &FolderTools,
+) -> Option<Vec<ToolSchema>> {
     let epoch = state.epoch.as_ref()?;
     let bytes = journal.blob(epoch.tools.hash).await.ok()?;
     let schemas: Vec<ToolSchema> = serde_json::from_slice(&bytes).ok()?;

@@ -74,7 +74,10 @@ impl OfferedTools {
             tokens: estimate("", &schemas, &[]),
             json: BlobText::new(json, "application/json"),
             schemas,
-            by_name: tools.iter().map(|tool| (tool.definition().name.to_string(), Arc::clone(tool))).collect(),
+            by_name: tools
+                .iter()
+                .map(|tool| (tool.definition().name.to_string(), Arc::clone(tool)))
+                .collect(),
             tools,
             of_servers,
         }
@@ -255,7 +258,8 @@ impl Toolset {
     /// The policy of a turn that begins with this toolset.
     pub(crate) fn policy(&self, runtime: &RuntimeShared) -> Policy {
         let is_read = |tool: &&Arc<dyn Tool>| tool.definition().effect == Effect::Read;
-        let reads = self.tools.by_name.values().filter(is_read).map(|tool| tool.definition().name.to_string());
+        let reads =
+            self.tools.by_name.values().filter(is_read).map(|tool| tool.definition().name.to_string());
         let limits = &runtime.config.settings.limits;
         Policy {
             system: self.system.reference.hash,
@@ -349,16 +353,9 @@ pub(crate) fn session_work_dir(runtime: &RuntimeShared, state: &State) -> Option
 
 /// The tools that work in a folder, and the sandbox of their commands.
 fn folder_tools(runtime: &RuntimeShared, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Sandbox) {
-    let Config { home, settings, .. } = &runtime.config;
+    let Config { settings, .. } = &runtime.config;
     let environment = command_environment(&lock(&runtime.hidden));
-    let mode = settings.sandbox.mode.of_tools();
-    let network = settings.sandbox.network().unwrap_or(mode.default_network());
-    // With `Ask`, the worker asks the user before the tool runs.
-    let unavailable = match settings.sandbox.unavailable {
-        WithoutSandbox::Refuse => SandboxFallback::Refuse,
-        WithoutSandbox::Ask | WithoutSandbox::Allow => SandboxFallback::Run,
-    };
-    let sandbox = Sandbox::new(mode, home, &environment).with_network(network).with_fallback(unavailable);
+    let sandbox = command_sandbox(&runtime.config, &environment);
     let exec = ExecTool::new(ExecSettings {
         tasks: runtime.tasks.clone(),
         scope: scope.clone(),
@@ -374,6 +371,19 @@ fn folder_tools(runtime: &RuntimeShared, scope: &Arc<Scope>) -> (Vec<Arc<dyn Too
     tools.push(Arc::new(exec));
     tools.extend(task_tools(&TaskSettings::new(runtime.tasks.clone(), runtime.redact())));
     (tools, sandbox)
+}
+
+/// The sandbox of commands and of the programs of MCP servers.
+pub(crate) fn command_sandbox(config: &Config, environment: &BTreeMap<String, String>) -> Sandbox {
+    let settings = &config.settings.sandbox;
+    let mode = settings.mode.of_tools();
+    let network = settings.network().unwrap_or(mode.default_network());
+    // With `Ask`, the worker asks the user before the tool runs. A server is one that the user configured or trusted.
+    let unavailable = match settings.unavailable {
+        WithoutSandbox::Refuse => SandboxFallback::Refuse,
+        WithoutSandbox::Ask | WithoutSandbox::Allow => SandboxFallback::Run,
+    };
+    Sandbox::new(mode, &config.home, environment).with_network(network).with_fallback(unavailable)
 }
 
 /// The tools that need no work folder.

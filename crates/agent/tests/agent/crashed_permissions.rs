@@ -71,7 +71,9 @@ async fn drive(session: &Session, journal: &dyn Journal, acknowledged: &Acknowle
                 QuestionKind::Plan => "yes",
                 QuestionKind::Approval if open.text.contains("echo one") => "always",
                 QuestionKind::Approval => "project",
-                QuestionKind::Budget | QuestionKind::Elicitation => unreachable!("no limit is set, and no server"),
+                QuestionKind::Budget | QuestionKind::Elicitation => {
+                    unreachable!("no limit is set, and no server")
+                }
             };
             if session.answer(open.id, answer).await.is_ok() {
                 acknowledge(answer);

@@ -46,9 +46,7 @@ fn started(place: &TestHome) -> Vec<String> {
 fn keepers_of_servers(place: &TestHome) -> usize {
     let folder = place.home().join("mcp/servers");
     let tasks = longhaul_agent::keeper::Tasks::existing(&folder, place.config().launcher.unwrap()).unwrap();
-    tasks.map_or(0, |tasks| {
-        tasks.all().unwrap().into_iter().filter(|id| tasks.is_kept(*id).unwrap()).count()
-    })
+    tasks.map_or(0, |tasks| tasks.all().unwrap().into_iter().filter(|id| tasks.is_kept(*id).unwrap()).count())
 }
 
 /// E1, E2
@@ -88,7 +86,10 @@ async fn a_server_sees_only_variables_that_are_named() {
     let names: Vec<&str> = heard.split(' ').collect();
     assert!(names.contains(&"PATH") && names.contains(&"CARGO_PKG_NAME"), "{names:?}");
     // The test itself has this one.
-    assert!(std::env::var("CARGO_MANIFEST_DIR").is_ok() && !names.contains(&"CARGO_MANIFEST_DIR"), "{names:?}");
+    assert!(
+        std::env::var("CARGO_MANIFEST_DIR").is_ok() && !names.contains(&"CARGO_MANIFEST_DIR"),
+        "{names:?}"
+    );
     runtime.shutdown().await.unwrap();
 }
 
@@ -142,7 +143,8 @@ async fn a_broken_server_costs_only_its_own_tools() {
     let servers = [("ends", ends), ("good", server(&[])), ("missing", missing), ("silent", silent)];
     let mut config = config(&place, &servers);
     config.settings.mcp.start_timeout_s = 3;
-    let (runtime, model) = open(config, &json!([call("good__echo", "hello"), call("missing__x", ""), "Done."])).await;
+    let (runtime, model) =
+        open(config, &json!([call("good__echo", "hello"), call("missing__x", ""), "Done."])).await;
 
     let ended = runtime.session("a").await.unwrap().send("go").await.unwrap();
 
@@ -167,8 +169,13 @@ async fn a_call_that_its_server_ruins_is_told_and_the_turn_goes_on() {
     let place = TestHome::new();
     let settings = ServerSettings { timeout_s: 2, ..server(&[]) };
     let answers = json!([
-        call("test__fail", ""), call("test__hang", ""), call("test__die", ""), call("test__echo", "alive"),
-        call("test__huge", ""), call("test__echo", "still"), "Done."
+        call("test__fail", ""),
+        call("test__hang", ""),
+        call("test__die", ""),
+        call("test__echo", "alive"),
+        call("test__huge", ""),
+        call("test__echo", "still"),
+        "Done."
     ]);
     let (runtime, _) = open(config(&place, &[("test", settings)]), &answers).await;
     let session = runtime.session("a").await.unwrap();
@@ -210,8 +217,12 @@ async fn requests_keep_their_tools_while_servers_come_and_change() {
     std::fs::write(place.work().join("tools.txt"), "brand_new").unwrap();
     std::fs::write(place.work().join("change.now"), "").unwrap();
     session.send("two").await.unwrap();
-    let is_known = |name: &str| runtime.mcp_servers().iter().any(|status| status.tools.iter().any(|tool| tool == name));
-    eventually("both servers have new tools", || async { is_known("late__echo") && is_known("test__brand_new") }).await;
+    let is_known =
+        |name: &str| runtime.mcp_servers().iter().any(|status| status.tools.iter().any(|tool| tool == name));
+    eventually("both servers have new tools", || async {
+        is_known("late__echo") && is_known("test__brand_new")
+    })
+    .await;
     session.send("three").await.unwrap();
 
     let requests = model.requests();
@@ -222,12 +233,18 @@ async fn requests_keep_their_tools_while_servers_come_and_change() {
     }
     runtime.shutdown().await.unwrap();
     let records = sound_records(&place, &session).await;
-    let notes: Vec<String> = records.iter().filter_map(|record| match SessionRecord::decode(record).unwrap() {
-        SessionRecord::Note(note) => Some(note.text),
-        _ => None,
-    }).collect();
+    let notes: Vec<String> = records
+        .iter()
+        .filter_map(|record| match SessionRecord::decode(record).unwrap() {
+            SessionRecord::Note(note) => Some(note.text),
+            _ => None,
+        })
+        .collect();
     assert!(notes.iter().any(|note| note.contains("the MCP server late is ready now")), "{notes:?}");
-    assert!(notes.iter().any(|note| note.contains("the MCP server test now also has test__brand_new")), "{notes:?}");
+    assert!(
+        notes.iter().any(|note| note.contains("the MCP server test now also has test__brand_new")),
+        "{notes:?}"
+    );
     assert_eq!(results(&records)[2].2, "late");
 }
 
@@ -242,7 +259,8 @@ async fn a_restarted_runtime_goes_on_with_the_tools_of_the_epoch() {
     let before = model.requests()[0].tools.clone();
     std::fs::write(place.work().join("tools.txt"), "brand_new").unwrap();
 
-    let (runtime, model) = open(config(&place, &servers), &json!(["x", call("test__echo", "two"), "Second."])).await;
+    let (runtime, model) =
+        open(config(&place, &servers), &json!(["x", call("test__echo", "two"), "Second."])).await;
     runtime.session("a").await.unwrap().send("two").await.unwrap();
 
     let requests = model.requests();
@@ -267,12 +285,19 @@ async fn many_tools_are_deferred_and_approval_sees_through_a_call_by_name() {
     session.send("go").await.unwrap();
 
     let names: Vec<String> = model.requests()[0].tools.iter().map(|tool| tool.name.clone()).collect();
-    assert!(names.iter().all(|name| !name.contains("__")) && names.iter().any(|name| name == "tools_find"), "{names:?}");
+    assert!(
+        names.iter().all(|name| !name.contains("__")) && names.iter().any(|name| name == "tools_find"),
+        "{names:?}"
+    );
     runtime.shutdown().await.unwrap();
     let found = results(&sound_records(&place, &session).await);
     assert!(found[0].2.starts_with("test__echo\nGives the text back\narguments: {"), "{}", found[0].2);
     assert_eq!(found[1].2, "x");
-    assert!(found[2].1 && found[2].2.contains("matches the rule for the tool `test__write`"), "{}", found[2].2);
+    assert!(
+        found[2].1 && found[2].2.contains("matches the rule for the tool `test__write`"),
+        "{}",
+        found[2].2
+    );
     assert!(found[3].1 && found[3].2.contains("there is no tool of that name"), "{}", found[3].2);
     assert!(!place.file("calls.log").contains("write x"));
 }
@@ -311,7 +336,9 @@ async fn a_server_that_asks_gets_the_answer_of_the_user() {
     session.put(said("go"), None).await.unwrap();
 
     let events = collect_until(&mut watcher, |kind| matches!(kind, EventKind::Question { .. })).await;
-    let EventKind::Question { id, kind, text, .. } = events.last().unwrap().kind.clone() else { unreachable!() };
+    let EventKind::Question { id, kind, text, .. } = events.last().unwrap().kind.clone() else {
+        unreachable!()
+    };
     session.answer(id, "blue").await.unwrap();
     collect_until(&mut watcher, ended_turn).await;
 
@@ -324,7 +351,8 @@ async fn a_server_that_asks_gets_the_answer_of_the_user() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_asks_where_nobody_can_answer_is_declined() {
     let place = TestHome::new();
-    let (runtime, _) = open(config(&place, &[("test", server(&[]))]), &json!([call("test__ask", ""), "Done."])).await;
+    let (runtime, _) =
+        open(config(&place, &[("test", server(&[]))]), &json!([call("test__ask", ""), "Done."])).await;
     let session = runtime.session("a").await.unwrap();
 
     session.send("go").await.unwrap();
@@ -334,7 +362,12 @@ async fn a_server_that_asks_where_nobody_can_answer_is_declined() {
 }
 
 /// A run that is killed at an append, and its appends.
-fn run_killed(place: &TestHome, servers: &[(&str, ServerSettings)], answers: &Value, crash: Option<Crash>) -> Vec<Vec<String>> {
+fn run_killed(
+    place: &TestHome,
+    servers: &[(&str, ServerSettings)],
+    answers: &Value,
+    crash: Option<Crash>,
+) -> Vec<Vec<String>> {
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let appends = tokio.block_on(async {
         let journal = FaultyJournal::new(place.journal().await, crash);
@@ -363,7 +396,10 @@ fn resumed(place: &TestHome, servers: &[(&str, ServerSettings)], answers: &Value
         let session = runtime.session("a").await.unwrap();
         session.put(said("go"), Some("once")).await.unwrap();
         session.wake().await.unwrap();
-        let is_done = async || session.state().await.unwrap().turn.is_none() && session.state().await.unwrap().turn_count > 0;
+        let is_done = async || {
+            let state = session.state().await.unwrap();
+            state.turn.is_none() && state.turn_count > 0
+        };
         eventually("the turn ends", || is_done()).await;
         runtime.shutdown().await.unwrap();
         sound_records(place, &session).await
@@ -384,13 +420,17 @@ fn a_write_of_a_server_never_happens_twice_after_a_kill() {
 
             let records = resumed(&place, &servers, &answers);
 
-            let moment = format!("{when:?} {append} {:?}", appends[append - 1]);
+            let last = SessionRecord::decode(records.last().unwrap()).unwrap();
+            let moment = format!("{when:?} {append} {:?}: {last:?}", appends[append - 1]);
             let found = results(&records);
             assert_eq!(found.len(), 1, "{moment}: {found:?}");
             let written = place.file("calls.log").matches("write once").count();
             match found[0].1 {
                 false => assert_eq!((found[0].2.as_str(), written), ("written", 1), "{moment}"),
-                true => assert!(found[0].2.starts_with("unknown: ") && written <= 1, "{moment}: {found:?}, {written}"),
+                true => assert!(
+                    found[0].2.starts_with("unknown: ") && written <= 1,
+                    "{moment}: {found:?}, {written}"
+                ),
             }
         }
     }
@@ -406,7 +446,8 @@ fn a_task_of_a_server_is_polled_again_after_a_kill() {
     let reference = TestHome::new();
     std::fs::write(reference.work().join("task.done"), "").unwrap();
     let appends = run_killed(&reference, &servers, &answers, None);
-    let at = 1 + appends.iter().position(|kinds| kinds.iter().any(|kind| kind.contains("tool_task"))).unwrap();
+    let at =
+        1 + appends.iter().position(|kinds| kinds.iter().any(|kind| kind.contains("tool_task"))).unwrap();
 
     run_killed(&place, &servers, &answers, Some(Crash { append: at, when: CrashMoment::After }));
     let records = resumed(&place, &servers, &answers);
@@ -426,7 +467,8 @@ async fn a_turn_of_a_running_epoch_does_not_wait_for_a_slow_server() {
     // It now takes longer to start than the turn may wait, and its settings are the same.
     let script = std::fs::read_to_string(place.work().join("server.py")).unwrap();
     let settings = config(&place, &servers);
-    std::fs::write(place.work().join("server.py"), script.replace("\"--late\", \"0\"", "\"--late\", \"20\"")).unwrap();
+    std::fs::write(place.work().join("server.py"), script.replace("\"--late\", \"0\"", "\"--late\", \"20\""))
+        .unwrap();
 
     let model = RecordingModel::new(crate::script(&json!(["x", "Second."])));
     let runtime = Runtime::with_model(settings, model).await.unwrap();

@@ -124,7 +124,11 @@ fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<RunningCommand>> 
     listener.set_nonblocking(true).map_err(crate::Error::io("binding the supervisor's socket"))?;
     folder.make_private(name::SOCKET)?;
     let (pump, output) = OutputPump::start(folder, &spec)?;
-    let (relay, pipes) = if spec.relay { Relay::new().map(|(relay, pipes)| (Some(relay), Some(pipes)))? } else { (None, None) };
+    let (relay, pipes) = if spec.relay {
+        Relay::new().map(|(relay, pipes)| (Some(relay), Some(pipes)))?
+    } else {
+        (None, None)
+    };
     let room = folder.reserve(name::STATUS)?;
 
     folder.write(name::SPAWNING, b"")?;

@@ -217,7 +217,8 @@ impl Supervisor {
             let flags = if has_unsent { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
             PollFd::from_borrowed_fd(handle, flags)
         }));
-        let relayed = self.relay.iter().filter(|_| !matches!(self.phase, Phase::Ended)).flat_map(Relay::handles);
+        let relayed =
+            self.relay.iter().filter(|_| !matches!(self.phase, Phase::Ended)).flat_map(Relay::handles);
         polled.extend(relayed.map(|(handle, flags)| PollFd::from_borrowed_fd(handle, flags)));
         let timeout = deadline.map(|at| {
             let left = at.saturating_duration_since(Instant::now());

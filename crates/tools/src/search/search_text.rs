@@ -45,7 +45,8 @@ struct Arguments {
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
         name: "search_text".into(),
-        description: "Search the text of files; prefer it to grep in exec. Matches are shown as path:line:text.".into(),
+        description:
+            "Search the text of files; prefer it to grep in exec. Matches are shown as path:line:text.".into(),
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
         limits: &[
