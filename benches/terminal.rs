@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use longhaul_journal::{Append, Home, Journal as _, Page, SqliteJournal};
-use longhaul_protocol::{EpochReason, SessionRecord, StreamName};
-use longhaul_testkit::Terminal;
+use longhaul_journal::{Home, Journal as _, SqliteJournal};
+use longhaul_testkit::{Terminal, repeat_turn};
 use serde_json::{Value, json};
 
 const KEYS: usize = 600;
@@ -201,7 +200,11 @@ fn start_to_prompt(folder: &Path) {
     terminal.keys("\x04");
     terminal.wait();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(repeat_turn(&folder.join("home")));
+    runtime.block_on(async {
+        let home = folder.join("home");
+        let key = only_session(&home).await;
+        repeat_turn(&home, &key, PAST_TURNS, Some(TURNS_OF_EPOCH)).await;
+    });
     let middle = median_start(folder, "… 9,997 turns before");
     figure("the same with 10,000 turns, whose end is shown, ms", "median", milliseconds(middle), 10.0);
 }
@@ -222,43 +225,13 @@ fn median_start(folder: &Path, shown: &str) -> Duration {
     middle_and_late(times).0
 }
 
-/// Repeats the one turn of the one session in this home, with a compaction from time to time.
-async fn repeat_turn(home: &Path) {
+/// The key of the one session in this home.
+async fn only_session(home: &Path) -> String {
     let journal = SqliteJournal::open(&Home::existing(home).expect("a home")).await.expect("a journal");
     let sessions = journal.sessions(None, 2).await.expect("a list");
     let [session] = &sessions[..] else { panic!("{} sessions", sessions.len()) };
-    let stream = StreamName::session(session.id);
-    let records = journal.read(&stream, 1, Page::default()).await.expect("records");
-    let records = records.iter().map(|record| SessionRecord::decode(record).expect("a record of ours"));
-    let records: Vec<SessionRecord> = records.collect();
-    let lease = journal.acquire_lease(&stream).await.expect("a lease");
-    for turn in 2..=PAST_TURNS {
-        let mut append = Append::under(&lease);
-        for record in &records {
-            match record.clone() {
-                SessionRecord::SessionCreated(_) => {}
-                SessionRecord::EpochStarted(_) if turn % TURNS_OF_EPOCH != 0 => {}
-                SessionRecord::EpochStarted(mut epoch) => {
-                    epoch.epoch += turn / TURNS_OF_EPOCH;
-                    epoch.reason = EpochReason::Compacted;
-                    epoch.turns = turn - 1;
-                    append = append.record(SessionRecord::EpochStarted(epoch).encode());
-                }
-                SessionRecord::TurnStarted(mut started) => {
-                    started.turn = turn;
-                    append = append.record(SessionRecord::TurnStarted(started).encode());
-                }
-                SessionRecord::TurnEnded(mut ended) => {
-                    ended.turn = turn;
-                    append = append.record(SessionRecord::TurnEnded(ended).encode());
-                }
-                other => append = append.record(other.encode()),
-            }
-        }
-        journal.append(append).await.expect("an append");
-    }
-    journal.release_lease(&lease).await.expect("a release");
     journal.close().await;
+    session.key.clone()
 }
 
 /// From the moment when a key is written into the terminal to the moment when it stands on the screen.

@@ -54,6 +54,15 @@ impl ConsoleServer {
         (self.process, _) = start_serve(&mut self.command(&[]), self.port);
     }
 
+    /// Gives a session that has had one turn many of the same, while the server is away.
+    pub(crate) fn repeat_turn(&mut self, key: &str, turns: u64) {
+        self.kill();
+        let home = self.folder.path().join("home");
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(longhaul_testkit::repeat_turn(&home, key, turns, None));
+        self.start_again();
+    }
+
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         command(self.folder.path(), arguments)
     }

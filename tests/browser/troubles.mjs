@@ -73,6 +73,7 @@ await withBrowser(async (browser) => {
   await unknownKinds(browser);
   await wrongClock(browser);
   await longAbsence(browser);
+  await hiddenAlerts(browser);
 
   // A token that is revoked while the page is open; a reload says the same.
   await ask("revoke");
@@ -163,6 +164,48 @@ async function longAbsence(browser) {
   await page.clock.fastForward("00:15");
   await log(page).getByText("Good.", { exact: true }).waitFor();
   await page.getByText("Todo: 1 of 2 done, now: mop").waitFor();
+  assert.deepEqual(page.errors, []);
+  await page.context().close();
+}
+
+/** A hidden tab tells of what happens to people who want alerts, and asks for nothing otherwise. */
+async function hiddenAlerts(browser) {
+  const page = await openConsole(browser, { expected: EXPECTED, permissions: ["notifications"] });
+  await page.clock.install();
+  await page.addInitScript(() => {
+    window.told = [];
+    window.Notification = class {
+      static permission = "granted";
+      static requestPermission = async () => "granted";
+      constructor(title, { body }) {
+        window.told.push(`${title}: ${body}`);
+      }
+    };
+  });
+  await page.reload();
+  await page.getByRole("heading", { name: "Sessions" }).waitFor();
+  const looks = [];
+  const known = { id: "01", session_id: "a", session: "asker", text: "Known?" };
+  await page.route("**/api/questions*", (route) => {
+    looks.push(route.request().url());
+    return route.fulfill({ json: { items: looks.length === 1 ? [known] : [known, { ...known, id: "02", text: "New?" }], next: null } });
+  });
+  await page.route("**/api/sessions?*state=working*", (route) => route.fulfill({ json: { items: looks.length <= 1 ? [{ id: "b", key: "worker" }] : [], next: null } }));
+  await page.route("**/api/sessions/b", (route) => route.fulfill({ json: { last_outcome: "failed", failure: "no key" } }));
+
+  await setHidden(page, true);
+  for (let minute = 0; minute < 3; minute += 1) await page.clock.fastForward("01:00");
+  await setHidden(page, false);
+  assert.deepEqual(looks, []);
+
+  await page.getByRole("button", { name: "Alerts" }).click();
+  const isAnswered = page.waitForResponse(/state=working/);
+  await setHidden(page, true);
+  await isAnswered;
+  assert.deepEqual(await page.evaluate(() => window.told), []);
+  await page.clock.fastForward("01:00");
+  await page.waitForFunction(() => window.told.length === 2);
+  assert.deepEqual(await page.evaluate(() => window.told.toSorted()), ["asker asks: New?", "worker failed: no key"]);
   assert.deepEqual(page.errors, []);
   await page.context().close();
 }

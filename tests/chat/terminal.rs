@@ -149,6 +149,38 @@ fn up_takes_back_what_was_sent_during_the_turn() {
     assert_eq!(desk.recorded("turn_started", "turn"), [json!(1), json!(2)]);
 }
 
+/// T3: a terminal that has joined the turn of another process can take back what it sent there: Up alone that, Esc the turn as well.
+#[test]
+fn a_terminal_that_joined_a_turn_takes_back_what_it_sent() {
+    let command = "while [ ! -e go.txt ]; do sleep 0.02; done";
+    for (key, ends_turn) in [("\x1b[A", false), ("\x1b", true)] {
+        let desk = Desk::new(&json!([
+            {"calls": [{"name": "exec", "arguments": {"command": command}}]}, "Without it.", "With it.",
+        ]));
+        let mut first = Terminal::of_size(desk.command(&[]), (100, 30));
+        wait_for_prompt(&mut first);
+        first.keys("go\r");
+        first.wait_to_see("exec ");
+        let mut joined = Terminal::of_size(desk.command(&["-s", &desk.key()]), (100, 30));
+        joined.wait_to_see("is running a turn; your messages join it");
+        joined.wait_to_see("exec ");
+
+        joined.keys("use tabs\r");
+        joined.wait_to_see("+ use tabs");
+        desk.wait_for(2, "input_taken");
+        joined.keys(key);
+        joined.wait_for_row("> use tabs");
+        std::fs::write(desk.path("work/go.txt"), "").unwrap();
+        first.wait_to_see(if ends_turn { "turn cancelled" } else { "Without it." });
+        desk.wait_for(1, "turn_ended");
+
+        assert_eq!(desk.recorded("turn_started", "turn"), [json!(1)]);
+        assert_eq!(desk.recorded("input_taken", "text"), ["go", "use tabs"]);
+        let outcome = if ends_turn { "cancelled" } else { "completed" };
+        assert_eq!(desk.recorded("turn_ended", "outcome"), [outcome]);
+    }
+}
+
 /// T3, S6
 #[test]
 fn what_is_typed_while_a_turn_runs_joins_it_and_commands_are_carried_out() {

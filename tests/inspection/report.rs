@@ -1,11 +1,12 @@
 //! A session as people read it: a page in the terminal, or one file for a browser.
 
-use longhaul_journal::{Append, Blob, Journal, name_session};
+use longhaul_journal::{Append, Blob, Journal, name_session, put};
 use longhaul_protocol::{
     AttemptEnded, AttemptId, AttemptStarted, BlobRef, Block, CallId, CompactDone, CompactStart, CompactedBy,
-    Effect, EpochReason, EpochStarted, InputId, InputTaken, Item, JoinMode, ModelChanged, Outcome, Question,
-    QuestionId, QuestionKind, Role, SessionCreated, SessionRecord, StepStarted, StreamName, SystemMessage,
-    TextContent, ToolStarted, TurnEnded, TurnStarted, Usage,
+    Effect, EpochReason, EpochStarted, InboxRecord, Input, InputId, InputTaken, Item, JoinMode, ModelChanged,
+    Order, OrderId, OrderKind, Outcome, Question, QuestionId, QuestionKind, Role, SessionCreated,
+    SessionRecord, StepStarted, StreamName, SystemMessage, TextContent, ToolStarted, TurnEnded, TurnStarted,
+    Usage,
 };
 use serde_json::json;
 
@@ -133,6 +134,43 @@ fn with_turns(turns: u64) -> Desk {
         }
     });
     desk
+}
+
+/// T3: what waits is shown with that mark, whether it is still in the inbox or the session has taken it; what was taken back is not.
+#[test]
+fn an_input_that_waits_is_marked() {
+    let desk = Desk::new(&json!(["One."]));
+    assert_eq!(desk.run(&["run", "-s", "a", "go"]).0, 0);
+    desk.with_journal(|journal| async move {
+        let id = journal.session("a").await.unwrap().unwrap().id;
+        let in_inbox = |text: &str| {
+            InboxRecord::Input(Input {
+                id: InputId::generate(),
+                text: text.to_owned(),
+                images: vec![],
+                mode: JoinMode::Join,
+                client: None,
+            })
+        };
+        let taken_back = in_inbox("never mind");
+        let InboxRecord::Input(Input { id: unwanted, .. }) = &taken_back else { unreachable!() };
+        let order = Order { id: OrderId::generate(), kind: OrderKind::Withdraw { input: *unwanted } };
+        for record in [in_inbox("still in the inbox"), taken_back, InboxRecord::Order(order)] {
+            put(&*journal, id, record.encode()).await.unwrap();
+        }
+        let taken = Append::to(&StreamName::session(id)).record(input("taken, not read").encode());
+        journal.append(taken).await.unwrap();
+    });
+
+    let (_, page, _) = desk.run(&["sessions", "show", "a"]);
+    let (_, html, _) = desk.run(&["sessions", "show", "a", "--html", "-"]);
+
+    let mark = "waiting: the model has not got it yet";
+    for text in ["taken, not read", "still in the inbox"] {
+        assert!(page.contains(&format!("> {text}\n  [{mark}]\n")), "{page}");
+    }
+    assert_eq!((page.matches(mark).count(), html.matches(mark).count()), (2, 2), "{page}");
+    assert!(!page.contains("never mind"), "{page}");
 }
 
 #[test]

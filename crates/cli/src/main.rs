@@ -157,18 +157,13 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
     code
 }
 
-/// The threads of a command: one per core for many sessions, two for one, so that a slow step does not delay a signal.
+/// The threads of a command: one per core for many sessions; two where a slow step, such as reading a whole session, must not delay a
+/// signal; otherwise one. A turn is one: it waits for its model, its commands and the disk, each of which has a thread or a process of its
+/// own, and handing it from thread to thread takes longer than its own work.
 fn runtime_for(command: Option<&Command>) -> tokio::runtime::Builder {
     match command {
         None | Some(Command::Serve(_)) => tokio::runtime::Builder::new_multi_thread(),
-        Some(
-            Command::Run(_)
-            | Command::Resume(_)
-            | Command::Retry(_)
-            | Command::Continue(_)
-            | Command::Compact(_)
-            | Command::Remember(_),
-        ) => {
+        Some(Command::Compact(_) | Command::Remember(_)) => {
             let mut builder = tokio::runtime::Builder::new_multi_thread();
             builder.worker_threads(2);
             builder

@@ -161,8 +161,8 @@ function showSignIn(reason = "") {
   const button = h("button", { type: "submit", class: "primary" }, "Sign in");
   const form = h(
     "form",
-    { class: "sign-in", onsubmit: signIn },
-    h("h1", {}, "Longhaul"),
+    { class: "sign-in card", onsubmit: signIn },
+    h("h1", {}, h("img", { src: "/console/icon.svg", alt: "", width: 32, height: 32 }), "Longhaul"),
     h("label", { for: "token" }, "Token"),
     field,
     message,
@@ -212,6 +212,7 @@ function start(scope) {
   replaceChildren(
     nav,
     PAGES.filter((page) => !page.scope || can(/** @type {"admin"} */ (page.scope))).map((page) => h("a", { href: `#/${page.path}` }, page.name)),
+    h("span", { class: "space" }),
     notifyButton(),
     h("button", { type: "button", class: "plain", onclick: signOut }, "Sign out"),
   );

@@ -2,7 +2,7 @@
 
 import { h, svg } from "./dom.js";
 
-const MAX_WIDTH = 720;
+const MAX_WIDTH = 890;
 const MIN_WIDTH = 280;
 /** Below this width the texts of a row stand above its bar. */
 const STACKED_WIDTH = 480;
@@ -12,11 +12,18 @@ const LEFT = 56;
 const BOTTOM = 24;
 const ROW = 28;
 const NAME_WIDTH = 150;
+/** Room for the text behind the longest bar. */
+const TEXT_WIDTH = 240;
+/** The same for a span. */
+const SPAN_TEXT_WIDTH = 130;
+
+/** What the card of a chart leaves at its sides, and the page at its own. */
+const CARD_PADDING = 72;
 
 /** The width of a chart: that of the page, so that its text has the size of other text on a phone, too. */
 function chartWidth() {
   const room = document.querySelector(".view")?.clientWidth ?? MAX_WIDTH;
-  return Math.max(MIN_WIDTH, Math.min(MAX_WIDTH, room - 24));
+  return Math.max(MIN_WIDTH, Math.min(MAX_WIDTH, room - CARD_PADDING));
 }
 
 /**
@@ -27,7 +34,7 @@ function stackedRow({ width, y, name, text, from, length, kind }) {
   return [
     svg("text", { x: 0, y: y + 13 }, shorten(name, 26)),
     svg("text", { x: width, y: y + 13, "text-anchor": "end" }, text),
-    svg("rect", { x: from, y: y + 19, width: length, height: 10, rx: 3, class: `bar bar-${kind}` }, svg("title", {}, `${name}: ${text}`)),
+    svg("rect", { x: from, y: y + 19, width: length, height: 10, rx: 3, class: `bar part-${kind}` }, svg("title", {}, `${name}: ${text}`)),
   ];
 }
 
@@ -46,7 +53,7 @@ export function figure(title, picture, columns, rows, legend = null) {
     h("figcaption", {}, title),
     h("div", { class: "picture", tabindex: "0", role: "group", "aria-label": `${title}, as a picture` }, picture),
     legend,
-    h("details", {}, h("summary", {}, "As a table"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}, as a table` }, h("table", {}, h("thead", {}, h("tr", {}, columns.map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, index) => (index === 0 ? h("th", { scope: "row" }, cell) : h("td", {}, cell))))))))),
+    h("details", {}, h("summary", {}, "As a table"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}, as a table` }, h("table", { class: "numbers" }, h("thead", {}, h("tr", {}, columns.map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, index) => (index === 0 ? h("th", { scope: "row" }, cell) : h("td", {}, cell))))))))),
   );
 }
 
@@ -70,16 +77,15 @@ export function barPicture(bars, title) {
   const isStacked = width < STACKED_WIDTH;
   const row = isStacked ? STACKED_ROW : ROW;
   const height = Math.max(row, bars.length * row);
-  const room = isStacked ? width : width - NAME_WIDTH - 10;
+  const room = isStacked ? width : width - NAME_WIDTH - TEXT_WIDTH;
   const rows = bars.flatMap((bar, index) => {
     const y = index * row;
     const length = Math.max(2, (bar.value / most) * room);
     if (isStacked) return stackedRow({ width, y, name: bar.name, text: bar.text, from: 0, length, kind: bar.kind ?? "plain" });
-    const isLong = length > room * 0.6;
     return [
       svg("text", { x: NAME_WIDTH - 8, y: y + 18, "text-anchor": "end" }, shorten(bar.name, 20)),
-      svg("rect", { x: NAME_WIDTH, y: y + 4, width: length, height: ROW - 8, rx: 3, class: `bar bar-${bar.kind ?? "plain"}` }),
-      svg("text", { x: isLong ? NAME_WIDTH + length - 8 : NAME_WIDTH + length + 8, y: y + 18, "text-anchor": isLong ? "end" : "start", class: isLong ? "on-bar" : "" }, bar.text),
+      svg("rect", { x: NAME_WIDTH, y: y + 4, width: length, height: ROW - 8, rx: 3, class: `bar part-${bar.kind ?? "plain"}` }),
+      svg("text", { x: NAME_WIDTH + length + 8, y: y + 18 }, bar.text),
     ];
   });
   return svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": title }, ...rows);
@@ -144,29 +150,26 @@ export function spanChart({ title, spans, total, formatX }) {
   const row = isStacked ? STACKED_ROW : ROW;
   const left = isStacked ? 0 : NAME_WIDTH;
   const height = spans.length * row + BOTTOM;
-  const room = width - left - 10;
+  const room = width - left - (isStacked ? 10 : SPAN_TEXT_WIDTH);
   const x = (/** @type {number} */ value) => left + (value / Math.max(1, total)) * room;
   const rows = spans.flatMap((span, index) => {
     const y = index * row;
     const from = x(span.from);
     const length = Math.max(2, x(span.to) - from);
     if (isStacked) return stackedRow({ width, y, name: span.name, text: span.text, from, length, kind: span.kind });
-    const isAfter = from + length + 90 < width;
     return [
       svg("text", { x: left - 8, y: y + 18, "text-anchor": "end" }, shorten(span.name, 20)),
-      svg("rect", { x: from, y: y + 5, width: length, height: ROW - 10, rx: 3, class: `bar bar-${span.kind}` }, svg("title", {}, `${span.name}: ${span.text}`)),
-      isAfter || from - left > 90
-        ? svg("text", { x: isAfter ? from + length + 6 : from - 6, y: y + 18, "text-anchor": isAfter ? "start" : "end" }, span.text)
-        : svg("text", { x: from + length - 8, y: y + 18, "text-anchor": "end", class: "on-bar" }, span.text),
+      svg("rect", { x: from, y: y + 5, width: length, height: ROW - 10, rx: 3, class: `bar part-${span.kind}` }, svg("title", {}, `${span.name}: ${span.text}`)),
+      svg("text", { x: from + length + 6, y: y + 18 }, span.text),
     ];
   });
   return svg(
     "svg",
     { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": title },
-    svg("line", { x1: left, x2: width - 10, y1: height - BOTTOM + 4, y2: height - BOTTOM + 4, class: "grid" }),
+    svg("line", { x1: left, x2: left + room, y1: height - BOTTOM + 4, y2: height - BOTTOM + 4, class: "grid" }),
     ...rows,
     svg("text", { x: left, y: height - 4 }, formatX(0)),
-    svg("text", { x: width - 10, y: height - 4, "text-anchor": "end" }, formatX(total)),
+    svg("text", { x: left + room, y: height - 4, "text-anchor": "end" }, formatX(total)),
   );
 }
 

@@ -54,9 +54,8 @@ export function composer(key, path, sent) {
     hint,
     attached,
     h("label", { for: "message", class: "unseen" }, "Message"),
-    text,
     h("p", { id: "message-keys", class: "unseen" }, "Enter sends, Shift and Enter begins a new line."),
-    h("div", { class: "composer-row" }, attachButton, file, mode, h("span", { class: "space" }), cancel, send),
+    h("div", { class: "composer-box" }, text, h("div", { class: "composer-row" }, attachButton, file, mode, h("span", { class: "space" }), cancel, send)),
   );
   drawAttachments();
   const lost = lostImages.get(key);

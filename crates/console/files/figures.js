@@ -3,7 +3,7 @@
 import { api, sessionPath } from "./api.js";
 import { barChart, figure, layerLegend, lineChart, spanChart } from "./charts.js";
 import { emptyState, errorText, h, replaceChildren } from "./dom.js";
-import { formatClock, formatCost, formatCount, formatDuration, formatMoment, formatTokens } from "./format.js";
+import { formatClock, formatCost, formatCount, formatDuration, formatMoment, formatShortMoment, formatTokens } from "./format.js";
 
 /** @param {HTMLElement} place @param {string} key */
 export async function figuresPanel(place, key) {
@@ -22,11 +22,13 @@ export async function figuresPanel(place, key) {
 
 /** Turns to choose from. */
 const MAX_TURNS = 500;
+/** What the spans of a turn are. */
+const KINDS = { model: "Model", tool: "Tools", question: "Questions", wait: "Waits", retry: "Retries", compaction: "Compaction" };
 const PARTS = { system: "System prompt", tools: "Tools", memory: "Memory", summary: "Summary", pins: "Directives", turns: "Conversation", tool_output: "Tool output" };
 
 /** @param {any} context */
 function partsFigure(context) {
-  const parts = Object.entries(PARTS).map(([part, name]) => ({ name, value: context.parts[part] ?? 0 }));
+  const parts = Object.entries(PARTS).map(([part, name]) => ({ name, kind: part, value: context.parts[part] ?? 0 }));
   const bars = parts.filter((part) => part.value > 0).map((part) => ({ ...part, text: `${formatCount(part.value)} tokens` }));
   return barChart(bars, "What the context holds now (estimated)");
 }
@@ -39,7 +41,7 @@ function contextFigure(figures) {
   const at = new Map(figures.context.map((/** @type {any} */ call) => [call.seq, call.at]));
   const title = "Context over time, in tokens";
   const layers = contextLayers(figures.context);
-  const picture = lineChart({ title, points, layers, limit, marks, formatY: formatTokens, formatX: (seq) => (at.has(seq) ? formatMoment(/** @type {string} */ (at.get(seq))) : "") });
+  const picture = lineChart({ title, points, layers, limit, marks, formatY: formatTokens, formatX: (seq) => (at.has(seq) ? formatShortMoment(/** @type {string} */ (at.get(seq))) : "") });
   const rows = [
     ...figures.context.map((/** @type {any} */ call, /** @type {number} */ index) => ({ seq: call.seq, cells: [formatMoment(call.at), call.turn ?? "", formatCount(call.input), "", ...layers.map(({ values }) => (call.parts ? formatCount(values[index] ?? 0) : ""))] })),
     ...figures.compactions.map((/** @type {any} */ one) => ({ seq: one.seq, cells: [formatMoment(one.at), "", formatCount(one.after), `compacted from ${formatCount(one.before)}`, ...layers.map(() => "")] })),
@@ -91,7 +93,8 @@ function timelineFigure(timeline) {
   });
   const title = `Turn ${timeline.turn}: ${formatDuration(end - start)}`;
   const picture = spanChart({ title, spans, total: Math.max(1, end - start), formatX: (x) => formatClock(start + x) });
-  const totals = timeline.totals.filter((/** @type {any} */ total) => total.ms > 0).map((/** @type {any} */ total) => `${total.kind} ${formatDuration(total.ms)}`).join(", ");
-  const leftOut = timeline.left_out ? `; ${formatCount(timeline.left_out)} more are not shown` : "";
-  return h("div", {}, h("p", {}, totals + leftOut), figure(title, picture, ["What", "Kind", "Began after", "Took"], spans.map((/** @type {any} */ span) => [span.name, span.kind, formatDuration(span.from), span.text])));
+  const totals = timeline.totals.filter((/** @type {any} */ total) => total.ms > 0).map((/** @type {any} */ { kind, ms }) => ({ kind, name: `${KINDS[/** @type {keyof typeof KINDS} */ (kind)] ?? kind}: ${formatDuration(ms)}` }));
+  const leftOut = timeline.left_out ? h("p", { class: "quiet" }, `${formatCount(timeline.left_out)} more are not shown.`) : null;
+  const rows = spans.map((/** @type {any} */ span) => [span.name, span.kind, formatDuration(span.from), span.text]);
+  return h("div", {}, figure(title, picture, ["What", "Kind", "Began after", "Took"], rows, layerLegend(totals.toReversed())), leftOut);
 }

@@ -8,6 +8,8 @@ const count = new Intl.NumberFormat();
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
+const shortMoment = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+
 /** @param {number | null | undefined} dollars */
 export function formatCost(dollars) {
   if (dollars === null || dollars === undefined) return "unknown";
@@ -51,6 +53,11 @@ export function formatMoment(at) {
   return formatDate(moment, at);
 }
 
+/** For an axis, where there is little room. @param {string | number} at */
+export function formatShortMoment(at) {
+  return formatDate(shortMoment, at);
+}
+
 /** @param {string | number} at */
 export function formatClock(at) {
   return formatDate(clock, at);
@@ -80,7 +87,7 @@ export function formatDuration(milliseconds) {
 export function formatAgo(at) {
   if (!at) return "";
   const minutes = Math.floor((serverNow() - new Date(at).getTime()) / 60000);
-  if (minutes < 1) return "now";
+  if (minutes < 1) return "just now";
   if (minutes < 60) return `${minutes} min ago`;
   if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ago`;
   return formatMoment(at);

@@ -76,7 +76,8 @@ async function pageView(place, scope, name) {
   const message = h("p", { role: "alert", class: "wrong" });
   const form = h("form", { hidden: true, onsubmit: save }, h("label", { for: "page-text" }, "Text of the page"), field, message, h("button", { type: "submit", class: "primary" }, "Save"), " ", h("button", { type: "button", onclick: () => showEditor(false) }, "Discard"));
   const edit = h("button", { type: "button", hidden: !can("admin"), onclick: () => showEditor(true) }, "Edit");
-  place.append(
+  replaceChildren(
+    place,
     h("p", { class: "trail" }, h("a", { href: "#/memory" }, "Memory"), " / ", h("a", { href: `#/memory/${encodeURIComponent(scope)}` }, scope)),
     h("div", { class: "title-row" }, h("h1", {}, name), edit),
     h("h2", { class: "unseen" }, "Text"),

@@ -1,10 +1,13 @@
 // Notifications: when a question opens or a turn ends while nobody looks at the page.
 
-import { api } from "./api.js";
+import { api, sessionPath } from "./api.js";
 import { h } from "./dom.js";
 import { sessionHref, showControls } from "./format.js";
 
-/** A hidden tab has no event stream. It looks for questions this often. */
+/**
+ * A hidden tab has no event stream: a browser opens at most six connections to a server, and an event stream would keep one of them. Alerts are for people who look
+ * elsewhere, so a hidden tab of somebody who wants them looks this often, which is as often as browsers let a hidden tab run. No other hidden tab asks for anything.
+ */
 const HIDDEN_CHECK_MS = 60000;
 
 const STORED = "alerts";
@@ -54,7 +57,7 @@ export function notifyButton() {
  * @param {string} hash the place to open
  */
 export function notify(title, text, hash) {
-  if (!isOn || obstacle() || (document.visibilityState === "visible" && document.hasFocus())) return;
+  if (!isOn || obstacle() || (!document.hidden && document.hasFocus())) return;
   try {
     const body = showControls(text.length > 200 ? `${text.slice(0, 199)}…` : text);
     const notification = new Notification(showControls(title), { body, tag: hash, icon: "/console/icon.svg" });
@@ -77,19 +80,36 @@ export function notifyQuestion(question) {
   notify(`${question.session} asks`, question.text, sessionHref(question.session));
 }
 
-/** Sessions that were at work at the last look. @type {Map<string, string>} */
+/** Sessions that were at work at the last look, with their keys. @type {Map<string, string>} */
 let working = new Map();
+let timer = 0;
 
-setInterval(async () => {
-  if (!isOn || !document.hidden || !isSignedIn) {
-    working = new Map();
-    return;
-  }
+// What is open and at work when the tab is hidden is no news.
+document.addEventListener("visibilitychange", () => {
+  clearInterval(timer);
+  if (!document.hidden || !isOn || obstacle()) return;
+  void look((question) => known.add(question.id), () => {});
+  timer = window.setInterval(() => void look(notifyQuestion, (id, key) => void notifyEnd(id, key)), HIDDEN_CHECK_MS);
+});
+
+/**
+ * Looks what has changed since the last look. One that fails is made up for by the next one.
+ * @param {(question: any) => void} asked called for each open question
+ * @param {(id: string, key: string) => void} ended called for each session that is no longer at work
+ */
+async function look(asked, ended) {
+  if (!isSignedIn) return;
   const [questions, list] = await Promise.all([api("/api/questions?limit=1000"), api("/api/sessions?limit=1000&state=working")]).catch(() => []);
-  if (!questions || !list) return;
-  for (const question of questions.items) notifyQuestion(question);
-  const asking = new Set(questions.items.map((/** @type {any} */ question) => question.session));
+  if (!questions || !list || !document.hidden) return;
+  for (const question of questions.items) asked(question);
+  const asking = new Set(questions.items.map((/** @type {any} */ question) => question.session_id));
   const now = new Map(list.items.map((/** @type {any} */ session) => [session.id, session.key]));
-  for (const [id, key] of working) if (!now.has(id) && !asking.has(key)) notify(`${key} is done`, "Its turn has ended.", sessionHref(key));
+  for (const [id, key] of working) if (!now.has(id) && !asking.has(id)) ended(id, key);
   working = now;
-}, HIDDEN_CHECK_MS);
+}
+
+/** Tells how the last turn of a session ended. @param {string} id @param {string} key */
+async function notifyEnd(id, key) {
+  const session = await api(sessionPath(id)).catch(() => ({}));
+  notify(`${key} ${session.last_outcome === "failed" ? "failed" : "is done"}`, session.failure ?? "Its turn has ended.", sessionHref(key));
+}

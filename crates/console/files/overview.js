@@ -4,7 +4,7 @@ import { api, can } from "./api.js";
 import { emptyState, errorText, h, replaceChildren } from "./dom.js";
 import { formatAgo, formatCost, formatTokens, sessionHref, showControls, showDirections } from "./format.js";
 import { notify, notifyQuestion } from "./notify.js";
-import { briefAnswers, settleButtons } from "./questions.js";
+import { briefAnswers, questionBody, settleButtons } from "./questions.js";
 import { stateOf } from "./session-state.js";
 import { singleFlight } from "./single-flight.js";
 import { follow } from "./stream.js";
@@ -13,6 +13,7 @@ import { follow } from "./stream.js";
 const GROUPS = [
   ["Waiting for you", ["question"]],
   ["At work", ["working", "interrupted"]],
+  ["Failed", ["failed"]],
   ["Quiet", null],
 ];
 const TICK_MS = 30000;
@@ -266,7 +267,7 @@ function sessionRow() {
     const id = open ? `${open.id} ${session.key}` : "";
     if (id === asked) return;
     asked = id;
-    replaceChildren(question, open ? [h("p", { dir: "auto", class: "question-text" }, open.text), briefAnswers(session, open)] : null);
+    replaceChildren(question, open ? [questionBody({ text: open.text }), briefAnswers(session, open)] : null);
   }
 }
 

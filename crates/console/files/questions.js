@@ -66,6 +66,41 @@ export function settleButtons(element) {
   }
 }
 
+/**
+ * The text of a question: what is asked, what would run, and why the agent asks. A bar marks each line of a command, so that nothing
+ * in it looks like a part of the question; what stands in brackets explains.
+ * @param {string} text
+ */
+function questionWords(text) {
+  /** @type {{kind: string, lines: string[]}[]} */
+  const parts = [];
+  for (const line of text.trimEnd().split("\n")) {
+    const kind = line.startsWith("│") ? "command" : /^\(.*\)$/.test(line) ? "why" : "question-text";
+    const last = parts.at(-1);
+    if (last && last.kind === kind && kind !== "why") last.lines.push(line);
+    else parts.push({ kind, lines: [line] });
+  }
+  return parts.map(({ kind, lines }) => {
+    if (kind === "command") return h("pre", { class: "command", dir: "auto" }, lines.map((line) => line.replace(/^│ ?/, "")).join("\n"));
+    return h("p", { class: kind, dir: "auto" }, kind === "why" ? codeWords(lines[0]?.slice(1, -1) ?? "") : lines.join("\n"));
+  });
+}
+
+/** A text whose words between backticks are code. @param {string} text */
+function codeWords(text) {
+  const words = text.split("`");
+  // With an odd one, nobody knows which of them belong together.
+  return words.length % 2 === 0 ? text : words.map((word, index) => (index % 2 ? h("code", {}, word) : word));
+}
+
+/**
+ * What a question asks. It scrolls if it is long, also with a keyboard.
+ * @param {{text: string, diff?: string}} question
+ */
+export function questionBody(question) {
+  return h("div", { class: "question-body", tabindex: "0", role: "group", "aria-label": "What is asked" }, questionWords(question.text), questionDiff(question));
+}
+
 /** What the call of a question would change; null if it changes no file. @param {{diff?: string}} question */
 function questionDiff(question) {
   return question.diff ? h("details", { open: true }, h("summary", {}, "What would change"), h("pre", { class: "diff", tabindex: "0" }, diffLines(question.diff))) : null;
@@ -80,8 +115,7 @@ export function questionCard(session, question) {
   return h(
     "div",
     { class: "card question", role: "group", "aria-label": "Question", "data-question": question.id, tabindex: "-1" },
-    h("p", { class: "question-text", dir: "auto" }, question.text),
-    questionDiff(question),
+    questionBody(question),
     answerButtons(session, question),
   );
 }

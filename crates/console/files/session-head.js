@@ -12,6 +12,13 @@ const MODES = [
   ["plan", "Only read and plan"],
 ];
 
+/** The parts of a session, each a page of its own: the last part of its address, and its name. */
+const PANELS = [
+  ["", "Conversation"],
+  ["figures", "Figures"],
+  ["tasks", "Tasks"],
+];
+
 /**
  * @param {string} key
  * @param {string} panel the panel that is shown
@@ -23,6 +30,7 @@ export function sessionHead(key, panel) {
   const state = h("span", { class: "state" });
   const doing = h("span", { class: "doing", dir: "auto" });
   const facts = h("p", { class: "facts" });
+  const children = h("p", { class: "facts" });
   const message = h("p", { role: "alert", class: "wrong" });
   const feedback = h("p", { class: "quiet", role: "status" });
   const mode = h("select", { id: "mode", onchange: () => change({ mode: mode.value }) }, MODES.map(([value, text]) => h("option", { value }, text)));
@@ -61,17 +69,18 @@ export function sessionHead(key, panel) {
       feedback,
     ),
   );
-  const link = (/** @type {string} */ name, /** @type {string} */ text) => h("a", { href: name ? `${base}/${name}` : base, "aria-current": name === panel ? "page" : null }, text);
+  const panelLinks = PANELS.map(([name, text]) => h("a", { href: name ? `${base}/${name}` : base, "aria-current": name === panel ? "page" : null }, text));
   const element = h(
     "div",
     { class: "session-head" },
     h("div", { class: "title-row" }, h("h1", {}, showControls(key)), state),
     doing,
     facts,
+    children,
     h(
       "div",
       { class: "head-row" },
-      h("nav", { "aria-label": "Of this session", class: "tabs" }, link("", "Conversation"), link("figures", "Figures"), link("tasks", "Tasks")),
+      h("nav", { "aria-label": "Of this session", class: "tabs" }, panelLinks),
       settings,
     ),
   );
@@ -82,7 +91,9 @@ export function sessionHead(key, panel) {
     const now = stateOf(status);
     state.className = `state state-${now.name}`;
     state.textContent = now.text;
-    doing.textContent = showDirections(isReceiving && status.state === "working" ? "receiving an answer" : now.reason);
+    // The conversation itself says why its last turn failed.
+    const reason = panel === "" && status.state !== "working" ? "" : now.reason;
+    doing.textContent = showDirections(isReceiving && status.state === "working" ? "receiving an answer" : reason);
     const { tokens, window } = status.context;
     const share = window ? ` of ${formatTokens(window)}` : "";
     const cost = status.cost.cost === null ? "" : formatCost(status.cost.cost) + (status.cost.unpriced ? " and more" : "");
@@ -95,6 +106,9 @@ export function sessionHead(key, panel) {
       window ? " " : null,
       [`${formatTokens(tokens)}${share} tokens`, cost, waiting].filter(Boolean).join(" · "),
     );
+    // Sessions that this one has started.
+    const links = status.children.map((/** @type {string} */ child) => [" ", h("a", { href: sessionHref(child) }, showControls(child))]);
+    replaceChildren(children, links.length > 0 ? ["Subagents:", links] : null);
     known = status;
     if (document.activeElement !== mode) mode.value = status.mode;
     if (document.activeElement !== model) model.value = status.model;

@@ -43,18 +43,26 @@ export async function statementView(place) {
     const shown = statement.items.slice(0, 12);
     replaceChildren(
       body,
-      h("p", { class: "total" }, h("strong", {}, formatCost(statement.total.cost)), ` for ${formatCount(statement.total.calls)} model calls`, statement.total.unpriced ? `; the price of ${formatCount(statement.total.unpriced)} is not known` : ""),
+      h("p", { class: "total" }, totalText(statement.total)),
       h("figure", {}, h("figcaption", {}, title), h("div", { class: "picture", tabindex: "0", role: "group", "aria-label": `${title}, as a picture` }, barPicture(shown.map((/** @type {any} */ item) => ({ name: item.name, value: item.input + item.output, text: `${formatCount(item.input + item.output)} tokens, ${item.cost === null ? "price unknown" : formatCost(item.cost)}` })), title))),
       h(
         "div",
         { class: "scroll", tabindex: "0", role: "region", "aria-label": "Statement as a table" },
         h(
           "table",
-          {},
+          { class: "numbers" },
           h("thead", {}, h("tr", {}, [name, "Calls", "Input", "Cached", "Output", "Cost"].map((text) => h("th", { scope: "col" }, text)))),
           h("tbody", {}, [...statement.items, statement.total].map((/** @type {any} */ item) => h("tr", {}, h("th", { scope: "row" }, item.name), [item.calls, item.input, item.cached, item.output].map((number) => h("td", {}, formatCount(number))), h("td", {}, formatCost(item.cost))))),
         ),
       ),
     );
   }
+}
+
+/** What was spent in all. @param {any} total */
+function totalText({ cost, calls, unpriced }) {
+  const count = `${formatCount(calls)} model ${calls === 1 ? "call" : "calls"}`;
+  if (calls === 0) return "No model calls.";
+  if (cost === null) return `${count}, at a price that is not known.`;
+  return [h("strong", {}, formatCost(cost)), ` for ${count}`, unpriced ? `; the price of ${formatCount(unpriced)} of them is not known` : "", "."];
 }

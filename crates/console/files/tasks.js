@@ -20,7 +20,7 @@ const MAX_SHOWN = 200;
 export function taskCard(task, session) {
   const name = task.description || `Task ${task.id}`;
   const output = outputFold(task.id, session, true);
-  return h("div", { class: "card task", "data-task": task.id, role: "group", "aria-label": `Task ${task.description || task.id}` }, h("p", {}, h("span", { class: "spinner", "aria-hidden": "true" }), " ", h("span", { dir: "auto" }, name), " ", killButton(task.id, session, () => {})), output);
+  return h("div", { class: "card task", "data-task": task.id, role: "group", "aria-label": `Task ${task.description || task.id}` }, h("div", { class: "task-row" }, h("span", { class: "spinner", "aria-hidden": "true" }), h("span", { dir: "auto" }, name), killButton(task.id, session, () => {})), output);
 }
 
 /** The path of a task. The session finds one that has expired. @param {string} id @param {string} session @param {string} [rest] @param {string} [query] */
@@ -148,7 +148,7 @@ function taskItem(task, killed) {
   const element = h(
     "li",
     { class: "card task" },
-    h("p", {}, state, " ", h("strong", { dir: "auto" }, task.description || task.command), " ", kill),
+    h("div", { class: "task-row" }, state, h("strong", { dir: "auto" }, task.description || task.command), kill),
     h("pre", { class: "command", tabindex: "0" }, task.command),
     h("p", { class: "facts" }, h("a", { href: sessionHref(task.session) }, showControls(task.session)), " · ", facts),
     message,

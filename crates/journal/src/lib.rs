@@ -99,7 +99,7 @@ pub use lifecycle::{
 };
 pub use names::{name_session, name_session_with, resolve};
 pub use search::{MatchMode, SearchHit, SearchQuery, WordFrequencies, sessions_with_words};
-pub use sqlite::{RestoreReport, SqliteJournal, SqliteOptions, restore, verify_home};
+pub use sqlite::{ReadThread, RestoreReport, SqliteJournal, SqliteOptions, restore, verify_home};
 pub use stems::stems;
 pub use stream_copy::{RecordCopy, begin_with_copies};
 pub use subscribers::{Subscriber, Subscribers, Subscription};

@@ -1,6 +1,8 @@
 //! The model catalogue: windows, prices and other facts that servers don't report.
 
+use std::borrow::Borrow;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use toml::Value;
 
@@ -44,19 +46,18 @@ pub struct CatalogueEntry {
     pub prices: Option<Prices>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+/// The built-in entries and the user's own.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Catalogue {
     own: Vec<CatalogueEntry>,
-    built_in: Vec<CatalogueEntry>,
 }
+
+/// Every built-in entry. To parse them takes about a millisecond, so a single model is looked up in the text instead.
+static ALL_BUILT_IN: LazyLock<Vec<CatalogueEntry>> = LazyLock::new(|| parse_built_in(BUILT_IN));
 
 impl Catalogue {
     pub fn built_in() -> Self {
-        let path = Path::new("models.toml");
-        let built_in = table_file::parse_tables(BUILT_IN, path)
-            .and_then(|rows| entries(rows, path))
-            .expect("a test reads the table that this program carries");
-        Self { own: vec![], built_in }
+        Self::default()
     }
 
     /// Where the prices of the built-in entries come from.
@@ -78,14 +79,39 @@ impl Catalogue {
 
     /// The entry of a model. The user's own entries take precedence, then patterns with a provider, then longer
     /// patterns.
-    pub fn find(&self, provider: &str, model: &str) -> Option<&CatalogueEntry> {
+    pub fn find(&self, provider: &str, model: &str) -> Option<CatalogueEntry> {
         let wanted = CatalogueQuery::new(provider, model);
-        wanted.best(&self.own).or_else(|| wanted.best(&self.built_in))
+        let own = self.own.iter().map(|entry| (entry.patterns.as_slice(), entry));
+        match wanted.best(own) {
+            Some(entry) => Some(entry.clone()),
+            None => find_built_in(&wanted),
+        }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &CatalogueEntry> {
-        self.own.iter().chain(&self.built_in)
+        self.own.iter().chain(&*ALL_BUILT_IN)
     }
+}
+
+fn parse_built_in(text: &str) -> Vec<CatalogueEntry> {
+    let path = Path::new("models.toml");
+    table_file::parse_tables(text, path)
+        .and_then(|rows| entries(rows, path))
+        .expect("a test reads the table that this program carries")
+}
+
+/// Looks a model up in the text of the built-in table, and parses only its line.
+fn find_built_in(wanted: &CatalogueQuery) -> Option<CatalogueEntry> {
+    let line = wanted.best(built_in_lines())?;
+    parse_built_in(&format!("{MODEL_TABLE} = [{line}]")).pop()
+}
+
+/// The lines of the built-in table with an entry each, and their patterns: the quoted texts up to the second key.
+fn built_in_lines() -> impl Iterator<Item = (Vec<&'static str>, &'static str)> {
+    BUILT_IN.lines().map(str::trim).filter(|line| line.starts_with('{')).map(|line| {
+        let patterns = line.split(" = ").nth(1).unwrap_or_default();
+        (patterns.split('"').skip(1).step_by(2).collect(), line)
+    })
 }
 
 /// The names by which a model is looked up, in lower case.
@@ -103,17 +129,26 @@ impl CatalogueQuery {
         Self { names, with_provider }
     }
 
-    fn best<'a>(&self, entries: &'a [CatalogueEntry]) -> Option<&'a CatalogueEntry> {
-        let patterns =
-            entries.iter().flat_map(|entry| entry.patterns.iter().map(move |pattern| (pattern, entry)));
-        let fitting = patterns.filter(|(pattern, _)| {
-            let names = if is_bare(pattern) { &self.names } else { &self.with_provider };
-            names.iter().any(|name| matches_pattern(pattern, name))
+    /// The entry with the best of the patterns that match. Each entry comes with its patterns.
+    fn best<E, P: Borrow<str>>(&self, entries: impl Iterator<Item = (impl AsRef<[P]>, E)>) -> Option<E> {
+        let ranked = entries.filter_map(|(patterns, entry)| {
+            let fitting =
+                patterns.as_ref().iter().map(Borrow::borrow).filter(|pattern| self.matches(pattern));
+            Some((fitting.map(rank).max()?, entry))
         });
-        // A name that is written out counts before a pattern for it and others.
-        let literal = |pattern: &str| (pattern.len() - pattern.matches('*').count(), !pattern.contains('*'));
-        fitting.max_by_key(|(pattern, _)| (!is_bare(pattern), literal(pattern))).map(|(_, entry)| entry)
+        ranked.max_by_key(|(rank, _)| *rank).map(|(_, entry)| entry)
     }
+
+    fn matches(&self, pattern: &str) -> bool {
+        let names = if is_bare(pattern) { &self.names } else { &self.with_provider };
+        names.iter().any(|name| matches_pattern(pattern, name))
+    }
+}
+
+/// A pattern with a provider counts before one without, a longer one before a shorter one, and a name that is written out before a
+/// pattern for it and others.
+fn rank(pattern: &str) -> (bool, usize, bool) {
+    (!is_bare(pattern), pattern.len() - pattern.matches('*').count(), !pattern.contains('*'))
 }
 
 /// Whether a pattern matches models of any provider.

@@ -24,6 +24,21 @@ fn at_least_a_hundred_models_are_known_and_none_twice() {
     assert!(patterns.len() >= 100, "{}", patterns.len());
 }
 
+/// A model is looked up in the text, so each entry has a line of its own that begins with its patterns.
+#[test]
+fn each_entry_is_found_by_its_line_as_it_is_in_the_whole_table() {
+    let found: Vec<_> = built_in_lines().map(|(patterns, _)| patterns).collect();
+    let patterns = |entry: &CatalogueEntry| entry.patterns.clone();
+    assert_eq!(found, ALL_BUILT_IN.iter().map(patterns).collect::<Vec<_>>());
+
+    for entry in &*ALL_BUILT_IN {
+        for pattern in entry.patterns.iter().filter(|pattern| !pattern.contains('*')) {
+            let (provider, model) = pattern.split_once('/').unwrap();
+            assert_eq!(Catalogue::built_in().find(provider, model).as_ref(), Some(entry));
+        }
+    }
+}
+
 #[test]
 fn every_entry_is_plausible_and_of_a_provider_that_is_known() {
     let (catalogue, providers) = (Catalogue::built_in(), Providers::built_in());

@@ -1,6 +1,7 @@
 //! The provider table: protocol, address, API key variable and quirks of each provider.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use toml::{Table, Value};
 
@@ -64,12 +65,15 @@ pub struct Providers {
 
 impl Providers {
     /// The built-in providers, in the order of preference.
-    pub fn built_in() -> Self {
-        let empty = Self { tables: vec![], providers: vec![] };
-        let path = Path::new("providers.toml");
-        table_file::parse_tables(BUILT_IN, path)
-            .and_then(|rows| empty.with_rows(rows, path))
-            .expect("a test reads the table that this program carries")
+    pub fn built_in() -> &'static Self {
+        static PARSED: LazyLock<Providers> = LazyLock::new(|| {
+            let empty = Providers { tables: vec![], providers: vec![] };
+            let path = Path::new("providers.toml");
+            table_file::parse_tables(BUILT_IN, path)
+                .and_then(|rows| empty.with_rows(rows, path))
+                .expect("a test reads the table that this program carries")
+        });
+        &PARSED
     }
 
     /// Adds the user's file of the same form, if it exists. Its keys override those of the built-in table one by one.

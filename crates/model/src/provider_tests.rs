@@ -7,7 +7,7 @@ fn with_text(text: &str) -> Result<Providers> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("providers.toml");
     std::fs::write(&path, text).unwrap();
-    Providers::built_in().with_file(&path)
+    Providers::built_in().clone().with_file(&path)
 }
 
 /// The place and the reason of an error.
@@ -117,9 +117,9 @@ fn the_users_file_adds_providers_that_speak_chat_unless_it_says_otherwise() {
 fn a_file_that_is_not_there_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
 
-    let providers = Providers::built_in().with_file(&folder.path().join("providers.toml")).unwrap();
+    let providers = Providers::built_in().clone().with_file(&folder.path().join("providers.toml")).unwrap();
 
-    assert_eq!(providers, Providers::built_in());
+    assert_eq!(&providers, Providers::built_in());
 }
 
 #[test]

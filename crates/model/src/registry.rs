@@ -57,7 +57,7 @@ impl Models {
     pub fn at(home: &Path) -> Result<Self> {
         let file = home.join("providers.toml");
         Ok(Self {
-            providers: Providers::built_in().with_file(&file)?,
+            providers: Providers::built_in().clone().with_file(&file)?,
             catalogue: Catalogue::built_in().with_file(&file)?,
             transport: Arc::new(HttpTransport::default()),
             hosts: Arc::new(KnownHosts::at(&home.join("cache").join("hosts"))),
@@ -160,7 +160,7 @@ impl Models {
             window: wanted.context_window,
             tools: wanted.tools,
             effort: wanted.effort,
-            entry: self.catalogue.find(provider_name, model).cloned(),
+            entry: self.catalogue.find(provider_name, model),
             base_url,
             set_by,
         })

@@ -91,7 +91,7 @@ pub(crate) async fn check_access(
     if token.is_revoked() {
         return unauthorized().into_response();
     }
-    end_when_revoked(response, token)
+    end_when_revoked(response, &token)
 }
 
 /// The token of a request: in its `Authorization` header, or in the cookie of a page of this server.

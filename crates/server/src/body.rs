@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use http_body_util::BodyExt;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, StatusCode};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -83,7 +85,8 @@ impl<T: DeserializeOwned + Default> FromRequest<ServerState> for OptionalJsonBod
 
     async fn from_request(request: Request, state: &ServerState) -> ApiResult<Self> {
         let has_type = request.headers().contains_key(CONTENT_TYPE);
-        if has_type {
+        // Some clients name a type for nothing: `curl -d ''` says that it sends a form.
+        if has_type && !request.body().is_end_stream() {
             require_content_type(request.headers(), "application/json")?;
         }
         let body = read_body(request, state, state.limits().max_body_bytes).await?;
@@ -94,6 +97,11 @@ impl<T: DeserializeOwned + Default> FromRequest<ServerState> for OptionalJsonBod
         }
     }
 }
+
+/// The body of a request that needs none. One with fields is refused, because its client expects them to have an effect.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoFields {}
 
 /// The parameters after the question mark.
 pub(crate) struct Query<T>(pub(crate) T);

@@ -1,7 +1,7 @@
 //! Streams end with the token that opened them.
 
+use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
@@ -10,20 +10,22 @@ use hyper::body::{Frame, SizeHint};
 
 use crate::tokens::StoredToken;
 
-/// A body that ends before its next frame once its token is revoked. An event stream has a frame at least every 15
-/// seconds, so it sends nothing after the revocation and is gone soon.
+/// A body that ends when its token is revoked, also while it waits for its next frame.
 struct RevocableBody {
     body: Body,
-    token: Arc<StoredToken>,
+    /// `None` once it has ended.
+    revoked: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 /// Ends the body of a stream when the token is revoked.
-pub(crate) fn end_when_revoked(response: Response, token: Arc<StoredToken>) -> Response {
+pub(crate) fn end_when_revoked(response: Response, token: &StoredToken) -> Response {
     // A body whose length is known is on its way already.
     if response.body().size_hint().exact().is_some() {
         return response;
     }
-    response.map(|body| Body::new(RevocableBody { body, token }))
+    let mut revocation = token.revocation();
+    let revoked = async move { drop(revocation.wait_for(|revoked| *revoked).await) };
+    response.map(|body| Body::new(RevocableBody { body, revoked: Some(Box::pin(revoked)) }))
 }
 
 impl HttpBody for RevocableBody {
@@ -34,8 +36,12 @@ impl HttpBody for RevocableBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if polled.is_ready() && self.token.is_revoked() { Poll::Ready(None) } else { polled }
+        let Some(revoked) = &mut self.revoked else { return Poll::Ready(None) };
+        if revoked.as_mut().poll(context).is_ready() {
+            self.revoked = None;
+            return Poll::Ready(None);
+        }
+        Pin::new(&mut self.body).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -6,6 +6,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `test_home` | a home and a work folder that are removed with the test |
+//! | `history` | a session of thousands of turns, without asking a model for them |
 //! | `journal` | a real journal with fault injection: it crashes or refuses at a given append |
 //! | `mcp` | an MCP server, as a program of its own |
 //! | `model` | models that wait at a gate, and that record their requests |
@@ -18,6 +19,7 @@
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test that can't go on should stop")]
 
 mod events;
+mod history;
 mod invariants;
 mod journal;
 mod mcp;
@@ -30,6 +32,7 @@ mod test_home;
 pub mod wire;
 
 pub use events::{collect_until, ended_turn};
+pub use history::repeat_turn;
 pub use invariants::{broken_rules, of_newest_epoch, records_of};
 pub use journal::{Crash, CrashMoment, FaultyJournal};
 pub use mcp::write_mcp_server;

@@ -10,6 +10,9 @@ use crate::text::{format_count, format_duration, format_number, outcome_text, sa
 /// Characters of a warning that are shown. Some name a command with paths to type, and half of one is of no use.
 pub(crate) const MAX_WARNING_CHARS: usize = 600;
 
+/// The mark of an input that no step has shown to the model.
+pub(crate) const WAITING_INPUT: &str = "waiting: the model has not got it yet";
+
 /// The notice of an input that no turn takes any more.
 pub(crate) const WITHDRAWN_INPUT: &str = "· a message was taken back before it was read";
 

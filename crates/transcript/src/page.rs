@@ -2,7 +2,7 @@
 
 use crate::block::{Block, BlockContent, BlockState, TurnEnd, Update};
 use crate::local_time::format_moment;
-use crate::notice::{Verbosity, notice_text};
+use crate::notice::{Verbosity, WAITING_INPUT, notice_text};
 use crate::text::{format_count, format_duration, outcome_text, sanitize, truncate};
 
 /// The lines of an update, each with its end. Empty if the update is not worth a line: the page leaves reasoning out.
@@ -21,9 +21,11 @@ fn block_text(block: &Block) -> Option<String> {
             let turn = block.turn.unwrap_or_default();
             format!("\n── turn {turn} · {} ──", format_moment(block.started_at))
         }
-        BlockContent::Input { text, images: 0, .. } => prefix_lines("> ", text),
         BlockContent::Input { text, images, .. } => {
-            format!("{}\n> [{}]", prefix_lines("> ", text), format_count(*images as u64, "image"))
+            let mut lines = vec![prefix_lines("> ", text)];
+            lines.extend((*images > 0).then(|| format!("> [{}]", format_count(*images as u64, "image"))));
+            lines.extend((block.state == BlockState::Running).then(|| format!("  [{WAITING_INPUT}]")));
+            lines.join("\n")
         }
         BlockContent::Message { text, .. } if block.state == BlockState::Interrupted => {
             format!("{}\n[interrupted here]", sanitize(text.trim_end()))

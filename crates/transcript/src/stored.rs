@@ -1,7 +1,7 @@
 //! The fold from the records of a stored session to blocks.
 
 use longhaul_protocol::{
-    At, AttemptEnded, AttemptId, Body, EpochReason, Event, EventKind, InputTaken, Item, OrderKind,
+    At, AttemptEnded, AttemptId, Body, EpochReason, Event, EventKind, Input, InputTaken, Item, OrderKind,
     OrderTaken, Record, Role, Seq, SessionRecord, TurnEnded,
 };
 
@@ -103,8 +103,9 @@ impl StoredTranscript {
         for known in &start.waiting {
             let record = inputs.iter().find(|record| record.seq == known.seq);
             if let Some((record, input)) = record.and_then(|record| Some((record, record.decode().ok()?))) {
-                let block = fold
-                    .input_block(&input, BlockOrigin { seq: Some(record.seq), turn: None, at: record.at });
+                let input: InputTaken = input;
+                let origin = BlockOrigin { seq: Some(record.seq), turn: None, at: record.at };
+                let block = fold.input_block(input.text.clone(), input.images.len(), origin);
                 fold.waiting.restore(known, &input, block);
             }
         }
@@ -177,10 +178,19 @@ impl StoredTranscript {
         updates
     }
 
+    /// Inputs that the session has not taken from its inbox, with the moments at which they were accepted.
+    pub fn untaken_inputs(&mut self, inbox: Vec<(At, Input)>) -> Vec<Update> {
+        let block = |(at, input): (At, Input)| {
+            let origin = self.origin(None, at);
+            Update::Ended(self.input_block(input.text, input.images.len(), origin))
+        };
+        inbox.into_iter().map(block).collect()
+    }
+
     fn apply_fact(&mut self, fact: SessionRecord, origin: BlockOrigin) -> Vec<Update> {
         match fact {
             SessionRecord::InputTaken(input) => {
-                let block = self.input_block(&input, origin);
+                let block = self.input_block(input.text.clone(), input.images.len(), origin);
                 self.waiting.push(&input, block);
                 vec![]
             }
@@ -260,9 +270,8 @@ impl StoredTranscript {
     }
 
     /// An input that waits. Which turn will have it is not known yet.
-    fn input_block(&mut self, input: &InputTaken, origin: BlockOrigin) -> Block {
-        let (text, images, fork_at) = (input.text.clone(), input.images.len(), None);
-        let content = BlockContent::Input { text, images, fork_at };
+    fn input_block(&mut self, text: String, images: usize, origin: BlockOrigin) -> Block {
+        let content = BlockContent::Input { text, images, fork_at: None };
         let block = self.transcript.finished_block(content, origin);
         Block { turn: None, ended_at: None, state: BlockState::Running, ..block }
     }

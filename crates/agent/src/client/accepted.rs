@@ -46,15 +46,17 @@ pub(super) enum RepeatCheck {
     KeyAndContent,
 }
 
-/// Appends an input to an inbox without waking its session. If the key was used before, returns the first input.
+/// Appends an input to an inbox without waking its session. `after` is the last record of the session. If the key was used
+/// before, returns the first input.
 pub(super) async fn accept_input(
     journal: &dyn Journal,
     session: SessionId,
+    after: Seq,
     record: NewRecord,
     blobs: Vec<Blob>,
     key: Option<(&str, RepeatCheck)>,
 ) -> Result<Accepted> {
-    let AppendedRecord { seq, after, record } = append(journal, session, record, blobs, key).await?;
+    let AppendedRecord { seq, after, record } = append(journal, session, after, record, blobs, key).await?;
     match record {
         InboxRecord::Input(input) => Ok(Accepted { seq, id: input.id, after }),
         _ => Err(Error::KeyReused { seq }),
@@ -72,7 +74,8 @@ pub(super) async fn accept_order(
 ) -> Result<AcceptedOrder> {
     let record = redactor.redact_record(InboxRecord::Order(order).encode());
     let key = key.map(|key| (key, RepeatCheck::KeyAndContent));
-    let AppendedRecord { seq, after, record } = append(journal, session, record, vec![], key).await?;
+    let after = journal.head(&StreamName::session(session)).await?.seq;
+    let AppendedRecord { seq, after, record } = append(journal, session, after, record, vec![], key).await?;
     match record {
         InboxRecord::Order(order) => Ok(AcceptedOrder { seq, id: order.id, after }),
         _ => Err(Error::KeyReused { seq }),
@@ -97,12 +100,12 @@ struct AppendedRecord {
 async fn append(
     journal: &dyn Journal,
     session: SessionId,
+    after: Seq,
     record: NewRecord,
     blobs: Vec<Blob>,
     key: Option<(&str, RepeatCheck)>,
 ) -> Result<AppendedRecord> {
     check_size(&record)?;
-    let after = journal.head(&StreamName::session(session)).await?.seq;
     let inbox = StreamName::inbox(session);
     let keyed = match key {
         Some((key, _)) => with_after(record.clone(), after).with_key(key),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Blob, check_size};
+use longhaul_journal::{Blob, SessionEntry, check_size};
 use longhaul_protocol::{
     EventKind, InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, Seq, SessionId,
     SessionRecord, StreamName, TurnEnded,
@@ -95,11 +95,11 @@ impl LocalSession {
         let record = self.runtime.redactor.redact_record(InboxRecord::Input(input).encode());
         check_size(&record)?;
         let session = self.slot.ensure_id(&self.runtime).await?;
-        self.refuse_deleted().await?;
+        let after = self.entry_of(session).await?.head.seq;
         let accepted = {
             // The worker takes the input only after watchers have seen that it was accepted.
             let _inbox_lock = self.slot.inbox_lock.lock().await;
-            let accepted = accept_input(&*self.runtime.journal, session, record, blobs, key).await?;
+            let accepted = accept_input(&*self.runtime.journal, session, after, record, blobs, key).await?;
             let kind = EventKind::InputAccepted { input_seq: accepted.seq, id: accepted.id };
             self.slot.show(&self.slot.live_event(None, kind));
             accepted
@@ -113,11 +113,16 @@ impl LocalSession {
     /// more.
     async fn refuse_deleted(&self) -> Result<()> {
         match self.slot.id.get() {
-            Some(id) if self.runtime.journal.session_with_id(*id).await?.is_none() => {
-                Err(longhaul_journal::Error::NoSuchSession { key: self.slot.key.clone() }.into())
-            }
-            _ => Ok(()),
+            Some(id) => self.entry_of(*id).await.map(drop),
+            None => Ok(()),
         }
+    }
+
+    /// The session as it is now. An error if it was deleted.
+    async fn entry_of(&self, id: SessionId) -> Result<SessionEntry> {
+        let entry = self.runtime.journal.session_with_id(id).await?;
+        let missing = || longhaul_journal::Error::NoSuchSession { key: self.slot.key.clone() };
+        Ok(entry.ok_or_else(missing)?)
     }
 
     async fn continue_answer(&self, order: OrderId) -> WorkerResult<Option<TurnEnded>> {
@@ -256,6 +261,9 @@ impl LocalSession {
     /// Wakes the worker of this process, and also the process that holds the session if that is another one.
     pub(super) async fn wake_holder(&self, id: SessionId) {
         self.slot.wake(&self.runtime);
+        if self.slot.has_lease() {
+            return;
+        }
         // The input is on disk, so the holder finds it at its next check even if this wake is lost.
         let _ = self.runtime.journal.wake_holder(&StreamName::session(id)).await;
     }

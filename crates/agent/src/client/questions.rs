@@ -2,13 +2,14 @@
 
 use longhaul_journal::{Append, Error as JournalError, Journal};
 use longhaul_protocol::{
-    InboxRecord, JoinMode, Order, OrderId, OrderKind, Question, QuestionId, Record, Seq, SessionId,
-    SessionRecord, StreamName,
+    InboxRecord, JoinMode, Order, OrderId, OrderKind, Question, QuestionId, QuestionKind, Record, Seq,
+    SessionId, SessionRecord, StreamName,
 };
 
 use super::accepted::{AcceptedOrder, after_of, with_after};
 use crate::replay::load;
 use crate::session::state::State;
+use crate::spend::load_fold;
 use crate::{Error, Result};
 
 /// Answers an open question of a session. When this returns, the answer is on disk, and the process that runs the
@@ -127,7 +128,7 @@ async fn answer_of(
 }
 
 /// The questions of a session that have no answer. An answer in the inbox counts, because the worker takes it before
-/// anything else.
+/// anything else; and so does one that another session gave about the same soft limits.
 pub(super) async fn open_questions(
     journal: &dyn Journal,
     session: SessionId,
@@ -148,6 +149,10 @@ pub(super) async fn open_questions(
         {
             open.retain(|open| open.id != question);
         }
+    }
+    if open.iter().any(|open| open.kind == QuestionKind::Budget) {
+        let ledger = load_fold(journal).await?;
+        open.retain(|open| open.kind != QuestionKind::Budget || !ledger.is_soft_decided(&open.reasons));
     }
     Ok(open)
 }

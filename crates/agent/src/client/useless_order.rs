@@ -1,12 +1,13 @@
 //! Orders that have nothing to do: cancel without a turn, retry after a turn that completed, continue after a whole answer. They are
 //! accepted, because a turn may end or begin at the same moment, and the client is told why nothing will follow.
 
-use longhaul_protocol::{OrderKind, Outcome};
+use longhaul_journal::{Journal, records};
+use longhaul_protocol::{InboxRecord, OrderKind, Outcome, SessionId, StreamName};
 
 use super::session::Session;
 use crate::Result;
 use crate::config::Wake;
-use crate::session::Work;
+use crate::session::{State, Work};
 
 /// Why an order would change nothing now. `None` if it may.
 pub async fn nothing_to_do(session: &Session, kind: &OrderKind) -> Result<Option<String>> {
@@ -15,14 +16,35 @@ pub async fn nothing_to_do(session: &Session, kind: &OrderKind) -> Result<Option
     }
     let Some(entry) = session.entry().await? else { return Ok(None) };
     let state = session.state().await?;
-    let work = Work::of(&state, entry.inbox_head, Wake::Never);
-    Ok(match kind {
-        _ if work.is_due() => None,
-        OrderKind::Cancel => Some(format!("{} has no running turn", entry.key)),
+    if Work::of_taken(&state, Wake::Never).is_due()
+        || has_waiting_work(&**session.journal(), entry.id, &state).await?
+    {
+        return Ok(None);
+    }
+    Ok(nothing_to_do_at_rest(&state, &entry.key, kind))
+}
+
+/// Why an order changes nothing in a session at rest.
+fn nothing_to_do_at_rest(state: &State, key: &str, kind: &OrderKind) -> Option<String> {
+    match kind {
+        OrderKind::Cancel => Some(format!("{key} has no running turn")),
         OrderKind::Retry if !state.stopped_short() => Some(nothing_to_retry(state.last_outcome)),
         OrderKind::Continue if state.interrupted_answer.is_none() => Some(nothing_to_continue()),
         _ => None,
-    })
+    }
+}
+
+/// Whether something in the inbox may begin a turn or a compaction: an input, an answer, or an order that has something to do.
+async fn has_waiting_work(journal: &dyn Journal, session: SessionId, state: &State) -> Result<bool> {
+    let inbox = StreamName::inbox(session);
+    let mut waiting = records(journal, &inbox, state.inbox_through + 1);
+    while let Some(record) = waiting.next_undamaged().await? {
+        match InboxRecord::decode(&record) {
+            Ok(InboxRecord::Order(order)) if nothing_to_do_at_rest(state, "", &order.kind).is_some() => {}
+            _ => return Ok(true),
+        }
+    }
+    Ok(false)
 }
 
 /// The sentence for an order to retry that has nothing to do.

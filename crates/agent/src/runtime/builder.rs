@@ -5,14 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use longhaul_journal::{Error as JournalError, Home, Journal, SqliteJournal};
+use longhaul_journal::{Home, Journal, ReadThread, SqliteJournal, SqliteOptions};
 use longhaul_keeper::{Launcher, Tasks};
 use longhaul_mcp::McpServers;
 use longhaul_model::transport::Transport;
 use longhaul_model::{Model, Models};
 use longhaul_tools::{ApprovalAction, ApprovalPolicy, InvalidRule, Tool, ToolApprovalRule};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use super::{Runtime, RuntimeShared, preflight};
 use crate::client::question_index::QuestionIndex;
@@ -38,7 +37,7 @@ pub struct RuntimeBuilder {
     transport: Option<Arc<dyn Transport>>,
     journal: Option<Arc<dyn Journal>>,
     tools: Vec<Arc<dyn Tool>>,
-    asks_model_early: bool,
+    is_for_one_turn: bool,
 }
 
 enum ConfigSource {
@@ -65,7 +64,7 @@ impl RuntimeBuilder {
             transport: None,
             journal: None,
             tools: Vec::new(),
-            asks_model_early: false,
+            is_for_one_turn: false,
         }
     }
 
@@ -98,10 +97,11 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Asks the model's server about the model while the runtime opens, for a program that calls the model at once.
+    /// For a program that runs one turn and ends: the model's server is asked about the model while the runtime opens, the tools of the
+    /// work folder are made before a session needs them, and the journal is read on the thread that needs it.
     #[must_use]
-    pub fn ask_model_early(mut self) -> Self {
-        self.asks_model_early = true;
+    pub fn for_one_turn(mut self) -> Self {
+        self.is_for_one_turn = true;
         self
     }
 
@@ -121,7 +121,18 @@ impl RuntimeBuilder {
         if let Some(work_dir) = self.work_dir {
             config = config.with_work_dir(&work_dir);
         }
-        let opening = if self.journal.is_some() { None } else { open_existing_journal(&config.home) };
+        let options = match self.is_for_one_turn {
+            true => SqliteOptions { reads_on: ReadThread::Caller, ..SqliteOptions::default() },
+            false => SqliteOptions::default(),
+        };
+        // It is opened while the models and prompts are read. A journal that does not exist yet is created later, because a mistake in
+        // these files must leave nothing behind.
+        let opening = match &self.journal {
+            Some(_) => None,
+            None => {
+                home_with_journal(&config.home).map(|home| SqliteJournal::open_with(&home, options.clone()))
+            }
+        };
         let models = Models::at(&config.home)?;
         let models = match self.transport {
             Some(transport) => models.through(transport),
@@ -131,7 +142,7 @@ impl RuntimeBuilder {
             Some(model) => ModelChain::single(model),
             None => ModelChain::from_config(&models, &config)?,
         };
-        if self.asks_model_early {
+        if self.is_for_one_turn {
             ask_early(model_chain.primary());
         }
         let redactor = redactor_for(&models, &config)?;
@@ -147,8 +158,8 @@ impl RuntimeBuilder {
         let home = Home::create(&config.home)?;
         let journal: Arc<dyn Journal> = match (self.journal, opening) {
             (Some(journal), _) => journal,
-            (None, Some(opening)) => Arc::new(opening.await.map_err(|_| JournalError::Closed)??),
-            (None, None) => Arc::new(SqliteJournal::open(&home).await?),
+            (None, Some(opening)) => Arc::new(opening.await?),
+            (None, None) => Arc::new(SqliteJournal::open_with(&home, options).await?),
         };
         let launcher = launcher(&config, home.folder())?;
         let tasks = Tasks::at(&home.folder().join("tasks"), launcher.clone())?;
@@ -190,6 +201,9 @@ impl RuntimeBuilder {
         });
         preflight::check_prompt_fits(&inner).await?;
         inner.listen().await?;
+        if self.is_for_one_turn {
+            prepare_tools(inner.clone());
+        }
         Ok(Runtime(inner))
     }
 }
@@ -201,11 +215,13 @@ fn ask_early(model: Arc<dyn Model>) {
     });
 }
 
-/// Opens the journal in the background while the models and prompts are read. A journal that does not exist yet is
-/// created later, because a mistake in these files must leave nothing behind.
-fn open_existing_journal(home: &Path) -> Option<JoinHandle<longhaul_journal::Result<SqliteJournal>>> {
-    let home = Home::existing(home).ok().filter(|home| home.has_journal().is_ok_and(|has| has))?;
-    Some(tokio::spawn(async move { SqliteJournal::open(&home).await }))
+/// Makes the tools of the work folder while the first record is on its way to the disk.
+fn prepare_tools(inner: Arc<RuntimeShared>) {
+    tokio::spawn(async move { inner.folder_tools.prepare(&inner, &inner.config.work_dir) });
+}
+
+fn home_with_journal(home: &Path) -> Option<Home> {
+    Home::existing(home).ok().filter(|home| home.has_journal().is_ok_and(|has| has))
 }
 
 fn approvals(config: &Config) -> Result<ApprovalPolicy> {

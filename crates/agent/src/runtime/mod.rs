@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use longhaul_journal::{Holder, Journal, WakeSignal};
+use longhaul_journal::{Holder, Journal, SessionEntry, WakeSignal};
 use longhaul_keeper::Tasks;
 use longhaul_mcp::{McpServers, ServerStatus};
 use longhaul_model::{Capabilities, Model, Models};
@@ -288,6 +288,12 @@ impl Runtime {
             self.0.git_status.start(work_dir, home.join("cache/git-status"));
         }
         Ok(Session::local(LocalSession { runtime: self.0.clone(), slot: self.0.session_slot(key, known) }))
+    }
+
+    /// The session of an entry that the journal has just shown: [`session`](Self::session) without another look at the journal.
+    pub fn session_of(&self, entry: &SessionEntry) -> Session {
+        let slot = self.0.session_slot(&entry.key, Some(entry.id));
+        Session::local(LocalSession { runtime: self.0.clone(), slot })
     }
 
     /// The journal of the home.

@@ -154,6 +154,11 @@ impl SessionSlot {
         self.state().worker != WorkerState::Absent
     }
 
+    /// Whether a worker of this process holds the session's lease.
+    pub(crate) fn has_lease(&self) -> bool {
+        self.state().worker == WorkerState::Running
+    }
+
     /// Records that the worker holds the lease and has loaded the session.
     pub(crate) fn mark_worker_running(&self) {
         let mut state = self.state();

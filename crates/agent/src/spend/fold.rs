@@ -181,6 +181,13 @@ impl LedgerFold {
         self.refused.contains(name)
     }
 
+    /// Whether a question about passing these soft limits needs no answer any more: all of them are passed, or a person has
+    /// said no to one, in whichever session.
+    pub(crate) fn is_soft_decided(&self, names: &[String]) -> bool {
+        let are_past = !names.is_empty() && names.iter().all(|name| self.is_past_soft(name));
+        are_past || names.iter().any(|name| self.is_refused(name))
+    }
+
     /// The calls that were settled since the ledger was opened, by row.
     pub(crate) fn spent(&self) -> &BTreeMap<RowKey, RowSum> {
         &self.spent

@@ -23,6 +23,8 @@ use crate::runtime::lock;
 
 /// How long the end of a runtime waits for its last settlements.
 const CLOSE_GRACE: Duration = Duration::from_millis(500);
+/// How often a session that asks about a soft limit looks whether another one has the answer.
+const DECISION_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Sessions whose last call is remembered.
 const MAX_REMEMBERED_CALLS: usize = 1_000;
 
@@ -130,6 +132,19 @@ impl SpendLedger {
         let fold = lock(&self.fold);
         let fold = fold.as_ref().ok_or(longhaul_journal::Error::Closed)?;
         Ok(judge(fold, &self.limits, wanted))
+    }
+
+    /// Returns when a question about passing these soft limits needs no answer any more: the one of another session was
+    /// answered, or no limits are set.
+    pub(crate) async fn wait_until_decided(&self, names: &[String]) {
+        let is_decided = |fold: &LedgerFold| fold.is_soft_decided(names);
+        while !self.limits.is_empty() {
+            // A ledger that can't be read now is read at the next look.
+            if self.load(None).await.is_ok() && lock(&self.fold).as_ref().is_some_and(is_decided) {
+                return;
+            }
+            tokio::time::sleep(DECISION_CHECK_INTERVAL).await;
+        }
     }
 
     /// Reads what is new in the ledger.

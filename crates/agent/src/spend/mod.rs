@@ -35,6 +35,8 @@
 //! | `spend_opened` | the totals so far | the fold begins there |
 //! | reading the usage from before the ledger | nothing | it is read again |
 //! | `spend_opened` with that usage: one append | all of it | it is never read again |
+//! | a yes to passing a soft limit, before the `spend_reserved` with its name | the answer, in the session | its turn is resumed, and reserves with it |
+//! | that `spend_reserved`, before the question of another session is withdrawn | the soft limit is passed | that session asks no more: its question is withdrawn |
 //! | a no to passing a soft limit, before `spend_refused` | the answer, in the session | its turn is resumed, and records it |
 //! | `spend_refused`, before the end of the turn | both | the turn ends; recorded again, which changes nothing |
 //!
@@ -58,6 +60,7 @@ pub(crate) use decision::{AtSoftLimit, CallBound, Urgency, Verdict, WantedCall};
 pub use decision::{LimitReached, SoftLimits};
 pub(crate) use ledger::{NewCall, Reservation, ReserveOutcome, SpendLedger};
 pub(crate) use limits::{LimitKind, SpendLimits};
+pub(crate) use reader::load_fold;
 pub use statement::{
     LimitStatus, Statement, StatementBy, StatementItem, StatementQuery, limit_status, statement,
     statement_since,

@@ -15,9 +15,13 @@ use crate::spend::{
     AtSoftLimit, CallBound, LimitKind, NewCall, Reservation, ReserveOutcome, SoftLimits, Urgency, Verdict,
     WantedCall,
 };
+use crate::turn::end::withdraw_question;
 use crate::turn::request::{fixed_tokens, load_capabilities};
 use crate::worker::wait::WakeOn;
 use crate::worker::{Worker, WorkerResult};
+
+/// The answer to a question about soft limits that is decided elsewhere.
+const DECIDED: &str = "withdrawn: another session has the answer, or the limit is gone";
 
 /// Judges the next model call of the open turn, or of the one that is about to begin, so that `decide` can end the turn
 /// or ask before anything is spent.
@@ -132,6 +136,24 @@ pub(crate) async fn ask_about_budget(worker: &mut Worker, soft: SoftLimits) -> W
     let question = Question::new(QuestionId::generate(), QuestionKind::Budget, soft.text);
     let question = Question { choices, reasons: soft.names, ..question };
     worker.commit(vec![SessionRecord::Question(question)], vec![]).await
+}
+
+/// Waits for the answer to a question. Sessions that reach a soft limit together all ask, and one answer counts for all: the
+/// question of each other session is withdrawn, and the ledger then says how its turn goes on.
+pub(crate) async fn await_answer(worker: &mut Worker, question: QuestionId) -> WorkerResult<()> {
+    let asked = worker.state().question(question).filter(|asked| asked.kind == QuestionKind::Budget);
+    let (soft_limits, runtime) = (asked.map(|asked| asked.reasons.clone()), worker.runtime().clone());
+    let mut decided = pin!(async {
+        match soft_limits {
+            Some(names) => runtime.spend.wait_until_decided(&names).await,
+            None => std::future::pending().await,
+        }
+    });
+    let waited = worker.wait_for(&mut decided, WakeOn::Answer(question), None).await?;
+    match waited.into_done()? {
+        Some(()) => worker.commit(vec![withdraw_question(question, DECIDED)], vec![]).await,
+        None => Ok(()),
+    }
 }
 
 /// The warning that a call passes soft limits, in a session that no one attends.

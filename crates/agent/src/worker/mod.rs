@@ -44,7 +44,7 @@ use crate::runtime::slot::SessionSlot;
 use crate::session::decide::{Action, BudgetCheck, Policy, TurnEnding, decide};
 use crate::session::state::State;
 use crate::turn::attempt::{begin_turn, close_open_attempt, make_model_call};
-use crate::turn::budget::{ask_about_budget, check_budget};
+use crate::turn::budget::{ask_about_budget, await_answer, check_budget};
 use crate::turn::end::end_turn;
 use crate::turn::epoch::{epoch_records, start_epoch};
 use crate::turn::fallback::{ModelChain, ModelSelection};
@@ -201,10 +201,7 @@ impl Worker {
             Action::CloseAttempt { kept } => close_open_attempt(self, kept).await?,
             Action::RunTools(calls) => run_tool_calls(self, &calls).await?,
             Action::AskBudget(soft) => ask_about_budget(self, soft).await?,
-            Action::AwaitAnswer(question) => {
-                let mut never = pin!(std::future::pending::<()>());
-                self.wait_for(&mut never, WakeOn::Answer(question), None).await?.into_done()?;
-            }
+            Action::AwaitAnswer(question) => await_answer(self, question).await?,
             Action::EndTurn(ending) => end_turn(self, vec![], ending).await?,
         }
         self.mark_active();

@@ -102,22 +102,37 @@ struct FolderAccess {
 
 /// The tools of each work folder that a session uses.
 #[derive(Default)]
-pub(crate) struct FolderToolsCache(Mutex<HashMap<Option<PathBuf>, Weak<FolderTools>>>);
+pub(crate) struct FolderToolsCache(Mutex<CachedFolderTools>);
+
+#[derive(Default)]
+struct CachedFolderTools {
+    by_folder: HashMap<Option<PathBuf>, Weak<FolderTools>>,
+    /// Tools that no session uses yet.
+    prepared: Option<Arc<FolderTools>>,
+}
 
 impl FolderToolsCache {
     /// Makes the next turn of each session load its tools again.
     pub(crate) fn clear(&self) {
-        lock(&self.0).clear();
+        *lock(&self.0) = CachedFolderTools::default();
+    }
+
+    /// Makes the tools of a work folder for the next session that uses them.
+    pub(crate) fn prepare(&self, runtime: &RuntimeShared, work_dir: &Path) {
+        let tools = self.get_or_create(runtime, Some(work_dir));
+        lock(&self.0).prepared = Some(tools);
     }
 
     pub(crate) fn get_or_create(&self, runtime: &RuntimeShared, work_dir: Option<&Path>) -> Arc<FolderTools> {
         let mut cache = lock(&self.0);
-        if let Some(cached) = cache.get(&work_dir.map(Path::to_owned)).and_then(Weak::upgrade) {
+        let cached = cache.by_folder.get(&work_dir.map(Path::to_owned)).and_then(Weak::upgrade);
+        cache.prepared = None;
+        if let Some(cached) = cached {
             return cached;
         }
-        cache.retain(|_, tools| tools.strong_count() > 0);
+        cache.by_folder.retain(|_, tools| tools.strong_count() > 0);
         let tools = Arc::new(FolderTools::new(runtime, work_dir));
-        cache.insert(work_dir.map(Path::to_owned), Arc::downgrade(&tools));
+        cache.by_folder.insert(work_dir.map(Path::to_owned), Arc::downgrade(&tools));
         tools
     }
 }

@@ -53,6 +53,7 @@ mod retention;
 mod role_orders;
 mod secrets;
 mod shutdown;
+mod soft_limits;
 mod spend;
 mod staged;
 mod tasks;

@@ -13,20 +13,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_agent::fork::fork_session;
-use longhaul_agent::{Config, Runtime, RuntimeBuilder, Session, StatementBy, StatementQuery, statement};
+use longhaul_agent::{Config, Runtime, RuntimeBuilder, StatementBy, StatementQuery, statement};
 use longhaul_journal::{Journal, records};
 use longhaul_model::{
     AnswerPart, AnswerStream, CallPermit, Capabilities, ContextWindow, Model, ModelFailure, Prices, Request,
     ScriptedModel, StopKind, StopReason, TokenCounts, WindowSource,
 };
-use longhaul_protocol::{
-    AttemptId, Input, InputId, JoinMode, Limit, Outcome, QuestionKind, SessionRecord, SpendRecord,
-    SpendSource, StreamName, TurnEnded,
-};
+use longhaul_protocol::{AttemptId, Limit, Outcome, SpendRecord, SpendSource, StreamName, TurnEnded};
 use longhaul_testkit::{Crash, CrashMoment, FaultyJournal, GatedModel, TestHome};
 use serde_json::{Value, json};
 
-use crate::{eventually, script, sound_records};
+use crate::{script, sound_records};
 
 /// A dollar for a million tokens.
 const PRICES: Prices = Prices { input: 1.0, output: 1.0, cached: None, written: None };
@@ -55,7 +52,7 @@ pub(crate) fn limited(
     config
 }
 
-async fn open(config: Config, model: impl Model + 'static) -> Runtime {
+pub(crate) async fn open(config: Config, model: impl Model + 'static) -> Runtime {
     Runtime::with_model(config, Arc::new(model)).await.unwrap()
 }
 
@@ -129,7 +126,7 @@ pub(crate) async fn total(journal: &dyn Journal) -> (u64, f64) {
     (total.calls, total.cost.unwrap())
 }
 
-fn reached(ended: &TurnEnded, limit: Limit, name: &str) -> bool {
+pub(crate) fn reached(ended: &TurnEnded, limit: Limit, name: &str) -> bool {
     (ended.outcome, ended.limit) == (Outcome::Limit, Some(limit))
         && ended.error.as_ref().is_some_and(|error| error.contains(name))
 }
@@ -323,102 +320,6 @@ async fn what_is_left_of_the_limits_is_known_without_reading_the_journal_again()
     assert_eq!(used, [("cost_per_session", 0.03), ("cost_per_day", 0.04)]);
     assert_eq!(read, 0);
     runtime.shutdown().await.unwrap();
-}
-
-async fn budget_question(session: &Session) -> longhaul_protocol::Question {
-    eventually("a question", || async { !session.open_questions().await.unwrap().is_empty() }).await;
-    session.open_questions().await.unwrap().remove(0)
-}
-
-fn soft(place: &TestHome) -> Config {
-    limited(place, |limits| {
-        limits.cost_per_day = 0.1;
-        limits.soft = 0.5;
-    })
-}
-
-/// B3: a session that no client attends gets a warning with the name of the setting, and without the id of the session.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_warning_of_a_soft_limit_names_the_setting() {
-    let place = TestHome::new();
-    let config = limited(&place, |limits| (limits.cost_per_session, limits.soft) = (0.1, 0.5));
-    let runtime = open(config, priced(&json!([costing(49_000), costing(1_000)]))).await;
-    let session = runtime.session("a").await.unwrap();
-    session.send("hello").await.unwrap();
-
-    let (id, text, images) = (InputId::generate(), "more".to_owned(), vec![]);
-    session.put(Input { id, text, images, mode: JoinMode::Join, client: None }, None).await.unwrap();
-
-    eventually("the end", || async { session.state().await.unwrap().turn_count == 2 }).await;
-    eventually("the end", || async { session.state().await.unwrap().turn.is_none() }).await;
-    runtime.shutdown().await.unwrap();
-    let records = sound_records(&place, &session).await;
-    let warnings = records.iter().filter_map(|record| match SessionRecord::decode(record) {
-        Ok(SessionRecord::Warning(warning)) if warning.code == "soft_limit" => Some(warning.text),
-        _ => None,
-    });
-    assert_eq!(warnings.collect::<Vec<_>>(), ["passing 50% of limits.cost_per_session"]);
-}
-
-/// B3, P4: one question before the soft limit is passed, which survives a restart; a yes counts for the whole period.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_soft_limit_asks_once_and_the_question_survives_a_restart() {
-    let place = TestHome::new();
-    let answers = json!([costing(45_000), costing(1_000), costing(1_000)]);
-    let runtime = open(soft(&place), priced(&answers)).await;
-    let session = runtime.session("a").await.unwrap();
-    let first = session.send("hello").await.unwrap();
-    let asking = {
-        let session = session.clone();
-        tokio::spawn(async move { session.send("more").await })
-    };
-    let asked = budget_question(&session).await;
-    runtime.shutdown().await.unwrap();
-    let _ = asking.await.unwrap();
-
-    let runtime = open(soft(&place), priced(&answers)).await;
-    let session = runtime.session("a").await.unwrap();
-    let again = budget_question(&session).await;
-    session.answer(again.id, "yes").await.unwrap();
-    let second = session.resume().await.unwrap();
-    let third = session.send("and more").await.unwrap();
-
-    assert_eq!(first.outcome, Outcome::Completed);
-    assert_eq!((asked.kind, asked.id), (QuestionKind::Budget, again.id));
-    assert!(asked.text.contains("50% of limits.cost_per_day"), "{}", asked.text);
-    assert_eq!(asked.choices, ["yes", "no"]);
-    assert_eq!(second.map(|ended| ended.outcome), Some(Outcome::Completed));
-    assert_eq!(third.outcome, Outcome::Completed, "it is not asked again");
-    runtime.shutdown().await.unwrap();
-    sound_records(&place, &session).await;
-}
-
-/// B3: a no ends the turn as a limit, and nothing is spent. It counts for the period: the next turn is not asked again, also
-/// after a restart, but ends with how to raise the limit.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_no_to_the_budget_question_ends_the_turn() {
-    let place = TestHome::new();
-    let runtime = open(soft(&place), priced(&json!([costing(45_000), costing(1_000)]))).await;
-    let session = runtime.session("a").await.unwrap();
-    session.send("hello").await.unwrap();
-    let sending = {
-        let session = session.clone();
-        tokio::spawn(async move { session.send("more").await })
-    };
-
-    let asked = budget_question(&session).await;
-    session.answer(asked.id, "no").await.unwrap();
-    let ended = sending.await.unwrap().unwrap();
-
-    assert!(reached(&ended, Limit::Cost, "limits.cost_per_day"), "{ended:?}");
-    assert_eq!(total(&*runtime.journal()).await.0, 1);
-    runtime.shutdown().await.unwrap();
-    let runtime = open(soft(&place), priced(&json!([costing(1_000), costing(1_000)]))).await;
-    let again = runtime.session("a").await.unwrap().send("once more").await.unwrap();
-    assert!(reached(&again, Limit::Cost, "limits.cost_per_day; raise it"), "{again:?}");
-    assert_eq!(total(&*runtime.journal()).await.0, 1);
-    runtime.shutdown().await.unwrap();
-    sound_records(&place, &session).await;
 }
 
 /// B2: the same total from the records of sessions alone, taken over once; copies in forks are not added.

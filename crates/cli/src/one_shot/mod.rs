@@ -118,7 +118,7 @@ impl OneShot<'_> {
                 SessionPlace::Here(journal) => {
                     let config = config::with_model(self.globals, RetryMode::OneShot).await?;
                     self.name_instructions(&request, &config, watch.printer);
-                    let builder = RuntimeBuilder::new(config).ask_model_early();
+                    let builder = RuntimeBuilder::new(config).for_one_turn();
                     let builder = match journal {
                         Some(journal) => builder.journal(journal),
                         None => builder,
@@ -258,7 +258,7 @@ impl OneShot<'_> {
                 // The session settled only because it asked a question.
                 Stay::ForTasks if session.state().await?.turn.is_some() => Request::Resume,
                 _ => {
-                    if !matches!(stage, Request::Compact(_)) {
+                    if !matches!(stage, Request::Compact(_)) && !leaves_nothing(&outcome) {
                         self.say_what_goes_on(session, watch.printer).await?;
                     }
                     return Ok(StageOutcome::Done(code));
@@ -394,6 +394,11 @@ impl OneShot<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether the last record of a turn says that the session has no tasks and no questions.
+fn leaves_nothing(outcome: &RequestOutcome) -> bool {
+    matches!(outcome, RequestOutcome::Ended(ended) if ended.inbox_through.is_some())
 }
 
 /// The limit that ended a turn, if another turn would reach it as well: all but those of one turn.

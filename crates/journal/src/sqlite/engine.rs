@@ -47,11 +47,23 @@ pub struct SqliteOptions {
     pub checkpoint_pages: u32,
     /// The SQLite file layer (VFS) to use. Tests use it to record or refuse what reaches the disk.
     pub vfs: Option<String>,
+    pub reads_on: ReadThread,
+}
+
+/// The thread on which a record or an entry is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadThread {
+    /// One of tokio's blocking threads, so that a slow disk delays only the caller.
+    Pool,
+    /// The caller's. For a process with one session, whose work has to wait for each read anyway: a hand-over to another thread and
+    /// back takes longer than most reads. Searches still run on the pool.
+    Caller,
 }
 
 impl Default for SqliteOptions {
     fn default() -> Self {
-        Self { lease_expiry: Duration::from_secs(10), checkpoint_pages: 1_000, vfs: None }
+        let lease_expiry = Duration::from_secs(10);
+        Self { lease_expiry, checkpoint_pages: 1_000, vfs: None, reads_on: ReadThread::Pool }
     }
 }
 
@@ -62,11 +74,14 @@ impl SqliteJournal {
         Self::open_with(home, SqliteOptions::default()).await
     }
 
-    /// [`open`](Self::open) with options.
-    pub async fn open_with(home: &Home, options: SqliteOptions) -> Result<Self> {
+    /// [`open`](Self::open) with options. A thread begins to open it before the returned future is polled.
+    pub fn open_with(
+        home: &Home,
+        options: SqliteOptions,
+    ) -> impl Future<Output = Result<Self>> + Send + use<> {
         let home = home.clone();
         let opened = tokio::task::spawn_blocking(move || Self::open_now(&home, &options));
-        opened.await.map_err(|_| Error::Closed)?
+        async { opened.await.map_err(|_| Error::Closed)? }
     }
 
     fn open_now(home: &Home, options: &SqliteOptions) -> Result<Self> {
@@ -102,9 +117,13 @@ impl SqliteJournal {
             Err(error @ (Error::Newer { .. } | Error::ReadOnly { .. })) => (Err(error), None),
             Err(error) => return Err(error),
         };
+        let readers = match options.reads_on {
+            ReadThread::Pool => Readers::new(&path, vfs, &locks),
+            ReadThread::Caller => Readers::on_caller(&path, vfs, &locks)?,
+        };
         Ok(Self {
             home: home.clone(),
-            readers: Readers::new(&path, vfs, &locks),
+            readers,
             long_readers: Readers::new(&path, vfs, &locks),
             index: Arc::new(SearchIndex::new(home)),
             queue,

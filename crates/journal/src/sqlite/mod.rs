@@ -7,7 +7,7 @@
 //! | `rows` | reads: from tables to records |
 //! | `writer` | one thread that commits the appends of all sessions together (group commit) |
 //! | `append`, `lease`, `erase` | what happens inside such a commit |
-//! | `readers` | a pool of connections that never wait for the writer |
+//! | `readers` | a pool of connections that never wait for the writer, and the thread on which they read |
 //! | `open_files` | which journals this process has open, so that it loses none of its file locks |
 //! | `wake_socket` | the socket on which other processes wake this one |
 //! | `search_index` | the full-text index, in a file of its own; rebuilt when missing, damaged or of another version |
@@ -38,7 +38,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 pub use backup::{RestoreReport, restore};
-pub use engine::{SqliteJournal, SqliteOptions};
+pub use engine::{ReadThread, SqliteJournal, SqliteOptions};
 pub use rebuild::JournalRebuild;
 pub use rows::{StreamNumber, decode_gone};
 pub use verify::verify_home;

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use crate::home::{path_str, with_suffix};
 use crate::sqlite::open_files::ProcessLocks;
-use crate::sqlite::{failure, open, open_address};
+use crate::sqlite::{ReadThread, failure, open, open_address};
 use crate::{Error, Result};
 
 /// The most concurrent reads. Further ones wait.
@@ -23,6 +23,7 @@ struct Pool {
     vfs: Option<String>,
     state: Mutex<State>,
     turns: Arc<Semaphore>,
+    reads_on: ReadThread,
 }
 
 #[derive(Default)]
@@ -40,12 +41,17 @@ struct Reader {
 
 impl Readers {
     pub(crate) fn new(path: &Path, vfs: Option<&str>, locks: &Arc<ProcessLocks>) -> Self {
-        let (path, vfs) = (path.to_owned(), vfs.map(str::to_owned));
-        let state = Mutex::new(State { idle: Vec::new(), locks: Some(Arc::clone(locks)) });
-        Self(Arc::new(Pool { path, vfs, state, turns: Arc::new(Semaphore::new(MAX_READERS)) }))
+        Self(Arc::new(Pool::new(path, vfs, locks, ReadThread::Pool)))
     }
 
-    /// Runs a query on a connection of the pool, off the async threads.
+    /// Readers that read on the thread of their caller. The first connection is opened now.
+    pub(crate) fn on_caller(path: &Path, vfs: Option<&str>, locks: &Arc<ProcessLocks>) -> Result<Self> {
+        let pool = Pool::new(path, vfs, locks, ReadThread::Caller);
+        pool.give_back(pool.take()?);
+        Ok(Self(Arc::new(pool)))
+    }
+
+    /// Runs a query on a connection of the pool.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -61,13 +67,13 @@ impl Readers {
     ) -> Result<T> {
         let pool = Arc::clone(&self.0);
         let turn = Arc::clone(&pool.turns).acquire_owned().await.map_err(|_| Error::Closed)?;
+        if pool.reads_on == ReadThread::Caller {
+            return pool.read_with(act);
+        }
         let done = tokio::task::spawn_blocking(move || {
             // Held to the end, even if the caller has dropped its future.
             let _turn = turn;
-            let reader = pool.take()?;
-            let answer = act(&reader.db);
-            pool.give_back(reader);
-            answer
+            pool.read_with(act)
         });
         done.await.map_err(|_| Error::Closed)?
     }
@@ -80,6 +86,19 @@ impl Readers {
 }
 
 impl Pool {
+    fn new(path: &Path, vfs: Option<&str>, locks: &Arc<ProcessLocks>, reads_on: ReadThread) -> Self {
+        let (path, vfs) = (path.to_owned(), vfs.map(str::to_owned));
+        let state = Mutex::new(State { idle: Vec::new(), locks: Some(Arc::clone(locks)) });
+        Self { path, vfs, state, turns: Arc::new(Semaphore::new(MAX_READERS)), reads_on }
+    }
+
+    fn read_with<T>(&self, act: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let reader = self.take()?;
+        let answer = act(&reader.db);
+        self.give_back(reader);
+        answer
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -387,6 +387,14 @@ pub struct Usage {
     pub limits: BTreeMap<String, String>,
 }
 
+impl Usage {
+    /// Tokens of the context that a step sent: as the provider counted them, else as the runtime estimated them. `None` for calls
+    /// that don't send the context, such as a summary.
+    pub fn context_tokens(&self) -> Option<u64> {
+        self.input.or(self.estimated).filter(|_| self.purpose.is_none())
+    }
+}
+
 /// Tokens of each part of a prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

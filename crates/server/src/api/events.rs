@@ -91,7 +91,7 @@ async fn follow_session(
     if after < head {
         record_at(&*state.journal(), &StreamName::session(entry.id), after + 1).await?;
     }
-    let session = state.runtime().session(&entry.key).await?;
+    let session = state.runtime().session_of(&entry);
     let attendance = (caller.scope >= Scope::Act).then(|| attend(&session)).flatten();
     let session = Some(session);
     let (writer, body) = state.written_body();

@@ -219,8 +219,7 @@ impl<'a> Turns<'a> {
 }
 
 fn context_point(record: &Record, usage: &Usage, turn: Option<u64>) -> Option<ContextPoint> {
-    // Only a step's usage tells the size of the context.
-    let input = usage.input.or(usage.estimated).filter(|_| usage.purpose.is_none())?;
+    let input = usage.context_tokens()?;
     let (seq, at, window) = (record.seq, record.at.to_string(), usage.window);
     let parts = usage.parts.map(|parts| scale_parts(parts, input));
     Some(ContextPoint { seq, at, turn, input, estimated: usage.input.is_none(), window, parts })

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::list::{DEFAULT_ITEMS, List, ListQuery, MAX_ITEMS, check_limit};
 use super::path::PathParameters;
 use crate::access::{Access, Scope};
-use crate::body::{JsonBody, Query};
+use crate::body::{JsonBody, NoFields, OptionalJsonBody, Query};
 use crate::problem::{ApiResult, Problem};
 use crate::route::Route;
 use crate::state::ServerState;
@@ -69,6 +69,7 @@ fn write_routes() -> Vec<Route> {
             .answers::<PagesWritten>(StatusCode::OK, "The page is removed. The change can be undone.")
             .fails(StatusCode::CONFLICT, conflict),
         Route::new(Method::POST, "/api/memory/{scope}/undo/{seq}", admin, "Undo a change of pages", undo)
+            .optional_body::<NoFields>()
             .answers::<PagesWritten>(StatusCode::OK, "The change is undone.")
             .fails(
                 StatusCode::CONFLICT,
@@ -286,6 +287,7 @@ async fn delete_page(
 async fn undo(
     State(state): State<ServerState>,
     PathParameters((scope, seq)): PathParameters<(String, Seq)>,
+    _: OptionalJsonBody<NoFields>,
 ) -> ApiResult<Json<PagesWritten>> {
     find_pages(&state, &scope).await?;
     let changed = undo_page_change(state.runtime(), &scope, seq).await?;

@@ -37,7 +37,7 @@ impl FromRequestParts<ServerState> for LiveSession {
         if entry.trashed {
             return Err(Problem::in_trash(&entry.key));
         }
-        let session = state.runtime().session(&entry.key).await?;
+        let session = state.runtime().session_of(&entry);
         Ok(Self { entry, session })
     }
 }

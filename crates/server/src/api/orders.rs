@@ -15,7 +15,7 @@ use super::inputs::{IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_MEANING, idempotency_key};
 use super::named_session::LiveSession;
 use super::sessions::require_own_key;
 use crate::access::{Access, Caller, Scope};
-use crate::body::{JsonBody, OptionalJsonBody};
+use crate::body::{JsonBody, NoFields, OptionalJsonBody};
 use crate::problem::{ApiResult, Problem};
 use crate::route::Route;
 use crate::state::ServerState;
@@ -26,27 +26,30 @@ const MAX_FORK_KEYS: u32 = 1_000;
 pub(crate) fn routes() -> Vec<Route> {
     let act = Access::Token(Scope::Act);
     vec![
-        documented(Route::new(
-            Method::POST,
-            "/api/sessions/{key}/cancel",
-            act,
-            "Cancel the running turn",
-            cancel,
-        )),
-        documented(Route::new(
-            Method::POST,
-            "/api/sessions/{key}/retry",
-            act,
-            "Run a failed turn again, or end the wait before a retry",
-            retry,
-        )),
-        documented(Route::new(
-            Method::POST,
-            "/api/sessions/{key}/continue",
-            act,
-            "Continue an interrupted answer",
-            continue_answer,
-        )),
+        documented(
+            Route::new(Method::POST, "/api/sessions/{key}/cancel", act, "Cancel the running turn", cancel)
+                .optional_body::<NoFields>(),
+        ),
+        documented(
+            Route::new(
+                Method::POST,
+                "/api/sessions/{key}/retry",
+                act,
+                "Run a failed turn again, or end the wait before a retry",
+                retry,
+            )
+            .optional_body::<NoFields>(),
+        ),
+        documented(
+            Route::new(
+                Method::POST,
+                "/api/sessions/{key}/continue",
+                act,
+                "Continue an interrupted answer",
+                continue_answer,
+            )
+            .optional_body::<NoFields>(),
+        ),
         documented(
             Route::new(Method::POST, "/api/sessions/{key}/compact", act, "Compact the context", compact)
                 .optional_body::<CompactOrder>(),
@@ -112,15 +115,19 @@ async fn put_order(live: LiveSession, headers: &HeaderMap, kind: OrderKind) -> O
     Ok(accepted(live.session.put_order(kind, key.as_deref()).await?, note))
 }
 
-async fn cancel(live: LiveSession, headers: HeaderMap) -> OrderAnswer {
+async fn cancel(live: LiveSession, headers: HeaderMap, _: OptionalJsonBody<NoFields>) -> OrderAnswer {
     put_order(live, &headers, OrderKind::Cancel).await
 }
 
-async fn retry(live: LiveSession, headers: HeaderMap) -> OrderAnswer {
+async fn retry(live: LiveSession, headers: HeaderMap, _: OptionalJsonBody<NoFields>) -> OrderAnswer {
     put_order(live, &headers, OrderKind::Retry).await
 }
 
-async fn continue_answer(live: LiveSession, headers: HeaderMap) -> OrderAnswer {
+async fn continue_answer(
+    live: LiveSession,
+    headers: HeaderMap,
+    _: OptionalJsonBody<NoFields>,
+) -> OrderAnswer {
     put_order(live, &headers, OrderKind::Continue).await
 }
 

@@ -163,7 +163,7 @@ async fn read_context(journal: &dyn Journal, entry: &SessionEntry) -> ApiResult<
         for record in found.iter().rev() {
             if let Ok(usage) = record.decode::<Usage>()
                 && record.kind == "usage"
-                && let Some(input) = usage.input.or(usage.estimated).filter(|_| usage.purpose.is_none())
+                && let Some(input) = usage.context_tokens()
             {
                 let tokens = compacted.unwrap_or(input.saturating_add(usage.output.unwrap_or(0)));
                 return Ok(Some(ContextFill { tokens, window: usage.window }));

@@ -22,7 +22,7 @@ use super::session_summary::{
     ListedSession, SessionState, SessionSummary, read_doing, summarise, summarise_doing,
 };
 use crate::access::{Access, Caller, Scope};
-use crate::body::{JsonBody, OptionalJsonBody, Query};
+use crate::body::{JsonBody, NoFields, OptionalJsonBody, Query};
 use crate::problem::{ApiResult, Problem};
 use crate::route::Route;
 use crate::state::ServerState;
@@ -67,6 +67,7 @@ pub(crate) fn routes() -> Vec<Route> {
             "Restore a session from the trash",
             restore,
         )
+        .optional_body::<NoFields>()
         .answers::<SessionSummary>(StatusCode::OK, "The restored session."),
     ]
 }
@@ -350,6 +351,7 @@ async fn end_work(session: &Session) -> ApiResult<()> {
 async fn restore(
     State(state): State<ServerState>,
     NamedSession(entry): NamedSession,
+    _: OptionalJsonBody<NoFields>,
 ) -> ApiResult<Json<SessionSummary>> {
     let restored = restore_session(&*state.journal(), &entry.key).await?;
     Ok(Json(summarise(state.runtime(), &restored).await?))

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::list::{List, ListOrder, ListQuery};
 use super::path::PathParameters;
 use crate::access::{Access, Scope};
-use crate::body::Query;
+use crate::body::{NoFields, OptionalJsonBody, Query};
 use crate::problem::{ApiResult, Problem};
 use crate::route::Route;
 use crate::state::ServerState;
@@ -37,6 +37,7 @@ pub(crate) fn routes() -> Vec<Route> {
             kill_task,
         )
         .query::<TaskQuery>()
+        .optional_body::<NoFields>()
         .answers::<TaskReport>(StatusCode::OK, "The task afterwards. One that had ended stays as it was."),
     ]
 }
@@ -90,6 +91,7 @@ async fn kill_task(
     State(state): State<ServerState>,
     PathParameters(id): PathParameters<String>,
     Query(query): Query<TaskQuery>,
+    _: OptionalJsonBody<NoFields>,
 ) -> ApiResult<Json<TaskReport>> {
     let (registry, mut task) = find_task(&state, &id, query.session.as_deref()).await?;
     task.now = registry.kill(&task).await?;

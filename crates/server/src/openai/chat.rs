@@ -1,5 +1,6 @@
 //! `POST /v1/chat/completions`.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -38,9 +39,9 @@ pub(crate) struct ChatRequest {
     stream: Option<bool>,
     stream_options: Option<StreamOptions>,
     /// The most tokens of each answer of the model.
-    max_tokens: Option<u64>,
+    max_tokens: Option<NonZeroU64>,
     /// The same, by its newer name.
-    max_completion_tokens: Option<u64>,
+    max_completion_tokens: Option<NonZeroU64>,
     /// `metadata.session` is the key of a session.
     metadata: Option<Map<String, Value>>,
     /// The key of a session, `conv_` and its id, or an object with that as `id`.
@@ -123,7 +124,7 @@ async fn incoming_request(
         client_key,
         is_counted_retry,
         user: request.user.clone(),
-        max_output_tokens: request.max_completion_tokens.or(request.max_tokens),
+        max_output_tokens: request.max_completion_tokens.or(request.max_tokens).map(NonZeroU64::get),
         unstored: false,
         model: request.model.clone(),
         background: false,

@@ -29,7 +29,7 @@ mod responses;
 mod sse;
 
 use hyper::{Method, StatusCode};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::access::{Access, Scope};
 use crate::route::{EVENT_STREAM, Route};
@@ -79,6 +79,7 @@ pub(crate) fn routes() -> Vec<Route> {
                 "Cancel a response",
                 responses::cancel_response,
             )
+            .optional_body::<Map<String, Value>>()
             .answers::<Value>(StatusCode::OK, "The response, whose turn has ended."),
             Route::new(Method::GET, "/v1/models", read, "List models", models::list_models)
                 .answers::<Value>(StatusCode::OK, "The configured model, and those that its servers offer."),

@@ -1,6 +1,7 @@
 //! What the requests of both endpoints have in common.
 
 use axum::http::HeaderMap;
+use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
 use longhaul_protocol::SessionId;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
@@ -18,9 +19,13 @@ const HEADER_ESCAPES: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
 
 /// Reads a body, with an error that names the wrong parameter.
 pub(crate) fn read_request<T: DeserializeOwned>(body: &Value) -> OpenaiResult<T> {
-    serde_path_to_error::deserialize(body).map_err(|error| {
-        let path = error.path().to_string();
-        OpenaiError::invalid("invalid_value", &path, format!("{path}: {}", error.inner()))
+    serde_path_to_error::deserialize(body).map_err(|error| match error.path().to_string().as_str() {
+        // The body itself, such as one without a field.
+        "." => {
+            let message = format!("the body is wrong: {}", error.inner());
+            OpenaiError::new(StatusCode::BAD_REQUEST, "invalid_value", message)
+        }
+        path => OpenaiError::invalid("invalid_value", path, format!("{path}: {}", error.inner())),
     })
 }
 

@@ -1,5 +1,7 @@
 //! `/v1/responses`. A response is a turn: its id names the session and the turn, and its form is folded from the records.
 
+use std::num::NonZeroU64;
+
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
@@ -21,7 +23,7 @@ use super::request::{parse_item_id, parse_response_id, read_request, session_ref
 use super::response_events::{ResponseFold, ResponseStatus};
 use super::sse::{EventWriter, StreamClosed, count_stream, turn_stream};
 use crate::access::Caller;
-use crate::body::{JsonBody, Query};
+use crate::body::{JsonBody, OptionalJsonBody, Query};
 use crate::state::ServerState;
 
 /// A request for a response. Other parameters are in `docs/openai.md`.
@@ -42,7 +44,7 @@ pub(crate) struct ResponsesRequest {
     /// The response to go on from. If it is not the newest of its session, the session is forked.
     previous_response_id: Option<String>,
     /// The most tokens of each answer of the model.
-    max_output_tokens: Option<u64>,
+    max_output_tokens: Option<NonZeroU64>,
     /// `metadata.session` is the key of a session.
     metadata: Option<Map<String, Value>>,
     /// Recorded, and never a key.
@@ -134,7 +136,7 @@ async fn incoming_request(
         client_key,
         is_counted_retry,
         user: request.user.clone(),
-        max_output_tokens: request.max_output_tokens,
+        max_output_tokens: request.max_output_tokens.map(NonZeroU64::get),
         unstored: request.store == Some(false),
         model: request.model.clone(),
         background: request.background == Some(true),
@@ -296,6 +298,7 @@ pub(crate) async fn retrieve_response(
 pub(crate) async fn cancel_response(
     State(state): State<ServerState>,
     Path(id): Path<String>,
+    _: OptionalJsonBody<Map<String, Value>>,
 ) -> OpenaiResult<Json<Value>> {
     let (session, turn, place) = find_response(&state, &id).await?;
     if place.ended.is_none()

@@ -21,12 +21,12 @@ mod restored;
 mod signed_out;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use longhaul_journal::Journal;
 use longhaul_protocol::{At, Seq, StreamName};
+use tokio::sync::watch;
 
 pub(crate) use cookie::{CookieKey, clearing_cookies, cookie_values, seconds, setting_cookies};
 pub use file::{HttpTokenFile, HttpTokenFileError};
@@ -68,8 +68,8 @@ pub(crate) struct StoredToken {
     /// A person may have chosen the text, and it is short.
     is_guessable: bool,
     rate: Mutex<RateBucket>,
-    /// A stream that the token opened ends when this is set.
-    revoked: AtomicBool,
+    /// A stream that the token opened ends when this is true.
+    revoked: watch::Sender<bool>,
 }
 
 /// Where a token comes from.
@@ -86,7 +86,7 @@ pub(crate) enum TokenOrigin {
 impl StoredToken {
     fn new(name: &str, scope: Scope, hash: blake3::Hash, origin: TokenOrigin, created: Option<At>) -> Self {
         let rate = Mutex::new(RateBucket::new(Instant::now()));
-        let (name, revoked) = (name.to_owned(), AtomicBool::new(false));
+        let (name, revoked) = (name.to_owned(), watch::Sender::new(false));
         Self { name, scope, origin, created, hash, is_guessable: false, rate, revoked }
     }
 
@@ -109,11 +109,16 @@ impl StoredToken {
 
     /// Ends the streams that the token opened.
     pub(crate) fn revoke(&self) {
-        self.revoked.store(true, Ordering::Relaxed);
+        self.revoked.send_replace(true);
     }
 
     pub(crate) fn is_revoked(&self) -> bool {
-        self.revoked.load(Ordering::Relaxed)
+        *self.revoked.borrow()
+    }
+
+    /// Becomes true when the token is revoked. It is never false again.
+    pub(crate) fn revocation(&self) -> watch::Receiver<bool> {
+        self.revoked.subscribe()
     }
 
     /// Whether the token could be guessed: a person may have chosen its text, and it is short.

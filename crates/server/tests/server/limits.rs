@@ -52,6 +52,41 @@ async fn a_body_over_the_limit_is_refused_with_an_answer() {
     server.shutdown().await;
 }
 
+/// H5: an order that takes no fields refuses a body that is too large, is not JSON or has fields, and puts nothing into the inbox.
+/// An empty body may have any type: `curl -d ''` says that it sends a form.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_that_takes_no_fields_refuses_a_body_that_has_some() {
+    let server = TestServer::with_script("[]").await;
+    server.post("/api/sessions", &json!({"key": "a"})).await;
+    let order = |name: &str, content_type: &'static str, body: &'static str| {
+        let path = format!("/api/sessions/a/{name}");
+        json_answer(server.request(Method::POST, &path).header("content-type", content_type).body(body))
+    };
+
+    for name in ["cancel", "retry", "continue"] {
+        let mut stream = send_part(server.address(), &format!("/api/sessions/a/{name}"), 100 << 20, 0);
+        let mut start = [0; 12];
+        stream.read_exact(&mut start).unwrap();
+        assert_eq!(&start, b"HTTP/1.1 413", "{name}");
+        for (content_type, body, status, code) in [
+            ("application/json", r#"{"turn": 1}"#, 400, "invalid_body"),
+            ("application/json", "stop", 400, "invalid_json"),
+            ("text/plain", "stop", 415, "unsupported_media_type"),
+        ] {
+            let answer = order(name, content_type, body).await;
+            assert_eq!((answer.0, answer.1["code"].as_str()), (status, Some(code)), "{name} {body}");
+        }
+    }
+    let inbox = server.runtime.journal().session("a").await.unwrap().unwrap().inbox_head;
+    let accepted = [
+        order("cancel", "application/json", "{}").await.0,
+        order("cancel", "application/x-www-form-urlencoded", "").await.0,
+    ];
+
+    assert_eq!((inbox, accepted), (0, [202, 202]));
+    server.shutdown().await;
+}
+
 /// Sends the head of a request and a part of its body, and keeps the connection.
 fn send_part(address: SocketAddr, path: &str, length: usize, part: usize) -> TcpStream {
     let head = format!(

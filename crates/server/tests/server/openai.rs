@@ -490,3 +490,28 @@ async fn the_limit_of_a_client_bounds_the_answer() {
     assert_eq!(model.requests().iter().map(|request| request.max_output).collect::<Vec<_>>(), [Some(7)]);
     server.shutdown().await;
 }
+
+/// H4: no answer fits into no tokens, so the request is refused and begins nothing. A body without a field says which.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_without_room_for_an_answer_is_refused() {
+    let server = TestServer::with_script("[]").await;
+    let input = json!([said("Hi")]);
+
+    for (path, body, param) in [
+        ("/v1/chat/completions", json!({"messages": input, "max_tokens": 0}), json!("max_tokens")),
+        (
+            "/v1/chat/completions",
+            json!({"messages": input, "max_completion_tokens": 0}),
+            json!("max_completion_tokens"),
+        ),
+        ("/v1/responses", json!({"input": input, "max_output_tokens": 0}), json!("max_output_tokens")),
+        ("/v1/responses", json!({"model": "longhaul"}), Value::Null),
+    ] {
+        let (status, refused) = server.post(path, &body).await;
+        assert_eq!((status, &refused["error"]["param"]), (400, &param), "{refused}");
+        assert_eq!(refused["error"]["code"], "invalid_value");
+    }
+
+    assert_eq!(sessions(&server).await, []);
+    server.shutdown().await;
+}

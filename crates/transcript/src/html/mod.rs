@@ -15,6 +15,8 @@ mod inline;
 mod markdown;
 mod style;
 
+use longhaul_protocol::TODO_MARK;
+
 use self::call::push_call;
 use self::diff::push_diff;
 use self::fragment::{cut_middle, push, push_line};
@@ -23,7 +25,7 @@ pub use self::markdown::markdown_html;
 pub use self::style::{CONTENT_SECURITY_POLICY, STYLE_SHEET};
 use crate::block::{Block, BlockContent, BlockState, TurnEnd, Update};
 use crate::local_time::format_moment;
-use crate::notice::{Verbosity, notice_text};
+use crate::notice::{Verbosity, WAITING_INPUT, notice_text};
 use crate::page::turn_totals_text;
 use crate::text::{format_count, format_number};
 
@@ -126,7 +128,7 @@ fn push_content(block: &Block, html: &mut String) {
                 push_line(html, "note", &format!("with {}", format_count(*images as u64, "image")));
             }
             if block.state == BlockState::Running {
-                push_line(html, "note state", "waiting: the model has not got it yet");
+                push_line(html, "note state", WAITING_INPUT);
             }
             push_time(html, block);
         }
@@ -144,7 +146,11 @@ fn push_content(block: &Block, html: &mut String) {
             push_time(html, block);
         }
         BlockContent::Summary { text } => {
-            push_details(html, "Summary: what the model knows of the conversation above", text);
+            let title = match text.starts_with(TODO_MARK) {
+                true => "Todo list, as the model keeps it",
+                false => "Summary: what the model knows of the conversation above",
+            };
+            push_details(html, title, text);
         }
         BlockContent::Call(call) => push_call(html, block, call),
         BlockContent::Question { text, diff, answer, .. } => {

@@ -54,7 +54,8 @@ impl Session {
         // An input that can't be accepted must not create a session.
         check_size(&record)?;
         let id = self.named().await?;
-        let accepted = accept_input(&*self.journal, id, record, blobs, key).await?;
+        let after = self.journal.head(&StreamName::session(id)).await?.seq;
+        let accepted = accept_input(&*self.journal, id, after, record, blobs, key).await?;
         self.wake_holder(id).await;
         Ok(accepted)
     }

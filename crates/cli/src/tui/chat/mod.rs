@@ -314,6 +314,7 @@ impl Chat<'_> {
                 match self.questions.try_answer(&text, &self.session, &mut self.printer, &self.lines).await {
                     Some(effect) => self.follow_answer(effect).await,
                     None => match self.message_of(text).await? {
+                        Some(message) if self.sent.would_join() => self.join_turn(&message, line).await,
                         Some(message) => self.run_turn(Request::Send(message)).await,
                         None => Ok(ChatStep::Line),
                     },

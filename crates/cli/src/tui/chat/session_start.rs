@@ -13,6 +13,7 @@ use longhaul_transcript::{Call, call_text};
 use super::line_source::{LineEvent, LineSource};
 use super::past_turns::PastTurns;
 use super::questions::OpenQuestions;
+use super::sent_messages::SentMessages;
 use super::slash::session::NextSession;
 use super::status_feed::{ModeSources, StatusFeed};
 use super::{Chat, ChatStep, event_sources, line_or_step};
@@ -299,6 +300,7 @@ impl Chat<'_> {
         self.session = session;
         panics::register_runtime(&self.runtime, self.resume_command());
         self.questions.clear();
+        self.sent = SentMessages::default();
         self.printer.tell(ScreenUpdate::SessionChanged);
         self.mark_session();
         let opened = self.look_at_session().await?;

@@ -39,6 +39,15 @@ struct TurnInput {
     is_accepted: bool,
 }
 
+/// Why the first of several requests is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FirstRequest {
+    /// The user asked for it, and is told if there was nothing to do.
+    Asked,
+    /// The user's message is in the inbox of a running turn, which may have ended by now.
+    Joined,
+}
+
 /// The reply to a line that is typed after the user asked to leave.
 const LEAVING: &str = "not sent: longhaul exits when the turn ends; Esc cancels it now";
 
@@ -91,18 +100,44 @@ impl Countdown {
 impl Chat<'_> {
     /// Runs a request to its end, and then the turns for what the user sent meanwhile.
     pub(super) async fn run_turn(&mut self, request: Request) -> anyhow::Result<ChatStep> {
-        if let Err(error) = refuse_trashed(&*self.runtime.journal(), self.session.key()).await {
-            self.printer.note(format!("{error:#}"));
-            self.exit_code = exit::BAD_USAGE;
+        let may_run = match request {
+            Request::Send(_) => self.may_send().await?,
+            _ => !self.is_in_trash().await,
+        };
+        if !may_run {
             return Ok(ChatStep::Line);
         }
-        if let Request::Send(_) = request {
-            self.set_wanted_mode().await?;
+        self.run_turns(request, FirstRequest::Asked).await
+    }
+
+    /// Waits for the end of a turn that the user's message joins, and then runs the turns for what was sent meanwhile.
+    pub(super) async fn follow_turn(&mut self) -> anyhow::Result<ChatStep> {
+        self.run_turns(Request::Resume, FirstRequest::Joined).await
+    }
+
+    /// Whether the session takes messages. It says why not, and sets the mode that the first message needs.
+    pub(super) async fn may_send(&mut self) -> anyhow::Result<bool> {
+        if self.is_in_trash().await {
+            return Ok(false);
         }
-        let mut request = request;
-        let mut is_first = true;
+        self.set_wanted_mode().await?;
+        Ok(true)
+    }
+
+    async fn is_in_trash(&mut self) -> bool {
+        let Err(error) = refuse_trashed(&*self.runtime.journal(), self.session.key()).await else {
+            return false;
+        };
+        self.printer.note(format!("{error:#}"));
+        self.exit_code = exit::BAD_USAGE;
+        true
+    }
+
+    async fn run_turns(&mut self, request: Request, first: FirstRequest) -> anyhow::Result<ChatStep> {
+        let (mut request, mut first) = (request, Some(first));
         loop {
-            let mut turn_input = TurnInput::default();
+            let has_more_input = first == Some(FirstRequest::Joined);
+            let mut turn_input = TurnInput { has_more_input, ..TurnInput::default() };
             let outcome = match self.run_request(&request, &mut turn_input).await? {
                 Ok(outcome) => outcome,
                 Err(next) => return Ok(next),
@@ -118,7 +153,7 @@ impl Chat<'_> {
                     let state = self.session.state().await?;
                     self.printer.note(nothing_to_compact(&state));
                 }
-                RequestOutcome::Nothing | RequestOutcome::Abandoned if is_first => {
+                RequestOutcome::Nothing | RequestOutcome::Abandoned if first == Some(FirstRequest::Asked) => {
                     let last = self.session.state().await?.last_outcome;
                     self.printer.note(nothing_to(&request, last));
                 }
@@ -135,7 +170,7 @@ impl Chat<'_> {
                     if is_cancelled {
                         self.printer.note("what you sent meanwhile begins the next turn; Esc ends that, too");
                     }
-                    (request, is_first) = (Request::Resume, false);
+                    (request, first) = (Request::Resume, None);
                 }
                 _ => return Ok(ChatStep::Line),
             }

@@ -129,8 +129,7 @@ impl Figures {
             }
             return;
         }
-        let tokens =
-            usage.input.or(usage.estimated).map(|input| input.saturating_add(usage.output.unwrap_or(0)));
+        let tokens = usage.context_tokens().map(|sent| sent.saturating_add(usage.output.unwrap_or(0)));
         let (turn, step, window) = (self.turn, self.step, usage.window);
         match self.points.last_mut() {
             // Another attempt at the same step, or a step that shares the point.

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use figures::Figures;
 use longhaul_agent::session::load;
 use longhaul_journal::{Error, Journal, SessionEntry, records};
-use longhaul_protocol::{PrintablePath, Seq, StreamName};
+use longhaul_protocol::{At, InboxRecord, Input, Order, OrderKind, PrintablePath, Seq, StreamName};
 use longhaul_transcript::{StoredTranscript, Update, page_text};
 
 use crate::args::{GlobalArgs, ShowOptions};
@@ -127,6 +127,29 @@ impl SessionReport<'_> {
             };
             updates.iter().filter(|_| seq >= from).try_for_each(&mut push)?;
         }
-        transcript.end().iter().try_for_each(push)
+        let open = transcript.end();
+        let untaken = transcript.untaken_inputs(self.untaken_inputs().await?);
+        open.iter().chain(&untaken).try_for_each(push)
+    }
+
+    /// The inputs that wait in the inbox, where the session has not taken them yet. One that is being taken back is none.
+    async fn untaken_inputs(&self) -> anyhow::Result<Vec<(At, Input)>> {
+        // A session with damaged records has its page, too.
+        let Ok(state) = load(self.journal, &self.session.key, self.session.id).await else {
+            return Ok(vec![]);
+        };
+        let inbox = StreamName::inbox(self.session.id);
+        let mut cursor = records(self.journal, &inbox, state.inbox_through + 1);
+        let mut untaken: Vec<(At, Input)> = Vec::new();
+        while let Some(record) = cursor.next().await? {
+            match InboxRecord::decode(&record) {
+                Ok(InboxRecord::Input(input)) => untaken.push((record.at, input)),
+                Ok(InboxRecord::Order(Order { kind: OrderKind::Withdraw { input }, .. })) => {
+                    untaken.retain(|(_, waiting)| waiting.id != input);
+                }
+                _ => {}
+            }
+        }
+        Ok(untaken)
     }
 }
