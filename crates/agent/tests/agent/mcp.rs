@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul_agent::mcp::{ServerSettings, ServerState};
+use longhaul_agent::mcp::{ServerSettings, ServerState, ServerStatus};
 use longhaul_agent::{Config, Runtime, RuntimeBuilder};
 use longhaul_model::ScriptedModel;
 use longhaul_protocol::{EventKind, Outcome, PermissionMode, QuestionKind, Record, SessionRecord};
@@ -151,11 +151,14 @@ async fn a_broken_server_costs_only_its_own_tools() {
     assert_eq!(ended.outcome, Outcome::Completed);
     let heard = heard(&model.requests()[2].items);
     assert!(heard.iter().any(|said| said == "hello"), "{heard:?}");
-    let states: BTreeMap<String, (ServerState, String)> = runtime
-        .mcp_servers()
-        .into_iter()
-        .map(|status| (status.name, (status.state, status.reason.unwrap_or_default())))
-        .collect();
+    let states = || -> BTreeMap<String, (ServerState, String)> {
+        let state = |status: ServerStatus| (status.name, (status.state, status.reason.unwrap_or_default()));
+        runtime.mcp_servers().into_iter().map(state).collect()
+    };
+    // The turn may have started them once more.
+    let has_failed = |name: &str| states()[name].0 == ServerState::Failed;
+    eventually("both fail", || async { has_failed("ends") && has_failed("missing") }).await;
+    let states = states();
     assert_eq!(states["good"].0, ServerState::Ready);
     assert_eq!(states["silent"].0, ServerState::Starting);
     assert_eq!(states["ends"], (ServerState::Failed, "it ended with exit code 4: no licence".to_owned()));
