@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// How many points each part has.
-const PARTS: [(char, u32); 10] = [
+const PARTS: [(char, u32); 11] = [
     ('J', 11),
     ('T', 15),
     ('M', 19),
@@ -16,6 +16,7 @@ const PARTS: [(char, u32); 10] = [
     ('S', 8),
     ('P', 8),
     ('H', 8),
+    ('E', 8),
     ('B', 4),
 ];
 
