@@ -21,7 +21,7 @@ pub(crate) fn outcome_of(result: CallToolResult) -> ToolOutcome {
                 Err(reason) => parts.push(format!("[an image that is left out: {reason}]")),
             },
             ContentBlock::Audio(audio) => {
-                parts.push(format!("[audio ({}) that is left out]", audio.mime_type))
+                parts.push(format!("[audio ({}) that is left out]", audio.mime_type));
             }
             ContentBlock::Resource(resource) => parts.push(resource_text(&resource.resource)),
             ContentBlock::ResourceLink(link) => parts.push(format!("[resource {}: {}]", link.name, link.uri)),

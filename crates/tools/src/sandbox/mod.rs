@@ -161,7 +161,7 @@ impl Sandbox {
         session: Option<SessionId>,
     ) -> Result<SandboxedCommand, String> {
         let own_folders = session.map(|session| self.session_temporary_folder(session));
-        self.confine_with(scope, environment, work_dir, session, own_folders)
+        self.confine_with(scope, environment, work_dir, session, own_folders.as_deref())
     }
 
     /// The bounds and the environment of a server that runs in the work folder for several sessions, or why it can't run. Its
@@ -177,8 +177,7 @@ impl Sandbox {
             return Ok(SandboxedCommand { bounds: None, environment: environment.clone() });
         }
         scope.find_protected_files();
-        let own_folder = Some(own_folder.to_owned());
-        let mut confined = self.confine_with(scope, environment, scope.work_dir(), None, own_folder)?;
+        let mut confined = self.confine_with(scope, environment, scope.work_dir(), None, Some(own_folder))?;
         if let Some(bounds) = &mut confined.bounds {
             bounds.processes = enforcement.processes();
         }
@@ -191,7 +190,7 @@ impl Sandbox {
         environment: &BTreeMap<String, String>,
         work_dir: &Path,
         session: Option<SessionId>,
-        own_folders: Option<PathBuf>,
+        own_folders: Option<&Path>,
     ) -> Result<SandboxedCommand, String> {
         if self.mode == SandboxMode::Off {
             return Ok(SandboxedCommand { bounds: None, environment: environment.clone() });
@@ -202,7 +201,7 @@ impl Sandbox {
         }
         let home = self.temporary.parent().unwrap_or(&self.temporary);
         let mut places = ReachablePaths::new(scope, environment, home, self.listings.now());
-        let private = private_folders(scope, own_folders.as_deref());
+        let private = private_folders(scope, own_folders);
         // Writable paths come first, so that nothing else is found through them.
         if self.mode == SandboxMode::On {
             places.add_caches();
@@ -218,7 +217,7 @@ impl Sandbox {
         if let Some(session) = session {
             self.repositories.note_guards(session, &guards);
         }
-        let (overlays, in_memory) = match &own_folders {
+        let (overlays, in_memory) = match own_folders {
             Some(folder) => {
                 (cache_overlays::overlays(&places.caches, places.user_home(), folder), Vec::new())
             }

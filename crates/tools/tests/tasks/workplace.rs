@@ -192,6 +192,7 @@ impl Workplace {
             write: None,
             writes: vec![],
             kept_in: None,
+            remote_task: None,
         };
         self.tool("exec").resume(call, &started).await
     }
