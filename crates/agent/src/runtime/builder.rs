@@ -113,6 +113,10 @@ impl RuntimeBuilder {
     }
 
     /// Opens the runtime. It does not start any session: see [`Runtime::start`].
+    #[allow(
+        clippy::too_many_lines,
+        reason = "each line makes one part of the runtime, in the order in which they need each other"
+    )]
     pub async fn open(self) -> Result<Runtime> {
         let mut config = match self.source {
             ConfigSource::Home(home) => Config::of_home(home)?,

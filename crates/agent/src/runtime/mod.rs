@@ -156,10 +156,10 @@ impl Runtime {
     /// Offers the agent another tool, in all sessions, from their next turn on. It replaces a tool with the same
     /// name.
     pub fn add_tool(&self, tool: Arc<dyn Tool>) {
-        let name = &tool.definition().name;
+        let name = tool.definition().name.clone();
         let mut tools = lock(&self.0.tools);
-        tools.retain(|other| other.definition().name != *name);
-        tools.push(Arc::clone(&tool));
+        tools.retain(|other| other.definition().name != name);
+        tools.push(tool);
         drop(tools);
         self.0.folder_tools.clear();
     }

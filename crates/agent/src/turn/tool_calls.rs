@@ -76,6 +76,7 @@ struct RunningCalls {
 }
 
 /// What ends one round of waiting for calls.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 enum CallNews {
     Ended(Option<Result<(task::Id, ToolOutcome), task::JoinError>>),
     Said(CallMessage),

@@ -63,6 +63,7 @@ pub(crate) fn apply(state: &mut State, record: &Record) -> Result<(), DecodeErro
     Ok(())
 }
 
+#[allow(clippy::too_many_lines, reason = "one arm for each kind of record")]
 fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
     match fact {
         SessionRecord::SessionCreated(created) => {
