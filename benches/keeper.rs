@@ -58,6 +58,7 @@ impl Bench {
             target: "local".to_owned(),
             token_file: "../../run/token".to_owned(),
             bounds: None,
+            relay: false,
         };
         self.tasks.start(&spec).expect("a start")
     }

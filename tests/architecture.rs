@@ -21,7 +21,7 @@ fn read_toml(path: &Path) -> Table {
 /// What each crate may use of the others; arrows go one way.
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
     let core = vec!["protocol", "journal", "model", "context", "keeper", "config", "redact"];
-    let below_agent = [core, vec!["tools", "memory", "skills"]].concat();
+    let below_agent = [core.clone(), vec!["tools", "memory", "skills", "mcp"]].concat();
     let all_but_cli = [below_agent.clone(), vec!["agent"]].concat();
     BTreeMap::from([
         ("protocol", vec![]),
@@ -37,6 +37,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("tools", vec!["protocol", "keeper"]),
         ("memory", vec!["protocol", "journal", "model", "context"]),
         ("skills", vec!["protocol", "tools"]),
+        ("mcp", [core, vec!["tools"]].concat()),
         ("agent", below_agent),
         ("doctor", [all_but_cli.clone(), vec!["transcript"]].concat()),
         ("server", [all_but_cli.clone(), vec!["console", "doctor", "transcript"]].concat()),

@@ -16,8 +16,8 @@ const PARTS: [(char, u32); 11] = [
     ('S', 8),
     ('P', 8),
     ('H', 8),
-    ('B', 4),
     ('E', 8),
+    ('B', 4),
 ];
 
 fn root() -> PathBuf {

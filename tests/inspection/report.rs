@@ -74,6 +74,7 @@ fn turn(number: u64) -> Vec<SessionRecord> {
             write: None,
             writes: vec![],
             kept_in: None,
+            remote_task: None,
         }),
         SessionRecord::TurnEnded(TurnEnded {
             turn: number,

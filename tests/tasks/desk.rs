@@ -86,6 +86,7 @@ impl Desk {
     fn spec(&self, task_id: TaskId, session: SessionId, command: &str) -> Spec {
         Spec {
             bounds: None,
+            relay: false,
             format: FORMAT,
             task_id,
             command: command.to_owned(),

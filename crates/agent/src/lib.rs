@@ -78,6 +78,7 @@ mod recall;
 mod replay;
 mod runtime;
 mod secrets;
+mod server_check;
 pub mod session;
 pub mod skills;
 mod spend;
@@ -115,6 +116,7 @@ pub use memory::pages as memory_pages;
 pub use prompt::instruction_files::instruction_files;
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use secrets::redactor;
+pub use server_check::check_servers;
 pub use spend::{
     LimitReached, LimitStatus, SoftLimits, Statement, StatementBy, StatementItem, StatementQuery,
     limit_status, statement, statement_since,
@@ -128,6 +130,7 @@ pub use longhaul_redact::{Redactor, StreamRedactor};
 // Re-exports for embedding programs.
 pub use longhaul_journal as journal;
 pub use longhaul_keeper as keeper;
+pub use longhaul_mcp as mcp;
 pub use longhaul_model as model;
 pub use longhaul_protocol as protocol;
 pub use longhaul_tools as tools;

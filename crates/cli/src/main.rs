@@ -139,6 +139,7 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
             Command::Serve(options) => commands::serve::run(&globals, &options).await,
             Command::Acp => commands::acp::run(&globals).await,
             Command::Token { command, json } => commands::token::run(&globals, command, json).await,
+            Command::Mcp { command, json } => commands::mcp::run(&globals, command, json).await,
             Command::Send(options) => commands::send::run(&globals, options).await,
             Command::Cancel(options) => commands::cancel::run(&globals, &options).await,
             Command::Answer(options) => commands::answer::run(&globals, &options).await,

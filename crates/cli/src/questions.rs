@@ -69,6 +69,7 @@ pub(crate) fn answer_command(key: &str, id: QuestionId, kind: QuestionKind) -> S
 pub(crate) fn how_to_answer(key: &str, id: QuestionId, kind: QuestionKind) -> String {
     let others = match kind {
         QuestionKind::Ask => "(TEXT: your answer, or the number of a choice)",
+        QuestionKind::Elicitation => "(or no, or what the server asks for)",
         QuestionKind::Approval | QuestionKind::Plan | QuestionKind::Budget => "(or no, or a reason)",
     };
     format!("to answer: {} {others}", answer_command(key, id, kind))

@@ -79,4 +79,5 @@ fn adapt_to_toml(schema: &mut Value) {
         fields.values_mut().for_each(adapt_to_toml);
     }
     object.get_mut("items").map(adapt_to_toml);
+    object.get_mut("additionalProperties").map(adapt_to_toml);
 }

@@ -78,7 +78,11 @@ impl<'a, S: DeserializeOwned> Layers<'a, S> {
         }
         for (key, LayerEntry { value, origin }) in layer.0 {
             let Some((keys, name)) = self.section_of(&key) else { continue };
-            keys.insert(name.to_owned(), value);
+            match (keys.get_mut(name), value) {
+                // A map of names: each name is set for itself.
+                (Some(Value::Table(below)), Value::Table(above)) => below.extend(above),
+                (_, value) => drop(keys.insert(name.to_owned(), value)),
+            }
             self.origins.set(&key, origin);
         }
     }

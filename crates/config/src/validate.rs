@@ -68,7 +68,9 @@ impl Validator<'_> {
         for (key, value) in table.iter() {
             let name: &str = key.get_ref();
             let line = self.line_of(key);
-            match schema["properties"].get(name) {
+            // A map has names that the user chooses, and one schema for all its values.
+            let of_map = schema.get("additionalProperties").filter(|field| field.is_object());
+            match schema["properties"].get(name).or(of_map) {
                 Some(field) => {
                     let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
                     self.check_value(&path, line, value, field);

@@ -193,6 +193,7 @@ fn session_text(record: SessionRecord) -> Option<(String, Option<BlobRef>)> {
         | SessionRecord::StepStarted(_)
         | SessionRecord::AttemptStarted(_)
         | SessionRecord::Checkpoint(_)
+        | SessionRecord::ToolTask(_)
         | SessionRecord::AttemptEnded(_)
         | SessionRecord::Usage(_)
         | SessionRecord::ToolStarted(_)

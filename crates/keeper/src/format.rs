@@ -49,6 +49,10 @@ pub struct Spec {
     /// What the command may access; `None` for no sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
+    /// Carry its standard input and output over the socket to the client that asks for it ([`crate::Task::relay`]), and
+    /// end it when that client is gone. Only its standard error is kept as output.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub relay: bool,
 }
 
 /// How a command ended: `status.json`.
@@ -147,6 +151,9 @@ pub(crate) struct Request {
     /// Kill the command, and confirm that.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) kill: bool,
+    /// Become the owner of a relayed command. After the answer, the connection carries its input and output.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) relay: bool,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -174,6 +181,10 @@ pub(crate) enum Answer {
     /// The keeper closes the connection for this reason.
     Refused {
         refused: String,
+    },
+    /// What follows on this connection is the output of the command.
+    Relayed {
+        relayed: bool,
     },
 }
 

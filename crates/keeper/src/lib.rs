@@ -96,6 +96,7 @@
 //!     target: "local".into(),
 //!     token_file: "../../run/token".into(),
 //!     bounds: None,
+//!     relay: false,
 //! })?;
 //!
 //! // The connection closes when the command has ended.

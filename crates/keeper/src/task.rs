@@ -70,6 +70,14 @@ impl Task {
         }
     }
 
+    /// Becomes the owner of a relayed command ([`crate::Spec::relay`]): a connection that carries its standard input and
+    /// output, and the bytes that it has already printed. The command ends within 10 s after the connection is closed.
+    /// `None` if the command has ended.
+    pub fn relay(&self) -> Result<Option<(UnixStream, Vec<u8>)>> {
+        let request = Request { relay: true, ..Request::default() };
+        Ok(self.request(request)?.map(|(stream, _, heard)| (stream, heard)))
+    }
+
     /// Kills the command and everything that it has started, and returns when they are dead. A command that has
     /// already ended keeps its status, and its orphans are killed.
     ///
@@ -231,6 +239,7 @@ impl Task {
                     }
                     Ok(answer @ Answer::Killed { .. }) if request.kill => break Some(answer),
                     Ok(answer @ Answer::State { .. }) if request.watch => break Some(answer),
+                    Ok(answer @ Answer::Relayed { .. }) if request.relay => break Some(answer),
                     _ => {}
                 },
             }

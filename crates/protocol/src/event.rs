@@ -273,6 +273,7 @@ impl EventKind {
             | SessionRecord::AttemptEnded(_)
             | SessionRecord::Block(_)
             | SessionRecord::Checkpoint(_)
+            | SessionRecord::ToolTask(_)
             | SessionRecord::Stubbed(_)
             | SessionRecord::Unknown { .. } => return None,
         })

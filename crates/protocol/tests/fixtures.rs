@@ -120,7 +120,7 @@ fn records_keep_their_form_and_the_bytes_of_their_bodies() {
 #[test]
 fn the_kinds_of_a_session_are_the_settled_ones() {
     let settled = "session_created epoch_started input_taken order_taken turn_started step_started attempt_started block \
-                   checkpoint attempt_ended usage tool_started tool_finished task_started task_ended notification note \
+                   checkpoint attempt_ended usage tool_started tool_task tool_finished task_started task_ended notification note \
                    question answered imported mode_changed compact_start system_message compact_done compact_failed stubbed model_changed \
                    warning turn_ended";
 

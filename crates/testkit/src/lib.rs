@@ -8,6 +8,7 @@
 //! | `test_home` | a home and a work folder that are removed with the test |
 //! | `history` | a session of thousands of turns, without asking a model for them |
 //! | `journal` | a real journal with fault injection: it crashes or refuses at a given append |
+//! | `mcp` | an MCP server, as a program of its own |
 //! | `model` | models that wait at a gate, and that record their requests |
 //! | `terminal`, `screen`, `screen_svg` | a program in a terminal of its own; the screen that a user sees, and as SVG |
 //! | `random` | random numbers with a printed seed |
@@ -22,6 +23,7 @@ mod events;
 mod history;
 mod invariants;
 mod journal;
+mod mcp;
 mod model;
 mod random;
 mod screen;
@@ -35,6 +37,7 @@ pub use events::{collect_until, ended_turn};
 pub use history::repeat_turn;
 pub use invariants::{broken_rules, of_newest_epoch, records_of};
 pub use journal::{Crash, CrashMoment, FaultyJournal};
+pub use mcp::write_mcp_server;
 pub use model::{GatedModel, ModelGate, RecordingModel};
 pub use random::SeededRandom;
 pub use screen::TerminalScreen;

@@ -16,7 +16,7 @@ const MAX_QUOTED_BYTES: usize = 80;
 /// Parses the arguments of a call into the type that the tool's schema was made from.
 pub fn parse<T: DeserializeOwned>(definition: &ToolDefinition, arguments: &str) -> Result<T, ToolOutcome> {
     let wrong = |what: String| {
-        let name = definition.name;
+        let name = &definition.name;
         ToolOutcome::error(format!("{name} was not run, because its arguments don't fit: {what}"))
     };
     let text = if arguments.trim().is_empty() { "{}" } else { arguments };

@@ -33,8 +33,8 @@ struct Arguments {
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: ASK_USER,
-        description: "Ask the user what only they can decide.",
+        name: ASK_USER.into(),
+        description: "Ask the user what only they can decide.".into(),
         effect: Effect::Idempotent,
         schema: schema_of::<Arguments>(),
         limits: &[

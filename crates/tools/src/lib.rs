@@ -15,6 +15,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `tool`, `function_tool` | the trait [`Tool`] for the runtime that calls it; tools made of one function |
+//! | `call_line` | what a running call has to say to its session |
 //! | `toolset`, `tools_reference` | all tools; the page `docs/tools.md`, made from them |
 //! | `arguments`, `schema` | parsing the arguments that the model wrote; their JSON Schema |
 //! | `files` | read_file, write_file, edit_file |
@@ -76,6 +77,7 @@ mod approval;
 mod arguments;
 mod ask_user;
 mod blocking_run;
+mod call_line;
 mod display;
 mod exec;
 mod files;
@@ -103,6 +105,7 @@ pub use approval::{
 };
 pub use arguments::parse as parse_arguments;
 pub use ask_user::{UserQuestion, ask_user_tool};
+pub use call_line::{CallLine, CallMessage, CallMessageContent, CallQuestion};
 pub use exec::{ExecSettings, ExecTool, command_environment};
 pub use files::{Attachment, omissions_of_diff, unified_diff};
 use function_tool::function_tool;
@@ -112,7 +115,7 @@ pub use git::{
 pub use output::{last_output_line, plain_text, truncate_output};
 pub use reference::tools_reference;
 pub use renamed::renamed_call;
-pub use sandbox::{Sandbox, SandboxFallback, SandboxMode};
+pub use sandbox::{Sandbox, SandboxFallback, SandboxMode, SandboxedCommand};
 pub use schema::schema_of;
 pub use scope::{AllowedTarget, DeniedTarget, FileError, Permission, Scope, ScopeConfig};
 pub use small_file::{LastLink, SmallFile, foreign_writer_of, read_file_above, read_small_file};

@@ -49,9 +49,9 @@ impl From<ItemStatus> for TodoStatus {
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "todo",
+        name: "todo".into(),
         description: "Replace this session's todo list. Use it for work of three or more steps, keep one item in progress, and \
-                      update it as you go; not for simple requests.",
+                      update it as you go; not for simple requests.".into(),
         effect: Effect::Idempotent,
         schema: schema_of::<Arguments>(),
         limits: &["At most 200 items of 1 to 2,000 bytes each."],

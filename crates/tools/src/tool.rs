@@ -6,6 +6,7 @@
 //!
 //! After a crash the runtime finds calls that started and did not finish, and asks [`Tool::resume`] about each.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
 use std::path::PathBuf;
@@ -21,13 +22,13 @@ use longhaul_protocol::{
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::UserQuestion;
 use crate::blocking_run::{CancelFlag, run_cancellable};
+use crate::{CallLine, UserQuestion};
 
 /// A tool that the model can call.
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// The description for the model and `docs/tools.md`. It never changes while the program runs.
+    /// The description for the model and `docs/tools.md`. It never changes while the tool is offered.
     fn definition(&self) -> &ToolDefinition;
 
     /// Checks a call and works out what it would do, without changing anything. An error is the result that the model
@@ -48,9 +49,9 @@ pub trait Tool: Send + Sync {
 /// The description of a tool.
 #[derive(Debug, Clone)]
 pub struct ToolDefinition {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// For the model.
-    pub description: &'static str,
+    pub description: Cow<'static, str>,
     /// What it may change.
     pub effect: Effect,
     pub schema: Value,
@@ -332,9 +333,12 @@ pub enum ResumedCall {
     Unknown(String),
 }
 
-/// Tells a running call to stop.
+/// Tells a running call to stop, and lets it reach its session.
 #[derive(Debug, Clone)]
-pub struct StopSignal(watch::Receiver<bool>);
+pub struct StopSignal {
+    asked: watch::Receiver<bool>,
+    line: CallLine,
+}
 
 /// Stops the call that has the [`StopSignal`].
 #[derive(Debug)]
@@ -342,13 +346,24 @@ pub struct StopHandle(watch::Sender<bool>);
 
 impl StopSignal {
     pub fn pair() -> (StopHandle, Self) {
-        let (sender, receiver) = watch::channel(false);
-        (StopHandle(sender), Self(receiver))
+        let (sender, asked) = watch::channel(false);
+        (StopHandle(sender), Self { asked, line: CallLine::default() })
+    }
+
+    /// The signal for a call that can reach its session.
+    #[must_use]
+    pub fn with_line(self, line: CallLine) -> Self {
+        Self { line, ..self }
+    }
+
+    /// The line from the call to its session.
+    pub fn line(&self) -> &CallLine {
+        &self.line
     }
 
     /// Waits until the call should stop; for ever, if its [`StopHandle`] was dropped.
     pub async fn asked(&mut self) {
-        if self.0.wait_for(|asked| *asked).await.is_err() {
+        if self.asked.wait_for(|asked| *asked).await.is_err() {
             std::future::pending::<()>().await;
         }
     }

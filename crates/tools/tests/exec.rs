@@ -105,6 +105,7 @@ impl Workplace {
             write: None,
             writes: vec![],
             kept_in: None,
+            remote_task: None,
         };
         self.tool.resume(call, &started).await
     }

@@ -51,7 +51,7 @@ const INPUT_FIRST: &str = "a new message arrived";
 /// Compacts the context. The result is recorded when this returns.
 pub(crate) async fn compact(worker: &mut Worker, trigger: CompactionTrigger) -> WorkerResult<()> {
     worker.reload_state().await;
-    worker.reload_toolset_between_turns();
+    worker.reload_toolset_between_turns().await?;
     let covered = worker.state().head;
     let focus = worker.state().compaction.requested.as_ref().and_then(|asked| asked.focus.clone());
     let start = CompactStart { reason: trigger.word().to_owned(), focus: focus.clone() };
@@ -172,7 +172,7 @@ pub(crate) async fn close_compaction(worker: &mut Worker) -> WorkerResult<()> {
 
 /// Replaces the output of old calls by stubs. This begins a new epoch and needs no model call.
 pub(crate) async fn stub_tool_output(worker: &mut Worker, calls: Vec<CallId>) -> WorkerResult<()> {
-    worker.reload_toolset_between_turns();
+    worker.reload_toolset_between_turns().await?;
     let (mut records, mut blobs) = epoch_records(worker, EpochReason::Stubbed);
     let state = worker.state();
     if state.turn.is_some()
@@ -275,7 +275,7 @@ pub(crate) async fn compact_if_idle(
     let (capabilities, settings) = (model.capabilities().await, &runtime.config.settings);
     let window = known_window(&capabilities, &settings.model);
     let answer = max_answer_tokens(settings.model.max_output_tokens, &capabilities, window);
-    let toolset = Toolset::new(runtime, state, model.name());
+    let toolset = Toolset::new(runtime, state, model.name(), None);
     let fixed = toolset.fixed_tokens(&capabilities);
     let space = ContextLimits::new(state, model.name(), window, answer, fixed, &settings.context);
     let policy = Policy { context: ContextLimits { is_idle: true, ..space }, ..toolset.policy(runtime) };

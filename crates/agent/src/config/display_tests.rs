@@ -41,7 +41,7 @@ fn keys_are_shown_in_the_order_in_which_they_are_declared() {
     let keys: Vec<String> = shown("").into_iter().map(|shown| shown.key).collect();
 
     assert_eq!(keys[..4], ["agent.name", "agent.instructions", "agent.instructions_file", "model.name"]);
-    assert_eq!(keys.last().map(String::as_str), Some("web.proxy"));
+    assert_eq!(keys.last().map(String::as_str), Some("mcp.servers"));
 }
 
 #[test]

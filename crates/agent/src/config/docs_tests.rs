@@ -26,6 +26,11 @@ fn table() -> String {
             for (inner, field) in field["items"]["properties"].as_object().into_iter().flatten() {
                 row(&format!("{key}[].{inner}"), field, "", &mut table);
             }
+            for (inner, field) in
+                field["additionalProperties"]["properties"].as_object().into_iter().flatten()
+            {
+                row(&format!("{key}.NAME.{inner}"), field, "", &mut table);
+            }
         }
     }
     table
@@ -58,6 +63,8 @@ fn kind(field: &Value) -> String {
         Some("number") => format!("number{range}"),
         Some("boolean") => "true or false".to_owned(),
         Some("string") => "text".to_owned(),
+        Some("object") if field["additionalProperties"]["type"] == "object" => "tables by name".to_owned(),
+        Some("object") => "texts by name".to_owned(),
         other => panic!("no word for {other:?}"),
     }
 }

@@ -5,6 +5,7 @@
 //! | `settings` | every section and key, with its type, its default and its meaning |
 //! | `format` | the format of the files: schema, checks, paths, and which settings are listed |
 //! | `sources` | which files, variables and flags a config is loaded from |
+//! | `project_servers` | the MCP servers in a project's `.mcp.json` |
 //! | `project`, `trust` | what a project's file may set, and which of these files the user trusts |
 //! | `files` | reading files of the user and of projects |
 //!
@@ -13,10 +14,12 @@
 pub(crate) mod files;
 mod format;
 mod project;
+mod project_servers;
 mod settings;
 mod sources;
 mod trust;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -28,10 +31,11 @@ use longhaul_keeper::Launcher;
 use longhaul_memory::{ScopeKind, scope_of};
 use longhaul_protocol::PrintablePath;
 pub use project::{DisallowedKey, ProjectFile, ProjectInstructions};
+pub use project_servers::ProjectServersFile;
 pub use settings::*;
 pub use sources::Sources;
 pub(crate) use trust::save_trust_list;
-pub use trust::{distrust_project, load_trust_list, trust_project, trust_state};
+pub use trust::{distrust_project, load_trust_list, trust_project, trust_project_servers, trust_state};
 
 use crate::session::state::State;
 use crate::{Error, Result, RetryMode};
@@ -54,6 +58,8 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// What the user should know about the config files.
     pub warnings: Vec<String>,
+    /// The MCP servers of the project's `.mcp.json`, if the user trusts it.
+    pub project_servers: BTreeMap<String, longhaul_mcp::ServerSettings>,
     /// The instructions of the project's file, in addition to the user's.
     pub project_instructions: Option<ProjectInstructions>,
     /// How keepers are started. By default this program is started, and must call `keeper::main_if_asked` first.
@@ -109,6 +115,7 @@ impl Config {
             origins: Origins::default(),
             file: None,
             warnings: Vec::new(),
+            project_servers: BTreeMap::new(),
             project_instructions: None,
             launcher: None,
             tool_time: DEFAULT_TOOL_TIME,
@@ -168,6 +175,9 @@ impl Config {
             Some(Err(error)) => config.warnings.push(format!("{error}; ignoring the file")),
             None => {}
         }
+        let (servers, warnings) = project_servers::load_project_servers(&config.home, sources);
+        config.project_servers = servers;
+        config.warnings.extend(warnings);
         config.model_in_files = Some(layers.settings()?.model.name);
         let variable = sources.model_variable.as_deref().filter(|name| !name.is_empty());
         let named = [

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use longhaul_config::{TrustList, TrustState, TrustedFile};
 use longhaul_journal::{Home, ReplacingFile};
+use longhaul_mcp::PROJECT_FILE;
 use longhaul_protocol::{Hash, PrintablePath};
 use longhaul_skills::SkillFolder;
 use longhaul_tools::{LastLink, read_small_file};
 
 use super::files::MAX_CONFIG_BYTES;
 use super::project::ProjectFile;
+use super::project_servers::ProjectServersFile;
 use super::{config_error, project};
 use crate::config::Sources;
 use crate::{Error, Result};
@@ -45,24 +47,36 @@ pub fn load_trust_list(home: &Path) -> Result<TrustList> {
 
 /// Records in the home that the user trusts a project file with the content that was read.
 pub fn trust_project(home: &Path, file: &ProjectFile) -> Result<()> {
-    if file.path.to_str().is_none() {
-        return Err(config_error(&file.path.printable().to_string(), "its path is not valid UTF-8"));
+    trust_file_content(home, &file.path, file.hash, &file.text)
+}
+
+/// Records in the home that the user trusts the MCP servers of a project with the content that was read.
+pub fn trust_project_servers(home: &Path, file: &ProjectServersFile) -> Result<()> {
+    trust_file_content(home, &file.path, file.hash, &file.text)
+}
+
+fn trust_file_content(home: &Path, path: &Path, hash: Hash, text: &str) -> Result<()> {
+    if path.to_str().is_none() {
+        return Err(config_error(&path.printable().to_string(), "its path is not valid UTF-8"));
     }
     let mut list = load_trust_list(home)?;
-    list.insert(TrustedFile { path: file.path.clone(), blake3: file.hash, text: Some(file.text.clone()) });
+    list.insert(TrustedFile { path: path.to_owned(), blake3: hash, text: Some(text.to_owned()) });
     save_trust_list(&list, home)
 }
 
-/// Revokes the trust in the nearest trusted file at or above the work folder, even if the file no longer exists.
-/// Returns its path.
-pub fn distrust_project(home: &Path, sources: &Sources) -> Result<Option<PathBuf>> {
+/// Revokes the trust in the nearest trusted files at or above the work folder: its `longhaul.toml` and its `.mcp.json`, even if they no
+/// longer exist. Returns their paths.
+pub fn distrust_project(home: &Path, sources: &Sources) -> Result<Vec<PathBuf>> {
     let mut list = load_trust_list(home)?;
-    let nearest = project::candidate_paths(sources)?.into_iter().find(|path| list.find(path).is_some());
-    if let Some(path) = &nearest {
-        list.remove(path);
+    let candidates = project::candidate_paths(sources)?;
+    let servers: Vec<PathBuf> = candidates.iter().map(|path| path.with_file_name(PROJECT_FILE)).collect();
+    let nearest = |paths: Vec<PathBuf>| paths.into_iter().find(|path| list.find(path).is_some());
+    let found: Vec<PathBuf> = [nearest(candidates), nearest(servers)].into_iter().flatten().collect();
+    if !found.is_empty() {
+        found.iter().for_each(|path| list.remove(path));
         save_trust_list(&list, home)?;
     }
-    Ok(nearest)
+    Ok(found)
 }
 
 /// Replaces the file atomically, so that no process ever reads half of it.

@@ -25,8 +25,8 @@ fn trust_is_kept_in_a_private_file_and_taken_back() {
     assert_eq!(load_trust_list(&home).unwrap().files(), [known]);
     assert_eq!(fs::metadata(home.join("trust.toml")).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_dir(&home).unwrap().count(), 1, "nothing is left beside it");
-    assert_eq!(distrust_project(&home, &sources).unwrap(), Some(file.path));
-    assert_eq!(distrust_project(&home, &sources).unwrap(), None);
+    assert_eq!(distrust_project(&home, &sources).unwrap(), [file.path]);
+    assert!(distrust_project(&home, &sources).unwrap().is_empty());
     assert!(load_trust_list(&home).unwrap().files().is_empty());
 }
 
@@ -50,7 +50,7 @@ fn a_file_shows_what_it_sets_beyond_and_what_has_become_of_it() {
     assert_eq!((trusted, changed, gone), (Some(TrustState::Trusted), Some(TrustState::Changed), None));
     assert_eq!(
         distrust_project(&home, &sources).unwrap(),
-        Some(file.path),
+        [file.path],
         "trust in a file that is gone is taken back as well"
     );
 }

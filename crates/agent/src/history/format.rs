@@ -63,6 +63,7 @@ impl RecordView {
             | SessionRecord::StepStarted(_)
             | SessionRecord::AttemptStarted(_)
             | SessionRecord::Checkpoint(_)
+            | SessionRecord::ToolTask(_)
             | SessionRecord::AttemptEnded(_)
             | SessionRecord::Usage(_)
             | SessionRecord::ToolStarted(_)

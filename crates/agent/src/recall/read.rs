@@ -39,8 +39,8 @@ impl RecallRead {
 
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: RECALL_READ,
-        description: "Read in full what recall found, or a page of memory.",
+        name: RECALL_READ.into(),
+        description: "Read in full what recall found, or a page of memory.".into(),
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
         limits: &[

@@ -56,9 +56,9 @@ impl Recall {
 
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: RECALL,
+        name: RECALL.into(),
         description: "Search earlier talk and work: this `session`, also what is no longer in your context, and the `memory` of all \
-                      sessions. Use it before you ask the user again.",
+                      sessions. Use it before you ask the user again.".into(),
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
         limits: &[

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use longhaul_journal::{Home, Journal, ReadThread, SqliteJournal, SqliteOptions};
 use longhaul_keeper::{Launcher, Tasks};
+use longhaul_mcp::McpServers;
 use longhaul_model::transport::Transport;
 use longhaul_model::{Model, Models};
 use longhaul_tools::{ApprovalAction, ApprovalPolicy, InvalidRule, Tool, ToolApprovalRule};
@@ -122,6 +123,10 @@ impl RuntimeBuilder {
     }
 
     /// Opens the runtime. It does not start any session: see [`Runtime::start`].
+    #[allow(
+        clippy::too_many_lines,
+        reason = "each line makes one part of the runtime, in the order in which they need each other"
+    )]
     pub async fn open(self) -> Result<Runtime> {
         let mut config = self.source.load()?;
         if let Some(work_dir) = self.work_dir {
@@ -149,7 +154,9 @@ impl RuntimeBuilder {
             (None, Some(opening)) => Arc::new(opening.await?),
             (None, None) => Arc::new(SqliteJournal::open_with(&home, journal_options(reads_on)).await?),
         };
-        let tasks = tasks(&config, home.folder())?;
+        let launcher = launcher(&config, home.folder())?;
+        let tasks = Tasks::at(&home.folder().join("tasks"), launcher.clone())?;
+        let mcp = McpServers::new(home.folder(), launcher, config.settings.mcp.clone())?;
         let approvals = approvals(&config)?;
         let web_tools = web_tools(&config)?;
         let idle = SchedulerHandle::new(Duration::from_secs(config.settings.memory.check_interval_s));
@@ -169,6 +176,7 @@ impl RuntimeBuilder {
             tools: Mutex::new(self.tools),
             session_models: Mutex::default(),
             tasks: Arc::new(tasks),
+            mcp,
             task_monitor: TaskMonitor::default(),
             approvals,
             web_tools,
@@ -256,12 +264,12 @@ fn approvals(config: &Config) -> Result<ApprovalPolicy> {
     ApprovalPolicy::new(action(settings.default), rules.collect()).map_err(wrong)
 }
 
-fn tasks(config: &Config, home: &Path) -> Result<Tasks> {
-    let folder = home.join("tasks");
-    let folder_error = |reason: String| Error::Folder { path: folder.clone(), reason };
-    let launcher = match &config.launcher {
-        Some(launcher) => launcher.clone(),
-        None => Launcher::this_program().map_err(|error| folder_error(error.to_string()))?,
-    };
-    Ok(Tasks::at(&folder, launcher)?)
+/// How keepers are started.
+pub(crate) fn launcher(config: &Config, home: &Path) -> Result<Launcher> {
+    let failed =
+        |error: std::io::Error| Error::Folder { path: home.join("tasks"), reason: error.to_string() };
+    match &config.launcher {
+        Some(launcher) => Ok(launcher.clone()),
+        None => Launcher::this_program().map_err(failed),
+    }
 }

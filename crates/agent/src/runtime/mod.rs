@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use longhaul_journal::{Holder, Journal, SessionEntry, WakeSignal};
 use longhaul_keeper::Tasks;
+use longhaul_mcp::{McpServers, ServerStatus};
 use longhaul_model::{Capabilities, Model, Models};
 use longhaul_protocol::{ClientRequest, Event, EventKind, SessionId, StreamName};
 use longhaul_tools::{ApprovalPolicy, Redact, Tool};
@@ -79,6 +80,8 @@ pub(crate) struct RuntimeShared {
     /// Models that single sessions use instead of the runtime's, by session key.
     session_models: Mutex<HashMap<String, Arc<ModelChain>>>,
     pub(crate) tasks: Arc<Tasks>,
+    /// The MCP servers of this process.
+    pub(crate) mcp: McpServers,
     pub(crate) task_monitor: TaskMonitor,
     /// Which calls need the user's approval.
     pub(crate) approvals: ApprovalPolicy,
@@ -134,6 +137,7 @@ impl Sessions {
 }
 
 pub use builder::RuntimeBuilder;
+pub(crate) use builder::launcher;
 
 impl Runtime {
     /// Builds a runtime on this home folder, which is created if it is missing.
@@ -154,9 +158,9 @@ impl Runtime {
     /// Offers the agent another tool, in all sessions, from their next turn on. It replaces a tool with the same
     /// name.
     pub fn add_tool(&self, tool: Arc<dyn Tool>) {
-        let name = tool.definition().name;
+        let name = tool.definition().name.clone();
         let mut tools = lock(&self.0.tools);
-        tools.retain(|tool| tool.definition().name != name);
+        tools.retain(|other| other.definition().name != name);
         tools.push(tool);
         drop(tools);
         self.0.folder_tools.clear();
@@ -270,7 +274,7 @@ impl Runtime {
         let (model, facts) = self.model_of(key).await;
         let overhead = PromptOverhead::of_epoch(&*self.0.journal, state)
             .await
-            .unwrap_or_else(|| PromptOverhead::of_toolset(&Toolset::new(&self.0, state, &model)));
+            .unwrap_or_else(|| PromptOverhead::of_toolset(&Toolset::new(&self.0, state, &model, None)));
         ContextReport::new(state, &model, &facts, overhead, &self.0.config.settings)
     }
 
@@ -309,6 +313,12 @@ impl Runtime {
         self.0.questions.list(&*self.0.journal).await
     }
 
+    /// The MCP servers of the sessions in the runtime's work folder, with their states in this process.
+    pub fn mcp_servers(&self) -> Vec<ServerStatus> {
+        let work_dir = self.0.config.work_dir.clone();
+        self.0.folder_tools.get_or_create(&self.0, Some(&work_dir)).servers().statuses(None)
+    }
+
     /// Whether this runtime hosts the home, or waits to do so until another process has ended.
     pub fn is_hosting(&self) -> bool {
         self.0.is_hosting()
@@ -342,6 +352,8 @@ impl Runtime {
         if tokio::time::timeout(SHUTDOWN_GRACE, ended).await.is_err() {
             lock(&self.0.workers).abort_all();
         }
+        // Their keepers end the programs.
+        self.0.mcp.stop_all();
         for listening in lock(&self.0.listening).drain(..) {
             listening.abort();
         }

@@ -21,7 +21,8 @@ pub(crate) async fn check_prompt_fits(runtime: &RuntimeShared) -> Result<()> {
         return Ok(());
     }
     let window = capabilities.window.map_or(set, |window| window.tokens);
-    let mut overhead = PromptOverhead::of_toolset(&Toolset::new(runtime, &State::default(), model.name()));
+    let mut overhead =
+        PromptOverhead::of_toolset(&Toolset::new(runtime, &State::default(), model.name(), None));
     if !capabilities.tools || settings.tools == Some(false) {
         overhead.tools = 0;
     }

@@ -216,6 +216,7 @@ impl Scribe {
             write,
             writes: vec![],
             kept_in: None,
+            remote_task: None,
         };
         self.write(&SessionRecord::ToolStarted(started));
         let news = self.a_task(|_| true).map(|task_id| TaskNews { task_id, printed: 9, ended: false });

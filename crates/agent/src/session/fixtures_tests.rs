@@ -133,6 +133,7 @@ pub(crate) fn starts(number: u128, name: &str, effect: Effect) -> SessionRecord 
         write: None,
         writes: vec![],
         kept_in: None,
+        remote_task: None,
     })
 }
 

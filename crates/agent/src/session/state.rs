@@ -7,7 +7,8 @@ use longhaul_context::{TokenCalibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
     ActiveSkill, AddedContext, Answer, ApprovalGrant, At, AttemptId, BlobRef, Block, CallId, Cause,
     DecodeError, Effect, Environment, Hash, Item, JoinMode, Outcome, PendingInput, Pin, Place, Question,
-    QuestionId, Record, Role, Seq, SessionPermission, Summary, TaskId, Todo, ToolFinished, ToolStarted,
+    QuestionId, QuestionKind, Record, Role, Seq, SessionPermission, Summary, TaskId, Todo, ToolFinished,
+    ToolStarted,
 };
 
 use crate::compaction::plan::Compaction;
@@ -252,6 +253,8 @@ pub struct CallState {
     pub started: Option<ToolStarted>,
     /// The sandbox refused its command, and the user was asked whether to run it outside.
     pub refused: Option<RefusedRun>,
+    /// The user's answer to what its server last asked.
+    pub elicited: Option<(QuestionId, String)>,
     /// Its result.
     pub result: Option<Arc<Item>>,
     /// The record of its result.
@@ -316,7 +319,9 @@ impl State {
 
     /// The open question whether a call may run, or run once more outside of the sandbox.
     pub fn question_about(&self, call: CallId) -> Option<&Question> {
-        self.questions.iter().find(|question| question.call == Some(call))
+        let is_about = |question: &&Question| question.call == Some(call);
+        // What a server asks, it asks the process that called it. After a crash nobody waits for the answer.
+        self.questions.iter().filter(is_about).find(|question| question.kind != QuestionKind::Elicitation)
     }
 
     /// The open question with this id.

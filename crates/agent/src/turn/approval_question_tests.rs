@@ -73,6 +73,7 @@ fn write_call() -> CallState {
         approval: None,
         started: None,
         refused: None,
+        elicited: None,
         result: None,
         finished_seq: Seq::default(),
     }

@@ -31,6 +31,7 @@ use crate::turn::budget::{reserve_call, soft_limit_warning};
 use crate::turn::end::withdraw_question;
 use crate::turn::outcome::{attempt_ended, open_items, record_outcome, stopped_attempt};
 use crate::turn::request::{ModelCall, prepare_model_call, select_model};
+use crate::worker::server_tools::server_tools_note;
 use crate::worker::tasks::record_finished_tasks;
 use crate::worker::wait::{WaitOutcome, WakeOn};
 use crate::worker::{Worker, WorkerResult, WorkerStop};
@@ -178,6 +179,9 @@ async fn opening_records(
     records.extend(model_changed);
     if turn.is_some() {
         records.extend(environment_note(worker).map(SessionRecord::Note));
+    }
+    if step.is_some() {
+        records.extend(server_tools_note(worker).map(SessionRecord::Note));
     }
     if let Some(step) = step {
         records.extend(state.tasks.announcements());

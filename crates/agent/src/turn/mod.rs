@@ -11,6 +11,7 @@
 //! | `fallback` | the chain of models; falling back to the next one |
 //! | `tool_calls`, `tool_result` | running calls, resuming them after a crash; recording and truncating their output |
 //! | `approval`, `approval_question` | whether a call may run; the question to the user |
+//! | `call_lines` | what running calls say: tasks at a server, questions to the user |
 //! | `outside_run` | asking about a command that the sandbox refused, and running it once outside |
 //! | `user_question` | asking the user what the agent wants to know |
 //! | `full_output` | reading an output that was truncated |
@@ -22,6 +23,7 @@ mod approval;
 mod approval_question;
 pub(crate) mod attempt;
 pub(crate) mod budget;
+mod call_lines;
 pub(crate) mod end;
 pub(crate) mod epoch;
 pub(crate) mod fallback;

@@ -102,7 +102,7 @@ async fn run_outside(
 ) -> WorkerResult<CheckedCall> {
     let call = &with_current_name(call);
     let unknown = |reason: &str| CheckedCall::Finished(unknown_result(reason));
-    let Some(tool) = worker.toolset().tool(&call.name).cloned() else {
+    let Some(tool) = worker.toolset().tool(worker.id(), &call.name) else {
         return Ok(unknown(&format!("{ENDED}, and the tool is not there any more")));
     };
     let invocation = ToolInvocation { confinement: Confinement::Outside, ..tool_call(worker, call) };

@@ -15,9 +15,11 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
+use longhaul_mcp::{TOOLS_CALL, is_mcp_tool, unwrap_tools_call};
 use longhaul_protocol::{CallId, Effect, Question, SessionRecord, ToolFinished, ToolStarted};
 use longhaul_tools::{
-    Confinement, ResumedCall, RunCall, StopHandle, StopSignal, ToolInvocation, ToolOutcome, renamed_call,
+    CallMessage, Confinement, ResumedCall, RunCall, StopHandle, StopSignal, ToolInvocation, ToolOutcome,
+    renamed_call,
 };
 use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
@@ -25,6 +27,7 @@ use tokio::time::Instant;
 use crate::session::state::CallState;
 use crate::skills::prepare_skill_read;
 use crate::turn::approval::{CallEffect, CallPermission, check_permission, url_permission};
+use crate::turn::call_lines::{CallLines, withdraw_elicitations};
 use crate::turn::full_output;
 use crate::turn::outside_run::{finish_call, resume_refused};
 use crate::turn::request::effective_window;
@@ -72,18 +75,34 @@ struct RunningCalls {
     calls: HashMap<task::Id, (CallId, Effect, task::AbortHandle)>,
     stop: StopSignal,
     stopper: StopHandle,
+    lines: CallLines,
+}
+
+/// What ends one round of waiting for calls.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
+enum CallNews {
+    Ended(Option<Result<(task::Id, ToolOutcome), task::JoinError>>),
+    Said(CallMessage),
 }
 
 impl RunningCalls {
     fn new() -> Self {
         let (stopper, stop) = StopSignal::pair();
-        Self { tasks: JoinSet::new(), calls: HashMap::new(), stop, stopper }
+        let lines = CallLines::new();
+        Self { tasks: JoinSet::new(), calls: HashMap::new(), stop, stopper, lines }
+    }
+
+    async fn next_news(&mut self) -> CallNews {
+        tokio::select! {
+            ended = self.tasks.join_next_with_id() => CallNews::Ended(ended),
+            said = self.lines.next_message() => CallNews::Said(said),
+        }
     }
 
     /// Runs a call in its own task, so that a panic ends only this call. A command has its own timeout.
     fn spawn(&mut self, call: CallId, effect: Effect, run: RunCall, limit: Duration) {
         let limit = (effect != Effect::Command).then_some(limit);
-        let stop = self.stop.clone();
+        let stop = self.stop.clone().with_line(self.lines.line_of(call));
         let handle = self.tasks.spawn(async move { run_with_timeout(limit, run(stop)).await });
         self.calls.insert(handle.id(), (call, effect, handle));
     }
@@ -141,7 +160,10 @@ pub(crate) async fn run_tool_calls(worker: &mut Worker, ids: &[CallId]) -> Worke
     let mut running = RunningCalls::new();
     for (call, next) in checked {
         match next {
-            CheckedCall::Finished(finished) => finish_call(worker, call.id, finished).await?,
+            CheckedCall::Finished(finished) => {
+                finish_call(worker, call.id, finished).await?;
+                withdraw_elicitations(worker, call.id).await?;
+            }
             CheckedCall::Settled(result) => {
                 worker.commit(vec![SessionRecord::ToolFinished(*result)], vec![]).await?;
             }
@@ -168,16 +190,20 @@ async fn wait_for_calls(worker: &mut Worker, mut running: RunningCalls) -> Worke
     }
     while !running.calls.is_empty() {
         let outcome = {
-            let mut next = pin!(running.tasks.join_next_with_id());
+            let wake_on = running.lines.wake_on(wake_on);
+            let mut next = pin!(running.next_news());
             worker.wait_for(&mut next, wake_on, deadline).await?
         };
         match outcome {
-            WaitOutcome::Done(Some(joined)) => {
+            WaitOutcome::Done(CallNews::Ended(Some(joined))) => {
                 if let Some((call, finished)) = running.take_result(joined) {
                     finish_call(worker, call, finished).await?;
+                    running.lines.withdraw_questions(worker, call).await?;
                 }
             }
-            WaitOutcome::Done(None) => break,
+            WaitOutcome::Done(CallNews::Said(message)) => running.lines.hear(worker, message).await?,
+            WaitOutcome::Done(CallNews::Ended(None)) => break,
+            WaitOutcome::Interrupted if running.lines.pass_answers(worker) && !worker.should_end_turn() => {}
             WaitOutcome::Interrupted => {
                 (wake_on, deadline) = (WakeOn::Nothing, Some(Instant::now() + ABORT_GRACE));
                 running.stopper.stop();
@@ -221,13 +247,14 @@ async fn check_call(
     let refuse = |finished| Ok((None, CheckedCall::Finished(finished)));
     let recorded = call;
     let call = &with_current_name(recorded);
-    let Some(tool) = worker.toolset().tool(&call.name).cloned() else {
+    let Some(tool) = worker.toolset().tool(worker.id(), &call.name) else {
         let names = worker.toolset().tool_names();
         return refuse(ToolOutcome::error(format!("there is no tool {:?}; there are: {names}", call.name)));
     };
     let effect = tool.definition().effect;
+    let permission_effect = effect_for_permission(&call.name, effect);
     // The model sees a mark instead of a secret. It must not overwrite the secret with the mark.
-    let is_harmless = matches!(effect, Effect::Read | Effect::Idempotent);
+    let is_harmless = matches!(permission_effect, Effect::Read | Effect::Idempotent);
     if !is_harmless && worker.runtime().redactor.has_redaction_mark(&call.arguments) {
         return refuse(ToolOutcome::error(HAS_MARK));
     }
@@ -261,7 +288,7 @@ async fn check_call(
             answered => (Some(tool_started(recorded, effect)), answered),
         });
     }
-    match check_permission(worker, call, CallEffect::new(effect, &prepared)).await? {
+    match check_permission(worker, call, CallEffect::new(permission_effect, &prepared)).await? {
         CallPermission::Granted => {
             let next = CheckedCall::Run { effect, run: prepared.run, takes_up_to: prepared.takes_up_to };
             let started = ToolStarted {
@@ -293,7 +320,7 @@ async fn resume_call(
     let call = &with_current_name(recorded);
     let ended = "the runtime ended while this was running";
     let unknown = |reason: &str| CheckedCall::Finished(unknown_result(reason));
-    let Some(tool) = worker.toolset().tool(&call.name).cloned() else {
+    let Some(tool) = worker.toolset().tool(worker.id(), &call.name) else {
         return Ok(unknown(&format!("{ended}, and the tool is not there any more")));
     };
     let (arguments, started) = (tool_call(worker, call), started.clone());
@@ -372,13 +399,37 @@ pub(super) fn with_current_name(call: &CallState) -> CallState {
     if let Some((name, arguments)) = renamed_call(&call.name, &call.arguments) {
         (call.name, call.arguments) = (name.to_owned(), arguments);
     }
+    // So that approval, effect and limits are those of the tool that is called.
+    if call.name == TOOLS_CALL
+        && let Some((name, arguments)) = unwrap_tools_call(&call.arguments)
+    {
+        (call.name, call.arguments) = (name, arguments);
+    }
     call
+}
+
+/// The effect that approval judges. An idempotent tool of ours keeps the agent's own books; one of a server changes something elsewhere,
+/// and only says that doing it twice does no more.
+fn effect_for_permission(name: &str, effect: Effect) -> Effect {
+    match effect {
+        Effect::Idempotent if is_mcp_tool(name) => Effect::Unknown,
+        effect => effect,
+    }
 }
 
 /// The start of a call that writes no file.
 fn tool_started(call: &CallState, effect: Effect) -> ToolStarted {
     let (name, arguments) = (call.name.clone(), call.arguments.clone());
-    ToolStarted { call: call.id, name, arguments, effect, write: None, writes: vec![], kept_in: None }
+    ToolStarted {
+        call: call.id,
+        name,
+        arguments,
+        effect,
+        write: None,
+        writes: vec![],
+        kept_in: None,
+        remote_task: None,
+    }
 }
 
 /// The result of a call if the runtime can't tell whether it happened.

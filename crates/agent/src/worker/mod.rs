@@ -11,6 +11,7 @@
 //! | `inbox` | `Inbox`: reading and taking inputs, orders and answers |
 //! | `wait` | `Waiter`: suspension, heartbeat, turn deadline, gather timer |
 //! | `toolset` | `Toolset`: work folder, tools, system prompt |
+//! | `server_tools` | which tools of MCP servers an epoch has |
 //! | `tasks`, `task_monitor` | background tasks: recording their ends; monitoring them and waking the session |
 //!
 //! The actions themselves are functions over the worker's interface, in `turn` and `compaction`.
@@ -18,6 +19,7 @@
 mod commit;
 mod inbox;
 mod lifecycle;
+pub(crate) mod server_tools;
 pub(crate) mod task_monitor;
 pub(crate) mod tasks;
 pub(crate) mod toolset;
@@ -50,8 +52,9 @@ use crate::turn::tool_calls::run_tool_calls;
 use crate::worker::commit::SessionLog;
 use crate::worker::inbox::{Inbox, InboxBatch};
 pub(crate) use crate::worker::lifecycle::run;
+use crate::worker::server_tools::{choose_tools, recorded_tools, tools_for_next_epoch};
 use crate::worker::tasks::record_task_news;
-use crate::worker::toolset::Toolset;
+use crate::worker::toolset::{OfferedTools, Toolset};
 use crate::worker::wait::{WaitOutcome, Waiter, WakeOn, Wakeup};
 use crate::{Error, Result};
 
@@ -120,7 +123,8 @@ impl Worker {
         let state = log.state();
         runtime.restore_session_model(&slot.key, state);
         let chain = runtime.model_chain_of(&slot.key);
-        let toolset = Toolset::new(runtime, state, chain.primary().name());
+        let tools = recorded_tools(runtime, id, state).await;
+        let toolset = Toolset::new(runtime, state, chain.primary().name(), tools);
         Ok(Self {
             policy: toolset.policy(runtime),
             models: ModelSelection::resume(chain, state),
@@ -170,7 +174,8 @@ impl Worker {
         }
         self.update_deadline();
         if self.state().turn.is_none() && self.wants_turn() {
-            self.reload_toolset();
+            let tools = choose_tools(self).await?;
+            self.reload_toolset(tools);
         }
         if self.state().turn.is_some() || self.wants_turn() {
             // A turn takes precedence over idle work.
@@ -273,9 +278,9 @@ impl Worker {
     }
 
     /// Loads the toolset and the policy for a new turn.
-    fn reload_toolset(&mut self) {
+    fn reload_toolset(&mut self, tools: Arc<OfferedTools>) {
         let model = self.model_chain().primary();
-        self.toolset = Toolset::new(&self.runtime, self.log.state(), model.name());
+        self.toolset = Toolset::new(&self.runtime, self.log.state(), model.name(), Some(tools));
         self.policy = self.toolset.policy(&self.runtime);
     }
 
@@ -499,13 +504,15 @@ impl Worker {
     }
 
     /// Between turns, loads the toolset for a new turn. Within a turn, the toolset of the epoch stays in use.
-    pub(crate) fn reload_toolset_between_turns(&mut self) {
+    pub(crate) async fn reload_toolset_between_turns(&mut self) -> WorkerResult<()> {
         if self.state().turn.is_none() {
             let (space, limits) = (self.policy.context.clone(), self.policy.limits.clone());
-            self.reload_toolset();
+            let tools = tools_for_next_epoch(self).await;
+            self.reload_toolset(tools);
             (self.policy.context, self.policy.limits) = (space, limits);
             self.update_gather_timer();
         }
+        Ok(())
     }
 }
 

@@ -10,8 +10,9 @@ use longhaul_context::{
 };
 use longhaul_journal::Blob;
 use longhaul_keeper::Tasks;
+use longhaul_mcp::{FolderServers, ServerPlace, ToolOffer};
 use longhaul_model::Capabilities;
-use longhaul_protocol::{BlobRef, Effect, Environment, PrintablePath, SessionId, ToolSchema, Warning};
+use longhaul_protocol::{BlobRef, Effect, Environment, Hash, PrintablePath, SessionId, ToolSchema, Warning};
 use longhaul_tools::{
     ExecSettings, ExecTool, RepositoryTracker, RepositoryWarning, Sandbox, SandboxFallback, Scope,
     TaskSettings, Tool, ask_user_tool, command_environment, file_tools, task_tools,
@@ -39,19 +40,58 @@ pub(crate) struct Toolset {
     /// The surroundings that the system prompt names.
     environment: Environment,
     system: BlobText,
-    tools: Arc<FolderTools>,
+    folder: Arc<FolderTools>,
+    tools: Arc<OfferedTools>,
 }
 
 /// The tools for one work folder, or for sessions without one, shared by all sessions that work there.
-struct FolderTools {
+pub(crate) struct FolderTools {
+    /// The tools without those of MCP servers.
+    own: Arc<OfferedTools>,
+    servers: FolderServers,
+    /// `None` without a work folder.
+    access: Option<FolderAccess>,
+}
+
+/// The tools that a request offers.
+pub(crate) struct OfferedTools {
     /// The schemas in the form that is stored with an epoch.
     json: BlobText,
     schemas: Arc<[ToolSchema]>,
     /// The estimated size of the schemas in a request.
     tokens: u64,
-    by_name: BTreeMap<&'static str, Arc<dyn Tool>>,
-    /// `None` without a work folder.
-    folder: Option<FolderAccess>,
+    tools: Vec<Arc<dyn Tool>>,
+    by_name: BTreeMap<String, Arc<dyn Tool>>,
+    /// The schemas of MCP tools among them.
+    of_servers: Vec<ToolSchema>,
+}
+
+impl OfferedTools {
+    fn new(tools: Vec<Arc<dyn Tool>>, of_servers: Vec<ToolSchema>) -> Self {
+        let schemas: Arc<[ToolSchema]> = tools.iter().map(|tool| schema_of(&**tool)).collect();
+        let json = serde_json::to_string(&*schemas).expect("a list of schemas is always JSON");
+        Self {
+            tokens: estimate("", &schemas, &[]),
+            json: BlobText::new(json, "application/json"),
+            schemas,
+            by_name: tools
+                .iter()
+                .map(|tool| (tool.definition().name.to_string(), Arc::clone(tool)))
+                .collect(),
+            tools,
+            of_servers,
+        }
+    }
+
+    /// The hash of the schemas, as an epoch records it.
+    pub(crate) fn hash(&self) -> Hash {
+        self.json.reference.hash
+    }
+
+    /// The schemas of MCP tools among them.
+    pub(crate) fn of_servers(&self) -> &[ToolSchema] {
+        &self.of_servers
+    }
 }
 
 /// What the tools may do in a work folder, and the git repositories that their commands create.
@@ -83,7 +123,7 @@ impl FolderToolsCache {
         lock(&self.0).prepared = Some(tools);
     }
 
-    fn get_or_create(&self, runtime: &RuntimeShared, work_dir: Option<&Path>) -> Arc<FolderTools> {
+    pub(crate) fn get_or_create(&self, runtime: &RuntimeShared, work_dir: Option<&Path>) -> Arc<FolderTools> {
         let mut cache = lock(&self.0);
         let cached = cache.by_folder.get(&work_dir.map(Path::to_owned)).and_then(Weak::upgrade);
         cache.prepared = None;
@@ -114,16 +154,19 @@ impl BlobText {
 }
 
 impl Toolset {
-    /// The toolset for a turn of this session that begins now, with this model.
-    pub(crate) fn new(runtime: &RuntimeShared, state: &State, model: &str) -> Self {
+    /// The toolset for a turn of this session that begins now, with this model. `tools` are those of its epoch; `None` for the
+    /// tools without MCP servers.
+    pub(crate) fn new(
+        runtime: &RuntimeShared,
+        state: &State,
+        model: &str,
+        tools: Option<Arc<OfferedTools>>,
+    ) -> Self {
         let config = &runtime.config;
-        let work_dir = match &state.created {
-            Some(created) => created.work_dir.as_deref().map(PathBuf::from),
-            // If the folder is gone, every tool that needs it reports that.
-            None => Some(config.work_dir.clone()),
-        };
-        let tools = runtime.folder_tools.get_or_create(runtime, work_dir.as_deref());
-        let scope = tools.folder.as_ref().map(|folder| &*folder.scope);
+        let work_dir = session_work_dir(runtime, state);
+        let folder_tools = runtime.folder_tools.get_or_create(runtime, work_dir.as_deref());
+        let tools = tools.unwrap_or_else(|| Arc::clone(&folder_tools.own));
+        let scope = folder_tools.access.as_ref().map(|folder| &*folder.scope);
         let refusal =
             scope.and_then(|scope| Some(moved_folder_refusal(scope.work_dir(), &scope.work_dir_leads_to()?)));
         // Nothing is read through the link.
@@ -156,7 +199,7 @@ impl Toolset {
             environment: &environment,
         });
         let system = BlobText::new(runtime.redactor.redact(&system).into_owned(), "text/plain");
-        Self { work_dir, refusal, warnings, environment, system, tools }
+        Self { work_dir, refusal, warnings, environment, system, folder: folder_tools, tools }
     }
 
     pub(crate) fn work_dir(&self) -> Option<&Path> {
@@ -185,13 +228,24 @@ impl Toolset {
         self.tools.schemas.clone()
     }
 
-    pub(crate) fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.by_name.get(name)
+    /// A tool by its name. MCP tools are found even if their schemas are not sent.
+    pub(crate) fn tool(&self, session: SessionId, name: &str) -> Option<Arc<dyn Tool>> {
+        self.tools.by_name.get(name).cloned().or_else(|| self.folder.servers.find_tool(session, name))
+    }
+
+    /// The MCP servers of the folder.
+    pub(crate) fn servers(&self) -> &FolderServers {
+        &self.folder.servers
+    }
+
+    /// The tools that requests offer.
+    pub(crate) fn offered(&self) -> &Arc<OfferedTools> {
+        &self.tools
     }
 
     /// The names of all tools, separated by commas.
     pub(crate) fn tool_names(&self) -> String {
-        self.tools.by_name.keys().copied().collect::<Vec<_>>().join(", ")
+        self.tools.by_name.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 
     /// The blobs that an epoch with this toolset begins with: the system prompt, then the schemas.
@@ -224,7 +278,8 @@ impl Toolset {
     /// The policy of a turn that begins with this toolset.
     pub(crate) fn policy(&self, runtime: &RuntimeShared) -> Policy {
         let is_read = |tool: &&Arc<dyn Tool>| tool.definition().effect == Effect::Read;
-        let reads = self.tools.by_name.values().filter(is_read).map(|tool| tool.definition().name.to_owned());
+        let reads =
+            self.tools.by_name.values().filter(is_read).map(|tool| tool.definition().name.to_string());
         let limits = &runtime.config.settings.limits;
         Policy {
             system: self.system.reference.hash,
@@ -249,10 +304,10 @@ impl Toolset {
         session: SessionId,
         tasks: Arc<Tasks>,
     ) -> Option<RepositoryWarning> {
-        let tools = Arc::clone(&self.tools);
+        let tools = Arc::clone(&self.folder);
         let is_running = move |id| tasks.is_kept(id).unwrap_or(true);
         let check = move || {
-            let folder = tools.folder.as_ref()?;
+            let folder = tools.access.as_ref()?;
             folder.repositories.news(&folder.scope, session, is_running)
         };
         tokio::task::spawn_blocking(check).await.ok().flatten()
@@ -260,9 +315,9 @@ impl Toolset {
 
     /// Records that the user was warned about these repositories.
     pub(crate) async fn acknowledge_repositories(&self, session: SessionId, news: RepositoryWarning) {
-        let tools = Arc::clone(&self.tools);
+        let tools = Arc::clone(&self.folder);
         let acknowledge = move || {
-            tools.folder.iter().for_each(|folder| folder.repositories.acknowledge(session, news.clone()));
+            tools.access.iter().for_each(|folder| folder.repositories.acknowledge(session, news.clone()));
         };
         let _ = tokio::task::spawn_blocking(acknowledge).await;
     }
@@ -271,43 +326,60 @@ impl Toolset {
 impl FolderTools {
     fn new(runtime: &RuntimeShared, work_dir: Option<&Path>) -> Self {
         let scope = work_dir.map(|work_dir| Arc::new(tool_scope(&runtime.config, work_dir)));
-        let (mut tools, folder) = match scope {
+        let (mut tools, access, place) = match scope {
             Some(scope) => {
-                let (tools, repositories) = folder_tools(runtime, &scope);
-                (tools, Some(FolderAccess { repositories, scope }))
+                let (tools, sandbox) = folder_tools(runtime, &scope);
+                let repositories = Arc::clone(sandbox.repositories());
+                let place = ServerPlace { scope: scope.clone(), sandbox };
+                (tools, Some(FolderAccess { repositories, scope }), Some(place))
             }
-            None => (vec![], None),
+            None => (vec![], None, None),
         };
         tools.extend(other_tools(runtime));
-        let schemas: Arc<[ToolSchema]> = tools.iter().map(|tool| schema_of(&**tool)).collect();
-        let json = serde_json::to_string(&*schemas).expect("a list of schemas is always JSON");
-        Self {
-            tokens: estimate("", &schemas, &[]),
-            json: BlobText::new(json, "application/json"),
-            schemas,
-            by_name: tools.into_iter().map(|tool| (tool.definition().name, tool)).collect(),
-            folder,
+        // They belong to the folder of the runtime.
+        let is_of_project = work_dir == Some(runtime.config.work_dir.as_path());
+        let project = if is_of_project { runtime.config.project_servers.clone() } else { BTreeMap::new() };
+        let servers = runtime.mcp.for_folder(place, project);
+        Self { own: Arc::new(OfferedTools::new(tools, vec![])), servers, access }
+    }
+
+    pub(crate) fn servers(&self) -> &FolderServers {
+        &self.servers
+    }
+
+    /// The tools with these of MCP servers.
+    pub(crate) fn with_servers(&self, offer: ToolOffer) -> Arc<OfferedTools> {
+        if offer.tools.is_empty() {
+            return Arc::clone(&self.own);
         }
+        let tools = self.own.tools.iter().cloned().chain(offer.tools).collect();
+        Arc::new(OfferedTools::new(tools, offer.schemas))
+    }
+
+    /// Whether a tool is one without a server.
+    pub(crate) fn has_own(&self, name: &str) -> bool {
+        self.own.by_name.contains_key(name)
     }
 }
 
-/// The tools that work in a folder, and the tracker of the git repositories that their commands create.
-fn folder_tools(runtime: &RuntimeShared, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Arc<RepositoryTracker>) {
-    let Config { home, settings, .. } = &runtime.config;
+/// The folder that a session works in.
+pub(crate) fn session_work_dir(runtime: &RuntimeShared, state: &State) -> Option<PathBuf> {
+    match &state.created {
+        Some(created) => created.work_dir.as_deref().map(PathBuf::from),
+        // If the folder is gone, every tool that needs it reports that.
+        None => Some(runtime.config.work_dir.clone()),
+    }
+}
+
+/// The tools that work in a folder, and the sandbox of their commands.
+fn folder_tools(runtime: &RuntimeShared, scope: &Arc<Scope>) -> (Vec<Arc<dyn Tool>>, Sandbox) {
+    let Config { settings, .. } = &runtime.config;
     let environment = command_environment(&lock(&runtime.hidden));
-    let mode = settings.sandbox.mode.of_tools();
-    let network = settings.sandbox.network().unwrap_or(mode.default_network());
-    // With `Ask`, the worker asks the user before the tool runs.
-    let unavailable = match settings.sandbox.unavailable {
-        WithoutSandbox::Refuse => SandboxFallback::Refuse,
-        WithoutSandbox::Ask | WithoutSandbox::Allow => SandboxFallback::Run,
-    };
-    let sandbox = Sandbox::new(mode, home, &environment).with_network(network).with_fallback(unavailable);
-    let repositories = Arc::clone(sandbox.repositories());
+    let sandbox = command_sandbox(&runtime.config, &environment);
     let exec = ExecTool::new(ExecSettings {
         tasks: runtime.tasks.clone(),
         scope: scope.clone(),
-        sandbox,
+        sandbox: sandbox.clone(),
         environment,
         output_cap: settings.exec.output_cap_bytes,
         token_file: "../../run/token".to_owned(),
@@ -318,7 +390,20 @@ fn folder_tools(runtime: &RuntimeShared, scope: &Arc<Scope>) -> (Vec<Arc<dyn Too
     let mut tools = file_tools(scope.clone());
     tools.push(Arc::new(exec));
     tools.extend(task_tools(&TaskSettings::new(runtime.tasks.clone(), runtime.redact())));
-    (tools, repositories)
+    (tools, sandbox)
+}
+
+/// The sandbox of commands and of the programs of MCP servers.
+pub(crate) fn command_sandbox(config: &Config, environment: &BTreeMap<String, String>) -> Sandbox {
+    let settings = &config.settings.sandbox;
+    let mode = settings.mode.of_tools();
+    let network = settings.network().unwrap_or(mode.default_network());
+    // With `Ask`, the worker asks the user before the tool runs. A server is one that the user configured or trusted.
+    let unavailable = match settings.unavailable {
+        WithoutSandbox::Refuse => SandboxFallback::Refuse,
+        WithoutSandbox::Ask | WithoutSandbox::Allow => SandboxFallback::Run,
+    };
+    Sandbox::new(mode, &config.home, environment).with_network(network).with_fallback(unavailable)
 }
 
 /// The tools that need no work folder.
@@ -344,8 +429,8 @@ pub(crate) fn tool_scope(config: &Config, work_dir: &Path) -> Scope {
 fn schema_of(tool: &dyn Tool) -> ToolSchema {
     let definition = tool.definition();
     ToolSchema {
-        name: definition.name.to_owned(),
-        description: definition.description.to_owned(),
+        name: definition.name.to_string(),
+        description: definition.description.to_string(),
         parameters: definition.schema.clone(),
     }
 }

@@ -34,8 +34,8 @@ fn all_tools_together_take_few_tokens() {
     let definitions = sent.chain(recall_abouts()).chain([memory_note_about()]);
     let schemas: Vec<ToolSchema> = definitions
         .map(|tool| ToolSchema {
-            name: tool.name.to_owned(),
-            description: tool.description.to_owned(),
+            name: tool.name.into_owned(),
+            description: tool.description.into_owned(),
             parameters: tool.schema,
         })
         .collect();

@@ -71,8 +71,9 @@ async fn drive(session: &Session, journal: &dyn Journal, acknowledged: &Acknowle
                 QuestionKind::Plan => "yes",
                 QuestionKind::Approval if open.text.contains("echo one") => "always",
                 QuestionKind::Approval => "project",
-                QuestionKind::Budget => unreachable!("no limit is set"),
-                QuestionKind::Ask => unreachable!("the agent asks nothing"),
+                QuestionKind::Budget | QuestionKind::Ask | QuestionKind::Elicitation => {
+                    unreachable!("no limit is set, the agent asks nothing, and there is no server")
+                }
             };
             if session.answer(open.id, answer).await.is_ok() {
                 acknowledge(answer);

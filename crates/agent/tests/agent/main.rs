@@ -41,6 +41,7 @@ mod inputs;
 mod interleavings;
 mod interrupts;
 mod many_sessions;
+mod mcp;
 mod memory;
 mod memory_costs;
 mod mishaps;

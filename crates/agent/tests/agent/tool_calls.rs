@@ -36,8 +36,14 @@ pub(crate) enum Does {
 impl Odd {
     pub(crate) fn new(name: &'static str, effect: Effect, does: Does) -> Arc<Self> {
         let schema = json!({"type": "object"});
-        let definition =
-            ToolDefinition { name, description: "odd", effect, schema, limits: &[], example: "{}" };
+        let definition = ToolDefinition {
+            name: name.into(),
+            description: "odd".into(),
+            effect,
+            schema,
+            limits: &[],
+            example: "{}",
+        };
         Arc::new(Self { definition, does })
     }
 }

@@ -5,6 +5,7 @@ mod conversation;
 mod global;
 mod inbox;
 mod journal;
+mod mcp;
 mod memory;
 mod sessions;
 mod skills;
@@ -25,6 +26,7 @@ pub(crate) use self::conversation::{
 pub(crate) use self::global::GlobalArgs;
 pub(crate) use self::inbox::{CancelOptions, Mode, SendOptions};
 pub(crate) use self::journal::{BackupOptions, EraseOptions, Family, RestoreOptions, VerifyOptions};
+pub(crate) use self::mcp::{McpAddOptions, McpCommand};
 pub(crate) use self::memory::{EditOptions, MemoryCommand, MemoryOptions, MemoryScopeArgs, RememberOptions};
 pub(crate) use self::sessions::{
     ForkOptions, ForkPoint, ImportOptions, ListOptions, SessionsCommand, ShowOptions,
@@ -150,6 +152,17 @@ pub(crate) enum Command {
     Token {
         #[command(subcommand)]
         command: Option<TokenCommand>,
+        /// Print a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List, add, remove and check MCP servers.
+    ///
+    /// Their tools are the agent's tools, too. Lists them if no command is given.
+    #[command(args_conflicts_with_subcommands = true)]
+    Mcp {
+        #[command(subcommand)]
+        command: Option<McpCommand>,
         /// Print a JSON array.
         #[arg(long)]
         json: bool,

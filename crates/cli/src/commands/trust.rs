@@ -1,11 +1,11 @@
-//! `longhaul trust`: lets the longhaul.toml of a project set every key, and the agent use its skills.
+//! `longhaul trust`: lets the longhaul.toml of a project set every key, its .mcp.json start MCP servers, and the agent use its skills.
 
 use std::path::Path;
 
 use longhaul_agent::Config;
 use longhaul_agent::config::{
-    DisallowedKey, ProjectFile, Sources, TrustState, TrustedFile, distrust_project, load_trust_list,
-    trust_project, trust_state,
+    DisallowedKey, ProjectFile, ProjectServersFile, Sources, TrustState, TrustedFile, distrust_project,
+    load_trust_list, trust_project, trust_project_servers, trust_state,
 };
 use longhaul_agent::skills::{Skill, SkillReview, SkillState, find_skills, review_skill};
 use longhaul_protocol::PrintablePath;
@@ -32,14 +32,19 @@ pub(crate) fn run(globals: &GlobalArgs, options: &TrustOptions) -> anyhow::Resul
 
 fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Result<()> {
     let file = ProjectFile::find(home, sources)?;
+    let servers = ProjectServersFile::find(home, sources).map_err(bad_usage)?;
     let skills = unreviewed_skills(home, sources)?;
-    if file.is_none() && skills.is_empty() {
-        return Err(none_here(sources, "no longhaul.toml in", ", and no new skills; nothing to trust"));
+    if file.is_none() && servers.is_none() && skills.is_empty() {
+        let missing = "no longhaul.toml and no .mcp.json in";
+        return Err(none_here(sources, missing, ", and no new skills; nothing to trust"));
     }
     let mut trusted = match &file {
         Some(file) => trust_file(home, file, options)?,
         None => json!({}),
     };
+    if let Some(servers) = &servers {
+        trusted["mcp"] = trust_servers(home, servers, options)?;
+    }
     let how = if options.json { Asking::Json } else { Asking::Terminal };
     let skills = skills.iter().map(|review| trust_reviewed(home, review, options.yes, how));
     let skills = skills.collect::<anyhow::Result<Vec<_>>>()?;
@@ -73,12 +78,11 @@ fn trust_file(home: &Path, file: &ProjectFile, options: &TrustOptions) -> anyhow
         if options.json {
             return Err(bad_usage("--json can't ask; add --yes to trust the file"));
         }
-        agree(file)?;
+        agree(&file.path)?;
     }
     trust_project(home, file)?;
     if !options.json {
-        let again = if file.trust == TrustState::Trusted { "is still" } else { "is now" };
-        line(format!("It {again} trusted. If it changes, run `longhaul trust` again."))?;
+        say_trusted(file.trust)?;
     }
     let sets = file.disallowed.iter().map(|disallowed| {
         json!({"key": disallowed.key, "value": disallowed.value, "line": disallowed.line, "reason": disallowed.reason})
@@ -91,14 +95,50 @@ fn trust_file(home: &Path, file: &ProjectFile, options: &TrustOptions) -> anyhow
     }))
 }
 
+/// Trusts the MCP servers of a project, after the user has seen which programs they would run.
+fn trust_servers(home: &Path, file: &ProjectServersFile, options: &TrustOptions) -> anyhow::Result<Value> {
+    if !options.json {
+        line(file.path.printable())?;
+        show_changes(&file.text, file.trusted_text.as_deref(), file.trust)?;
+        line("It starts these MCP servers:")?;
+        for (name, settings) in &file.servers {
+            let words = std::iter::once(&settings.command).chain(&settings.args);
+            let command = words.map(String::as_str).collect::<Vec<_>>().join(" ");
+            let target = if settings.url.is_empty() { &command } else { &settings.url };
+            line(format!("  {name}: {}", longhaul_protocol::printable(target.as_bytes())))?;
+        }
+        for warning in &file.warnings {
+            line(format!("  warning: {warning}"))?;
+        }
+    }
+    if file.trust != TrustState::Trusted && !options.yes {
+        if options.json {
+            return Err(bad_usage("--json can't ask; add --yes to trust the file"));
+        }
+        agree(&file.path)?;
+    }
+    trust_project_servers(home, file)?;
+    if !options.json {
+        say_trusted(file.trust)?;
+    }
+    let names: Vec<&String> = file.servers.keys().collect();
+    let before = in_words(Some(file.trust));
+    Ok(json!({"path": file.path, "blake3": file.hash, "before": before, "servers": names}))
+}
+
+fn say_trusted(before: TrustState) -> anyhow::Result<()> {
+    let again = if before == TrustState::Trusted { "is still" } else { "is now" };
+    line(format!("It {again} trusted. If it changes, run `longhaul trust` again."))
+}
+
 /// Asks the user, who has seen what the file sets.
-fn agree(file: &ProjectFile) -> anyhow::Result<()> {
+fn agree(path: &Path) -> anyhow::Result<()> {
     if !has_terminal() {
         let hint =
             "not trusted: there is no terminal to ask on; review the file, then run `longhaul trust --yes`";
         return Err(bad_usage(hint));
     }
-    match confirm(&format!("Trust {}?", file.path.printable()))? {
+    match confirm(&format!("Trust {}?", path.printable()))? {
         true => Ok(()),
         false => Err(bad_usage("not trusted")),
     }
@@ -106,7 +146,7 @@ fn agree(file: &ProjectFile) -> anyhow::Result<()> {
 
 fn show(file: &ProjectFile) -> anyhow::Result<()> {
     line(file.path.printable())?;
-    show_changes(file)?;
+    show_changes(&file.text, file.trusted_text.as_deref(), file.trust)?;
     if file.disallowed.is_empty() {
         return line("It sets nothing that needs your trust.");
     }
@@ -119,15 +159,15 @@ fn show(file: &ProjectFile) -> anyhow::Result<()> {
 }
 
 /// Shows what has changed since the file was trusted.
-fn show_changes(file: &ProjectFile) -> anyhow::Result<()> {
-    match &file.trusted_text {
-        Some(before) if file.trust == TrustState::Changed => {
+fn show_changes(text: &str, trusted: Option<&str>, trust: TrustState) -> anyhow::Result<()> {
+    match trusted {
+        Some(before) if trust == TrustState::Changed => {
             line("It has changed since it was trusted:")?;
-            let diff = TextDiff::from_lines(before.as_str(), file.text.as_str());
+            let diff = TextDiff::from_lines(before, text);
             let changes = diff.unified_diff().context_radius(2).to_string();
             changes.lines().map(|changed| format!("  {changed}")).try_for_each(line)
         }
-        None if file.trust == TrustState::Changed => {
+        None if trust == TrustState::Changed => {
             line("It has changed since it was trusted (the trusted version is not available).")
         }
         _ => Ok(()),
@@ -150,13 +190,14 @@ fn list(home: &Path, as_json: bool) -> anyhow::Result<()> {
 }
 
 fn remove(home: &Path, sources: &Sources, as_json: bool) -> anyhow::Result<()> {
-    let Some(path) = distrust_project(home, sources)? else {
+    let paths = distrust_project(home, sources)?;
+    let Some(path) = paths.first() else {
         return Err(none_here(sources, "no trusted longhaul.toml in", "; `longhaul trust --list` lists all"));
     };
     if as_json {
-        return json(&json!({"path": path, "removed": true}));
+        return json(&json!({"path": path, "paths": paths, "removed": true}));
     }
-    line(format!("{} is no longer trusted", path.printable()))
+    paths.iter().try_for_each(|path| line(format!("{} is no longer trusted", path.printable())))
 }
 
 fn none_here(sources: &Sources, what: &str, next: &str) -> anyhow::Error {

@@ -43,9 +43,20 @@ struct Client {
     is_authenticated: bool,
     follows: bool,
     wants_kill: bool,
+    wants_relay: bool,
     heard: Vec<u8>,
     unsent: Vec<u8>,
     is_gone: bool,
+}
+
+/// A client that becomes the owner of a relayed command.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    pub(crate) stream: UnixStream,
+    /// Bytes after its request, for the command.
+    pub(crate) heard: Vec<u8>,
+    /// Answers that it has not got yet.
+    pub(crate) unsent: Vec<u8>,
 }
 
 /// The state of the command, for clients.
@@ -81,7 +92,10 @@ impl Clients {
         self.accept();
         for client in &mut self.clients {
             client.hear();
-            while let Some(text) = client.next_line() {
+            // What follows the request of an owner is for the command.
+            while !client.wants_relay
+                && let Some(text) = client.next_line()
+            {
                 client.answer(&text, folder, &self.token_file, state);
             }
         }
@@ -92,6 +106,19 @@ impl Clients {
         }
         self.clients.retain(|client| !client.is_gone);
         self.clients.iter().any(|client| client.wants_kill)
+    }
+
+    /// Takes the client that asks to own the relayed command. If there is or was one already, the client is refused.
+    pub(crate) fn take_owner(&mut self, is_free: bool) -> Option<Owner> {
+        let index = self.clients.iter().position(|client| client.wants_relay)?;
+        let mut client = self.clients.remove(index);
+        if !is_free {
+            client.say(&Answer::Refused { refused: "owned".to_owned() });
+            client.send();
+            return None;
+        }
+        client.say(&Answer::Relayed { relayed: true });
+        Some(Owner { stream: client.stream, heard: client.heard, unsent: client.unsent })
     }
 
     /// Closes all connections, which tells the clients that the command has ended. Clients that asked to kill it stay
@@ -121,6 +148,7 @@ impl Clients {
                 is_authenticated: false,
                 follows: false,
                 wants_kill: false,
+                wants_relay: false,
                 heard: Vec::new(),
                 unsent: Vec::new(),
                 is_gone: false,
@@ -203,6 +231,7 @@ impl Client {
         }
         self.follows |= request.follow;
         self.wants_kill |= request.kill;
+        self.wants_relay |= request.relay;
     }
 
     fn say(&mut self, answer: &Answer) {

@@ -12,6 +12,7 @@ use rustix::fs::{Access, CWD, Mode, OFlags, ResolveFlags, access, openat2};
 use rustix::io::Errno;
 use rustix::process::{Pid, fchdir, getpid};
 
+use super::relay::CommandPipes;
 use super::sandbox::{FailurePipe, PreparedSandbox, SiblingsPipe};
 use super::signals::{become_command, die_with};
 use crate::Bounds;
@@ -36,8 +37,13 @@ pub(crate) struct CommandProcesses {
     pub(crate) init: Option<Pid>,
 }
 
-/// Starts the command in its own process group. It prints to `output`. The error is a message for people.
-pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, String> {
+/// Starts the command in its own process group. It prints to `output`, or only its errors if its input and output are
+/// relayed. The error is a message for people.
+pub(crate) fn start(
+    spec: &Spec,
+    output: OwnedFd,
+    relayed: Option<CommandPipes>,
+) -> Result<CommandProcesses, String> {
     if spec.target != LOCAL {
         return Err(format!(
             "its target is {:?}, but this version only runs commands on {LOCAL:?}",
@@ -58,9 +64,11 @@ pub(crate) fn start(spec: &Spec, output: OwnedFd) -> Result<CommandProcesses, St
         .envs(&spec.environment)
         .env(MARK, spec.task_id.to_string())
         .process_group(0)
-        .stdin(Stdio::null())
-        .stdout(Stdio::from(output))
         .stderr(Stdio::from(errors));
+    match relayed {
+        Some(pipes) => command.stdin(Stdio::from(pipes.input)).stdout(Stdio::from(pipes.output)),
+        None => command.stdin(Stdio::null()).stdout(Stdio::from(output)),
+    };
     let pipes = match &spec.bounds {
         Some(bounds) => Some(start_in_sandbox(&mut command, bounds, spec, keeper)?),
         None => {

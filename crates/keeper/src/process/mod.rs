@@ -6,6 +6,7 @@
 //! | `supervisor` | the loop: output, clients, timeout, grace period, kill, reaping |
 //! | `output_pump` | output from the pipe to the files |
 //! | `clients` | connections on the socket |
+//! | `relay` | input and output of a command over the socket, to its owner |
 //! | `signals` | signal handlers; what a child does between fork and exec |
 //! | `sandbox` | namespaces, mounts, overlays, capabilities, Landlock, seccomp |
 //!
@@ -16,6 +17,7 @@
 mod clients;
 mod command;
 mod output_pump;
+mod relay;
 mod sandbox;
 mod signals;
 mod supervisor;
@@ -37,9 +39,10 @@ use clients::Clients;
 use command::Started;
 pub use command::shell_for;
 use output_pump::OutputPump;
+use relay::Relay;
 use sandbox::Placeholders;
 use signals::Signals;
-use supervisor::Supervisor;
+use supervisor::{Streams, Supervisor};
 
 /// How long to retry writing the status. Its space is reserved, so it fails on a full disk only if the file system is
 /// copy-on-write.
@@ -121,6 +124,11 @@ fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<RunningCommand>> 
     listener.set_nonblocking(true).map_err(crate::Error::io("binding the supervisor's socket"))?;
     folder.make_private(name::SOCKET)?;
     let (pump, output) = OutputPump::start(folder, &spec)?;
+    let (relay, pipes) = if spec.relay {
+        Relay::new().map(|(relay, pipes)| (Some(relay), Some(pipes)))?
+    } else {
+        (None, None)
+    };
     let room = folder.reserve(name::STATUS)?;
 
     folder.write(name::SPAWNING, b"")?;
@@ -128,7 +136,7 @@ fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<RunningCommand>> 
     let (began, started_at) = (Instant::now(), now());
     let names = spec.bounds.as_ref().map_or(&[][..], |bounds| &bounds.placeholders);
     let made = Placeholders::make(names).map_err(|trouble| command::sandbox_failed(&trouble));
-    let started = made.and_then(|placeholders| match command::start(&spec, output) {
+    let started = made.and_then(|placeholders| match command::start(&spec, output, pipes) {
         Ok(processes) => Ok((processes, placeholders)),
         Err(reason) => {
             placeholders.remove();
@@ -157,7 +165,7 @@ fn start(folder: &Folder, keeper: KeeperFile) -> Result<Option<RunningCommand>> 
 
     let started = Started { processes, began, started_at };
     let clients = Clients::new(listener, spec.token_file.clone());
-    let supervisor = Supervisor::new(started, &spec, signals, pump, clients);
+    let supervisor = Supervisor::new(started, &spec, signals, Streams { pump, relay }, clients);
     Ok(Some(RunningCommand { supervisor, room, spec, placeholders }))
 }
 

@@ -11,6 +11,7 @@ use rustix::process::{Signal, WaitOptions, WaitStatus, getpid, kill_process, kil
 use super::clients::{Clients, CommandState};
 use super::command::Started;
 use super::output_pump::OutputPump;
+use super::relay::Relay;
 use super::sandbox::CHILD_REAPED;
 use super::signals::Signals;
 use crate::folder::{Folder, name};
@@ -26,6 +27,14 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time between two rounds of SIGKILL.
 const KILL_INTERVAL: Duration = Duration::from_millis(5);
 
+/// What the command prints and reads.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    pub(crate) pump: OutputPump,
+    /// For a command whose owner gets its output.
+    pub(crate) relay: Option<Relay>,
+}
+
 /// The supervisor of a running command.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
@@ -33,6 +42,7 @@ pub(crate) struct Supervisor {
     max_runtime: Option<Duration>,
     signals: Signals,
     pump: OutputPump,
+    relay: Option<Relay>,
     pub(crate) clients: Clients,
     phase: Phase,
     exit: Option<Exit>,
@@ -79,7 +89,7 @@ impl Supervisor {
         started: Started,
         spec: &Spec,
         signals: Signals,
-        pump: OutputPump,
+        Streams { pump, relay }: Streams,
         clients: Clients,
     ) -> Self {
         let max_runtime = spec.max_runtime_s.map(Duration::from_secs);
@@ -90,6 +100,7 @@ impl Supervisor {
             max_runtime,
             signals,
             pump,
+            relay,
             clients,
             phase,
             exit,
@@ -118,11 +129,26 @@ impl Supervisor {
             if self.clients.serve(folder, self.state()) {
                 self.terminate(TaskStatus::Killed, None);
             }
+            self.serve_owner();
             self.phase = self.next_phase(none_left);
         }
+        // Closes the owner's connection.
+        self.relay = None;
         self.pump.drain(folder);
         self.pump.close();
         self.status()
+    }
+
+    /// Carries input and output of a relayed command, and terminates it if its owner is gone.
+    fn serve_owner(&mut self) {
+        let Some(relay) = &mut self.relay else { return };
+        if let Some(owner) = self.clients.take_owner(relay.is_free()) {
+            relay.connect(owner.stream, &owner.heard, &owner.unsent);
+        }
+        relay.pump();
+        if relay.is_abandoned() {
+            self.terminate(TaskStatus::Killed, Some("the program that used it has ended"));
+        }
     }
 
     /// Waits until no process of the command is left. Returns false if some are left after this time.
@@ -191,6 +217,9 @@ impl Supervisor {
             let flags = if has_unsent { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
             PollFd::from_borrowed_fd(handle, flags)
         }));
+        let relayed =
+            self.relay.iter().filter(|_| !matches!(self.phase, Phase::Ended)).flat_map(Relay::handles);
+        polled.extend(relayed.map(|(handle, flags)| PollFd::from_borrowed_fd(handle, flags)));
         let timeout = deadline.map(|at| {
             let left = at.saturating_duration_since(Instant::now());
             // A deadline that is too far away for the system's type counts as none.
@@ -208,7 +237,10 @@ impl Supervisor {
             Phase::Ended => Some(Instant::now()),
             Phase::Orphans => None,
         };
-        phase.into_iter().chain(self.clients.next_deadline(self.pump.printed())).min()
+        // While it is being terminated, its owner no longer matters.
+        let runs = matches!(self.phase, Phase::Running);
+        let owner = self.relay.as_ref().filter(|_| runs).and_then(Relay::deadline);
+        phase.into_iter().chain(owner).chain(self.clients.next_deadline(self.pump.printed())).min()
     }
 
     /// Reaps every child that has ended. Returns true if none is left. The keeper is a subreaper, so no child means

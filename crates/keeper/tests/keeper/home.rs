@@ -89,6 +89,7 @@ pub(crate) fn spec_in(home: &Path, command: &str) -> Spec {
         target: "local".to_owned(),
         token_file: "../../run/token".to_owned(),
         bounds: None,
+        relay: false,
     }
 }
 

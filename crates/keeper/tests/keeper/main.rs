@@ -16,6 +16,7 @@ mod forced_kill;
 mod formats;
 mod kill;
 mod output;
+mod relay;
 mod run;
 mod socket;
 mod start;

@@ -214,6 +214,13 @@ fn conversation(today: At) -> Vec<Said> {
             Some((Kind::Answered, question, true)),
         );
     }
+    all.extend(small_talk());
+    all
+}
+
+/// What members say about several topics, or about none. No question is about it.
+fn small_talk() -> Vec<Said> {
+    let mut all = Vec::new();
     for number in 0..MEMBERS.len() * IDLE_TURNS {
         let (one, other) = (TOPICS[number * 7 % TOPICS.len()], TOPICS[(number * 5 + 11) % TOPICS.len()]);
         let (user, agent) = match number % 6 {

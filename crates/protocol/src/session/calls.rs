@@ -38,6 +38,17 @@ pub struct ToolStarted {
     /// command ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_in: Option<String>,
+    /// The id under which it goes on at a server, from its [`ToolTask`].
+    #[serde(skip)]
+    pub remote_task: Option<String>,
+}
+
+/// A call that goes on at a server, as a task by whose id it can be found again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolTask {
+    pub call: CallId,
+    /// The id that the server gave it.
+    pub task: String,
 }
 
 /// The hashes of a file before and after a write. They tell whether a write happened that a crash interrupted.

@@ -32,7 +32,7 @@ use crate::{
 };
 
 pub use calls::{
-    ActiveSkill, Effect, FileChange, FileSeen, FileWrite, SkillShown, ToolFinished, ToolStarted,
+    ActiveSkill, Effect, FileChange, FileSeen, FileWrite, SkillShown, ToolFinished, ToolStarted, ToolTask,
 };
 pub use carry_over::{
     AddedContext, Carried, CarriedCounting, CarriedOutput, CarriedTask, OpenTurn, PendingInput, TaskStall,
@@ -71,6 +71,8 @@ record_kinds! {
         "usage" => Usage(Usage),
         /// A tool is about to run.
         "tool_started" => ToolStarted(ToolStarted),
+        /// A call goes on at a server, as a task that can be asked about.
+        "tool_task" => ToolTask(ToolTask),
         "tool_finished" => ToolFinished(ToolFinished),
         /// A command continues in the background.
         "task_started" => TaskStarted(TaskStarted),

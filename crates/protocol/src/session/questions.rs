@@ -52,6 +52,8 @@ pub enum QuestionKind {
     Budget,
     /// What the agent wants to know (`ask_user`). Every answer is passed on as it is: `no` is a word like any other.
     Ask,
+    /// What an MCP server asks while it works on a call.
+    Elicitation,
 }
 
 impl QuestionKind {

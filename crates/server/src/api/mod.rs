@@ -26,6 +26,7 @@ mod fork_content;
 pub(crate) mod inputs;
 mod installation;
 mod list;
+mod mcp;
 mod memory;
 pub(crate) mod models;
 mod named_session;
@@ -63,6 +64,7 @@ pub(crate) fn routes() -> Vec<Route> {
         tasks::routes(),
         task_output::routes(),
         memory::routes(),
+        mcp::routes(),
         questions::routes(),
         models::routes(),
         statement::routes(),

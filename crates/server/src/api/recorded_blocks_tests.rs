@@ -93,6 +93,7 @@ impl Recording {
             write: None,
             writes: vec![],
             kept_in: None,
+            remote_task: None,
         }));
         call
     }

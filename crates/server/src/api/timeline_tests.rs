@@ -34,7 +34,8 @@ impl RecordedTurn {
         let call = CallId::generate();
         let (name, arguments, effect) = ("exec".to_owned(), "{}".to_owned(), Effect::Command);
         let (write, writes, kept_in) = (None, vec![], None);
-        let started = ToolStarted { call, name, arguments, effect, write, writes, kept_in };
+        let remote_task = None;
+        let started = ToolStarted { call, name, arguments, effect, write, writes, kept_in, remote_task };
         self.record(at, &SessionRecord::ToolStarted(started));
         call
     }

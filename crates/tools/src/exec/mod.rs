@@ -128,9 +128,9 @@ fn without_secrets(
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "exec",
+        name: "exec".into(),
         description: "Run a bash command; stdin is closed. For files and searches, prefer the tools for them. A command that takes \
-                      longer than `timeout` goes on as a background task; you are told when it ends.",
+                      longer than `timeout` goes on as a background task; you are told when it ends.".into(),
         effect: Effect::Command,
         schema: schema_of::<Arguments>(),
         limits: &[
@@ -175,6 +175,7 @@ impl Tool for ExecTool {
             target: LOCAL_TARGET.to_owned(),
             token_file: self.settings.token_file.clone(),
             bounds: confined.bounds,
+            relay: false,
         };
         let tasks = self.settings.tasks.identity().to_owned();
         let settings = Arc::clone(&self.settings);

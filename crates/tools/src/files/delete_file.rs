@@ -23,8 +23,8 @@ struct Arguments {
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "delete_file",
-        description: "Delete a file.",
+        name: "delete_file".into(),
+        description: "Delete a file.".into(),
         effect: Effect::CheckedWrite,
         schema: schema_of::<Arguments>(),
         limits: &[

@@ -27,8 +27,10 @@ struct Arguments {
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "edit_file",
-        description: "Replace exact pieces of text in a file that you have read. Fails if the file changed since.",
+        name: "edit_file".into(),
+        description:
+            "Replace exact pieces of text in a file that you have read. Fails if the file changed since."
+                .into(),
         effect: Effect::CheckedWrite,
         schema: schema_of::<Arguments>(),
         limits: &[

@@ -26,8 +26,8 @@ struct Arguments {
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "move_file",
-        description: "Move or rename a file. Never overwrites another.",
+        name: "move_file".into(),
+        description: "Move or rename a file. Never overwrites another.".into(),
         effect: Effect::CheckedWrite,
         schema: schema_of::<Arguments>(),
         limits: &[

@@ -29,8 +29,8 @@ struct Arguments {
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "patch",
-        description: "Change several files at once, all or nothing. For one file prefer edit_file.",
+        name: "patch".into(),
+        description: "Change several files at once, all or nothing. For one file prefer edit_file.".into(),
         effect: Effect::CheckedWrite,
         schema: schema_of::<Arguments>(),
         limits: &[

@@ -39,8 +39,9 @@ struct Arguments {
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "read_file",
-        description: "Read a text file or look at an image. The last line of a partial read says how to go on.",
+        name: "read_file".into(),
+        description:
+            "Read a text file or look at an image. The last line of a partial read says how to go on.".into(),
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
         limits: &[

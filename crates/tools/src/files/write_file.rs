@@ -25,9 +25,9 @@ struct Arguments {
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "write_file",
+        name: "write_file".into(),
         description: "Create a file, or replace all of one. To change parts, use edit_file. Fails if the file changed since you \
-                      read it.",
+                      read it.".into(),
         effect: Effect::CheckedWrite,
         schema: schema_of::<Arguments>(),
         limits: &[

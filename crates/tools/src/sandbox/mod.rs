@@ -76,9 +76,9 @@ pub enum SandboxFallback {
 
 /// The bounds and the environment of a command. Without bounds, it is not confined.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SandboxedCommand {
-    pub(crate) bounds: Option<Bounds>,
-    pub(crate) environment: BTreeMap<String, String>,
+pub struct SandboxedCommand {
+    pub bounds: Option<Bounds>,
+    pub environment: BTreeMap<String, String>,
 }
 
 impl Sandbox {
@@ -162,6 +162,40 @@ impl Sandbox {
         session: Option<SessionId>,
         skill_folders: &[PathBuf],
     ) -> Result<SandboxedCommand, String> {
+        let own_folder = session.map(|session| self.session_temporary_folder(session));
+        let owner = CommandOwner { session, own_folder: own_folder.as_deref(), skill_folders };
+        self.confine_with(scope, environment, work_dir, owner)
+    }
+
+    /// The bounds and the environment of a server that runs in the work folder for several sessions, or why it can't run. Its
+    /// temporary files, and what it adds to the user's caches, are kept in `own_folder` from one start to the next.
+    pub fn confine_server(
+        &self,
+        scope: &Scope,
+        environment: &BTreeMap<String, String>,
+        own_folder: &Path,
+        enforcement: &Enforcement,
+    ) -> Result<SandboxedCommand, String> {
+        if self.mode == SandboxMode::Off || !self.should_confine(enforcement)? {
+            return Ok(SandboxedCommand { bounds: None, environment: environment.clone() });
+        }
+        scope.find_protected_files();
+        let owner = CommandOwner { session: None, own_folder: Some(own_folder), skill_folders: &[] };
+        let mut confined = self.confine_with(scope, environment, scope.work_dir(), owner)?;
+        if let Some(bounds) = &mut confined.bounds {
+            bounds.processes = enforcement.processes();
+        }
+        Ok(confined)
+    }
+
+    fn confine_with(
+        &self,
+        scope: &Scope,
+        environment: &BTreeMap<String, String>,
+        work_dir: &Path,
+        owner: CommandOwner<'_>,
+    ) -> Result<SandboxedCommand, String> {
+        let CommandOwner { session, own_folder, skill_folders } = owner;
         if self.mode == SandboxMode::Off {
             return Ok(SandboxedCommand { bounds: None, environment: environment.clone() });
         }
@@ -171,8 +205,7 @@ impl Sandbox {
         }
         let home = self.temporary.parent().unwrap_or(&self.temporary);
         let mut places = ReachablePaths::new(scope, environment, home, self.listings.now());
-        let own_folders = session.map(|session| self.session_temporary_folder(session));
-        let private = private_folders(scope, own_folders.as_deref());
+        let private = private_folders(scope, own_folder);
         // Writable paths come first, so that nothing else is found through them.
         if self.mode == SandboxMode::On {
             places.add_caches();
@@ -189,7 +222,7 @@ impl Sandbox {
         if let Some(session) = session {
             self.repositories.note_guards(session, &guards);
         }
-        let (overlays, in_memory) = match &own_folders {
+        let (overlays, in_memory) = match own_folder {
             Some(folder) => {
                 (cache_overlays::overlays(&places.caches, places.user_home(), folder), Vec::new())
             }
@@ -229,6 +262,17 @@ impl Sandbox {
         environment.entry(GIT_DISCOVERY_VARIABLE.to_owned()).or_insert_with(|| "1".to_owned());
         Ok(SandboxedCommand { environment, bounds: Some(bounds) })
     }
+}
+
+/// Whose command is confined.
+#[derive(Clone, Copy)]
+struct CommandOwner<'a> {
+    /// `None` for a server, and for a command whose temporary files go with it.
+    session: Option<SessionId>,
+    /// Where its temporary files and its layers of the user's caches are. `None`: in memory.
+    own_folder: Option<&'a Path>,
+    /// The folders of the skills in use. The command may read them.
+    skill_folders: &'a [PathBuf],
 }
 
 /// Without it, git stops looking for its folder at a file system boundary, and a folder above the work folder may be a

@@ -31,8 +31,8 @@ struct Arguments {
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "find_files",
-        description: "Find files by name or path. To look inside files, use search_text.",
+        name: "find_files".into(),
+        description: "Find files by name or path. To look inside files, use search_text.".into(),
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
         limits: &[

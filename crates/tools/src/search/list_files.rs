@@ -31,8 +31,8 @@ struct Arguments {
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "list_files",
-        description: "List a folder: folders end with /, files have their size in bytes.",
+        name: "list_files".into(),
+        description: "List a folder: folders end with /, files have their size in bytes.".into(),
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
         limits: &[

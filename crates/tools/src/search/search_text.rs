@@ -44,8 +44,9 @@ struct Arguments {
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "search_text",
-        description: "Search the text of files; prefer it to grep in exec. Matches are shown as path:line:text.",
+        name: "search_text".into(),
+        description:
+            "Search the text of files; prefer it to grep in exec. Matches are shown as path:line:text.".into(),
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
         limits: &[

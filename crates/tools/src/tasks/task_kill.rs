@@ -25,8 +25,8 @@ struct Arguments {
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "task_kill",
-        description: "Kill a background task with all its processes.",
+        name: "task_kill".into(),
+        description: "Kill a background task with all its processes.".into(),
         effect: Effect::Idempotent,
         schema: schema_of::<Arguments>(),
         limits: &["It is asked to end, and forced after 2 s. The result comes when it is over."],

@@ -36,9 +36,9 @@ struct Arguments {
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: "task_output",
+        name: "task_output".into(),
         description: "Read what a background task printed. To wait until it ends or prints again, set `wait` instead of polling. \
-                      Without `task_id`, list the tasks.",
+                      Without `task_id`, list the tasks.".into(),
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
         limits: &[

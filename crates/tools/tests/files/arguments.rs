@@ -129,7 +129,8 @@ fn schemas_are_plain_objects() {
 #[test]
 fn the_tools_come_in_a_fixed_order() {
     let place = Workplace::new();
-    let names: Vec<&str> = place.tools().iter().map(|tool| tool.definition().name).collect();
+    let tools = place.tools();
+    let names: Vec<&str> = tools.iter().map(|tool| &*tool.definition().name).collect();
 
     assert_eq!(
         names,

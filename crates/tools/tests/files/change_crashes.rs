@@ -123,6 +123,7 @@ impl Crash {
             write: None,
             writes: self.writes.clone(),
             kept_in: None,
+            remote_task: None,
         };
         self.place.tool(self.tool).resume(&self.call, &started).await
     }

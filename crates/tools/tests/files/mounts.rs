@@ -50,7 +50,7 @@ async fn part_that_reads_through_a_bind_mount() {
     let scope = Arc::new(Scope::new(&work, &config, &work.join("../home")));
 
     for tool in file_tools(scope) {
-        let arguments = match tool.definition().name {
+        let arguments = match &*tool.definition().name {
             "read_file" => json!({ "path": "other/key.txt" }),
             "search_text" => json!({ "path": "other", "pattern": "key" }),
             _ => continue,

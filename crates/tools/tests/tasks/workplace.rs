@@ -194,6 +194,7 @@ impl Workplace {
             write: None,
             writes: vec![],
             kept_in: None,
+            remote_task: None,
         };
         self.tool("exec").resume(call, &started).await
     }

@@ -21,6 +21,7 @@ fn call(session: SessionId, arguments: &Value) -> ToolInvocation {
         output_limit: OutputLimit::default(),
         tasks: Arc::default(),
         confinement: Confinement::Sandbox,
+        skill_folders: Arc::default(),
         may_fetch: UrlPermission::default(),
     }
 }

@@ -9,6 +9,7 @@ mod server;
 use std::path::PathBuf;
 
 pub use context::{ContextSettings, MemoryScope, MemorySettings, Summary};
+pub use longhaul_mcp::McpSettings;
 use longhaul_tools::ScopeConfig;
 pub use model::{ModelSettings, RetrySettings};
 pub use permission::{
@@ -57,6 +58,8 @@ pub struct Settings {
     pub server: ServerSettings,
     /// Web pages and web search.
     pub web: WebSettings,
+    /// MCP servers, whose tools the agent may use.
+    pub mcp: McpSettings,
 }
 
 /// Sections and keys that are final but that this version does not use yet. They are checked like all others.

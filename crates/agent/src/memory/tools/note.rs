@@ -36,8 +36,8 @@ impl MemoryNote {
 
 pub(super) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: MEMORY_NOTE,
-        description: "Remember something for later sessions. Only when the user asks for it.",
+        name: MEMORY_NOTE.into(),
+        description: "Remember something for later sessions. Only when the user asks for it.".into(),
         effect: Effect::Idempotent,
         schema: schema_of::<Arguments>(),
         limits: &[

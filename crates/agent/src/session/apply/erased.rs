@@ -83,6 +83,7 @@ fn fold_gone_start(state: &mut State) {
             write: None,
             writes: vec![],
             kept_in: None,
+            remote_task: None,
         });
     }
 }

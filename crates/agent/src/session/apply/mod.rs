@@ -11,7 +11,7 @@ use std::sync::Arc;
 use longhaul_protocol::{
     ActiveSkill, AddedContext, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode,
     Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord, SkillShown,
-    StepStarted, TaskStarted, ToolFinished, TurnStarted, Usage,
+    StepStarted, TaskStarted, ToolFinished, ToolTask, TurnStarted, Usage,
 };
 
 use self::client::fold_client;
@@ -72,6 +72,7 @@ pub(crate) fn apply(state: &mut State, record: &Record) -> Result<(), DecodeErro
     Ok(())
 }
 
+#[allow(clippy::too_many_lines, reason = "one arm for each kind of record")]
 fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
     match fact {
         SessionRecord::SessionCreated(created) => {
@@ -105,6 +106,11 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
         SessionRecord::ToolStarted(started) => {
             if let Some(call) = call_mut(state, started.call) {
                 call.started = Some(started);
+            }
+        }
+        SessionRecord::ToolTask(ToolTask { call, task }) => {
+            if let Some(started) = call_mut(state, call).and_then(|call| call.started.as_mut()) {
+                started.remote_task = Some(task);
             }
         }
         SessionRecord::ToolFinished(finished) => fold_result(state, finished),
@@ -579,6 +585,7 @@ fn call_of(block: &Item) -> Option<CallState> {
             approval: None,
             started: None,
             refused: None,
+            elicited: None,
             result: None,
             finished_seq: 0,
         }),

@@ -24,7 +24,10 @@ pub(super) fn fold_answered(state: &mut State, answered: Answered) {
         return;
     }
     let Some(call) = question.call.and_then(|call| call_mut(state, call)) else { return };
-    if question.refused.is_none() {
+    if question.kind == QuestionKind::Elicitation {
+        let is_withdrawn = answered.by == Some(AnsweredBy::Runtime);
+        call.elicited = (!is_withdrawn).then_some((question.id, answered.answer));
+    } else if question.refused.is_none() {
         let (reasons, grant) = (question.reasons, question.grant);
         call.approval = Some(ApprovalAnswer { text: answered.answer, reasons, grant });
     } else if let Some(refused) = &mut call.refused {

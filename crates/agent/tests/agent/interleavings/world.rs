@@ -509,6 +509,7 @@ impl World {
                     write: None,
                     writes: vec![],
                     kept_in: None,
+                    remote_task: None,
                 };
                 steps.push(Step::Append(vec![SessionRecord::ToolStarted(started)]));
             }

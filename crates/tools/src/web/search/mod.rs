@@ -98,8 +98,8 @@ struct Arguments {
 
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
-        name: WEB_SEARCH,
-        description: "Search the web. Gives titles, addresses and excerpts; web_fetch reads a page.",
+        name: WEB_SEARCH.into(),
+        description: "Search the web. Gives titles, addresses and excerpts; web_fetch reads a page.".into(),
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
         limits: &[

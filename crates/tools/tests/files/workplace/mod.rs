@@ -146,6 +146,7 @@ impl Workplace {
             write: Some(write),
             writes: vec![],
             kept_in: None,
+            remote_task: None,
         };
         self.tool(tool).resume(call, &started).await
     }

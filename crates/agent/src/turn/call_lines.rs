@@ -1,0 +1,119 @@
+//! What running calls say to their session: ids of tasks at a server, which are recorded, and questions to the user.
+//!
+//! | a crash after | is on disk | on resume |
+//! | --- | --- | --- |
+//! | the server made a task, before `tool_task` | the start of the call | as without a task: by its effect, or unknown |
+//! | `tool_task` | the id | the task is asked about |
+//! | `question` | the question | its server waits no more: the call is resumed, and the question is withdrawn with its result |
+
+use longhaul_protocol::{CallId, Question, QuestionId, QuestionKind, SessionRecord, ToolTask};
+use longhaul_tools::{CallLine, CallMessage, CallMessageContent, CallQuestion};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::turn::end::withdraw_question;
+use crate::worker::wait::WakeOn;
+use crate::worker::{Worker, WorkerResult};
+
+const CALL_ENDED: &str = "withdrawn: the call that asked has ended";
+
+/// The lines of the calls of a step.
+pub(super) struct CallLines {
+    sender: mpsc::UnboundedSender<CallMessage>,
+    receiver: mpsc::UnboundedReceiver<CallMessage>,
+    asked: Vec<AskedQuestion>,
+}
+
+/// A question that waits for the user.
+struct AskedQuestion {
+    id: QuestionId,
+    call: CallId,
+    answer: oneshot::Sender<String>,
+}
+
+impl CallLines {
+    pub(super) fn new() -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        Self { sender, receiver, asked: Vec::new() }
+    }
+
+    pub(super) fn line_of(&self, call: CallId) -> CallLine {
+        CallLine::new(call, self.sender.clone())
+    }
+
+    /// The next message of a call. Waits for ever if there is none.
+    pub(super) async fn next_message(&mut self) -> CallMessage {
+        match self.receiver.recv().await {
+            Some(message) => message,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What should wake the worker that waits for calls: also an answer, if one is waited for.
+    pub(super) fn wake_on(&self, otherwise: WakeOn) -> WakeOn {
+        match (otherwise, self.asked.first()) {
+            (WakeOn::Cancel, Some(asked)) => WakeOn::Answer(asked.id),
+            (otherwise, _) => otherwise,
+        }
+    }
+
+    /// Records what a call says.
+    pub(super) async fn hear(&mut self, worker: &mut Worker, message: CallMessage) -> WorkerResult<()> {
+        let call = message.call;
+        match message.content {
+            CallMessageContent::RemoteTask { task, recorded } => {
+                worker.commit(vec![SessionRecord::ToolTask(ToolTask { call, task })], vec![]).await?;
+                let _ = recorded.send(());
+            }
+            // Without anybody who could answer, the server is told at once.
+            CallMessageContent::Ask { .. } if !is_attended(worker) => {}
+            CallMessageContent::Ask { question: CallQuestion { text, choices }, answer } => {
+                let text = worker.runtime().redactor.redact(&text).into_owned();
+                let id = QuestionId::generate();
+                let question = Question::new(id, QuestionKind::Elicitation, text);
+                let question = Question { choices, call: Some(call), ..question };
+                worker.commit(vec![SessionRecord::Question(question)], vec![]).await?;
+                self.asked.push(AskedQuestion { id, call, answer });
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes the user's answers on to the calls that asked. Returns whether there were any.
+    pub(super) fn pass_answers(&mut self, worker: &Worker) -> bool {
+        let state = worker.state();
+        let settled: Vec<AskedQuestion> =
+            self.asked.extract_if(.., |asked| state.question(asked.id).is_none()).collect();
+        let is_any = !settled.is_empty();
+        for AskedQuestion { id, call, answer } in settled {
+            let elicited = state.call(call).and_then(|call| call.elicited.as_ref());
+            if let Some((_, text)) = elicited.filter(|(question, _)| *question == id) {
+                let _ = answer.send(text.clone());
+            }
+        }
+        is_any
+    }
+
+    /// Withdraws what a call asked that has ended.
+    pub(super) async fn withdraw_questions(&mut self, worker: &mut Worker, call: CallId) -> WorkerResult<()> {
+        self.asked.retain(|asked| asked.call != call);
+        withdraw_elicitations(worker, call).await
+    }
+}
+
+/// Withdraws the open questions of a call's server. The call has its result, so an answer would reach nobody.
+pub(super) async fn withdraw_elicitations(worker: &mut Worker, call: CallId) -> WorkerResult<()> {
+    let questions = worker.state().questions.iter();
+    let of_call = questions
+        .filter(|question| question.call == Some(call) && question.kind == QuestionKind::Elicitation);
+    let withdrawn: Vec<SessionRecord> =
+        of_call.map(|question| withdraw_question(question.id, CALL_ENDED)).collect();
+    match withdrawn.is_empty() {
+        true => Ok(()),
+        false => worker.commit(withdrawn, vec![]).await,
+    }
+}
+
+/// Whether a person can answer while the call runs: at this process, or through a client of the one that hosts the home.
+fn is_attended(worker: &Worker) -> bool {
+    worker.runtime().config.is_attended || worker.runtime().is_hosting()
+}

@@ -1,0 +1,105 @@
+//! Which tools of MCP servers a session has.
+//!
+//! The tools of an epoch are recorded with it, and a turn uses those, whatever its servers do meanwhile: requests keep their prefix
+//! (M16). A new epoch takes what the servers offer then. What changes within an epoch is told to the model in a note.
+//!
+//! | a crash | on resume |
+//! | --- | --- |
+//! | while the servers start, before the epoch | the epoch has no MCP tools or is not there; the servers start again |
+//! | after `epoch_started` | the tools are read from its record; servers start beside the turn |
+
+use std::sync::Arc;
+
+use longhaul_journal::Journal;
+use longhaul_mcp::is_mcp_tool;
+use longhaul_protocol::{Item, Note, SessionId, ToolSchema};
+
+use crate::runtime::RuntimeShared;
+use crate::session::state::State;
+use crate::worker::toolset::{FolderTools, OfferedTools, session_work_dir};
+use crate::worker::wait::{WaitOutcome, WakeOn};
+use crate::worker::{Worker, WorkerResult, WorkerStop};
+
+/// The tools that the session's epoch began with. `None` if it has no epoch, or the servers of its tools are not configured any more.
+pub(super) async fn recorded_tools(
+    runtime: &RuntimeShared,
+    session: SessionId,
+    state: &State,
+) -> Option<Arc<OfferedTools>> {
+    let folder = folder_of(runtime, state);
+    if folder.servers().is_empty() {
+        return None;
+    }
+    let recorded = recorded_schemas(&*runtime.journal, state, &folder).await?;
+    Some(folder.with_servers(folder.servers().restore(session, &recorded)?))
+}
+
+/// The tools for a turn that begins: those of the epoch, or, if a new epoch has to begin, what the servers offer now. The first request
+/// waits for servers that are starting, but not for ever, and a cancel ends the wait.
+pub(super) async fn choose_tools(worker: &mut Worker) -> WorkerResult<Arc<OfferedTools>> {
+    let (runtime, session) = (Arc::clone(worker.runtime()), worker.id());
+    let folder = folder_of(&runtime, worker.state());
+    let servers = folder.servers().clone();
+    if servers.is_empty() {
+        return Ok(folder.with_servers(Default::default()));
+    }
+    let current = Arc::clone(worker.toolset().offered());
+    let is_current = worker.state().epoch.as_ref().is_some_and(|epoch| epoch.tools.hash == current.hash());
+    if is_current && servers.restore(session, current.of_servers()).is_some() {
+        servers.start(session);
+        return Ok(current);
+    }
+    if let Some(recorded) = recorded_tools(&runtime, session, worker.state()).await {
+        servers.start(session);
+        return Ok(recorded);
+    }
+    let mut waiting = Box::pin(servers.wait_until_ready(session));
+    match worker.wait_for(&mut waiting, WakeOn::Cancel, None).await? {
+        WaitOutcome::Suspended => Err(WorkerStop::Suspended),
+        WaitOutcome::Done(()) | WaitOutcome::Interrupted | WaitOutcome::Deadline => {
+            Ok(folder.with_servers(servers.offer(session)))
+        }
+    }
+}
+
+/// The tools for an epoch that begins without a turn, because the context is compacted: what the servers offer, if they all run, or
+/// else what the last epoch had.
+pub(super) async fn tools_for_next_epoch(worker: &Worker) -> Arc<OfferedTools> {
+    let (runtime, session) = (worker.runtime(), worker.id());
+    let folder = folder_of(runtime, worker.state());
+    let servers = folder.servers();
+    if !servers.is_empty()
+        && !servers.are_ready(session)
+        && let Some(recorded) = recorded_tools(runtime, session, worker.state()).await
+    {
+        return recorded;
+    }
+    folder.with_servers(servers.offer(session))
+}
+
+/// The note about what has changed in the tools since the epoch began. `None` if the model has been told.
+pub(crate) fn server_tools_note(worker: &Worker) -> Option<Note> {
+    let toolset = worker.toolset();
+    let text = toolset.servers().describe_changes(worker.id(), toolset.offered().of_servers())?;
+    let text = worker.runtime().redactor.redact(&text).into_owned();
+    let is_told = |item: &Arc<Item>| matches!(&**item, Item::Note { text: told } if told.contains(&text));
+    (!worker.state().items.iter().any(is_told)).then(|| Note::new(&text))
+}
+
+fn folder_of(runtime: &RuntimeShared, state: &State) -> Arc<FolderTools> {
+    let work_dir = session_work_dir(runtime, state);
+    runtime.folder_tools.get_or_create(runtime, work_dir.as_deref())
+}
+
+/// The schemas of MCP tools in the record of the epoch.
+async fn recorded_schemas(
+    journal: &dyn Journal,
+    state: &State,
+    folder: &FolderTools,
+) -> Option<Vec<ToolSchema>> {
+    let epoch = state.epoch.as_ref()?;
+    let bytes = journal.blob(epoch.tools.hash).await.ok()?;
+    let schemas: Vec<ToolSchema> = serde_json::from_slice(&bytes).ok()?;
+    let is_of_server = |schema: &ToolSchema| is_mcp_tool(&schema.name) && !folder.has_own(&schema.name);
+    Some(schemas.into_iter().filter(is_of_server).collect())
+}

@@ -1,0 +1,179 @@
+//! `longhaul mcp`: the MCP servers whose tools the agent may use.
+
+mod config_file;
+mod import;
+
+use longhaul_agent::Config;
+use longhaul_agent::config::ProjectServersFile;
+use longhaul_agent::mcp::{ServerSettings, ServerState, ServerStatus, TransportKind, check_server_name};
+use longhaul_protocol::PrintablePath;
+use serde::Serialize;
+
+use crate::args::{GlobalArgs, McpAddOptions, McpCommand};
+use crate::output::{json, line, note};
+use crate::{bad_usage, config, exit};
+
+pub(crate) async fn run(
+    globals: &GlobalArgs,
+    command: Option<McpCommand>,
+    as_json: bool,
+) -> anyhow::Result<u8> {
+    match command {
+        None => list(globals, as_json),
+        Some(McpCommand::List { json }) => list(globals, as_json || json),
+        Some(McpCommand::Add(options)) => add(globals, options),
+        Some(McpCommand::Remove { name }) => remove(globals, &name),
+        Some(McpCommand::Check { name, json }) => check(globals, name.as_deref(), json).await,
+        Some(McpCommand::Import { json }) => import::run(json),
+    }
+}
+
+/// A server in the listing.
+#[derive(Serialize)]
+struct ServerRow {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport: Option<TransportKind>,
+    /// The command line or the address.
+    target: String,
+    enabled: bool,
+    shared: bool,
+    /// `config`, or the path of a project's file.
+    source: String,
+    /// Whether a session in this folder uses it.
+    used: bool,
+}
+
+fn list(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<u8> {
+    let config = config::load(globals)?;
+    let mut rows: Vec<ServerRow> = config
+        .settings
+        .mcp
+        .servers
+        .iter()
+        .map(|(name, settings)| row(name, settings, "config".to_owned(), true))
+        .collect();
+    // A file that can't be read offers no servers; `longhaul mcp check` and `longhaul trust` say why.
+    if let Ok(Some(file)) = ProjectServersFile::find(&config.home, &globals.sources()?) {
+        let is_trusted = file.refusal().is_none();
+        let own = |name: &String| config.settings.mcp.servers.contains_key(name);
+        let source = file.path.printable().to_string();
+        let of_project = file
+            .servers
+            .iter()
+            .map(|(name, settings)| row(name, settings, source.clone(), is_trusted && !own(name)));
+        rows.extend(of_project);
+    }
+    if as_json {
+        json(&rows)?;
+        return Ok(exit::DONE);
+    }
+    if rows.is_empty() {
+        line("No MCP servers. Add one with `longhaul mcp add NAME -- COMMAND`.")?;
+    }
+    for row in rows {
+        let state = match (row.enabled, row.used) {
+            (false, _) => "  # not enabled",
+            (true, true) => "",
+            (true, false) => "  # not used: `longhaul trust` shows why",
+        };
+        line(format!("{}  {}{state}", row.name, row.target))?;
+    }
+    Ok(exit::DONE)
+}
+
+fn row(name: &str, settings: &ServerSettings, source: String, is_usable: bool) -> ServerRow {
+    let words = std::iter::once(&settings.command).chain(&settings.args);
+    let target = match settings.url.is_empty() {
+        true => words.map(String::as_str).collect::<Vec<_>>().join(" "),
+        false => longhaul_agent::config::hide_url_password(&settings.url),
+    };
+    ServerRow {
+        name: name.to_owned(),
+        transport: settings.transport().ok(),
+        target,
+        enabled: settings.enabled,
+        shared: settings.shared,
+        source,
+        used: is_usable && settings.enabled,
+    }
+}
+
+fn add(globals: &GlobalArgs, options: McpAddOptions) -> anyhow::Result<u8> {
+    check_server_name(&options.name).map_err(bad_usage)?;
+    let mut command = options.command.into_iter();
+    let settings = ServerSettings {
+        command: command.next().unwrap_or_default(),
+        args: command.collect(),
+        url: options.url.unwrap_or_default(),
+        env: options.env,
+        headers: options.header.iter().map(|header| parse_header(header)).collect::<anyhow::Result<_>>()?,
+        ..ServerSettings::default()
+    };
+    settings.transport().map_err(|problem| {
+        bad_usage(format!(
+            "{problem}: `longhaul mcp add NAME -- COMMAND` or `longhaul mcp add NAME --url URL`"
+        ))
+    })?;
+    let file = config::user_file(globals)?;
+    config_file::add_server(&file, &options.name, &settings)?;
+    note(format!("added to {}; try it with `longhaul mcp check {}`", file.printable(), options.name));
+    Ok(exit::DONE)
+}
+
+fn parse_header(header: &str) -> anyhow::Result<(String, String)> {
+    let (name, value) = header
+        .split_once(':')
+        .ok_or_else(|| bad_usage(format!("a header is `Name: value`, not {header:?}")))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn remove(globals: &GlobalArgs, name: &str) -> anyhow::Result<u8> {
+    let file = config::user_file(globals)?;
+    config_file::remove_server(&file, name)?;
+    note(format!("removed {name} from {}", file.printable()));
+    Ok(exit::DONE)
+}
+
+async fn check(globals: &GlobalArgs, name: Option<&str>, as_json: bool) -> anyhow::Result<u8> {
+    let config = config::load(globals)?;
+    let statuses = longhaul_agent::check_servers(&config, name).await?;
+    if let (Some(name), true) = (name, statuses.is_empty()) {
+        return Err(unknown_server(&config, name));
+    }
+    let is_fine = statuses.iter().all(|status| status.state == ServerState::Ready);
+    if as_json {
+        json(&statuses)?;
+    } else if statuses.is_empty() {
+        line("No MCP servers. Add one with `longhaul mcp add NAME -- COMMAND`.")?;
+    } else {
+        statuses.iter().try_for_each(show)?;
+    }
+    Ok(if is_fine { exit::DONE } else { exit::FAILED })
+}
+
+fn unknown_server(config: &Config, name: &str) -> anyhow::Error {
+    let names: Vec<&str> = config.settings.mcp.servers.keys().map(String::as_str).collect();
+    let known = if names.is_empty() {
+        "there is none".to_owned()
+    } else {
+        format!("there are: {}", names.join(", "))
+    };
+    bad_usage(format!("no MCP server {name:?} that is enabled; {known}"))
+}
+
+fn show(status: &ServerStatus) -> anyhow::Result<()> {
+    let about = match (&status.reason, &status.protocol) {
+        (Some(reason), _) => reason.clone(),
+        (None, Some(protocol)) => format!("{} tools, protocol {protocol}", status.tools.len()),
+        (None, None) => format!("{} tools", status.tools.len()),
+    };
+    line(format!("{}: {}, {about}", status.name, status.state.word()))?;
+    for tool in &status.tools {
+        line(format!("  {tool}"))?;
+    }
+    for warning in &status.warnings {
+        line(format!("  warning: {warning}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! The tools of a server, under the names by which a model calls them.
+
+use std::collections::BTreeSet;
+
+use longhaul_protocol::{Effect, ToolSchema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The longest name that every provider takes.
+const MAX_NAME_BYTES: usize = 64;
+/// Bytes of a description to send. Longer ones are cut.
+const MAX_DESCRIPTION_BYTES: usize = 4_000;
+/// The largest schema of one tool, as JSON.
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
+/// Hex digits that keep two names apart.
+const SUFFIX_DIGITS: usize = 6;
+
+/// The tools of one server, sorted by name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Catalogue {
+    pub(crate) tools: Vec<CatalogueTool>,
+    /// Tools that can't be offered, and why; names that were changed.
+    #[serde(default)]
+    pub(crate) warnings: Vec<String>,
+}
+
+/// One tool of a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CatalogueTool {
+    /// `server__tool`.
+    pub(crate) name: String,
+    /// The server's own name for it.
+    pub(crate) remote_name: String,
+    pub(crate) description: String,
+    pub(crate) schema: Value,
+    pub(crate) effect: Effect,
+}
+
+impl CatalogueTool {
+    pub(crate) fn to_schema(&self) -> ToolSchema {
+        let (name, description) = (self.name.clone(), self.description.clone());
+        ToolSchema { name, description, parameters: self.schema.clone() }
+    }
+}
+
+impl Catalogue {
+    /// The catalogue of what a server lists. `wanted` are the tools to offer; all, if empty.
+    pub(crate) fn new(server: &str, wanted: &[String], listed: Vec<rmcp::model::Tool>) -> Self {
+        let mut listed: Vec<_> = listed
+            .into_iter()
+            .filter(|tool| wanted.is_empty() || wanted.iter().any(|name| *name == tool.name))
+            .collect();
+        // A stable sort, so that the first of two tools with one name stays the first.
+        listed.sort_by(|one, other| one.name.cmp(&other.name));
+        let mut catalogue = Self::default();
+        for missing in wanted.iter().filter(|name| !listed.iter().any(|tool| tool.name == **name)) {
+            catalogue.warnings.push(format!("it has no tool {missing:?}, which `tools` names"));
+        }
+        let (mut names, mut previous) = (BTreeSet::new(), None);
+        for tool in listed {
+            let shown = longhaul_protocol::printable(tool.name.as_bytes()).to_string();
+            if previous.replace(tool.name.clone()).is_some_and(|previous| previous == tool.name) {
+                catalogue.warnings.push(format!("it has two tools named `{shown}`; the second is left out"));
+                continue;
+            }
+            let schema = clean_schema((*tool.input_schema).clone());
+            if schema.to_string().len() > MAX_SCHEMA_BYTES {
+                let limit = MAX_SCHEMA_BYTES >> 10;
+                catalogue
+                    .warnings
+                    .push(format!("the schema of its tool `{shown}` is over {limit} KiB; it is left out"));
+                continue;
+            }
+            let name = unique_name(server, &tool.name, &names);
+            if name != format!("{server}__{}", tool.name) {
+                catalogue.warnings.push(format!(
+                    "its tool `{shown}` is called `{name}`, because models can't call it by its name"
+                ));
+            }
+            names.insert(name.clone());
+            catalogue.tools.push(CatalogueTool {
+                name,
+                description: description_of(&tool),
+                effect: effect_of(&tool),
+                schema,
+                remote_name: tool.name.into_owned(),
+            });
+        }
+        catalogue.tools.sort_by(|one, other| one.name.cmp(&other.name));
+        catalogue
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&CatalogueTool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+}
+
+/// The effect that a tool's annotations promise. A tool that promises nothing may do anything.
+fn effect_of(tool: &rmcp::model::Tool) -> Effect {
+    let hints = tool.annotations.as_ref();
+    match hints.map(|hints| (hints.read_only_hint, hints.idempotent_hint)) {
+        Some((Some(true), _)) => Effect::Read,
+        Some((_, Some(true))) => Effect::Idempotent,
+        _ => Effect::Unknown,
+    }
+}
+
+fn description_of(tool: &rmcp::model::Tool) -> String {
+    let title = tool.title.as_deref().or(tool.annotations.as_ref().and_then(|hints| hints.title.as_deref()));
+    let text =
+        tool.description.as_deref().filter(|text| !text.trim().is_empty()).or(title).unwrap_or_default();
+    let end = text.floor_char_boundary(MAX_DESCRIPTION_BYTES);
+    match end < text.len() {
+        true => format!("{}…", &text[..end]),
+        false => text.to_owned(),
+    }
+}
+
+/// An object schema without what some providers refuse.
+fn clean_schema(mut schema: Map<String, Value>) -> Value {
+    schema.remove("$schema");
+    schema.insert("type".to_owned(), "object".into());
+    schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    Value::Object(schema)
+}
+
+/// `server__tool` in the characters that every provider takes. Where that is not one to one, a hash keeps names apart.
+fn unique_name(server: &str, tool: &str, taken: &BTreeSet<String>) -> String {
+    let is_allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
+    let plain: String =
+        tool.chars().map(|character| if is_allowed(character) { character } else { '_' }).collect();
+    let name = format!("{server}__{plain}");
+    if !plain.is_empty() && name.len() <= MAX_NAME_BYTES && !taken.contains(&name) {
+        return name;
+    }
+    let hash = blake3::hash(tool.as_bytes()).to_hex();
+    let end = name.len().min(MAX_NAME_BYTES - SUFFIX_DIGITS - 1);
+    format!("{}_{}", &name[..end], &hash[..SUFFIX_DIGITS])
+}
+
+#[cfg(test)]
+#[path = "catalogue_tests.rs"]
+mod tests;

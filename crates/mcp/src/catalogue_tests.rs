@@ -1,0 +1,75 @@
+use std::sync::Arc;
+
+use rmcp::model::{Tool, ToolAnnotations};
+
+use super::*;
+
+fn tool(name: &str) -> Tool {
+    Tool::new(name.to_owned(), format!("about {name}"), Arc::new(Map::new()))
+}
+
+fn names(catalogue: &Catalogue) -> Vec<&str> {
+    catalogue.tools.iter().map(|tool| tool.name.as_str()).collect()
+}
+
+/// E2
+#[test]
+fn tools_are_sorted_whatever_order_the_server_lists_them_in() {
+    let one = Catalogue::new("s", &[], vec![tool("b"), tool("a"), tool("c")]);
+    let other = Catalogue::new("s", &[], vec![tool("c"), tool("b"), tool("a")]);
+
+    assert_eq!(names(&one), ["s__a", "s__b", "s__c"]);
+    assert_eq!(one, other);
+}
+
+/// E2
+#[test]
+fn an_effect_comes_from_the_annotations_and_without_them_anything_is_possible() {
+    let read = tool("read").annotate(ToolAnnotations::new().read_only(true));
+    let put = tool("put").annotate(ToolAnnotations::new().idempotent(true));
+
+    let catalogue = Catalogue::new("s", &[], vec![read, put, tool("post")]);
+
+    let effects: Vec<_> =
+        catalogue.tools.iter().map(|tool| (tool.remote_name.as_str(), tool.effect)).collect();
+    assert_eq!(effects, [("post", Effect::Unknown), ("put", Effect::Idempotent), ("read", Effect::Read)]);
+}
+
+/// E1
+#[test]
+fn odd_names_are_made_callable_and_kept_apart_and_the_user_is_told() {
+    let long = "x".repeat(100);
+
+    let catalogue =
+        Catalogue::new("s", &[], vec![tool("a.b"), tool("a b"), tool(&long), tool("größe"), tool("")]);
+
+    let found = names(&catalogue);
+    assert_eq!(found.len(), 5);
+    assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), 5);
+    for name in &found {
+        assert!(
+            name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)),
+            "{name}"
+        );
+    }
+    assert_eq!(catalogue.warnings.len(), 5);
+    let remote: BTreeSet<_> = catalogue.tools.iter().map(|tool| tool.remote_name.as_str()).collect();
+    assert!(remote.contains("a.b") && remote.contains("a b"));
+}
+
+/// E1
+#[test]
+fn the_second_of_two_tools_with_one_name_is_left_out_with_a_line() {
+    let catalogue = Catalogue::new("s", &[], vec![tool("a"), tool("a")]);
+
+    assert_eq!(names(&catalogue), ["s__a"]);
+    assert_eq!(catalogue.warnings, ["it has two tools named `a`; the second is left out"]);
+}
+
+#[test]
+fn only_the_configured_tools_are_offered_and_a_missing_one_is_named() {
+    let catalogue = Catalogue::new("s", &["a".to_owned(), "z".to_owned()], vec![tool("a"), tool("b")]);
+
+    assert_eq!(names(&catalogue), ["s__a"]);
+    assert_eq!(catalogue.warnings, ["it has no tool \"z\", which `tools` names"]);
+}

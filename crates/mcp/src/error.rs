@@ -1,0 +1,28 @@
+//! What can go wrong with a server.
+
+use thiserror::Error;
+
+/// A failure of an MCP server. It concerns only the tools of that server.
+#[derive(Debug, Clone, Error)]
+pub enum Error {
+    /// Its settings can't work.
+    #[error("{0}")]
+    Settings(String),
+    /// It was not started, or did not answer as an MCP server does.
+    #[error("{0}")]
+    NotStarted(String),
+    /// It ended or closed the connection.
+    #[error("{0}")]
+    Ended(String),
+    /// It did not answer in time.
+    #[error("it did not answer within {seconds} s")]
+    Timeout { seconds: u64 },
+    /// It answered with an error.
+    #[error("{0}")]
+    Refused(String),
+    /// The caller no longer waits.
+    #[error("stopped: the turn ended before this was done")]
+    Cancelled,
+}
+
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,261 @@
+//! The servers for the sessions of one folder, and the tools that they offer to an epoch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_protocol::{Effect, SessionId, ToolSchema};
+use longhaul_tools::Tool;
+
+use crate::catalogue::CatalogueTool;
+use crate::launch::ServerPlace;
+use crate::remote_tool::RemoteTool;
+use crate::server::Server;
+use crate::tools_find::{self, TOOLS_CALL, TOOLS_FIND};
+use crate::{McpServers, ServerSettings, ServerState, ServerStatus, check_server_name};
+
+/// The servers for the sessions of one folder.
+#[derive(Clone)]
+pub struct FolderServers {
+    pool: McpServers,
+    servers: Arc<BTreeMap<String, ServerSettings>>,
+    place: Option<ServerPlace>,
+}
+
+/// The tools of an epoch, which stay the same until the next one, whatever the servers do.
+#[derive(Clone, Default)]
+pub struct ToolOffer {
+    /// Sorted by server, then name.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// The same tools as they are recorded and sent.
+    pub schemas: Vec<ToolSchema>,
+}
+
+impl FolderServers {
+    pub(crate) fn new(
+        pool: McpServers,
+        servers: BTreeMap<String, ServerSettings>,
+        place: Option<ServerPlace>,
+    ) -> Self {
+        Self { pool, servers: Arc::new(servers), place }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.servers.is_empty()
+    }
+
+    /// The names of the servers.
+    pub fn names(&self) -> Vec<&str> {
+        self.servers.keys().map(String::as_str).collect()
+    }
+
+    /// Starts all servers in the background, unless they run.
+    pub fn start(&self, session: SessionId) {
+        self.usable(session).for_each(|server| server.start());
+    }
+
+    /// Waits until each server is ready or has failed, but not longer than `start_timeout_s`.
+    pub async fn wait_until_ready(&self, session: SessionId) {
+        let limit = Duration::from_secs(self.pool.settings().start_timeout_s);
+        let servers: Vec<_> = self.usable(session).collect();
+        servers.iter().for_each(|server| server.start());
+        let all = async {
+            for server in &servers {
+                server.settled().await;
+            }
+        };
+        let _ = tokio::time::timeout(limit, all).await;
+    }
+
+    /// Whether all servers run.
+    pub fn are_ready(&self, session: SessionId) -> bool {
+        self.usable(session).all(|server| server.live_catalogue().is_some())
+    }
+
+    /// The tools that the running servers offer now, for a new epoch.
+    pub fn offer(&self, session: SessionId) -> ToolOffer {
+        let servers: Vec<_> = self.usable(session).collect();
+        let live: Vec<_> = servers.iter().map(|server| server.live_catalogue()).collect();
+        let count: usize = live.iter().flatten().map(|catalogue| catalogue.tools.len()).sum();
+        let is_deferred = count as u64 > self.pool.settings().defer_past;
+        // The tools of a server that is late are found by search, so that they are in reach within this epoch.
+        let is_incomplete =
+            live.iter().any(|catalogue| catalogue.as_ref().is_none_or(|found| found.tools.is_empty()));
+        let mut offer = ToolOffer::default();
+        for (server, catalogue) in servers.iter().zip(&live) {
+            for tool in catalogue.iter().flat_map(|catalogue| &catalogue.tools).filter(|_| !is_deferred) {
+                offer.schemas.push(tool.to_schema());
+                offer.tools.push(self.remote_tool(server, tool));
+            }
+        }
+        if !servers.is_empty() && (is_deferred || is_incomplete) {
+            self.add_search(&mut offer);
+        }
+        offer
+    }
+
+    /// The tools that an epoch began with, from its record. `None` if they don't fit the configured servers any more: then a
+    /// new epoch has to begin.
+    pub fn restore(&self, session: SessionId, recorded: &[ToolSchema]) -> Option<ToolOffer> {
+        let servers: BTreeMap<String, Arc<Server>> =
+            self.usable(session).map(|server| (server.name().to_owned(), server)).collect();
+        let has_search = recorded.iter().any(|schema| schema.name == TOOLS_FIND);
+        let mut offer = ToolOffer::default();
+        let mut met: Vec<&str> = Vec::new();
+        for schema in recorded.iter().filter(|schema| !is_search(&schema.name)) {
+            let (server_name, _) = split_name(&schema.name)?;
+            let server = servers.get(server_name)?;
+            met.push(server_name);
+            let known = server.catalogue();
+            let effect = known
+                .as_ref()
+                .and_then(|known| known.find(&schema.name))
+                .map_or(Effect::Unknown, |tool| tool.effect);
+            let tool = RemoteTool::new(self.clone(), server_name, schema.clone(), effect);
+            offer.schemas.push(schema.clone());
+            offer.tools.push(Arc::new(tool));
+        }
+        if has_search {
+            self.add_search(&mut offer);
+        }
+        let is_known = |name: &String| met.contains(&name.as_str());
+        (has_search || servers.keys().all(is_known)).then_some(offer)
+    }
+
+    /// What has changed in the tools since the epoch with these began, for the model. `None` if nothing has, as far as the
+    /// running servers tell.
+    pub fn describe_changes(&self, session: SessionId, recorded: &[ToolSchema]) -> Option<String> {
+        let has_search = recorded.iter().any(|schema| schema.name == TOOLS_FIND);
+        let is_deferred = has_search && recorded.iter().all(|schema| is_search(&schema.name));
+        let mut lines = Vec::new();
+        for server in self.usable(session) {
+            let Some(live) = server.live_catalogue() else { continue };
+            let name = server.name();
+            let of_server =
+                |schema: &&ToolSchema| split_name(&schema.name).is_some_and(|(server, _)| server == name);
+            let before: Vec<&ToolSchema> = recorded.iter().filter(of_server).collect();
+            if before.is_empty() {
+                if !is_deferred && !live.tools.is_empty() {
+                    lines.push(format!(
+                        "the MCP server {name} is ready now; find its {} tools with {TOOLS_FIND}",
+                        live.tools.len()
+                    ));
+                }
+                continue;
+            }
+            let is_gone = |schema: &&&ToolSchema| live.find(&schema.name).is_none();
+            let gone = list_names(before.iter().filter(is_gone).map(|schema| schema.name.as_str()));
+            let is_new = |tool: &&CatalogueTool| !before.iter().any(|schema| schema.name == tool.name);
+            let new = list_names(live.tools.iter().filter(is_new).map(|tool| tool.name.as_str()));
+            let is_changed = |schema: &&&ToolSchema| {
+                live.find(&schema.name).is_some_and(|tool| tool.schema != schema.parameters)
+            };
+            let changed = list_names(before.iter().filter(is_changed).map(|schema| schema.name.as_str()));
+            if let Some(gone) = gone {
+                lines.push(format!("the MCP server {name} no longer has {gone}"));
+            }
+            if let Some(changed) = changed {
+                lines.push(format!("the MCP server {name} has changed the arguments of {changed}; an error says what it takes"));
+            }
+            if let Some(new) = new {
+                lines.push(format!(
+                    "the MCP server {name} now also has {new}, which you can call after the next compaction"
+                ));
+            }
+        }
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    /// A tool by its name, even if its schema was not sent.
+    pub fn find_tool(&self, session: SessionId, name: &str) -> Option<Arc<dyn Tool>> {
+        let (server_name, _) = split_name(name)?;
+        let server = self.server(server_name, session)?;
+        let catalogue = server.catalogue()?;
+        Some(self.remote_tool(&server, catalogue.find(name)?))
+    }
+
+    /// The states of all servers of the folder.
+    pub fn statuses(&self, session: Option<SessionId>) -> Vec<ServerStatus> {
+        let status = |(name, settings): (&String, &ServerSettings)| match (check_server_name(name), session) {
+            (Err(reason), _) => failed_status(name, settings, reason),
+            (Ok(()), Some(session)) => {
+                self.pool.server(name, settings, self.place.as_ref(), session).status()
+            }
+            (Ok(()), None) => {
+                let used = self.pool.used();
+                let known = used.iter().find(|server| server.name() == name && server.settings() == settings);
+                known.map_or_else(|| unused_status(name, settings), |server| server.status())
+            }
+        };
+        self.servers.iter().map(status).collect()
+    }
+
+    /// Starts a server and waits for it. For checks by the user.
+    pub async fn check(&self, name: &str, session: SessionId) -> Option<ServerStatus> {
+        let settings = self.servers.get(name)?;
+        if let Err(reason) = check_server_name(name) {
+            return Some(failed_status(name, settings, reason));
+        }
+        let server = self.server(name, session)?;
+        server.settled().await;
+        Some(server.status())
+    }
+
+    pub(crate) fn server(&self, name: &str, session: SessionId) -> Option<Arc<Server>> {
+        let settings = self.servers.get(name)?;
+        Some(self.pool.server(name, settings, self.place.as_ref(), session))
+    }
+
+    /// The servers with usable names, in their order.
+    pub(crate) fn usable(&self, session: SessionId) -> impl Iterator<Item = Arc<Server>> {
+        let named = self.servers.iter().filter(|(name, _)| check_server_name(name).is_ok());
+        named.map(move |(name, settings)| self.pool.server(name, settings, self.place.as_ref(), session))
+    }
+
+    fn remote_tool(&self, server: &Server, tool: &CatalogueTool) -> Arc<dyn Tool> {
+        Arc::new(RemoteTool::new(self.clone(), server.name(), tool.to_schema(), tool.effect))
+    }
+
+    fn add_search(&self, offer: &mut ToolOffer) {
+        for tool in tools_find::search_tools(self) {
+            offer.schemas.push(tools_find::schema_of(&*tool));
+            offer.tools.push(tool);
+        }
+    }
+}
+
+/// Whether a name is that of a tool of a server, or of the two that find and call them.
+pub fn is_mcp_tool(name: &str) -> bool {
+    is_search(name) || split_name(name).is_some()
+}
+
+fn is_search(name: &str) -> bool {
+    name == TOOLS_FIND || name == TOOLS_CALL
+}
+
+/// The server and the tool in `server__tool`.
+pub(crate) fn split_name(name: &str) -> Option<(&str, &str)> {
+    name.split_once("__").filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
+}
+
+fn list_names<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let names: Vec<&str> = names.collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+fn unused_status(name: &str, settings: &ServerSettings) -> ServerStatus {
+    let state = if settings.enabled { ServerState::Stopped } else { ServerState::Disabled };
+    ServerStatus {
+        name: name.to_owned(),
+        state,
+        reason: settings.transport().err().map(str::to_owned),
+        transport: settings.transport().ok(),
+        protocol: None,
+        tools: vec![],
+        warnings: vec![],
+    }
+}
+
+fn failed_status(name: &str, settings: &ServerSettings, reason: String) -> ServerStatus {
+    ServerStatus { state: ServerState::Failed, reason: Some(reason), ..unused_status(name, settings) }
+}

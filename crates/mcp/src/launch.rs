@@ -1,0 +1,159 @@
+//! Starts a server's program under a keeper, in the sandbox, with nothing in its environment that was not named.
+
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use longhaul_keeper::{FORMAT, Spec, Tasks};
+use longhaul_protocol::{CallId, TaskId};
+use longhaul_tools::{Sandbox, Scope, last_output_line};
+
+use crate::settings::expand_variables;
+use crate::{Error, Result, ServerSettings};
+
+/// Variables that programs need to find themselves, their files and the user's language. Every server gets them.
+const BASE_VARIABLES: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+];
+const BASE_PREFIXES: &[&str] = &["LC_", "XDG_"];
+/// Bytes of a server's standard error to keep.
+const STDERR_CAP_BYTES: u64 = 1 << 20;
+/// Relative to the folder of a server's keeper: `mcp/servers/<id>`.
+const TOKEN_FILE: &str = "../../../run/token";
+
+/// Where the programs of a work folder run: its scope, and the sandbox that holds them to it.
+#[derive(Debug, Clone)]
+pub struct ServerPlace {
+    pub scope: Arc<Scope>,
+    pub sandbox: Sandbox,
+}
+
+/// A server's program that has been started.
+pub(crate) struct LaunchedServer {
+    pub(crate) id: TaskId,
+    /// Carries its standard input and output.
+    pub(crate) stream: UnixStream,
+    /// What it has already printed.
+    pub(crate) heard: Vec<u8>,
+    /// What the user should know.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Starts the program. Blocks for some milliseconds.
+pub(crate) fn launch_server(
+    tasks: &Tasks,
+    home: &Path,
+    name: &str,
+    settings: &ServerSettings,
+    place: &ServerPlace,
+) -> Result<LaunchedServer> {
+    let (environment, warnings) =
+        server_environment(settings, |name| std::env::var(name).ok(), std::env::vars());
+    find_program(&settings.command, environment.get("PATH").map(String::as_str), place.scope.work_dir())?;
+    place.scope.check_work_dir().map_err(|error| Error::NotStarted(error.to_string()))?;
+    let own_folder = home.join("mcp/caches").join(format!("{name}-{}", settings.fingerprint()));
+    let confined = place
+        .sandbox
+        .confine_server(&place.scope, &environment, &own_folder, tasks.enforcement())
+        .map_err(|why| Error::NotStarted(format!("it can't be held to the scope: {why}")))?;
+    let id = TaskId::from(CallId::generate());
+    let spec = Spec {
+        format: FORMAT,
+        task_id: id,
+        command: command_line(&settings.command, &settings.args),
+        work_dir: place.scope.work_dir().to_owned(),
+        environment: confined.environment,
+        output_cap: STDERR_CAP_BYTES,
+        max_runtime_s: None,
+        session: None,
+        description: Some(format!("MCP server {name}")),
+        target: "local".to_owned(),
+        token_file: TOKEN_FILE.to_owned(),
+        bounds: confined.bounds,
+        relay: true,
+    };
+    let failed = |error: longhaul_keeper::Error| Error::NotStarted(error.to_string());
+    let task = tasks.start(&spec).map_err(failed)?;
+    match task.relay().map_err(failed)? {
+        Some((stream, heard)) => Ok(LaunchedServer { id, stream, heard, warnings }),
+        None => Err(Error::NotStarted(describe_end(tasks, id))),
+    }
+}
+
+/// How a server's program ended, with the last line of its standard error.
+pub(crate) fn describe_end(tasks: &Tasks, id: TaskId) -> String {
+    let status = tasks.status(id).ok().flatten();
+    let how = match status.as_ref().and_then(|status| status.exit_code) {
+        Some(code) => format!("it ended with exit code {code}"),
+        None => "it ended".to_owned(),
+    };
+    let line = tasks.output(id).and_then(|output| last_output_line(&output)).unwrap_or_default();
+    match line.trim() {
+        "" => how,
+        line => format!("{how}: {}", longhaul_protocol::printable(line.as_bytes())),
+    }
+}
+
+/// The whole environment of a server, and warnings about variables that are not set.
+fn server_environment(
+    settings: &ServerSettings,
+    lookup: impl Fn(&str) -> Option<String>,
+    all: impl Iterator<Item = (String, String)>,
+) -> (BTreeMap<String, String>, Vec<String>) {
+    let is_base = |name: &str| {
+        BASE_VARIABLES.contains(&name) || BASE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    };
+    let mut environment: BTreeMap<String, String> = all.filter(|(name, _)| is_base(name)).collect();
+    let mut warnings = Vec::new();
+    for name in &settings.env {
+        match lookup(name) {
+            Some(value) => drop(environment.insert(name.clone(), value)),
+            None => warnings.push(format!("the variable {name} is not set")),
+        }
+    }
+    for (name, value) in &settings.variables {
+        match expand_variables(value, &lookup) {
+            Ok(value) => drop(environment.insert(name.clone(), value)),
+            Err(missing) => warnings.push(format!("the variable {missing} is not set")),
+        }
+    }
+    (environment, warnings)
+}
+
+/// Checks that the program exists, because the shell's own message is less clear.
+fn find_program(command: &str, path: Option<&str>, work_dir: &Path) -> Result<PathBuf> {
+    let candidates: Vec<PathBuf> = match command.contains('/') {
+        true => vec![work_dir.join(command)],
+        false => path.unwrap_or_default().split(':').map(|folder| Path::new(folder).join(command)).collect(),
+    };
+    candidates.into_iter().find(|path| path.is_file()).ok_or_else(|| {
+        let place = if command.contains('/') { "does not exist" } else { "is not on the PATH" };
+        Error::NotStarted(format!(
+            "the command `{}` {place}; install it, or correct `command`",
+            longhaul_protocol::printable(command.as_bytes())
+        ))
+    })
+}
+
+/// A command line for the shell that replaces the shell by the program.
+fn command_line(command: &str, args: &[String]) -> String {
+    let words = std::iter::once(command).chain(args.iter().map(String::as_str));
+    let quoted: Vec<String> = words.map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
+    format!("exec {}", quoted.join(" "))
+}
+
+#[cfg(test)]
+#[path = "launch_tests.rs"]
+mod tests;

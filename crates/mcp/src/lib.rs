@@ -1,0 +1,55 @@
+//! Other people's tools: a client of MCP servers.
+//!
+//! # What this crate promises
+//!
+//! - **A server costs only its own tools.** One that is slow, dead or answers nonsense fails its own calls, with the reason.
+//! - **No server is left behind.** A server's program runs under a keeper that ends it when the runtime's connection closes,
+//!   whatever closed it. Sessions of one folder share it; after `idle_s` without a call it is ended.
+//! - **A server gets nothing that was not named**: it runs in the sandbox of the work folder, with the variables that its
+//!   settings name. Its results are data, like every tool's.
+//! - **The tools of an epoch don't change.** They are sorted, and recorded with the epoch; what changes later is told in a note.
+//! - **After a crash nothing is repeated blindly.** A task of a server is polled again by its recorded id. Any other call that
+//!   may have happened is told as unknown.
+//!
+//! # Where things are
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `settings`, `project_file` | `[mcp]`; the `.mcp.json` of a project |
+//! | `pool`, `folder_servers` | all servers of a runtime; those of a folder, and the tools that they offer to an epoch |
+//! | `server`, `status` | one server: started, shared, ended; its state for people |
+//! | `launch`, `output_filter` | its program under a keeper; what it prints |
+//! | `connection`, `handler`, `open_calls` | the protocol: listing, calling, tasks, cancelling; what a server asks of us |
+//! | `catalogue` | the names, schemas and effects of its tools |
+//! | `remote_tool`, `tools_find` | the tools for the model: called directly, or found by search |
+//! | `argument_check`, `result_content`, `elicitation` | arguments before a call, results after it, questions during it |
+
+#![allow(clippy::result_large_err, reason = "the error of a call is its result, and there is one a call")]
+
+mod argument_check;
+mod catalogue;
+mod connection;
+mod elicitation;
+mod error;
+mod folder_servers;
+mod handler;
+mod launch;
+mod open_calls;
+mod output_filter;
+mod pool;
+mod project_file;
+mod remote_tool;
+mod result_content;
+mod server;
+mod settings;
+mod status;
+mod tools_find;
+
+pub use error::{Error, Result};
+pub use folder_servers::{FolderServers, ToolOffer, is_mcp_tool};
+pub use launch::ServerPlace;
+pub use pool::McpServers;
+pub use project_file::{PROJECT_FILE, parse_project_file};
+pub use settings::{McpSettings, ServerSettings, TransportKind, check_server_name};
+pub use status::{ServerState, ServerStatus};
+pub use tools_find::{TOOLS_CALL, search_tool_definitions, unwrap_tools_call};

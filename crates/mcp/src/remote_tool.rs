@@ -1,0 +1,166 @@
+//! A tool of a server, as the model calls it.
+//!
+//! | a crash after | is on disk | on resume |
+//! | --- | --- | --- |
+//! | the answer of the model | the call | it is run |
+//! | `tool_started`, before or during the call | the call and its effect | a tool that promised to read, or to change nothing twice, is called again; any other is told as unknown |
+//! | the server made a task of it | the same, and the id of the task | the task is polled until it ends; a server that does not know it any more: unknown |
+//! | `tool_finished` | the result | nothing |
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use longhaul_protocol::{Effect, SessionId, ToolSchema, ToolStarted};
+use longhaul_tools::{
+    PreparedCall, ResumedCall, StopSignal, Tool, ToolDefinition, ToolInvocation, ToolOutcome,
+};
+use serde_json::{Map, Value};
+
+use crate::argument_check::check_arguments;
+use crate::connection::RemoteCall;
+use crate::result_content::outcome_of;
+use crate::{Error, FolderServers};
+
+/// The longest time of one call. Its server's `timeout_s` ends a call without progress long before.
+const MAX_CALL_TIME: Duration = Duration::from_secs(24 * 3600);
+
+pub(crate) struct RemoteTool {
+    definition: ToolDefinition,
+    server: String,
+    servers: FolderServers,
+}
+
+impl RemoteTool {
+    pub(crate) fn new(servers: FolderServers, server: &str, schema: ToolSchema, effect: Effect) -> Self {
+        let definition = ToolDefinition {
+            name: schema.name.into(),
+            description: schema.description.into(),
+            effect,
+            schema: schema.parameters,
+            limits: &[],
+            example: "{}",
+        };
+        Self { definition, server: server.to_owned(), servers }
+    }
+
+    fn call(&self, session: SessionId, arguments: Map<String, Value>) -> OutgoingCall {
+        OutgoingCall {
+            server: self.server.clone(),
+            servers: self.servers.clone(),
+            name: self.definition.name.to_string(),
+            effect: self.definition.effect,
+            session,
+            arguments,
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for RemoteTool {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    async fn prepare(&self, call: &ToolInvocation) -> Result<PreparedCall, ToolOutcome> {
+        let arguments = check_arguments(&self.definition, &call.arguments)?;
+        let outgoing = self.call(call.session, arguments);
+        Ok(PreparedCall::new(move |stop| outgoing.run(stop)).taking_up_to(MAX_CALL_TIME))
+    }
+
+    async fn resume(&self, call: &ToolInvocation, started: &ToolStarted) -> ResumedCall {
+        if let Some(task) = started.remote_task.clone() {
+            let outgoing = self.call(call.session, Map::new());
+            return ResumedCall::Running(Box::new(move |stop| Box::pin(outgoing.poll_task(task, stop))));
+        }
+        match started.effect {
+            Effect::Read | Effect::Idempotent => ResumedCall::RunAgain,
+            Effect::CheckedWrite | Effect::Command | Effect::Unknown => ResumedCall::Unknown(format!(
+                "the runtime ended while the MCP server {} worked on this; it may or may not have happened",
+                self.server
+            )),
+        }
+    }
+}
+
+struct OutgoingCall {
+    servers: FolderServers,
+    server: String,
+    name: String,
+    effect: Effect,
+    session: SessionId,
+    arguments: Map<String, Value>,
+}
+
+impl OutgoingCall {
+    async fn run(self, mut stop: StopSignal) -> ToolOutcome {
+        let Some(server) = self.servers.server(&self.server, self.session) else {
+            return ToolOutcome::error(format!(
+                "not run: the MCP server {} is not configured any more",
+                self.server
+            ));
+        };
+        let connection = tokio::select! {
+            connection = server.ready() => connection,
+            () = stop.asked() => return ToolOutcome::error(Error::Cancelled.to_string()),
+        };
+        let connection = match connection {
+            Ok(connection) => connection,
+            Err(error) => {
+                return ToolOutcome::error(format!(
+                    "not run: the MCP server {} can't be used: {error}",
+                    self.server
+                ));
+            }
+        };
+        let catalogue = server.catalogue();
+        let Some(tool) = catalogue.as_ref().and_then(|catalogue| catalogue.find(&self.name)) else {
+            return ToolOutcome::error(format!(
+                "not run: the MCP server {} does not have {} any more",
+                self.server, self.name
+            ));
+        };
+        let call = RemoteCall {
+            session: self.session,
+            tool: tool.remote_name.clone(),
+            arguments: self.arguments.clone(),
+        };
+        match connection.call_tool(call, stop).await {
+            Ok(result) => outcome_of(result),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    async fn poll_task(self, task: String, stop: StopSignal) -> ToolOutcome {
+        let ready = match self.servers.server(&self.server, self.session) {
+            Some(server) => server.ready().await,
+            None => Err(Error::Settings("it is not configured any more".to_owned())),
+        };
+        let polled = match ready {
+            Ok(connection) => connection.resume_task(self.session, &task, stop).await,
+            Err(error) => Err(error),
+        };
+        match polled {
+            Ok(result) => outcome_of(result),
+            Err(Error::Cancelled) => ToolOutcome::error(Error::Cancelled.to_string()),
+            Err(error) => ToolOutcome::error(format!(
+                "unknown: the runtime ended while the MCP server {} worked on this, and its task {task} can't be asked about: {error}. \
+                 Find out what happened before doing it again.",
+                self.server
+            )),
+        }
+    }
+
+    /// The result of a call that failed. Where it may have happened all the same, that is said.
+    fn failed(&self, error: &Error) -> ToolOutcome {
+        let server = &self.server;
+        let is_harmless = matches!(self.effect, Effect::Read | Effect::Idempotent);
+        let doubt = "; it may or may not have happened. Find out before doing it again";
+        ToolOutcome::error(match error {
+            Error::Refused(reason) => format!("the MCP server {server} answered with an error: {reason}"),
+            Error::Cancelled if is_harmless => error.to_string(),
+            Error::Cancelled => format!("{error}{doubt}"),
+            error if is_harmless => format!("the MCP server {server} gave no result: {error}"),
+            error => format!("unknown: the MCP server {server} gave no result: {error}{doubt}"),
+        })
+    }
+}

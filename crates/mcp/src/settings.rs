@@ -1,0 +1,143 @@
+//! The settings of `[mcp]`: which servers there are, and how long they may take.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// MCP servers and their limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpSettings {
+    /// Seconds that the first request of an epoch waits for servers that are starting.
+    pub start_timeout_s: u64,
+    /// Seconds after which an unused server is ended.
+    #[schemars(range(min = 1))]
+    pub idle_s: u64,
+    /// With more tools than this, their schemas are not sent: the model finds tools with tools_find.
+    pub defer_past: u64,
+    /// The servers, by name: `[mcp.servers.NAME]`.
+    pub servers: BTreeMap<String, ServerSettings>,
+}
+
+impl Default for McpSettings {
+    fn default() -> Self {
+        Self { start_timeout_s: 10, idle_s: 300, defer_past: 40, servers: BTreeMap::new() }
+    }
+}
+
+/// One MCP server: a command that speaks over its standard input and output, or the address of an HTTP server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerSettings {
+    /// The program to start.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub command: String,
+    /// Its arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// The address of an HTTP server, in place of `command`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub url: String,
+    /// Names of environment variables that the program gets, in addition to PATH and the like.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// HTTP headers. A value may contain `${VARIABLE}`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// The tools to offer; all, if empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// Whether the sessions of one folder share the server.
+    pub shared: bool,
+    /// Seconds that a call may take without an answer or a sign of progress.
+    #[schemars(range(min = 1))]
+    pub timeout_s: u64,
+    /// Whether the server is used.
+    pub enabled: bool,
+    /// Variables with their values, as a `.mcp.json` may have them. A value may contain `${VARIABLE}`.
+    #[serde(skip)]
+    pub variables: BTreeMap<String, String>,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            command: String::new(),
+            args: Vec::new(),
+            url: String::new(),
+            env: Vec::new(),
+            headers: BTreeMap::new(),
+            tools: Vec::new(),
+            shared: true,
+            timeout_s: 60,
+            enabled: true,
+            variables: BTreeMap::new(),
+        }
+    }
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TransportKind {
+    Stdio,
+    Http,
+}
+
+impl ServerSettings {
+    /// How the server is reached, or what is missing.
+    pub fn transport(&self) -> Result<TransportKind, &'static str> {
+        match (self.command.is_empty(), self.url.is_empty()) {
+            (false, true) => Ok(TransportKind::Stdio),
+            (true, false) => Ok(TransportKind::Http),
+            (true, true) => Err("it needs a `command` or a `url`"),
+            (false, false) => Err("it has both a `command` and a `url`; remove one"),
+        }
+    }
+
+    /// Identifies these settings, so that a server with other settings is another server.
+    pub(crate) fn fingerprint(&self) -> String {
+        let text = serde_json::to_string(&(self, &self.variables)).unwrap_or_default();
+        blake3::hash(text.as_bytes()).to_hex()[..16].to_owned()
+    }
+}
+
+/// Why a name can't be the name of a server. Its tools are named `NAME__tool`, and models take only these characters.
+pub fn check_server_name(name: &str) -> Result<(), String> {
+    let is_allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
+    let problem = match name {
+        "" => "it is empty",
+        _ if name.len() > 32 => "it is longer than 32 characters",
+        _ if !name.chars().all(is_allowed) => "use letters, digits, `-` and `_`",
+        _ if name.contains("__") || name.ends_with('_') => "`__` separates it from the name of a tool",
+        _ => return Ok(()),
+    };
+    Err(format!("{name:?} can't be the name of an MCP server: {problem}"))
+}
+
+/// A value with each `${NAME}` or `${NAME:-default}` replaced, or the name of the variable that is not set.
+pub(crate) fn expand_variables(
+    text: &str,
+    lookup: impl Fn(&str) -> Option<String>,
+) -> Result<String, String> {
+    let mut expanded = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let Some(length) = rest[start..].find('}') else { break };
+        expanded.push_str(&rest[..start]);
+        let (name, default) = match rest[start + 2..start + length].split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (&rest[start + 2..start + length], None),
+        };
+        let value = lookup(name).or_else(|| default.map(str::to_owned)).ok_or_else(|| name.to_owned())?;
+        expanded.push_str(&value);
+        rest = &rest[start + length + 1..];
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;

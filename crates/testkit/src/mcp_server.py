@@ -1,0 +1,127 @@
+"""An MCP server for tests, over its standard input and output.
+
+Arguments: --late SECONDS before the first answer; --modern: the stateless protocol, with tasks; --noise: prints what is no message;
+--many N: N more tools. The file `calls.log` gets a line for each call that has an effect; the file `tools.txt`, if it is there, has the
+names of further tools, one a line.
+"""
+import json, os, sys, time
+
+arguments = sys.argv[1:]
+modern = "--modern" in arguments
+
+
+def option(name, default):
+    return arguments[arguments.index(name) + 1] if name in arguments else default
+
+
+def send(message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def log(line):
+    with open("calls.log", "a") as calls:
+        calls.write(line + "\n")
+
+
+def tool(name, description, hints=None, fields=("text",)):
+    schema = {"type": "object", "properties": {field: {"type": "string"} for field in fields}}
+    return {"name": name, "description": description, "inputSchema": schema, "annotations": hints or {}}
+
+
+def tools():
+    found = [
+        tool("write", "Writes a line to the log"),
+        tool("echo", "Gives the text back", {"readOnlyHint": True}),
+        tool("put", "Writes a line, once or twice is the same", {"idempotentHint": True}),
+        tool("die", "Ends the server in the middle of the call"),
+        tool("hang", "Never answers"),
+        tool("huge", "Answers with more than fits"),
+        tool("fail", "Answers with an error"),
+        tool("task", "Goes on as a task"),
+        tool("ask", "Asks the user"),
+        tool("variables", "Gives the names of its environment variables", {"readOnlyHint": True}),
+    ]
+    found += [tool(f"extra_{n:03}", f"Does thing number {n}, with a long description of what it is good for") for n in range(int(option("--many", "0")))]
+    if os.path.exists("tools.txt"):
+        found += [tool(name, "A further tool") for name in open("tools.txt").read().split()]
+    return found
+
+
+def text(content, **more):
+    kind = {"resultType": "complete"} if modern else {}
+    return {"content": [{"type": "text", "text": content}], **kind, **more}
+
+
+def task(identifier):
+    done = os.path.exists("task.done")
+    found = {"taskId": identifier, "status": "completed" if done else "working", "createdAt": "2026-01-01T00:00:00Z",
+             "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttlMs": None, "pollIntervalMs": 50}
+    return {**found, "result": text("the task is done")} if done else found
+
+
+def call(identifier, params):
+    name, given = params["name"], params.get("arguments", {}).get("text", "")
+    if name == "echo":
+        return text(given)
+    if name == "variables":
+        return text(" ".join(sorted(os.environ)))
+    if name in ("write", "put"):
+        log(f"{name} {given}")
+        return text("written")
+    if name == "die":
+        log("die")
+        sys.stderr.write("the disk is on fire\n")
+        sys.exit(3)
+    if name == "hang":
+        log("hang")
+        return None
+    if name == "huge":
+        sys.stdout.write('{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"' % json.dumps(identifier))
+        for _ in range(100):
+            sys.stdout.write("x" * (1 << 20))
+        sys.stdout.write('"}]}}\n')
+        return None
+    if name == "fail":
+        return text("it went wrong", isError=True)
+    if name == "task" and modern:
+        log("task")
+        return {"resultType": "task", **{key: value for key, value in task("task-1").items() if key != "result"}}
+    if name == "ask":
+        send({"id": "question", "method": "elicitation/create", "params": {"message": "Which colour?", "mode": "form", "requestedSchema": {
+            "type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}}})
+        answer = json.loads(sys.stdin.readline())["result"]
+        return text(f"{answer['action']} {answer.get('content', {}).get('colour', '')}".strip())
+    return text(f"called {name}")
+
+
+if "--noise" in arguments:
+    print("Welcome to the server!", flush=True)
+time.sleep(float(option("--late", "0")))
+log(f"started {os.getpid()}")
+for line in sys.stdin:
+    message = json.loads(line)
+    method, identifier = message.get("method"), message.get("id")
+    if identifier is None:
+        continue
+    result = None
+    if method == "server/discover" and modern:
+        result = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
+                  "capabilities": {"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}, "serverInfo": {"name": "test", "version": "1"}}
+    elif method == "initialize" and not modern:
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": True}}, "serverInfo": {"name": "test", "version": "1"}}
+    elif method == "tools/list":
+        result = {"tools": tools(), **({"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if modern else {})}
+    elif method == "tools/call":
+        result = call(identifier, message["params"])
+        if result is None:
+            continue
+    elif method == "tasks/get":
+        log("poll")
+        result = {"resultType": "complete", **task(message["params"]["taskId"])}
+    else:
+        send({"id": identifier, "error": {"code": -32601, "message": f"no method {method}"}})
+        continue
+    send({"id": identifier, "result": result})
+    if os.path.exists("change.now") and method == "tools/call" and not modern:
+        send({"method": "notifications/tools/list_changed"})
