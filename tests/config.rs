@@ -377,7 +377,10 @@ fn where_there_is_no_projects_file_there_is_nothing_to_trust() {
 
     let said = desk.refusal(&["trust"]);
 
-    assert!(said.contains("no longhaul.toml in") && said.contains("nothing to trust"), "{said}");
+    assert!(
+        said.contains("no longhaul.toml and no .mcp.json in") && said.contains("nothing to trust"),
+        "{said}"
+    );
     assert!(!desk.path("home/trust.toml").exists());
     assert_eq!(desk.stdout(&["trust", "--list"]), "No trusted projects.\n");
     assert_eq!(desk.json(&["trust", "--list", "--json"]), json!([]));

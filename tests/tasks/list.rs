@@ -216,7 +216,7 @@ fn the_doctor_says_what_there_is_and_what_to_do() {
     assert!(out.contains("1 task running") && out.contains("with 1 session"), "{out}");
     let checks: Vec<&str> =
         findings.as_array().unwrap().iter().map(|finding| finding["check"].as_str().unwrap()).collect();
-    assert_eq!(checks, ["config", "model", "home", "journal", "keepers", "sandbox", "disk"]);
+    assert_eq!(checks, ["config", "model", "web", "search", "home", "journal", "keepers", "sandbox", "disk"]);
     assert_eq!((wrong.0, wrong.1.contains("✗ config") && wrong.1.contains("nmae")), (1, true), "{}", wrong.1);
 }
 

@@ -19,7 +19,7 @@ pub async fn check_servers(config: &Config, name: Option<&str>) -> Result<Vec<Se
     journal.wake_signals().await?;
     let config = Config { home: home.folder().to_owned(), ..config.clone() };
     let servers =
-        McpServers::new(home.folder(), launcher(&config, home.folder())?, config.settings.mcp.clone())?;
+        McpServers::new(home.folder(), launcher(&config, home.folder())?, config.settings.mcp.clone());
     let work_dir = config.work_dir.canonicalize().unwrap_or(config.work_dir.clone());
     let sandbox = command_sandbox(&config, &command_environment(&[]));
     let place = ServerPlace { scope: Arc::new(tool_scope(&config, &work_dir)), sandbox };

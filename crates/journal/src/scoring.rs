@@ -14,7 +14,7 @@ const LATER: [f32; 2] = [0.5, 0.3];
 const BM25_K1: f32 = 1.2;
 const BM25_B: f32 = 0.5;
 /// The least weight of a word, however common it is.
-const MIN_IDF: f64 = 0.5;
+pub(crate) const MIN_IDF: f64 = 0.5;
 
 /// For records of the speaker whom the question names.
 const NAMED_SPEAKER: f32 = 1.5;

@@ -17,7 +17,7 @@
 //! | --- | --- |
 //! | `settings`, `project_file` | `[mcp]`; the `.mcp.json` of a project |
 //! | `pool`, `folder_servers` | all servers of a runtime; those of a folder, and the tools that they offer to an epoch |
-//! | `server`, `status` | one server: started, shared, ended; its state for people |
+//! | `server`, `host`, `status` | one server: started, shared, ended; what all share; its state for people |
 //! | `launch`, `output_filter` | its program under a keeper; what it prints |
 //! | `connection`, `handler`, `open_calls` | the protocol: listing, calling, tasks, cancelling; what a server asks of us |
 //! | `catalogue` | the names, schemas and effects of its tools |
@@ -33,6 +33,7 @@ mod elicitation;
 mod error;
 mod folder_servers;
 mod handler;
+mod host;
 mod launch;
 mod open_calls;
 mod output_filter;

@@ -5,18 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longhaul_keeper::{Launcher, Tasks};
+use longhaul_keeper::Launcher;
 use longhaul_protocol::SessionId;
 
 use crate::folder_servers::FolderServers;
+use crate::host::ServerHost;
 use crate::launch::ServerPlace;
-use crate::server::{Server, ServerHost};
+use crate::server::Server;
 use crate::{McpSettings, ServerSettings};
 
 /// Folders of ended servers are kept this long, for their last words.
 const ENDED_SERVER_AGE: Duration = Duration::from_secs(3600);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const MAX_REDIRECTS: usize = 5;
 
 /// The servers of a runtime. Sessions of one folder share them, unless a server's settings say otherwise.
 #[derive(Clone)]
@@ -39,19 +38,10 @@ struct ServerKey {
 }
 
 impl McpServers {
-    /// The servers of a home. Nothing is started yet.
-    pub fn new(home: &Path, launcher: Launcher, settings: McpSettings) -> longhaul_keeper::Result<Self> {
-        // Two providers may be compiled in, by other crates; the first one that is installed stays.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .redirect(reqwest::redirect::Policy::custom(follow_same_origin))
-            .build()
-            .unwrap_or_default();
-        let tasks = Arc::new(Tasks::at(&home.join("mcp/servers"), launcher)?);
-        let idle_time = Duration::from_secs(settings.idle_s);
-        let host = Arc::new(ServerHost { home: home.to_owned(), tasks, http, idle_time });
-        Ok(Self(Arc::new(Pool { host, settings, servers: Mutex::default() })))
+    /// The servers of a home. Nothing is started or created yet: most runtimes never use one.
+    pub fn new(home: &Path, launcher: Launcher, settings: McpSettings) -> Self {
+        let host = Arc::new(ServerHost::new(home, launcher, Duration::from_secs(settings.idle_s)));
+        Self(Arc::new(Pool { host, settings, servers: Mutex::default() }))
     }
 
     /// The servers for the sessions of one folder: the configured ones and those that its project adds.
@@ -101,7 +91,7 @@ impl McpServers {
 
     /// Removes what ended servers left. Blocks.
     pub fn remove_leftovers(&self) {
-        let _ = self.0.host.tasks.expire(ENDED_SERVER_AGE, |_| false);
+        self.0.host.remove_ended(ENDED_SERVER_AGE);
     }
 
     /// Closes all connections. The keepers end the programs.
@@ -112,14 +102,5 @@ impl McpServers {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ServerKey, Arc<Server>>> {
         self.0.servers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The user configured one address, and no other is reached in its name: a redirect must stay at the same origin.
-fn follow_same_origin(attempt: reqwest::redirect::Attempt<'_>) -> reqwest::redirect::Action {
-    let is_same = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
-    match is_same && attempt.previous().len() <= MAX_REDIRECTS {
-        true => attempt.follow(),
-        false => attempt.stop(),
     }
 }

@@ -13,11 +13,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use longhaul_keeper::Tasks;
 use tokio::sync::watch;
 
 use crate::catalogue::Catalogue;
 use crate::connection::Connection;
+use crate::host::ServerHost;
 use crate::launch::{ServerPlace, launch_server};
 use crate::{Error, Result, ServerSettings, ServerState, ServerStatus, TransportKind};
 
@@ -27,14 +27,6 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// How long a start may take. `start_timeout_s` only says how long a turn waits for it; a program that is fetched first
 /// may take longer.
 const START_LIMIT: Duration = Duration::from_secs(120);
-
-/// What all servers of a runtime share.
-pub(crate) struct ServerHost {
-    pub(crate) home: PathBuf,
-    pub(crate) tasks: Arc<Tasks>,
-    pub(crate) http: reqwest::Client,
-    pub(crate) idle_time: Duration,
-}
 
 pub(crate) struct Server {
     name: String,
@@ -194,16 +186,16 @@ impl Server {
         let transport = self.settings.transport().map_err(|problem| Error::Settings(problem.to_owned()))?;
         let connection = match (transport, &self.place) {
             (TransportKind::Http, _) => {
-                Connection::to_address(self.host.http.clone(), &self.settings).await?
+                Connection::to_address(self.host.http()?.clone(), &self.settings).await?
             }
             (TransportKind::Stdio, Some(place)) => {
                 let (host, name) = (Arc::clone(&self.host), self.name.clone());
                 let (settings, place) = (self.settings.clone(), place.clone());
                 let launching = tokio::task::spawn_blocking(move || {
-                    launch_server(&host.tasks, &host.home, &name, &settings, &place)
+                    launch_server(host.tasks()?, &host.home, &name, &settings, &place)
                 });
                 let launched = launching.await.map_err(|error| Error::NotStarted(error.to_string()))??;
-                Connection::to_program(launched, Arc::clone(&self.host.tasks), &self.settings).await?
+                Connection::to_program(launched, Arc::clone(self.host.tasks()?), &self.settings).await?
             }
             (TransportKind::Stdio, None) => {
                 let reason = "it runs a program, and the session has no work folder";

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use longhaul_keeper::{Launcher, Tasks};
 use longhaul_protocol::{CallId, CommandReport, Effect, SessionId, TaskId, ToolStarted};
 use longhaul_tools::{
-    ExecSettings, ExecTool, FileError, OutputLimit, ResumedCall, RunCall, Sandbox, SandboxMode, Scope,
-    ScopeConfig, StopHandle, StopSignal, Tool, ToolInvocation, ToolOutcome, command_environment,
+    Confinement, ExecSettings, ExecTool, FileError, OutputLimit, ResumedCall, RunCall, Sandbox, SandboxMode,
+    Scope, ScopeConfig, StopHandle, StopSignal, Tool, ToolInvocation, ToolOutcome, command_environment,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -128,7 +128,7 @@ fn call(arguments: &Value) -> ToolInvocation {
         output_limit: OutputLimit::default(),
         session: SessionId::generate(),
         tasks: Arc::default(),
-        confinement: longhaul_tools::Confinement::Sandbox,
+        confinement: Confinement::Sandbox,
         skill_folders: Arc::default(),
         may_fetch: Default::default(),
     }
@@ -579,7 +579,7 @@ fn the_environment_of_commands_is_that_of_this_process() {
 async fn a_second_run_outside_the_sandbox_starts_once_without_bounds_and_without_keys() {
     let place = Workplace::new();
     let first = call(&json!({"command": "echo run >> log.txt; env; ls / > /dev/null"}));
-    let second = ToolInvocation { confinement: longhaul_tools::Confinement::Outside, ..first.clone() };
+    let second = ToolInvocation { confinement: Confinement::Outside, ..first.clone() };
 
     let refused = place.run_call(&first).await;
     let finished = place.run_call(&second).await;
@@ -587,12 +587,9 @@ async fn a_second_run_outside_the_sandbox_starts_once_without_bounds_and_without
 
     assert!(refused.refusal.is_some() && finished.refusal.is_none(), "{refused:?}");
     assert!(finished.content.contains("it ran twice"), "{}", finished.content);
-    let names: Vec<&str> =
-        finished.content.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
-    assert!(
-        names.iter().all(|name| ["PATH", "PWD", "SHLVL", "_", "OLDPWD", "LONGHAUL_TASK"].contains(name)),
-        "{names:?}"
-    );
+    let mut names = finished.content.lines().filter_map(|line| Some(line.split_once('=')?.0));
+    let allowed = ["PATH", "PWD", "SHLVL", "_", "OLDPWD", "LONGHAUL_TASK"];
+    assert!(names.all(|name| allowed.contains(&name)), "{}", finished.content);
     assert!(matches!(again, ResumedCall::Finished(ended) if ended.content == finished.content));
     assert_eq!(fs::read_to_string(place.work.join("log.txt")).unwrap(), "run\nrun\n");
     let spec = place.tasks.join(TaskId::outside_sandbox(first.id).to_string()).join("spec.json");

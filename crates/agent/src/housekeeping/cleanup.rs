@@ -46,8 +46,9 @@ pub(crate) async fn remove_leftovers(runtime: &Arc<RuntimeShared>) {
     for (session, tasks) in &owners.sessions {
         needed.extend(unrecorded_tasks(runtime, *session, tasks).await);
     }
-    let (tasks, home) = (runtime.tasks.clone(), runtime.config.home.clone());
+    let (tasks, home, servers) = (runtime.tasks.clone(), runtime.config.home.clone(), runtime.mcp.clone());
     let removal = spawn_blocking(move || {
+        servers.remove_leftovers();
         let _ = tasks.expire(KEPT_FOR, |id| needed.contains(&id));
         remove_temporary_files(&home.join("tmp"), || task_owners(&tasks, &home.join(TASKS_FOLDER)));
         drop(permit);

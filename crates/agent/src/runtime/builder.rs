@@ -156,7 +156,7 @@ impl RuntimeBuilder {
         };
         let launcher = launcher(&config, home.folder())?;
         let tasks = Tasks::at(&home.folder().join("tasks"), launcher.clone())?;
-        let mcp = McpServers::new(home.folder(), launcher, config.settings.mcp.clone())?;
+        let mcp = McpServers::new(home.folder(), launcher, config.settings.mcp.clone());
         let approvals = approvals(&config)?;
         let web_tools = web_tools(&config)?;
         let idle = SchedulerHandle::new(Duration::from_secs(config.settings.memory.check_interval_s));

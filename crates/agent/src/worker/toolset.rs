@@ -408,11 +408,11 @@ pub(crate) fn command_sandbox(config: &Config, environment: &BTreeMap<String, St
 
 /// The tools that need no work folder.
 fn other_tools(runtime: &RuntimeShared) -> Vec<Arc<dyn Tool>> {
-    let mut tools = recall_tools(&runtime.journal, &runtime.memory.scopes).to_vec();
+    let mut tools = vec![ask_user_tool()];
+    tools.extend(runtime.web_tools.iter().cloned());
+    tools.extend(recall_tools(&runtime.journal, &runtime.memory.scopes));
     let noting = NoteHooks { redact: runtime.redact(), pages_changed: runtime.memory.pages_changed_hook() };
     tools.push(memory_note_tool(&runtime.journal, &runtime.memory.scopes, noting));
-    tools.push(ask_user_tool());
-    tools.extend(runtime.web_tools.iter().cloned());
     tools.extend(lock(&runtime.tools).iter().cloned());
     tools
 }

@@ -10,8 +10,8 @@ use crate::recall::recall_abouts;
 #[test]
 fn docs_tools_md_is_as_the_tools_say() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
-    let definitions: Vec<ToolDefinition> =
-        all_tool_definitions().into_iter().chain(recall_abouts()).chain([memory_note_about()]).collect();
+    let own = all_tool_definitions().into_iter().chain(recall_abouts()).chain([memory_note_about()]);
+    let definitions: Vec<ToolDefinition> = own.chain(longhaul_mcp::search_tool_definitions()).collect();
     let page = tools_reference(&definitions.iter().collect::<Vec<_>>());
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &page).unwrap();

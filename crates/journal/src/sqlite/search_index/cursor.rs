@@ -23,10 +23,8 @@ pub(super) struct IndexCursor {
     pub(super) person: String,
 }
 
-const COLUMNS: &str = "id, seq, hash, records, person";
-
 pub(super) fn cursor(db: &Connection, stream: &StreamName) -> rusqlite::Result<Option<IndexCursor>> {
-    db.prepare_cached(&format!("SELECT {COLUMNS} FROM cursors WHERE stream = ?1"))?
+    db.prepare_cached("SELECT id, seq, hash, records, person FROM cursors WHERE stream = ?1")?
         .query_row([stream.as_str()], read)
         .optional()
 }
@@ -43,7 +41,7 @@ pub(super) fn cursors<'a>(
             |stream: &StreamName| Ok(cursor(db, stream)?.map(|cursor| (stream.as_str().to_owned(), cursor)));
         return streams.filter_map(|stream| known(stream).transpose()).collect();
     }
-    let mut statement = db.prepare_cached(&format!("SELECT {COLUMNS}, stream FROM cursors"))?;
+    let mut statement = db.prepare_cached("SELECT id, seq, hash, records, person, stream FROM cursors")?;
     statement.query_map([], |row| Ok((row.get(5)?, read(row)?)))?.collect()
 }
 

@@ -11,7 +11,7 @@ use super::chunk::{CHUNK_RECORDS, IndexedRecord, decode_chunk, decode_weights};
 use super::cursor::{cursors, load_chunk};
 use crate::question::Question;
 use crate::question::dates::DateSpan;
-use crate::scoring::{RecordFlags, ScoredRecords, Scoring, ScoringHints, nearness};
+use crate::scoring::{MIN_IDF, RecordFlags, ScoredRecords, Scoring, ScoringHints, nearness};
 use crate::search::{self, SearchQuery, SearchableText};
 use crate::sqlite::rows::{self, ScannedRow, StreamNumber};
 use crate::{Page, SearchAnswer, SearchHit, WeightedWord, stems};
@@ -44,7 +44,12 @@ pub(super) fn run_query(
 ) -> IndexResult<SearchAnswer> {
     let question = Question::parse(&search.words, search.asked_at);
     if question.stems.is_empty() || streams.is_empty() || search.limit == 0 {
-        return Ok(SearchAnswer::default());
+        // Callers look for the words in other texts, too. Without records no word is rarer than another.
+        let word = |stem: &String| WeightedWord { stem: stem.clone(), weight: MIN_IDF };
+        return Ok(SearchAnswer {
+            words: question.stems.iter().map(word).collect(),
+            ..SearchAnswer::default()
+        });
     }
     // One snapshot, because another process may rebuild the index meanwhile, with other numbers.
     let snapshot = db.unchecked_transaction()?;

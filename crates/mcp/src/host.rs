@@ -1,0 +1,73 @@
+//! What all servers of a runtime share: their folder, and the HTTP client. Each is made when the first server needs it, so that a
+//! runtime without servers pays nothing.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use longhaul_keeper::{Launcher, Tasks};
+
+use crate::{Error, Result};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_REDIRECTS: usize = 5;
+
+pub(crate) struct ServerHost {
+    pub(crate) home: PathBuf,
+    pub(crate) idle_time: Duration,
+    launcher: Launcher,
+    tasks: OnceLock<Arc<Tasks>>,
+    http: OnceLock<reqwest::Client>,
+}
+
+impl ServerHost {
+    pub(crate) fn new(home: &Path, launcher: Launcher, idle_time: Duration) -> Self {
+        let home = home.to_owned();
+        Self { home, idle_time, launcher, tasks: OnceLock::new(), http: OnceLock::new() }
+    }
+
+    /// The programs of servers, each under its keeper.
+    pub(crate) fn tasks(&self) -> Result<&Arc<Tasks>> {
+        if let Some(tasks) = self.tasks.get() {
+            return Ok(tasks);
+        }
+        let opened = Tasks::at(&self.servers_folder(), self.launcher.clone());
+        let opened = opened.map_err(|error| Error::NotStarted(error.to_string()))?;
+        Ok(self.tasks.get_or_init(|| Arc::new(opened)))
+    }
+
+    /// The client for servers that are reached over HTTP.
+    pub(crate) fn http(&self) -> Result<&reqwest::Client> {
+        if let Some(http) = self.http.get() {
+            return Ok(http);
+        }
+        // Other crates may have installed a provider of cryptography; the first one stays.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let built = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .redirect(reqwest::redirect::Policy::custom(follow_same_origin))
+            .build()
+            .map_err(|error| Error::NotStarted(format!("can't make an HTTP client: {error}")))?;
+        Ok(self.http.get_or_init(|| built))
+    }
+
+    /// Removes the folders of programs that ended this long ago. A home that never had a server stays as it is.
+    pub(crate) fn remove_ended(&self, age: Duration) {
+        if let Ok(Some(tasks)) = Tasks::existing(&self.servers_folder(), self.launcher.clone()) {
+            let _ = tasks.expire(age, |_| false);
+        }
+    }
+
+    fn servers_folder(&self) -> PathBuf {
+        self.home.join("mcp/servers")
+    }
+}
+
+/// The user configured one address, and no other is reached in its name: a redirect must stay at the same origin.
+fn follow_same_origin(attempt: reqwest::redirect::Attempt<'_>) -> reqwest::redirect::Action {
+    let is_same = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
+    match is_same && attempt.previous().len() <= MAX_REDIRECTS {
+        true => attempt.follow(),
+        false => attempt.stop(),
+    }
+}
