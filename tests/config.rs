@@ -438,3 +438,27 @@ fn verbose_says_which_files_are_used() {
         format!("longhaul: config from {}\n", desk.path("home/config.toml").display())
     );
 }
+
+/// E1, P7: the MCP servers of a project are shown with everything that they get of the user's before they are trusted.
+#[test]
+fn a_projects_mcp_servers_are_shown_with_the_variables_and_headers_that_they_get() {
+    let desk = Desk::new();
+    let servers = json!({"mcpServers": {
+        "docs": {"url": "https://docs.example/mcp", "headers": {"Authorization": "Bearer ${DOCS_TOKEN}"}},
+        "files": {"command": "serve-files", "args": ["."], "env": {"NODE_OPTIONS": "--require ./x.js"}},
+    }});
+    desk.write("project/.mcp.json", &servers.to_string());
+
+    let unasked = desk.refusal(&["trust"]);
+    let shown = desk.stdout(&["trust", "--yes"]);
+    let again = desk.json(&["trust", "--yes", "--json"]);
+
+    assert!(unasked.contains("--yes"), "{unasked}");
+    assert!(shown.contains("docs: https://docs.example/mcp"), "{shown}");
+    assert!(shown.contains("sends the header Authorization: Bearer ${DOCS_TOKEN}"), "{shown}");
+    assert!(shown.contains("gets NODE_OPTIONS=--require ./x.js"), "{shown}");
+    assert_eq!(
+        (&again["mcp"]["before"], &again["mcp"]["servers"]),
+        (&json!("trusted"), &json!(["docs", "files"]))
+    );
+}

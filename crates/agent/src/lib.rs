@@ -22,6 +22,7 @@
 //! | `spend` | the ledger of all model calls: reservations, limits, the statement |
 //! | `compaction` | making a context smaller: the plan (pure), the summary, the new epoch |
 //! | [`housekeeping`] | what happens while no turn runs: one scheduler for idle work, retention and cleanup |
+//! | `web`, `server_check` | the web tools as the config describes them; checking MCP servers without a runtime |
 //! | `prompt` | what the system prompt is made of: the text, files with instructions, the session's surroundings |
 //! | [`skills`] | the skills of a work folder: listed for the model, read on use, kept through compactions; trust in a project's |
 //! | `memory`, `history`, [`fork`] | memory jobs and tools; reading the past; a session that begins with the past of another |

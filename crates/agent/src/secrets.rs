@@ -16,7 +16,9 @@ pub fn redactor(config: &Config) -> Result<Redactor> {
 
 pub(crate) fn redactor_for(models: &Models, config: &Config) -> Result<Redactor> {
     let named = [&config.settings.model.api_key_env, &config.settings.server.token_env].into_iter().flatten();
+    let servers = server_key_variables(config);
     let named = named.map(String::as_str).chain(search_key_variable(config));
+    let named = named.chain(servers.iter().map(String::as_str));
     let named = named.filter_map(|variable| Some(std::env::var(variable).ok()?.trim().to_owned()));
     let secrets: Vec<String> = models.keys().into_iter().map(|key| key.value).chain(named).collect();
     let configured = config.settings.secrets.patterns.iter().cloned();
@@ -37,12 +39,20 @@ pub(crate) fn hidden_variables(models: &Models, config: &Config) -> Vec<String> 
     let built_in = Providers::built_in();
     let own = models.providers().iter().filter(|provider| built_in.get(&provider.name) != Some(*provider));
     let known = of_models.chain(own.flat_map(|provider| &provider.key_env)).chain(named).cloned();
-    known.chain(search_key_variable(config).map(str::to_owned)).collect()
+    let of_services =
+        search_key_variable(config).map(str::to_owned).into_iter().chain(server_key_variables(config));
+    known.chain(of_services).collect()
 }
 
 /// The environment variable with the key of the configured searcher.
 fn search_key_variable(config: &Config) -> Option<&'static str> {
     SearcherConfig::parse(&config.settings.web.search).ok()??.service.key_variable()
+}
+
+/// The environment variables that MCP servers get in headers.
+fn server_key_variables(config: &Config) -> Vec<String> {
+    let servers = config.settings.mcp.servers.values().chain(config.project_servers.values());
+    servers.flat_map(longhaul_mcp::ServerSettings::header_variables).collect()
 }
 
 /// The environment variables that may hold the key of a model's provider.

@@ -61,7 +61,7 @@ impl OpenQuestion {
 
 /// The command that answers a question from anywhere.
 pub(crate) fn answer_command(key: &str, id: QuestionId, kind: QuestionKind) -> String {
-    let answer = if kind == QuestionKind::Ask { "TEXT" } else { "yes" };
+    let answer = if kind.takes_text() { "TEXT" } else { "yes" };
     format!("longhaul answer -s {} {id} {answer}", quoted(&sanitize(key)))
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn answer_command(key: &str, id: QuestionId, kind: QuestionKind) -> S
 pub(crate) fn how_to_answer(key: &str, id: QuestionId, kind: QuestionKind) -> String {
     let others = match kind {
         QuestionKind::Ask => "(TEXT: your answer, or the number of a choice)",
-        QuestionKind::Elicitation => "(or no, or what the server asks for)",
+        QuestionKind::Elicitation => "(TEXT: what the server asks for, or no)",
         QuestionKind::Approval | QuestionKind::Plan | QuestionKind::Budget => "(or no, or a reason)",
     };
     format!("to answer: {} {others}", answer_command(key, id, kind))

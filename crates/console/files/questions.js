@@ -10,13 +10,18 @@ const CHOICES = { yes: "Yes", no: "No", always: "Always in this session", projec
 const SETTLE_MS = 500;
 
 /**
+ * Whether a question is one of the agent or of an MCP server: its choices are its own words, and any other text answers it, too.
+ * @param {string | undefined} kind
+ */
+const takesText = (kind) => kind === "ask" || kind === "elicitation";
+
+/**
  * The buttons of a question. They work once the question has stood still for a moment, and not any more once an answer is sent.
  * @param {string} session its key or id
  * @param {{id: string, choices?: string[], kind?: string}} question
  */
 export function answerButtons(session, question) {
-  // A question of the agent: its choices are its own words, and any other text answers it, too.
-  const isAsk = question.kind === "ask";
+  const isAsk = takesText(question.kind);
   const all = question.choices?.length || isAsk ? (question.choices ?? []) : ["yes", "no"];
   // A rule for the whole project is for admins.
   const choices = all.filter((choice) => can(choice === "project" && !isAsk ? "admin" : "act"));
@@ -54,7 +59,7 @@ export function answerButtons(session, question) {
  * @param {{id: string, choices: string[], kind: string, has_diff: boolean}} question
  */
 export function briefAnswers(session, question) {
-  if (question.kind === "ask" && !question.choices.length) return h("p", {}, h("a", { href: sessionHref(session.key) }, "Write an answer"));
+  if (takesText(question.kind) && !question.choices.length) return h("p", {}, h("a", { href: sessionHref(session.key) }, "Write an answer"));
   const unseen = question.kind === "plan" ? "plan" : question.has_diff ? "change" : "";
   return unseen ? h("p", {}, h("a", { href: sessionHref(session.key) }, `See the ${unseen} and answer`)) : answerButtons(session.id, question);
 }

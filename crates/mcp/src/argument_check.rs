@@ -2,11 +2,15 @@
 //!
 //! The keywords that tools use are checked. Others are left to the server, which checks again.
 
+use std::cell::Cell;
+
 use longhaul_tools::{ToolDefinition, ToolOutcome};
 use serde_json::{Map, Value};
 
 /// How deep schemas may refer to each other.
 const MAX_DEPTH: usize = 32;
+/// How many parts of a schema are checked. A schema that refers to itself could have any number; the server checks the rest.
+const MAX_CHECKS: u32 = 10_000;
 /// Bytes of a wrong value to quote.
 const MAX_QUOTED_BYTES: usize = 80;
 
@@ -23,7 +27,7 @@ pub(crate) fn check_arguments(
     };
     let text = if arguments.trim().is_empty() { "{}" } else { arguments };
     let value: Value = serde_json::from_str(text).map_err(|error| wrong(format!("not JSON: {error}")))?;
-    let check = SchemaCheck { root: &definition.schema };
+    let check = SchemaCheck { root: &definition.schema, checks_left: Cell::new(MAX_CHECKS) };
     check.check("", &value, &definition.schema, 0).map_err(wrong)?;
     match value {
         Value::Object(fields) => Ok(fields),
@@ -34,14 +38,17 @@ pub(crate) fn check_arguments(
 struct SchemaCheck<'a> {
     /// For references within the schema.
     root: &'a Value,
+    checks_left: Cell<u32>,
 }
 
 impl SchemaCheck<'_> {
     fn check(&self, at: &str, value: &Value, schema: &Value, depth: usize) -> Result<(), String> {
         let name = if at.is_empty() { "the arguments".to_owned() } else { format!("`{at}`") };
-        if depth > MAX_DEPTH {
+        let left = self.checks_left.get();
+        if depth > MAX_DEPTH || left == 0 {
             return Ok(());
         }
+        self.checks_left.set(left - 1);
         if *schema == Value::Bool(false) {
             return Err(format!("{name} must not be there"));
         }
@@ -61,9 +68,10 @@ impl SchemaCheck<'_> {
         }
         for choices in ["anyOf", "oneOf"] {
             let Some(choices) = schema[choices].as_array() else { continue };
-            let failures: Vec<String> =
-                choices.iter().filter_map(|choice| self.check(at, value, choice, depth + 1).err()).collect();
-            if failures.len() == choices.len() && !failures.is_empty() {
+            let failures = choices.iter().map(|choice| self.check(at, value, choice, depth + 1).err());
+            // All of them, or none as soon as one choice fits.
+            let failures: Option<Vec<String>> = failures.collect();
+            if let Some(failures) = failures.filter(|failures| !failures.is_empty()) {
                 return Err(failures.join(", or "));
             }
         }

@@ -73,3 +73,14 @@ fn a_schema_that_refers_to_itself_ends() {
 
     assert!(check(schema, r#"{"a": 1}"#).is_ok());
 }
+
+/// E1: a server's schema costs bounded work, whatever it refers to.
+#[test]
+fn a_schema_that_refers_to_itself_in_many_ways_is_checked_in_bounded_time() {
+    let itself = json!({"$ref": "#"});
+    let schema = json!({"type": "object", "anyOf": vec![itself; 10], "required": ["never"]});
+
+    let outcome = check(schema, "{}");
+
+    assert!(outcome.is_err_and(|error| error.contains("never")));
+}

@@ -28,12 +28,16 @@ use crate::elicitation;
 use crate::handler::Handler;
 use crate::launch::{LaunchedServer, describe_end};
 use crate::open_calls::OpenCalls;
-use crate::output_filter::{OutputTrouble, filter_messages};
+use crate::output_filter::{MessageFilter, OutputTrouble, filter_messages};
 use crate::settings::expand_variables;
 use crate::{Error, Result, ServerSettings};
 
 /// The most rounds of questions that a server may need for one call.
 const MAX_INPUT_ROUNDS: usize = 10;
+/// How long a server may take to acknowledge that a task is cancelled.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
+/// The id of a task is recorded.
+const MAX_TASK_ID_BYTES: usize = 1_024;
 /// How often a task is polled if the server names no interval, and the range of what it may name.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -60,6 +64,7 @@ struct Program {
     tasks: Arc<Tasks>,
     id: TaskId,
     trouble: OutputTrouble,
+    _filter: MessageFilter,
 }
 
 /// A call for a server.
@@ -87,9 +92,9 @@ impl Connection {
         let failed = |error: std::io::Error| Error::NotStarted(format!("can't talk to it: {error}"));
         launched.stream.set_nonblocking(true).map_err(failed)?;
         let stream = tokio::net::UnixStream::from_std(launched.stream).map_err(failed)?;
-        let (stream, trouble) = filter_messages(stream, launched.heard);
+        let (stream, trouble, filter) = filter_messages(stream, launched.heard);
         let handler = Arc::new(Handler::default());
-        let program = Program { tasks, id: launched.id, trouble };
+        let program = Program { tasks, id: launched.id, trouble, _filter: filter };
         let service = match handler.clone().serve_with_lifecycle(stream, lifecycle()).await {
             Ok(service) => service,
             Err(error) => return Err(Error::NotStarted(program.failure(&error.to_string()).await)),
@@ -189,6 +194,9 @@ impl Connection {
                 }
                 CallToolResponse::Task(created) => {
                     let id = created.task.task_id.clone();
+                    if id.len() > MAX_TASK_ID_BYTES {
+                        return Err(Error::Refused("the id of its task is too long".to_owned()));
+                    }
                     // Before the first poll, so that a crash finds the task again.
                     stop.line().record_task(&id).await;
                     return self.await_task(&id, stop).await;
@@ -248,12 +256,13 @@ impl Connection {
     async fn await_task(&self, id: &str, mut stop: StopSignal) -> Result<CallToolResult> {
         loop {
             let polled = tokio::select! {
-                polled = self.peer().get_task(GetTaskParams::new(id)) => polled,
+                polled = tokio::time::timeout(self.timeout, self.peer().get_task(GetTaskParams::new(id))) => polled,
                 () = stop.asked() => return self.cancel_task(id).await,
             };
             let task = match polled {
-                Ok(result) => result.task,
-                Err(error) => return Err(self.explain(error).await),
+                Ok(Ok(result)) => result.task,
+                Ok(Err(error)) => return Err(self.explain(error).await),
+                Err(_) => return Err(Error::Timeout { seconds: self.timeout.as_secs() }),
             };
             match task.payload {
                 TaskPayload::Completed { result } => {
@@ -287,7 +296,9 @@ impl Connection {
     }
 
     async fn cancel_task(&self, id: &str) -> Result<CallToolResult> {
-        let _ = self.peer().cancel_task(CancelTaskParams::new(id)).await;
+        // The turn does not wait longer for a server that does not answer.
+        let cancelling = self.peer().cancel_task(CancelTaskParams::new(id));
+        let _ = tokio::time::timeout(CANCEL_TIMEOUT, cancelling).await;
         Err(Error::Cancelled)
     }
 
@@ -317,7 +328,7 @@ impl Connection {
             | ServiceError::TransportSend(_)
             | ServiceError::Cancelled { .. } => Error::Ended(match &self.program {
                 Some(program) => program.failure("it closed its output").await,
-                None => format!("the connection to it failed: {error}"),
+                None => format!("the connection to it failed: {}", root_cause(&error)),
             }),
             other => Error::Refused(other.to_string()),
         }

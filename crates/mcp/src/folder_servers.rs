@@ -14,6 +14,9 @@ use crate::server::Server;
 use crate::tools_find::{self, TOOLS_CALL, TOOLS_FIND};
 use crate::{McpServers, ServerSettings, ServerState, ServerStatus, check_server_name};
 
+/// Tools that a note names. A server may have any number.
+const MAX_NAMED: usize = 20;
+
 /// The servers for the sessions of one folder.
 #[derive(Clone)]
 pub struct FolderServers {
@@ -240,14 +243,16 @@ pub(crate) fn split_name(name: &str) -> Option<(&str, &str)> {
 
 fn list_names<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
     let names: Vec<&str> = names.collect();
-    (!names.is_empty()).then(|| names.join(", "))
+    let shown = names.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
+    let rest = names.len().saturating_sub(MAX_NAMED);
+    let shown = if rest > 0 { format!("{shown} and {rest} more") } else { shown };
+    (!names.is_empty()).then_some(shown)
 }
 
 fn unused_status(name: &str, settings: &ServerSettings) -> ServerStatus {
-    let state = if settings.enabled { ServerState::Stopped } else { ServerState::Disabled };
     ServerStatus {
         name: name.to_owned(),
-        state,
+        state: ServerState::Stopped,
         reason: settings.transport().err().map(str::to_owned),
         transport: settings.transport().ok(),
         protocol: None,

@@ -59,7 +59,7 @@ pub(crate) fn launch_server(
     settings: &ServerSettings,
     place: &ServerPlace,
 ) -> Result<LaunchedServer> {
-    let (environment, warnings) =
+    let (environment, mut warnings) =
         server_environment(settings, |name| std::env::var(name).ok(), std::env::vars());
     find_program(&settings.command, environment.get("PATH").map(String::as_str), place.scope.work_dir())?;
     place.scope.check_work_dir().map_err(|error| Error::NotStarted(error.to_string()))?;
@@ -68,6 +68,9 @@ pub(crate) fn launch_server(
         .sandbox
         .confine_server(&place.scope, &environment, &own_folder, tasks.enforcement())
         .map_err(|why| Error::NotStarted(format!("it can't be held to the scope: {why}")))?;
+    if confined.bounds.is_none() && place.sandbox.is_on() {
+        warnings.push("the system can't enforce the sandbox, so it runs without one".to_owned());
+    }
     let id = TaskId::from(CallId::generate());
     let spec = Spec {
         format: FORMAT,

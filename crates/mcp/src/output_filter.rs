@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 use tokio::net::UnixStream;
+use tokio::task::AbortHandle;
 
 /// The longest message that is read. A longer one ends the connection, because its call could never be answered.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 16 << 20;
@@ -45,13 +46,25 @@ impl OutputTrouble {
     }
 }
 
+/// Passes messages on until it is dropped. Then the server's connection closes, even if the server reads nothing.
+pub(crate) struct MessageFilter(AbortHandle);
+
+impl Drop for MessageFilter {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// A stream for the MCP client that carries only whole messages from the server. The server's connection closes with
-/// this stream.
-pub(crate) fn filter_messages(server: UnixStream, heard: Vec<u8>) -> (DuplexStream, OutputTrouble) {
+/// this stream, or with the filter.
+pub(crate) fn filter_messages(
+    server: UnixStream,
+    heard: Vec<u8>,
+) -> (DuplexStream, OutputTrouble, MessageFilter) {
     let (ours, theirs) = tokio::io::duplex(DUPLEX_BYTES);
     let trouble = OutputTrouble::default();
     let told = trouble.clone();
-    tokio::spawn(async move {
+    let passing = tokio::spawn(async move {
         let (mut from_server, mut to_server) = server.into_split();
         let (mut from_client, mut to_client) = tokio::io::split(theirs);
         // Either end ends both.
@@ -60,7 +73,7 @@ pub(crate) fn filter_messages(server: UnixStream, heard: Vec<u8>) -> (DuplexStre
             _ = pass_messages(&mut from_server, &mut to_client, heard, &told) => {}
         }
     });
-    (ours, trouble)
+    (ours, trouble, MessageFilter(passing.abort_handle()))
 }
 
 async fn pass_messages(

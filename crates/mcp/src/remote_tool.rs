@@ -73,8 +73,11 @@ impl Tool for RemoteTool {
             return ResumedCall::Running(Box::new(move |stop| Box::pin(outgoing.poll_task(task, stop))));
         }
         match started.effect {
-            Effect::Read | Effect::Idempotent => ResumedCall::RunAgain,
-            Effect::CheckedWrite | Effect::Command | Effect::Unknown => ResumedCall::Unknown(format!(
+            // What the tool promised when it was called, and still promises.
+            Effect::Read | Effect::Idempotent if self.definition.effect == started.effect => {
+                ResumedCall::RunAgain
+            }
+            _ => ResumedCall::Unknown(format!(
                 "the runtime ended while the MCP server {} worked on this; it may or may not have happened",
                 self.server
             )),
@@ -119,6 +122,13 @@ impl OutgoingCall {
                 self.server, self.name
             ));
         };
+        let is_harmless = |effect| matches!(effect, Effect::Read | Effect::Idempotent);
+        if is_harmless(self.effect) && tool.effect != self.effect {
+            return ToolOutcome::error(format!(
+                "not run: the MCP server {} has changed what {} does; call it again",
+                self.server, self.name
+            ));
+        }
         let call = RemoteCall {
             session: self.session,
             tool: tool.remote_name.clone(),

@@ -77,6 +77,20 @@ impl Default for ServerSettings {
     }
 }
 
+impl ServerSettings {
+    /// The variables of our environment whose values go into headers, which hold keys and tokens.
+    pub fn header_variables(&self) -> Vec<String> {
+        let names = std::cell::RefCell::new(Vec::new());
+        for value in self.headers.values() {
+            let _ = expand_variables(value, |name| {
+                names.borrow_mut().push(name.to_owned());
+                Some(String::new())
+            });
+        }
+        names.into_inner()
+    }
+}
+
 /// How a server is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -32,8 +32,6 @@ pub enum ServerState {
     Starting,
     Ready,
     Failed,
-    /// `enabled` is false.
-    Disabled,
 }
 
 impl ServerState {
@@ -43,7 +41,6 @@ impl ServerState {
             Self::Starting => "starting",
             Self::Ready => "ready",
             Self::Failed => "failed",
-            Self::Disabled => "disabled",
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::wrap::wrap_line;
 /// The text of a question, with the numbers by which the choices of a question of the agent can be answered. What other questions offer,
 /// each client says in its own words.
 pub fn question_with_choices(kind: QuestionKind, text: &str, choices: &[String]) -> String {
-    let choices = if kind == QuestionKind::Ask { choices } else { &[] };
+    let choices = if kind.takes_text() { choices } else { &[] };
     let lines = choices.iter().enumerate().map(|(index, choice)| format!("\n{}. {choice}", index + 1));
     text.trim_end().to_owned() + &lines.collect::<String>()
 }

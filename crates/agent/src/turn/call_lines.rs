@@ -6,14 +6,22 @@
 //! | `tool_task` | the id | the task is asked about |
 //! | `question` | the question | its server waits no more: the call is resumed, and the question is withdrawn with its result |
 
+use std::collections::HashMap;
+
 use longhaul_protocol::{CallId, Question, QuestionId, QuestionKind, SessionRecord, ToolTask};
 use longhaul_tools::{CallLine, CallMessage, CallMessageContent, CallQuestion};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::turn::approval_question::on_one_line;
 use crate::turn::end::withdraw_question;
 use crate::worker::wait::WakeOn;
 use crate::worker::{Worker, WorkerResult};
 
+/// Questions that one call may ask. Each is a record, and interrupts the user.
+const MAX_QUESTIONS: usize = 10;
+const MAX_TEXT_CHARS: usize = 4_000;
+const MAX_CHOICES: usize = 9;
+const MAX_CHOICE_CHARS: usize = 200;
 const CALL_ENDED: &str = "withdrawn: the call that asked has ended";
 
 /// The lines of the calls of a step.
@@ -21,6 +29,8 @@ pub(super) struct CallLines {
     sender: mpsc::UnboundedSender<CallMessage>,
     receiver: mpsc::UnboundedReceiver<CallMessage>,
     asked: Vec<AskedQuestion>,
+    /// How many questions each call has asked so far.
+    counts: HashMap<CallId, usize>,
 }
 
 /// A question that waits for the user.
@@ -33,7 +43,7 @@ struct AskedQuestion {
 impl CallLines {
     pub(super) fn new() -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
-        Self { sender, receiver, asked: Vec::new() }
+        Self { sender, receiver, asked: Vec::new(), counts: HashMap::new() }
     }
 
     pub(super) fn line_of(&self, call: CallId) -> CallLine {
@@ -66,8 +76,14 @@ impl CallLines {
             }
             // Without anybody who could answer, the server is told at once.
             CallMessageContent::Ask { .. } if !is_attended(worker) => {}
+            // So is one that asks for too much.
+            CallMessageContent::Ask { .. } if !self.may_ask(call) => {}
             CallMessageContent::Ask { question: CallQuestion { text, choices }, answer } => {
-                let text = worker.runtime().redactor.redact(&text).into_owned();
+                let name = worker.state().call(call).map(|call| call.name.clone()).unwrap_or_default();
+                let text = worker.runtime().redactor.redact(&elicitation_text(&name, &text)).into_owned();
+                let choices =
+                    choices.iter().take(MAX_CHOICES).map(|choice| shorten(choice, MAX_CHOICE_CHARS));
+                let choices = choices.map(|choice| on_one_line(&choice)).collect();
                 let id = QuestionId::generate();
                 let question = Question::new(id, QuestionKind::Elicitation, text);
                 let question = Question { choices, call: Some(call), ..question };
@@ -76,6 +92,13 @@ impl CallLines {
             }
         }
         Ok(())
+    }
+
+    /// Counts a question of a call. One at a time, and not without end.
+    fn may_ask(&mut self, call: CallId) -> bool {
+        let count = self.counts.entry(call).or_default();
+        *count += 1;
+        *count <= MAX_QUESTIONS && !self.asked.iter().any(|asked| asked.call == call)
     }
 
     /// Passes the user's answers on to the calls that asked. Returns whether there were any.
@@ -98,6 +121,18 @@ impl CallLines {
         self.asked.retain(|asked| asked.call != call);
         withdraw_elicitations(worker, call).await
     }
+}
+
+/// The words of a server, behind a line that says whose they are: nothing that it asks should look like a question of the runtime. Each
+/// character can be seen.
+fn elicitation_text(tool: &str, text: &str) -> String {
+    let server = tool.split_once("__").map_or(tool, |(server, _)| server);
+    let lines: Vec<String> = shorten(text, MAX_TEXT_CHARS).lines().map(on_one_line).collect();
+    format!("The MCP server {server} asks (your answer goes to it):\n{}", lines.join("\n"))
+}
+
+fn shorten(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
 }
 
 /// Withdraws the open questions of a call's server. The call has its result, so an answer would reach nobody.

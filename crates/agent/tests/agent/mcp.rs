@@ -345,7 +345,8 @@ async fn a_server_that_asks_gets_the_answer_of_the_user() {
     session.answer(id, "blue").await.unwrap();
     collect_until(&mut watcher, ended_turn).await;
 
-    assert_eq!((kind, text.as_str()), (Some(QuestionKind::Elicitation), "Which colour?"));
+    let asked = "The MCP server test asks (your answer goes to it):\nWhich colour?";
+    assert_eq!((kind, text.as_str()), (Some(QuestionKind::Elicitation), asked));
     runtime.shutdown().await.unwrap();
     assert_eq!(results(&sound_records(&place, &session).await)[0].2, "accept blue");
 }

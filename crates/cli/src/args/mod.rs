@@ -245,10 +245,10 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Trust this project's longhaul.toml and its skills.
+    /// Trust this project's longhaul.toml, .mcp.json and skills.
     ///
-    /// A trusted longhaul.toml may set every key, and the agent may use a trusted skill. What changes has to be trusted again. `longhaul
-    /// skills trust NAME` trusts a single skill.
+    /// A trusted longhaul.toml may set every key, a trusted .mcp.json may start MCP servers, and the agent may use a trusted skill. What
+    /// changes has to be trusted again. `longhaul skills trust NAME` trusts a single skill.
     Trust(TrustOptions),
     /// Generate shell completions.
     Completions(CompletionsOptions),

@@ -8,7 +8,7 @@ use longhaul_agent::config::{
     load_trust_list, trust_project, trust_project_servers, trust_state,
 };
 use longhaul_agent::skills::{Skill, SkillReview, SkillState, find_skills, review_skill};
-use longhaul_protocol::PrintablePath;
+use longhaul_protocol::{PrintablePath, printable};
 use serde_json::{Value, json};
 use similar::TextDiff;
 
@@ -105,7 +105,19 @@ fn trust_servers(home: &Path, file: &ProjectServersFile, options: &TrustOptions)
             let words = std::iter::once(&settings.command).chain(&settings.args);
             let command = words.map(String::as_str).collect::<Vec<_>>().join(" ");
             let target = if settings.url.is_empty() { &command } else { &settings.url };
-            line(format!("  {name}: {}", longhaul_protocol::printable(target.as_bytes())))?;
+            line(format!("  {name}: {}", printable(target.as_bytes())))?;
+            // All of it: a header or a variable can take a key along.
+            for (header, value) in &settings.headers {
+                let (header, value) = (printable(header.as_bytes()), printable(value.as_bytes()));
+                line(format!("    sends the header {header}: {value}"))?;
+            }
+            for variable in &settings.env {
+                line(format!("    gets your variable {}", printable(variable.as_bytes())))?;
+            }
+            for (variable, value) in &settings.variables {
+                let (variable, value) = (printable(variable.as_bytes()), printable(value.as_bytes()));
+                line(format!("    gets {variable}={value}"))?;
+            }
         }
         for warning in &file.warnings {
             line(format!("  warning: {warning}"))?;
@@ -192,7 +204,11 @@ fn list(home: &Path, as_json: bool) -> anyhow::Result<()> {
 fn remove(home: &Path, sources: &Sources, as_json: bool) -> anyhow::Result<()> {
     let paths = distrust_project(home, sources)?;
     let Some(path) = paths.first() else {
-        return Err(none_here(sources, "no trusted longhaul.toml in", "; `longhaul trust --list` lists all"));
+        return Err(none_here(
+            sources,
+            "no trusted longhaul.toml or .mcp.json in",
+            "; `longhaul trust --list` lists all",
+        ));
     };
     if as_json {
         return json(&json!({"path": path, "paths": paths, "removed": true}));

@@ -1,7 +1,7 @@
 //! What a one-shot process does while its request runs: show events, react to signals, ask the user.
 
 use longhaul_agent::{PendingRequest, Request, RequestOutcome, SessionEvents, Watched};
-use longhaul_protocol::{EventKind, Outcome, QuestionKind};
+use longhaul_protocol::{EventKind, Outcome};
 
 use crate::event_printer::EventPrinter;
 use crate::questions::{OpenQuestion, has_terminal, is_settled};
@@ -127,8 +127,8 @@ impl<'a> EventLoop<'a> {
         let first = view.asked.first();
         if first != view.prompted.as_ref() {
             view.prompted = first.cloned();
-            let is_agents = first.is_some_and(|question| question.kind == QuestionKind::Ask);
-            self.printer.raw_aside(if is_agents { ASK_TEXT } else { ASK });
+            let takes_text = first.is_some_and(|question| question.kind.takes_text());
+            self.printer.raw_aside(if takes_text { ASK_TEXT } else { ASK });
         }
     }
 

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use longhaul_protocol::{Answer, QuestionId, QuestionKind};
+use longhaul_protocol::{Answer, QuestionId};
 use longhaul_transcript::{Color, Span, Style, StyledLine, wrap_line};
 
 use crate::questions::OpenQuestion;
@@ -71,7 +71,7 @@ pub(super) fn answer_key(question: &OpenQuestion, key: KeyEvent) -> Option<Strin
     }
     let answer = match key.code {
         // Any other letter begins an answer in the user's own words.
-        KeyCode::Char(digit) if question.kind == QuestionKind::Ask => {
+        KeyCode::Char(digit) if question.kind.takes_text() => {
             let number = usize::try_from(digit.to_digit(10)?).ok()?;
             Answer::Text(question.choices.get(number.checked_sub(1)?)?)
         }
@@ -107,7 +107,7 @@ pub(super) fn answer_lines(question: &OpenQuestion, open: usize, width: u16) -> 
             "  ",
         ));
     }
-    if question.kind == QuestionKind::Ask {
+    if question.kind.takes_text() {
         lines.extend(wrap_line(&reply_line(question.choices.len()), width, "  "));
         return lines;
     }

@@ -62,11 +62,16 @@ impl QuestionKind {
         *self == Self::Approval
     }
 
-    /// An answer that a person typed, as it is recorded: for a question of the agent the text itself, for all others the whole word
+    /// Whether an answer is passed on as the text that it is, and not as a yes or a no.
+    pub fn takes_text(self) -> bool {
+        matches!(self, Self::Ask | Self::Elicitation)
+    }
+
+    /// An answer that a person typed, as it is recorded: for a question that takes text the text itself, for all others the whole word
     /// that a letter stands for. The number of a choice, or the choice in other case, stands for the choice.
     pub fn read_answer<'a>(self, choices: &'a [String], typed: &'a str) -> &'a str {
         let typed = typed.trim();
-        if self != Self::Ask {
+        if !self.takes_text() {
             return Answer::parse(typed).word();
         }
         let named = choices.iter().find(|choice| choice.eq_ignore_ascii_case(typed));

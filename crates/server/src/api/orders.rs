@@ -215,7 +215,7 @@ async fn check_answer_scope(
     let kind = open.iter().find(|open| open.id == question).map(|open| open.kind);
     let what = match (kind, answer) {
         // A word like any other.
-        (Some(QuestionKind::Ask), _) => return Ok(()),
+        (Some(kind), _) if kind.takes_text() => return Ok(()),
         (_, Answer::Project) => "allow a call for a whole project",
         (Some(QuestionKind::Plan), _) => "accept a plan, because that changes the session's mode",
         _ => return Ok(()),

@@ -151,7 +151,7 @@ async fn find_open_question(
         (&session_state.turn, open.iter().find(|open| open.kind != QuestionKind::Plan))
     {
         let answer = read_as_answer(&request.conversation.input(), asked);
-        if asked.kind != QuestionKind::Ask && Answer::parse(&answer) == Answer::Project {
+        if !asked.kind.takes_text() && Answer::parse(&answer) == Answer::Project {
             // It is kept in the home, for every later session of the folder.
             request.caller.require(Scope::Admin, "allow a call for a whole project")?;
         }
@@ -268,8 +268,8 @@ fn read_as_answer(message: &UserMessage, question: &Question) -> String {
         return word.to_owned();
     }
     match Answer::parse(text) {
-        // Every text answers a question of the agent.
-        _ if question.kind == QuestionKind::Ask => text.to_owned(),
+        // Every text answers a question of the agent or of a server.
+        _ if question.kind.takes_text() => text.to_owned(),
         Answer::Text(text) => text.to_owned(),
         // A short form such as `y` means something at a keyboard only.
         _ => format!("The user answered {text:?}."),

@@ -134,6 +134,11 @@ impl Sandbox {
         &self.repositories
     }
 
+    /// Whether commands are confined, as far as the system can.
+    pub fn is_on(&self) -> bool {
+        self.mode != SandboxMode::Off
+    }
+
     /// The folder with a session's temporary files.
     pub fn session_temporary_folder(&self, session: SessionId) -> PathBuf {
         self.temporary.join(session.to_string())

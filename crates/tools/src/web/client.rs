@@ -80,11 +80,6 @@ impl GuardedClient {
         self.request_checked(method, self.guard.check_url(url)?)
     }
 
-    /// The HTTP client that may be used for this URL and no other host. For libraries that make their own requests.
-    pub fn client_for(&self, url: &str) -> Result<Client, WebError> {
-        self.client(&self.guard.check_url(url)?)
-    }
-
     /// Sends a request that [`Self::request`] made, and reads its answer. Follows no redirect.
     pub async fn send(&self, request: RequestBuilder) -> Result<WebResponse, WebError> {
         let request = request.header(ACCEPT_ENCODING, "gzip");

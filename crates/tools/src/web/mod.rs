@@ -1,4 +1,4 @@
-//! P5: everything that is fetched on the model's behalf goes through one guarded client.
+//! P5: every page and search goes through one guarded client.
 //!
 //! The model chooses addresses, and so does a page that it reads. Neither may reach this machine, its network, or the metadata service of a
 //! cloud. So:

@@ -75,7 +75,9 @@ fn list(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<u8> {
         let state = match (row.enabled, row.used) {
             (false, _) => "  # not enabled",
             (true, true) => "",
-            (true, false) => "  # not used: `longhaul trust` shows why",
+            (true, false) => {
+                "  # not used: not trusted yet (`longhaul trust`), or you have a server of this name"
+            }
         };
         line(format!("{}  {}{state}", row.name, row.target))?;
     }

@@ -57,7 +57,7 @@ impl OpenQuestions {
             LineSource::Screen(_) => printer.tell(ScreenUpdate::Questions(self.0.clone())),
             LineSource::Plain(_) | LineSource::Piped(_) => {
                 printer.note(match self.0.first().map(|open| open.kind) {
-                    Some(QuestionKind::Ask) => HOW_TO_REPLY,
+                    Some(kind) if kind.takes_text() => HOW_TO_REPLY,
                     _ if self.is_empty() => HOW_TO_ACCEPT,
                     _ => HOW_TO_ANSWER,
                 });
@@ -88,7 +88,7 @@ impl OpenQuestions {
         lines: &LineSource,
     ) -> Option<AnswerEffect> {
         let is_choice = |open: &OpenQuestion| match open.kind {
-            QuestionKind::Ask => open.choices.iter().any(|choice| choice == open.read_answer(line)),
+            kind if kind.takes_text() => open.choices.iter().any(|choice| choice == open.read_answer(line)),
             _ => !matches!(Answer::parse(line), Answer::Text(_)),
         };
         let open = self.0.first().filter(|open| lines.is_interactive() || is_choice(open))?;

@@ -59,7 +59,7 @@ pub(super) const EMPTIED_VARIABLES: &str = "NPM_CONFIG_USERCONFIG npm_config_use
 /// In the user's home folder: what the shell, the desktop, the login or another program of the user runs later, outside of any
 /// sandbox. It may be read. Commands can't write it, and the file tools ask before they do.
 pub(super) const STARTUP: &str = "
-    .Rprofile .Xresources .Xsession .aliases .asdf .bash_aliases .bash_completion .bash_it .bash_login
+    .Rprofile .Xresources .Xsession .agents .aliases .asdf .bash_aliases .bash_completion .bash_it .bash_login
     .bash_logout .bash_profile .bashrc .bashrc.d .bun/bin .cargo/bin .cargo/config .cargo/config.toml
     .cargo/env .claude .codex .config/Code/User .config/Cursor/User .config/VSCodium/User .config/autostart
     .config/autostart-scripts .config/awesome .config/bspwm .config/direnv .config/emacs
