@@ -33,7 +33,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use longhaul_agent::{Followed, Follower, Runtime, Session, UserMessage, now};
 use longhaul_protocol::{
-    Image, InputTaken, JoinMode, OrderKind, Outcome, PermissionMode, Record, Seq, SessionRecord,
+    Image, InputTaken, JoinMode, OrderKind, Outcome, PermissionMode, Record, Seq, SessionRecord, StreamName,
 };
 use longhaul_transcript::{TurnEnd, outcome_text};
 use serde::Serialize;
@@ -327,6 +327,18 @@ impl SessionTask {
                 self.show_folded(folded).await
             }
         }
+    }
+
+    /// Shows everything that is on record by now.
+    async fn show_recorded(&mut self) -> Result<()> {
+        let Some(id) = self.setup.session.id() else { return Ok(()) };
+        let head = self.setup.session.journal().head(&StreamName::session(id)).await;
+        let head = head.map_err(longhaul_agent::Error::from)?.seq;
+        while self.seen < head && self.follower.is_some() {
+            let followed = next_followed(&mut self.follower).await;
+            self.see(followed).await?;
+        }
+        Ok(())
     }
 
     /// What a record means for prompts and questions.

@@ -107,6 +107,8 @@ impl SessionTask {
     /// Answers the prompt of a command.
     pub(super) async fn end_slash(&mut self, end: SlashEnd) -> Result<()> {
         let SlashEnd { prompt, outcome } = end;
+        // What the command did is shown before its prompt is answered.
+        self.show_recorded().await?;
         // The editor may have cancelled it.
         if !self.prompts.remove(&prompt) {
             return Ok(());
