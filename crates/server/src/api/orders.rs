@@ -5,7 +5,7 @@ use axum::{Extension, Json};
 use hyper::{HeaderMap, Method, StatusCode};
 use longhaul_agent::fork::{ForkRequestKey, fork_session, fork_session_once};
 use longhaul_agent::{AcceptedOrder, Error, nothing_to_do};
-use longhaul_protocol::{Answer, Hash, OrderKind, QuestionId, QuestionKind};
+use longhaul_protocol::{Answer, Hash, OrderKind, QuestionId, QuestionKind, StreamName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -112,7 +112,14 @@ fn accepted(order: AcceptedOrder, note: Option<String>) -> (StatusCode, Json<Ord
 async fn put_order(live: LiveSession, headers: &HeaderMap, kind: OrderKind) -> OrderAnswer {
     let key = idempotency_key(headers)?;
     let note = nothing_to_do(&live.session, &kind).await?;
-    Ok(accepted(live.session.put_order(kind, key.as_deref()).await?, note))
+    let last_before = match (&note, live.session.id()) {
+        (Some(_), Some(id)) => live.session.journal().head(&StreamName::inbox(id)).await?.seq,
+        _ => 0,
+    };
+    let order = live.session.put_order(kind, key.as_deref()).await?;
+    // An order whose key was used before has done what it could.
+    let note = note.filter(|_| order.seq > last_before);
+    Ok(accepted(order, note))
 }
 
 async fn cancel(live: LiveSession, headers: HeaderMap, _: OptionalJsonBody<NoFields>) -> OrderAnswer {

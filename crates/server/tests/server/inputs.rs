@@ -58,6 +58,8 @@ async fn orders_are_accepted_without_waiting_for_the_turn() {
     assert_eq!((cancelled.0, &again), (202, &cancelled));
     assert_eq!(cancelled.1["input_seq"], 2);
     assert_eq!(stream.events_until("turn_ended").await.last().unwrap()["outcome"], "cancelled");
+    let late = post_with_key(&server, "/api/sessions/a/cancel", "c", &json!({})).await;
+    assert_eq!(late, cancelled, "it did cancel a turn");
     for order in ["continue", "compact"] {
         let (status, accepted) = server.post(&format!("/api/sessions/a/{order}"), &json!({})).await;
         assert!(status == 202 && accepted["order_id"].is_string(), "{order}: {accepted}");
