@@ -66,22 +66,26 @@ pub(super) fn section(name: &str, settings: &ServerSettings) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The text without the section of a server and the sections within it.
+/// The text without the section of a server and the sections within it. Comments right above the next section belong to that one.
 fn without_section(text: &str, name: &str) -> String {
     let header = format!("[mcp.servers.{name}]");
     let within = format!("[mcp.servers.{name}.");
+    let (mut rest, mut held) = (String::new(), String::new());
     let mut is_inside = false;
-    let mut rest = String::new();
     for line in text.split_inclusive('\n') {
         let trimmed = line.trim_start();
         if trimmed.starts_with('[') {
             is_inside = trimmed.starts_with(&header) || trimmed.starts_with(&within);
+            let above = std::mem::take(&mut held);
+            rest.push_str(if is_inside { "" } else { &above });
         }
-        if !is_inside {
-            rest.push_str(line);
+        match is_inside {
+            true if trimmed.is_empty() || trimmed.starts_with('#') => held.push_str(line),
+            true => held.clear(),
+            false => rest.push_str(line),
         }
     }
-    rest
+    rest + &held
 }
 
 fn read(file: &Path) -> anyhow::Result<String> {

@@ -24,3 +24,12 @@ fn a_server_is_added_and_removed_and_the_rest_of_the_file_stays() {
     assert_eq!(removed.trim_end(), before.trim_end());
     assert!(remove_server(&file, "files").is_err());
 }
+
+#[test]
+fn a_comment_above_the_next_section_stays_when_a_server_is_removed() {
+    let text = "[mcp.servers.files]\n# its own\ncommand = \"npx\"\n\n[mcp.servers.files.headers]\nA = \"b\"\n\n# mine too\n[exec]\ntimeout_s = 5\n# the end\n";
+
+    let rest = without_section(text, "files");
+
+    assert_eq!(rest, "\n# mine too\n[exec]\ntimeout_s = 5\n# the end\n");
+}
